@@ -84,6 +84,8 @@ class Predictor:
         The options of the workspace.
     model : Predicting
         What `snapshot` returned.
+    like : Predictor, optional
+        An earlier one of the same workspace, whose parsers and working memories this one may use as well.
 
     Attributes
     ----------
@@ -98,7 +100,9 @@ class Predictor:
         Predictions change this model, as they do in Vowpal Wabbit.
     """
 
-    def __init__(self, configuration: Configuration, model: Predicting) -> None:
+    def __init__(
+        self, configuration: Configuration, model: Predicting, *, like: Predictor | None = None
+    ) -> None:
         self._semantics = semantics_of(configuration)
         if self._semantics.notices_predicted:
             raise OptionError(
@@ -107,7 +111,10 @@ class Predictor:
         self.configuration = configuration
         self.kind = kind_of(configuration)
         self._model, self._rules = model, rules_of(configuration)
-        self._of_thread = local()
+        shares = (
+            like is not None and like.configuration == configuration and _lanes(like._model) == _lanes(model)
+        )
+        self._of_thread = like._of_thread if like is not None and shares else local()
 
     def __reduce__(self) -> tuple[type[Predictor], tuple[Configuration, Predicting]]:
         """Return the recipe of a copy, for which no thread has a working memory yet."""
@@ -146,9 +153,14 @@ class Predictor:
                 self.configuration,
                 self._model.layout,
                 semantics=self._semantics,
-                live_configs=len(self._model.parts.live.lease),
+                live_configs=_lanes(self._model),
             )
         return asked
+
+
+def _lanes(model: Predicting) -> int:
+    """Return the largest number of live configs of a model."""
+    return len(model.parts.live.lease)
 
 
 def snapshot(configuration: Configuration, model: Predicting) -> Predicting:

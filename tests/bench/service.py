@@ -28,12 +28,19 @@ ACTIONS = 8
 
 
 class Load(NamedTuple):
-    """What a load measured: rank + reward pairs a second, and milliseconds of ranks."""
+    """Pairs of rank and reward a second, milliseconds of ranks, the server's processor time a pair."""
 
     pairs_per_second: float
     p50: float
     p99: float
     failed: int
+    cpu_us: float = 0.0
+
+
+def cpu_seconds(process: int) -> float:
+    """Return the processor time that a process has had."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def question(draw: Random, event_id: str) -> bytes:
@@ -102,9 +109,12 @@ async def load(port: int, *, connections: int, seconds: float) -> Load:
     )
 
 
-def measured(port: int, *, connections: int, seconds: float) -> Load:
+def measured(port: int, process: int, *, connections: int, seconds: float) -> Load:
     asyncio.run(load(port, connections=connections, seconds=1.0))
-    return asyncio.run(load(port, connections=connections, seconds=seconds))
+    before = cpu_seconds(process)
+    found = asyncio.run(load(port, connections=connections, seconds=seconds))
+    pairs = found.pairs_per_second * seconds
+    return found._replace(cpu_us=1e6 * (cpu_seconds(process) - before) / pairs)
 
 
 def peer(python: str, *, connections: int, seconds: float) -> Load:
@@ -118,7 +128,7 @@ def peer(python: str, *, connections: int, seconds: float) -> Load:
                 break
             except OSError:
                 time.sleep(0.1)
-        return measured(port, connections=connections, seconds=seconds)
+        return measured(port, process.pid, connections=connections, seconds=seconds)
     finally:
         process.terminate()
         process.wait()
@@ -132,7 +142,7 @@ async def ready(port: int) -> None:
 def service(*, connections: int, seconds: float) -> Load:
     model = ("--cb_explore_adf", "--automl", "4", "--epsilon", "0.1")
     with tempfile.TemporaryDirectory() as folder, Service(Path(folder) / "loop", model=model) as serving:
-        return measured(serving.port, connections=connections, seconds=seconds)
+        return measured(serving.port, serving.process.pid, connections=connections, seconds=seconds)
 
 
 def resident_mb(process: int) -> float:
@@ -185,7 +195,7 @@ def main() -> None:
             last = found[-1]
             print(
                 f"{name:8} {last.pairs_per_second:8.0f} rank + reward a second, rank p50 {last.p50:.1f} ms, "
-                f"p99 {last.p99:.1f} ms, {last.failed} failed",
+                f"p99 {last.p99:.1f} ms, {last.cpu_us:.0f} us of processor time a pair, {last.failed} failed",
                 flush=True,
             )
     if options.json:

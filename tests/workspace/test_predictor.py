@@ -165,3 +165,19 @@ def test_copies_of_a_predictor_answer_the_same() -> None:
     expected = answers(predictor)
     for copied in (copy.copy(predictor), copy.deepcopy(predictor), pickle.loads(pickle.dumps(predictor))):  # noqa: S301 - its own bytes
         assert answers(copied) == expected
+
+
+def test_predictors_that_share_their_working_memory_stay_apart() -> None:
+    bandit = Workspace(cb_explore_adf=True, automl=3, dsjson=True, bit_precision=10)
+    event = b'{"c":{"u":{"%s":1},"_multi":[{"a":{"x":1}},{"a":{"y":1}}]}}'
+    label = b'{"_label_cost":-1,"_label_probability":0.5,"_labelIndex":%d,'
+    asked = [event.replace(b"%s", name) for name in (b"tom", b"ann", b"new")]
+    shared, apart = [bandit.predictor()], [bandit.predictor()]
+    for step in range(60):
+        bandit.learn(label % (step % 2) + asked[step % 2][1:])
+        if step % 20 == 19:
+            shared.append(bandit.predictor(like=shared[-1]))
+            apart.append(bandit.predictor())
+    for each in asked * 2:
+        for one, other in zip(shared, apart, strict=True):
+            assert one.predict(each).tolist() == other.predict(each).tolist()

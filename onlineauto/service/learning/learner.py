@@ -117,6 +117,7 @@ class Learner:
         self._configuration = configuration
         self._journal: BinaryIO | None = None
         self._blocks: list[Block] = []
+        self._predictor: Predictor | None = None
         if self.snapshot_path.exists():
             workspace, stored = load_run(self.snapshot_path, configuration)
             self._restore(stored)
@@ -172,7 +173,8 @@ class Learner:
 
     def publish(self) -> Published:
         """Return the model as it is now, for ranking."""
-        return Published(self.workspace.predictor(), self.name, self.join.now)
+        self._predictor = self.workspace.predictor(like=self._predictor)
+        return Published(self._predictor, self.name, self.join.now)
 
     def snapshot(self) -> None:
         """Write the model, the join and the position in the log; the file is replaced in one step.
