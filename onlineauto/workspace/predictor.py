@@ -111,10 +111,7 @@ class Predictor:
         self.configuration = configuration
         self.kind = kind_of(configuration)
         self._model, self._rules = model, rules_of(configuration)
-        shares = (
-            like is not None and like.configuration == configuration and _lanes(like._model) == _lanes(model)
-        )
-        self._of_thread = like._of_thread if like is not None and shares else local()
+        self._of_thread = local() if like is None else like.memories_for(configuration, model)
 
     def __reduce__(self) -> tuple[type[Predictor], tuple[Configuration, Predicting]]:
         """Return the recipe of a copy, for which no thread has a working memory yet."""
@@ -123,6 +120,11 @@ class Predictor:
     def __repr__(self) -> str:
         """Show the options in force."""
         return f"Predictor({self.configuration.command()!r})"
+
+    def memories_for(self, configuration: Configuration, model: Predicting) -> local:
+        """Return the threads' working memories if a predictor of a model can use them, else new ones."""
+        fits = self.configuration == configuration and _lanes(self._model) == _lanes(model)
+        return self._of_thread if fits else local()
 
     def predict(self, event: OneEventLike) -> NDArray[np.float32]:
         """Predict one event, given as for `Workspace.predict`; return as that does.
