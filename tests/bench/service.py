@@ -58,7 +58,7 @@ def question(draw: Random, event_id: str) -> bytes:
 async def ask(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, path: str, body: bytes
 ) -> tuple[int, bytes]:
-    head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
     head += f"Content-Length: {len(body)}\r\n\r\n"
     writer.write(head.encode() + body)
     answer = await reader.readuntil(b"\r\n\r\n")

@@ -74,6 +74,9 @@ def test_the_folder_is_looked_into_and_exported(tmp_path: Path, capfd: pytest.Ca
             body = {"event_id": f"e{number}", "context": {"u": {f"v{number % 3}": 1}}, "actions": actions}
             answer = client.post("/v1/rank", json=body).json()
             client.post("/v1/reward", json={"event_id": f"e{number}", "reward": float(answer["index"])})
+        for host in ("rebound.example:8001", "[bad", ""):
+            assert client.get("/v1/status", headers={"Host": host}).status_code == 403
+        assert client.get("/healthz", headers={"Host": "localhost"}).status_code == 200
         with client.stream("GET", "/v1/events") as stream:
             assert next(stream.iter_lines()).startswith('data: {"ranked":40')
             assert service.stop() == 0  # a page that watches does not keep it waiting

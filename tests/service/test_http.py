@@ -207,7 +207,8 @@ def test_tokens_open_what_they_are_for(serve: Callable[..., TestClient], tmp_pat
 
 def test_pages_of_other_sites_are_refused(serve: Callable[..., TestClient]) -> None:
     client = serve()
-    assert client.post("/v1/rank", json=OWN, headers={"Origin": "https://evil.example"}).status_code == 403
+    for origin in ("https://evil.example", "null", "http://[bad", ""):
+        assert client.post("/v1/rank", json=OWN, headers={"Origin": origin}).status_code == 403
     assert client.post("/v1/rank", json=OWN, headers={"Origin": "http://testserver"}).status_code == 200
 
 

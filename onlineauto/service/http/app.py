@@ -21,7 +21,7 @@ from onlineauto.service.http.status import follower_status, status_of
 from onlineauto.service.http.tokens import Tokens
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Collection, Sequence
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -41,7 +41,12 @@ _AGAIN: Final = 1.0
 
 
 def application(
-    loop: Loop, waiting: Waiting, *, tokens: Tokens | None = None, most: int = 1000
+    loop: Loop,
+    waiting: Waiting,
+    *,
+    tokens: Tokens | None = None,
+    most: int = 1000,
+    hosts: Collection[str] = (),
 ) -> Application:
     """Return the application of a loop; it learns while it runs, and closes the loop when it ends.
 
@@ -55,18 +60,25 @@ def application(
         Who may do what; by default everybody may do everything.
     most : int
         Number of requests that are served at once.
+    hosts : collection of str
+        Names by which the service may be asked; none lets it be asked by all.
     """
     metrics = Metrics(partial(status_of, loop))
-    keeper = Keeper(tokens or Tokens(), metrics, most=most)
+    keeper = Keeper(tokens or Tokens(), metrics, most=most, hosts=hosts)
     return _application(loop, Handlers(loop, metrics), keeper, waiting, partial(_learn, loop))
 
 
 def follower_application(
-    follower: Follower, waiting: Waiting, *, tokens: Tokens | None = None, most: int = 1000
+    follower: Follower,
+    waiting: Waiting,
+    *,
+    tokens: Tokens | None = None,
+    most: int = 1000,
+    hosts: Collection[str] = (),
 ) -> Application:
     """Return the application of a rank server; the parameters are those of `application`."""
     metrics = Metrics(partial(follower_status, follower))
-    keeper = Keeper(tokens or Tokens(), metrics, most=most)
+    keeper = Keeper(tokens or Tokens(), metrics, most=most, hosts=hosts)
     handlers = FollowerHandlers(follower, metrics)
     return _application(follower, handlers, keeper, waiting, partial(_follow, follower))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
@@ -53,10 +53,16 @@ class Keeper:
         Counts requests.
     most : int
         Number of requests that are served at once.
+    hosts : collection of str
+        Names by which the service may be asked; none lets it be asked by all. Without tokens, a name of
+        another site that leads to this machine would let that site's pages in.
     """
 
-    def __init__(self, tokens: Tokens, metrics: Metrics, *, most: int = 1000) -> None:
+    def __init__(
+        self, tokens: Tokens, metrics: Metrics, *, most: int = 1000, hosts: Collection[str] = ()
+    ) -> None:
         self.tokens, self.metrics, self.most, self.served = tokens, metrics, most, 0
+        self.hosts = frozenset(hosts)
 
     def check(self, headers: Headers, scope: str | None) -> None:
         """Refuse a request.
@@ -66,10 +72,14 @@ class Keeper:
         RefusedError
             It is one too many, comes from a page of another site, or may not do this.
         """
+        if self.hosts and _parts(f"//{headers.get('host', '')}")[1] not in self.hosts:
+            raise RefusedError(
+                "without tokens, the service is asked by the name of its own machine", status=403
+            )
         if self.served >= self.most:
             raise RefusedError(f"{self.served} requests are served already", status=429, retry_after=1.0)
         origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != headers.get("host"):
+        if origin is not None and _parts(origin)[0] != headers.get("host"):
             raise RefusedError("this is a request of a page of another site", status=403)
         if scope is not None:
             self.tokens.check(headers, scope)
@@ -132,6 +142,15 @@ class Endpoint:
                 },
             )
         await answer(scope, receive, send)
+
+
+def _parts(url: str) -> tuple[str, str | None]:
+    """Return the address of a URL, and the name of its host; nothing if it is malformed."""
+    try:
+        found = urlsplit(url)
+        return found.netloc, found.hostname
+    except ValueError:
+        return "", None
 
 
 def json_answer(value: object, status: int = 200, headers: dict[str, str] | None = None) -> Response:

@@ -37,6 +37,8 @@ _LOG = logging.getLogger("onlineauto.service")
 _SWITCH: Final = 0.0005
 """Seconds after which a thread of Python lets another one go on: a rank does not wait for the learner."""
 _GRACE: Final = 10
+_OWN: Final = ("localhost", "127.0.0.1", "::1")
+"""Names of this machine, by which a service without tokens is asked."""
 
 
 class Serving(msgspec.Struct, kw_only=True):
@@ -141,7 +143,8 @@ def _learner(serving: Serving, waiting: Waiting, tokens: Tokens) -> tuple[Loop, 
         deliver=waiting.deliver,
     )
     warm_up(loop.learner.workspace.configuration)
-    return loop, application(loop, waiting, tokens=tokens, most=serving.max_requests)
+    hosts = () if tokens else (*_OWN, serving.host)
+    return loop, application(loop, waiting, tokens=tokens, most=serving.max_requests, hosts=hosts)
 
 
 def _follower(serving: Serving, waiting: Waiting, tokens: Tokens) -> tuple[Follower, Application]:
@@ -154,7 +157,8 @@ def _follower(serving: Serving, waiting: Waiting, tokens: Tokens) -> tuple[Follo
         app=serving.app,
         deliver=waiting.deliver,
     )
-    return follower, follower_application(follower, waiting, tokens=tokens, most=serving.max_requests)
+    hosts, most = () if tokens else (*_OWN, serving.host), serving.max_requests
+    return follower, follower_application(follower, waiting, tokens=tokens, most=most, hosts=hosts)
 
 
 class _Server(uvicorn.Server):
