@@ -482,11 +482,8 @@ class Workspace(Locked):
                 return self._runner.notice(block)
             return self._asked.predict(block, self._predicting())
 
-    def predictor(self, *, like: Predictor | None = None) -> Predictor:
+    def predictor(self) -> Predictor:
         """Return an immutable snapshot of this model, which many threads may ask at once without a lock.
-
-        A snapshot like an earlier one of this workspace is ready sooner: the threads' parsers and working
-        memories are those of the earlier one, which goes on as well.
 
         Raises
         ------
@@ -494,8 +491,7 @@ class Workspace(Locked):
             Predictions change this model: it is one of ``--vw_exact``.
         """
         with self._lock:
-            model = snapshot(self.configuration, self._predicting())
-            return Predictor(self.configuration, model, like=like)
+            return Predictor(self.configuration, snapshot(self.configuration, self._predicting()))
 
     def _predicting(self) -> Predicting:
         return Predicting(self.layout, self._runner.parts(), self._runner.slot_finder)
