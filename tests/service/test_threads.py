@@ -196,7 +196,7 @@ def test_an_event_that_is_being_ranked_is_not_answered_twice(
         sync()
 
     monkeypatch.setattr(loop.log, "sync", slow)
-    first = loop.rank(question("e", "tom"), lambda error: answered.set())
+    first = loop.rank(question("e", "tom"), lambda _: answered.set())
     with pytest.raises(RefusedError, match="being ranked") as refused:
         loop.rank(question("e", "tom"), nobody)
     assert (refused.value.status, answered.is_set()) == (409, False)  # the disk has not confirmed it
