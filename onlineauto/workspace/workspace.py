@@ -481,11 +481,8 @@ class Workspace(Locked):
                 return self._runner.notice(block)
             return self._asked.predict(block, self._runner.predicting())
 
-    def predictor(self, *, like: Predictor | None = None) -> Predictor:
+    def predictor(self) -> Predictor:
         """Return an immutable snapshot of this model, which many threads may ask at once without a lock.
-
-        A snapshot like an earlier one of this workspace is ready sooner: the threads' parsers and working
-        memories are those of the earlier one, which goes on as well.
 
         Raises
         ------
@@ -493,8 +490,7 @@ class Workspace(Locked):
             Predictions change this model: it is one of ``--vw_exact``.
         """
         with self._lock:
-            model = snapshot(self.configuration, self._runner.predicting())
-            return Predictor(self.configuration, model, like=like)
+            return Predictor(self.configuration, snapshot(self.configuration, self._runner.predicting()))
 
 
 cast("Any", Workspace).__signature__ = REGISTRY.signature()

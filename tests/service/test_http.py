@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -267,3 +268,38 @@ def test_what_was_answered_is_there_after_a_restart(tmp_path: Path) -> None:
         assert client.post("/v1/rank", json={**OWN, "event_id": "e"}).json() == answer
         client.post("/v1/reward", json={"event_id": "e", "reward": 1.0})
         assert learnt(client, 2)["pending"] == 0
+
+
+def test_what_is_not_there_is_named(serve: Callable[..., TestClient]) -> None:
+    client = serve()
+    nowhere = client.get("/v2/rank")
+    assert (nowhere.status_code, "/openapi.json" in nowhere.json()["error"]["message"]) == (404, True)
+    assert client.get("/v1/rank").status_code == 405
+    client.post("/v1/rank", json={**OWN, "event_id": "a/b", "deferred": True})
+    assert client.post("/personalizer/v1.0/events/a%2Fb/reward", json={"value": 1}).status_code == 204
+    assert client.post("/v1/activate/a%2Fb").status_code == 204
+    assert learnt(client, 1)["joined"] == 1
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(
+    serve: Callable[..., TestClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("onlineauto.service.http.endpoint._PATIENCE", 0.05)
+    client = serve()
+    sent: list[Any] = []
+
+    async def ask() -> None:
+        async def receive() -> Any:
+            await asyncio.sleep(5)
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        headers = [(b"content-length", b"5")]
+        scope = {"type": "http", "method": "POST", "path": "/v1/rank", "headers": headers}
+        app: Any = client.app
+        await app(scope, receive, send)
+
+    assert client.portal is not None
+    client.portal.call(ask)
+    assert sent[0]["status"] == 408

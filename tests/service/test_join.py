@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from onlineauto.errors import InputError
 from onlineauto.service.join.aggregation import AGGREGATIONS
 from onlineauto.service.join.join import Ended, Join, JoinSettings
 from onlineauto.service.log.record import read_record
@@ -188,3 +189,9 @@ def test_many_decisions_take_memory_for_those_of_the_window_only() -> None:
         position += len(line)
         kept["most"] = max(kept["most"], len(join))
     assert kept["most"] <= 101
+
+
+def test_settings_of_a_later_program_are_refused() -> None:
+    later = record("settings", 0.0, Settings={"reward_wait": 1.0, "unheard_of": True})
+    with pytest.raises(InputError, match="unheard_of"):
+        taken([later], JoinSettings())

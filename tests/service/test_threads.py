@@ -180,3 +180,27 @@ def test_what_is_old_is_removed_and_nothing_that_is_needed(tmp_path: Path) -> No
     assert again.join.counts.ranked == 65
     assert all(b'"_label_cost":-0.5' in line for line in joined_lines(again.log))
     again.close()
+
+
+def test_an_event_that_is_being_ranked_is_not_answered_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = Loop(tmp_path / "loop", CONFIGURATION)
+    while loop.unwritten:
+        time.sleep(0.01)
+    go_on, answered = threading.Event(), threading.Event()
+    sync = loop.log.sync
+
+    def slow() -> None:
+        assert go_on.wait(10)
+        sync()
+
+    monkeypatch.setattr(loop.log, "sync", slow)
+    first = loop.rank(question("e", "tom"), lambda _: answered.set())
+    with pytest.raises(RefusedError, match="being ranked") as refused:
+        loop.rank(question("e", "tom"), nobody)
+    assert (refused.value.status, answered.is_set()) == (409, False)  # the disk has not confirmed it
+    go_on.set()
+    assert answered.wait(10)
+    assert loop.rank(question("e", "tom"), nobody) == first
+    loop.close()

@@ -176,7 +176,7 @@ def test_predictors_that_share_their_working_memory_stay_apart() -> None:
     for step in range(60):
         bandit.learn(label % (step % 2) + asked[step % 2][1:])
         if step % 20 == 19:
-            shared.append(bandit.predictor(like=shared[-1]))
+            shared.append(bandit.predictor().like(shared[-1]))
             apart.append(bandit.predictor())
     for each in asked * 2:
         for one, other in zip(shared, apart, strict=True):

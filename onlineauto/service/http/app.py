@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from onlineauto.service.http.endpoint import Endpoint, Keeper
+from onlineauto.service.http.endpoint import Endpoint, Keeper, no_such_endpoint
 from onlineauto.service.http.front_handlers import FollowerHandlers, FrontHandlers
 from onlineauto.service.http.handlers import Handlers
 from onlineauto.service.http.metrics import Metrics
@@ -99,7 +99,8 @@ def _application(
         endpoint = Endpoint(
             keeper, getattr(handlers, route.name), name=route.name, scope=route.scope, body_bytes=size
         )
-        routes.append(Route(route.path, endpoint, methods=[route.method]))
+        path = route.path.replace("{event_id}", "{event_id:path}")  # an id may have slashes
+        routes.append(Route(path, endpoint, methods=[route.method]))
 
     @asynccontextmanager
     async def running(app: Starlette) -> AsyncIterator[None]:
@@ -119,7 +120,10 @@ def _application(
             waiting.stop()
             await asyncio.to_thread(front.close)
 
-    return Application(Starlette(routes=routes, lifespan=running), routes, handlers)
+    missing = {404: no_such_endpoint, 405: no_such_endpoint}
+    return Application(
+        Starlette(routes=routes, lifespan=running, exception_handlers=missing), routes, handlers
+    )
 
 
 class Application:

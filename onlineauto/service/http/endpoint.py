@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Collection
@@ -10,6 +11,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from onlineauto.errors import OnlineautoError, OptionError
@@ -17,17 +19,27 @@ from onlineauto.service.http.wire import Problem
 from onlineauto.service.refused import RefusedError
 
 if TYPE_CHECKING:
+    from starlette.requests import Request
     from starlette.types import Receive, Scope, Send
 
     from onlineauto.service.http.metrics import Metrics
     from onlineauto.service.http.tokens import Tokens
 
-__all__ = ["Asked", "Endpoint", "Handler", "Keeper", "json_answer"]
+__all__ = ["Asked", "Endpoint", "Handler", "Keeper", "json_answer", "no_such_endpoint"]
 
 _LOG = logging.getLogger("onlineauto.service")
 _CODES = {400: "BadArgument", 401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 409: "Conflict"}
-_CODES |= {413: "TooLarge", 422: "Conflict", 429: "TooManyRequests", 503: "Unavailable"}
+_CODES |= {
+    405: "NotFound",
+    408: "Timeout",
+    413: "TooLarge",
+    422: "Conflict",
+    429: "TooManyRequests",
+    503: "Unavailable",
+}
 _JSON = "application/json"
+_PATIENCE = 10.0
+"""Seconds for which the body of a request is waited for."""
 
 
 class Asked(NamedTuple):
@@ -116,10 +128,13 @@ class Endpoint:
             keeper.check(headers, self.scope)
             keeper.served += 1
             try:
-                body = await _read(headers, receive, self.body_bytes)
+                async with asyncio.timeout(_PATIENCE):
+                    body = await _read(headers, receive, self.body_bytes)
                 answer = await self.handler(Asked(headers, body, scope.get("path_params", {})))
             finally:
                 keeper.served -= 1
+        except TimeoutError:
+            answer = _problem(f"the body did not come within {_PATIENCE:g} seconds", 408)
         except RefusedError as error:
             answer = _problem(str(error), error.status, error.retry_after)
         except (OnlineautoError, msgspec.MsgspecError, UnicodeError, RecursionError) as error:
@@ -151,6 +166,14 @@ def _parts(url: str) -> tuple[str, str | None]:
         return found.netloc, found.hostname
     except ValueError:
         return "", None
+
+
+async def no_such_endpoint(request: Request, error: Exception) -> Response:
+    """Answer a request that no endpoint is for."""
+    status = error.status_code if isinstance(error, HTTPException) else 404
+    return _problem(
+        f"there is no {request.method} {request.url.path}; /openapi.json has what there is", status
+    )
 
 
 def json_answer(value: object, status: int = 200, headers: dict[str, str] | None = None) -> Response:

@@ -76,10 +76,10 @@ class Handlers(FrontHandlers):
 
     async def model(self, asked: Asked) -> Response:
         """Give the model that ranks, to whoever does not have it."""
-        name = self.loop.published.name
+        name = self.loop.learner.name
         if asked.headers.get("if-none-match") == f'"{name}"':
             return Response(status_code=304, headers={"ETag": f'"{name}"'})
-        if self._model[0] != self.loop.learner.name:
+        if self._model[0] != name:
             self._model = await asyncio.to_thread(self.loop.model)
         name, content = self._model
         return Response(content, headers={"ETag": f'"{name}"'}, media_type="application/octet-stream")

@@ -22,6 +22,7 @@ _REFUSALS: Final = {
     "401": "No valid token.",
     "403": "A token for other things, or a page of another site.",
     "404": "There is no such thing.",
+    "408": "The body did not come in time.",
     "409": "At odds with another request.",
     "413": "Too large.",
     "422": "At odds with an earlier request of the same key, or a value out of range.",

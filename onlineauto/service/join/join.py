@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from onlineauto.errors import InputError
 from onlineauto.service.join.aggregation import aggregated, combined
 
 if TYPE_CHECKING:
@@ -218,6 +219,11 @@ class Join:
             The record.
         position, size : int
             Where its line is.
+
+        Raises
+        ------
+        InputError
+            It has settings of a later program.
         """
         self.now = max(self.now, (record.taken or record.time).timestamp())
         ended = list(self._expired())
@@ -234,7 +240,10 @@ class Join:
         elif record.kind == "activate":
             ended += self._activate(record.event_id)
         elif record.kind == "settings":
-            self.settings = msgspec.convert(record.settings, JoinSettings)
+            try:
+                self.settings = msgspec.convert(record.settings, JoinSettings)
+            except msgspec.ValidationError as error:
+                raise InputError(f"the log has settings that this program does not know: {error}") from None
         return ended
 
     def state(self) -> dict[str, Any]:

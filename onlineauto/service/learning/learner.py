@@ -173,7 +173,8 @@ class Learner:
 
     def publish(self) -> Published:
         """Return the model as it is now, for ranking."""
-        self._predictor = self.workspace.predictor(like=self._predictor)
+        found = self.workspace.predictor()
+        self._predictor = found if self._predictor is None else found.like(self._predictor)
         return Published(self._predictor, self.name, self.join.now)
 
     def snapshot(self) -> None:

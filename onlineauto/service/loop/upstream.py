@@ -16,7 +16,7 @@ __all__ = ["HttpUpstream", "Upstream"]
 
 
 class Upstream(Protocol):
-    """What a rank server asks of its learner. Each raises `InputError` if it is away."""
+    """A learner, as a rank server asks it. Each method raises `InputError` if it is away."""
 
     def model(self, known: str) -> tuple[str, bytes] | None:
         """Return the name and the bytes of the model, or None if it is still the known one."""
