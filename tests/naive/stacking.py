@@ -166,6 +166,7 @@ class Stack:
             self._test(champion, stack, logged)
             proved = self._verdict()
             noise = (1.0 + rank(stack, logged.action)) / self.rarity(logged.action, len(live))
+            noise /= logged.weight
             inputs = self.inputs(live[logged.action], own[logged.action])
             self.squares.learn(inputs, self.on_scale(logged.cost), noise)
             self.squares.cut_off()

@@ -56,6 +56,7 @@ LINEAR_SPREAD, WAVY_SPREAD = 1.0 / 3.0, 10.0
 
 _KEEPS = 0.9995
 _ROUND = 64
+_WHOLE = 2.0**52
 _FAR, _MEMORY = 4.0, 16384.0
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(29)
@@ -93,8 +94,9 @@ def action_key(run: Run, actions: Actions, action: int) -> np.uint64:
             continue
         for i in range(stream.spans[span].start, stream.spans[span + 1].start):
             short_loop()
-            value = np.uint64(np.int64(np.float64(stream.features[i].value) * 65536.0))
-            key = (key ^ np.uint64(stream.features[i].hash) ^ (value << np.uint64(32))) * _MIX
+            value = np.float64(stream.features[i].value) * 65536.0
+            whole = np.int64(value) if abs(value) < _WHOLE else np.int64(0)  # NaN, too, is no whole number
+            key = (key ^ np.uint64(stream.features[i].hash) ^ (np.uint64(whole) << np.uint64(32))) * _MIX
             key ^= key >> _SHIFT
     return key
 

@@ -211,6 +211,7 @@ def _learn_weights(run: Run, actions: Actions, action: int, label: Label, buffer
             inputs[last - MEMBERS + member] = _on_scale(stack, score[action, column - MEMBERS + member])
     inputs[last] = 1.0
     noise = np.float64(_rank(score, action, actions.n, column) + 1) / rarity(run.live, action, actions.n)
+    noise /= np.float64(label.weight)
     cost = _on_scale(stack, label.cost)
     learn_squares(stack.weights, stack.spread, inputs, stack.scratch[1], cost, noise, _KEEPS)
     cut_off(stack.spread, len(inputs), UNSURE)
