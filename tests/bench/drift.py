@@ -45,7 +45,7 @@ from tests.bench.drift_streams import Light, Regimes, Text, written
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from onlineauto.engine.search.search_engine import Change
+    from onlineauto.engine.search.journal import Change
     from tests.bench.drift_runs import Learnt
 
 __all__ = ["FIXED", "PARTS", "flip", "main", "returning", "stationary"]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from onlineauto.engine.search.search_engine import Change
+    from onlineauto.engine.search.journal import Change
     from tests.bench.drift_streams import Text
 
 __all__ = ["VW", "Interactions", "Learnt", "Search", "fixed", "search", "spelt", "vw_changes"]

@@ -25,7 +25,7 @@ BANDIT: dict[str, Any] = {"cb_explore_adf": True, "automl": 3, "default_lease": 
 
 @cache
 def text() -> bytes:
-    return odd(600, numbers=2)
+    return odd(1000, numbers=2)
 
 
 @cache

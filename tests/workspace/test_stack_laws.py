@@ -27,7 +27,7 @@ LINES: dict[str, Any] = {"automl": 3, "default_lease": 60, "predict_with": "stac
 SLOTS: dict[str, Any] = {"ccb_explore_adf": True, "automl": 3, "default_lease": 60, "bit_precision": 12}
 
 STREAMS: list[Any] = [
-    pytest.param(BANDIT, lambda: odd(900, numbers=2), 600, id="numbers"),
+    pytest.param(BANDIT, lambda: odd(1300, numbers=2), 900, id="numbers"),
     pytest.param(BANDIT, lambda: odd(500, actions=36), 250, id="many actions of words"),
     pytest.param(BANDIT, lambda: late_numbers(400), 200, id="numbers come late"),
     pytest.param(BANDIT, lambda: odd(300, numbers=1, ids=900), 200, id="many ids"),

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from onlineauto.engine.event.state import Decay
-    from onlineauto.engine.search.search_engine import Change, Searching
+    from onlineauto.engine.search.journal import Change
+    from onlineauto.engine.search.search_engine import Searching
 
 _MANY = 40
 _SHOWN = 5

@@ -8,11 +8,11 @@ can be replayed over the same stream.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from onlineauto.automl.config import Config, Kind
+from onlineauto.automl.config import Config, Interaction, Kind, Settings
 from onlineauto.automl.decisions import STACK, Extend, PredictWith, Remove, Reopen, Rotate, Swap, Widen
 from onlineauto.errors import InputError
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Bounds",
+    "Change",
     "End",
     "Entry",
     "Head",
@@ -47,6 +48,35 @@ class Bounds(msgspec.Struct, frozen=True):
     upper: float
     champion_lower: float
     champion_upper: float
+
+
+class Change(NamedTuple):
+    """A change of champion.
+
+    Attributes
+    ----------
+    events : int
+        Number of events done by then.
+    before, after : tuple of Interaction
+        Interactions of the old and of the new champion.
+    bounds : Bounds
+        Bounds on the rewards of both.
+    level : float or None
+        Error probability of the paired test, None if the bounds decided.
+    by : {"reward", "loss"}
+        The test that proved the new champion better.
+    before_settings, after_settings : Settings
+        Hyperparameters of both that differ from the command line.
+    """
+
+    events: int
+    before: tuple[Interaction, ...]
+    after: tuple[Interaction, ...]
+    bounds: Bounds
+    level: float | None = None
+    by: str = "reward"
+    before_settings: Settings = ()
+    after_settings: Settings = ()
 
 
 class Head(msgspec.Struct, frozen=True, tag="search", tag_field="decision"):

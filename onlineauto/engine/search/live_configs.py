@@ -43,6 +43,8 @@ _KEPT = (
     *("recent", "fresh", "mix", "logged", "scale", "last"),
 )
 """Arrays of `Live` that a model file keeps; the others follow from these, or from the next block."""
+_LATER = ("logged",)
+"""Those of them that files of earlier versions do not have."""
 
 
 class LiveConfigs:
@@ -293,9 +295,10 @@ class LiveConfigs:
             each["config"].of(Config): stored_waiting(each, model, self._shape.parts, states, self._decay)
             for each in stored["parked"].items()
         }
-        for name in _KEPT:
+        kept = stored["arrays"]
+        for name in (name for name in _KEPT if name in kept or name not in _LATER):
             array: NDArray[Any] = getattr(self.arrays, name)
-            array[...] = stored_array(name, stored["arrays"][name], array)
+            array[...] = stored_array(name, kept[name], array)
         self.arrays.tally[:] = stored["tally"].counts(self.arrays.tally.shape)
         stack = self.arrays.stack
         if stack.on and "stack" in stored:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections import deque
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from onlineauto.automl.config import Config, Interaction, Settings
+from onlineauto.automl.config import Config, Interaction
 from onlineauto.automl.control import control_of
 from onlineauto.automl.decide import can_fill, can_replace, decide, interactions_for, start
 from onlineauto.automl.decisions import (
@@ -55,7 +55,7 @@ from onlineauto.engine.options.stacking import predicts_with
 from onlineauto.engine.search.action_namespaces import of_actions
 from onlineauto.engine.search.drift import Drift
 from onlineauto.engine.search.estimates import Estimates
-from onlineauto.engine.search.journal import Bounds, End, bounds_of, decision_of, entry_of
+from onlineauto.engine.search.journal import Bounds, Change, End, bounds_of, decision_of, entry_of
 from onlineauto.engine.search.live_configs import LiveConfigs
 from onlineauto.engine.search.observers import Observers
 from onlineauto.engine.search.replay import replayed_entries
@@ -81,39 +81,10 @@ if TYPE_CHECKING:
     from onlineauto.learners._kernels import Model
     from onlineauto.options import Configuration
 
-__all__ = ["Change", "Searching"]
+__all__ = ["Searching"]
 
 _KEPT = 20
 _SCREEN_CELLS = 1 << 18
-
-
-class Change(NamedTuple):
-    """A change of champion.
-
-    Attributes
-    ----------
-    events : int
-        Number of events done by then.
-    before, after : tuple of Interaction
-        Interactions of the old and of the new champion.
-    bounds : Bounds
-        Bounds on the rewards of both.
-    level : float or None
-        Error probability of the paired test, None if the bounds decided.
-    by : {"reward", "loss"}
-        The test that proved the new champion better.
-    before_settings, after_settings : Settings
-        Hyperparameters of both that differ from the command line.
-    """
-
-    events: int
-    before: tuple[Interaction, ...]
-    after: tuple[Interaction, ...]
-    bounds: Bounds
-    level: float | None = None
-    by: str = "reward"
-    before_settings: Settings = ()
-    after_settings: Settings = ()
 
 
 class Searching:
