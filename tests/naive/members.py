@@ -53,7 +53,8 @@ class Squares:
         self.grow(len(inputs))
         gains = self.spread @ inputs
         error = target - self.weights @ inputs
-        unsure = KEEPS * noise + inputs @ gains
+        known = float(inputs @ gains)
+        unsure = KEEPS * max(noise, 1e-6 * known) + known
         if unsure > 0 and math.isfinite(error):
             self.weights = self.weights + gains * error / unsure
             self.spread = (self.spread - np.outer(gains, gains) / unsure) / KEEPS

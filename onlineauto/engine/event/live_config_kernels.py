@@ -246,6 +246,8 @@ def rarity(live: Live, action: int, n: int) -> np.float64:
     config that fits it best would become champion, whatever it makes of the other actions.
     """
     logged = live.logged[min(action, PLACES - 1)]
+    if action >= PLACES - 1 and n > PLACES:
+        logged /= n - PLACES + 1  # the last place stands for so many actions
     return np.float64((live.logged[PLACES] + n) / (n * (logged + 1.0)))
 
 

@@ -3,6 +3,10 @@
 It forgets slowly: an event counts less by a factor after each later one. What no event speaks of would then
 become ever less sure, so the variance of a weight is cut off at that before the first event.
 
+Rounding must not make the covariance other than symmetric and positive: what is wrong with it would grow with
+each event that is forgotten, until the weights were anything. So it is changed by the same product above the
+diagonal as below, and no event makes it smaller by more than a factor of about a million.
+
 Source: Haykin, *Adaptive filter theory*, chapter on recursive least squares.
 """
 
@@ -16,6 +20,8 @@ from onlineauto.jit import kernel
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+_SURE = 1e-6
 
 
 @kernel
@@ -44,17 +50,18 @@ def learn_squares(
             row = spread[j]
             for i in range(n):
                 gains[i] += row[i] * x
-    unsure = keeps * noise
+    known = 0.0
     for i in range(n):
-        unsure += gains[i] * inputs[i]
+        known += gains[i] * inputs[i]
+    unsure = keeps * max(noise, _SURE * known) + known
     if not unsure > 0.0 or not math.isfinite(error):
         return
-    scale = 1.0 / keeps
+    scale, part = 1.0 / keeps, 1.0 / unsure
     for i in range(n):
         weights[i] += gains[i] * error / unsure
-        row, gain = spread[i], gains[i] / unsure
+        row, gain = spread[i], gains[i]
         for j in range(n):
-            row[j] = (row[j] - gain * gains[j]) * scale
+            row[j] = (row[j] - (gain * gains[j]) * part) * scale  # (i, j) and (j, i) get the same
 
 
 @kernel
