@@ -140,7 +140,7 @@ def test_the_stack_does_what_its_twin_does(case: Case) -> None:
         close(score[:, -len(own[0]) :], own)
         if twin.serves:
             ours = score[:, -1]
-            assert predicted[0] == ours[0] if single else ours[np.argmax(predicted)] == ours.min()
+            assert predicted[0] == ours[0] if single else ours[np.argmax(predicted)] <= ours.min() + 1e-4
         proved = twin.learn(choice, live, own, list(mix) if single else None)
         decided = [line for line in after if line["decision"] == "predict_with"]
         if not any(line["decision"] in ("swap", "remove") for line in after):

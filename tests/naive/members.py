@@ -119,7 +119,7 @@ class Members:
         return (not self.has_too_many_features and bool(self.actions)), waves and bool(self.actions)
 
     def _key(self, number: int, features: Features) -> object:
-        return number if self.numbered else tuple((hash_, int(x * 65536)) for hash_, x in features)
+        return number if self.numbered else tuple(sorted((hash_, int(x * 65536)) for hash_, x in features))
 
     def _of(self, number: int, features: Features) -> OfAction | None:
         return self.joint or self.actions.get(self._key(number, features))

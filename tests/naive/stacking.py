@@ -165,17 +165,35 @@ class Stack:
                 champion = [np.float32(np.dot(mix[: self.n_live], clipped[: self.n_live]))]
             self._test(champion, stack, logged)
             proved = self._verdict()
-            noise = (1.0 + rank(stack, logged.action)) / self.rarity(logged.action, len(live))
+            noise = (1.0 + rank(stack, logged.action)) / min(self.rarity(logged.action, len(live)), 32.0)
             noise /= logged.weight
             inputs = self.inputs(live[logged.action], own[logged.action])
             self.squares.learn(inputs, self.on_scale(logged.cost), noise)
             self.squares.cut_off()
-        self.range = self.labels
+        cost = logged.cost
+        low, high = self.range
+        if high > low:
+            cost = low + self.on_scale(cost) * (high - low)
         if self.members is not None:
-            self.members.learn(choice.context, choice.actions, logged.action, logged.cost, logged.weight)
+            self.members.learn(choice.context, choice.actions, logged.action, cost, logged.weight)
+        self.widen(logged.cost)
         self.scale.widen(-logged.cost, logged.probability, len(choice.actions))
         self.logged[logged.action] += 1
         return proved
+
+    def widen(self, cost: float) -> None:
+        """Widen the range to a cost, at most by as much again; keep what the stack says of each input."""
+        low, high = self.range
+        width = high - low
+        lower, higher = min(low, cost), max(high, cost)
+        if width > 0:
+            lower, higher = max(lower, low - width), min(higher, high + width)
+            change = np.eye(len(self.squares.weights))
+            change[-1, -1] = width / (higher - lower)
+            weights = change @ self.squares.weights
+            weights[-1] += (low - lower) * (1 - self.squares.weights[:-1].sum()) / (higher - lower)
+            self.squares.weights, self.squares.spread = weights, change @ self.squares.spread @ change
+        self.range = lower, higher
 
     def rarity(self, action: int, n_actions: int) -> float:
         """How much rarer was an action logged than one of all on average?"""

@@ -87,7 +87,7 @@ def action_key(run: Run, actions: Actions, action: int) -> np.uint64:
     if run.task.shape in (SIMPLE, CB):
         return np.uint64(action + 1)
     stream, line = run.stream, line_of(run, actions, action)
-    key = np.uint64(1)
+    key = np.uint64(1)  # a sum, so that the order of features does not matter
     for span in range(stream.lines[line].start, stream.lines[line + 1].start):
         short_loop()
         if run.layout.ignore[run.layout.key[stream.spans[span].namespace]]:
@@ -96,8 +96,8 @@ def action_key(run: Run, actions: Actions, action: int) -> np.uint64:
             short_loop()
             value = np.float64(stream.features[i].value) * 65536.0
             whole = np.int64(value) if abs(value) < _WHOLE else np.int64(0)  # NaN, too, is no whole number
-            key = (key ^ np.uint64(stream.features[i].hash) ^ (np.uint64(whole) << np.uint64(32))) * _MIX
-            key ^= key >> _SHIFT
+            part = (np.uint64(stream.features[i].hash) ^ (np.uint64(whole) << np.uint64(32))) * _MIX
+            key += (part ^ (part >> _SHIFT)) * _MIX
     return key
 
 
@@ -449,20 +449,25 @@ def score_of(regression: Regression, action: int, inputs: NDArray[np.float64], n
 
 
 @kernel
-def _learn(members: Members, member: int, action: int, inputs: NDArray[np.float64], label: Label) -> None:
-    """Let a member learn the logged action of an event."""
+def _learn(
+    members: Members, member: int, action: int, inputs: NDArray[np.float64], cost: float, weight: float
+) -> None:
+    """Let a member learn the cost of the logged action of an event."""
     n = members.tally[FEATURES] if member == LINEAR else WAVES
     regression = members.linear if member == LINEAR else members.waves
     weights, spread = regression.weights[action, :n], regression.spread[action, :n, :n]
-    noise = 1.0 / np.float64(label.weight)
-    learn_squares(weights, spread, inputs[:n], members.gains[:n], np.float64(label.cost), noise, _KEEPS)
+    noise = 1.0 / weight
+    learn_squares(weights, spread, inputs[:n], members.gains[:n], cost, noise, _KEEPS)
     if members.seen[action] % _ROUND == 0:
         cut_off(spread, n, LINEAR_SPREAD if member == LINEAR else WAVY_SPREAD)
 
 
 @inline_kernel
-def learn_members(run: Run, actions: Actions, label: Label, buffers: Buffers) -> None:
-    """Let the members learn an event, the context of which is in the inputs as it was predicted."""
+def learn_members(run: Run, actions: Actions, label: Label, cost: float, buffers: Buffers) -> None:
+    """Let the members learn an event, the context of which is in the inputs as it was predicted.
+
+    `cost` is the label's, if it is not far off.
+    """
     members = run.live.stack.members
     action = max(int(label.action), 0)
     if meet_event(run, actions):
@@ -472,5 +477,5 @@ def learn_members(run: Run, actions: Actions, label: Label, buffers: Buffers) ->
         members.seen[index] += 1
         for member in (LINEAR, WAVY):
             if works(members, member):
-                _learn(members, member, index, buffers.inputs[member], label)
+                _learn(members, member, index, buffers.inputs[member], cost, np.float64(label.weight))
     _see_numbers(members, buffers.inputs[_RAW])

@@ -1,9 +1,9 @@
 """The stack: predicts with the sum of all live configs' scores, under weights learnt on the logged actions.
 
-Scores are put on the scale of the costs seen, from 0 to 1, and cut off one range beyond it. The weights are
-those of recursive least squares, which forgets slowly, since live configs change. They begin with the
-champion's alone. An event counts less, the more actions the stack ranks before the logged one: what matters
-is to tell the best actions apart.
+Scores and costs are put on the scale of the costs seen, from 0 to 1, and cut off one range beyond it. The
+weights are those of recursive least squares, which forgets slowly, since live configs change. They begin with
+the champion's alone. An event counts less, the more actions the stack ranks before the logged one: what
+matters is to tell the best actions apart.
 
 Two tests compare the stack with the champion, as they compare a challenger with it: by rewards, and by losses
 on logged actions. On single lines it is compared with the mix, by losses.
@@ -40,8 +40,8 @@ from onlineauto.estimators.interval_kernels import observe_policy
 from onlineauto.estimators.paired_kernels import is_better, is_worse, observe_predicted
 from onlineauto.estimators.robust_kernels import LARGEST_WEIGHT
 from onlineauto.estimators.scale_kernels import HIGH, LOW
-from onlineauto.jit import F32, entry_kernel, inline_kernel, short_loop
-from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, clip
+from onlineauto.jit import F32, entry_kernel, inline_kernel, kernel, short_loop
+from onlineauto.learners._kernels import clip
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 UNSURE = 1.0
 """Variance of a weight before the first event; it never grows beyond it."""
 
-_KEEPS = 0.9995
+_KEEPS, _RAREST = 0.9995, 32.0
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
@@ -168,6 +168,31 @@ def _verdict(stack: Stack, by_reward: bool, by_loss: bool, simple: bool) -> int:
     return STACK_PREDICTS if predicts and not is_worse(stack.pair, LEANING) else BLOCK_END
 
 
+@kernel
+def _widen(stack: Stack, cost: float) -> None:
+    """Widen the range of costs to one more, but by no more than the range is wide: one cost may be far off.
+
+    The weights go on to mean what they did.
+    """
+    low, high = stack.range[0], stack.range[1]
+    width = high - low
+    if low <= cost <= high:
+        return
+    if width > 0.0:
+        stack.range[0], stack.range[1] = max(min(low, cost), low - width), min(max(high, cost), high + width)
+    else:
+        stack.range[0], stack.range[1] = min(low, cost), max(high, cost)
+        return
+    last, total = len(stack.weights) - 1, 0.0
+    for i in range(last):
+        total += stack.weights[i]
+    wider = stack.range[1] - stack.range[0]
+    stack.weights[last] = (width * stack.weights[last] + (low - stack.range[0]) * (1.0 - total)) / wider
+    for i in range(last + 1):
+        stack.spread[last, i] *= width / wider
+        stack.spread[i, last] *= width / wider
+
+
 @entry_kernel
 def learn_stack(
     context: Context, stream: Stream, cursor: NDArray[np.int64], actions: Actions, label: Label
@@ -177,7 +202,7 @@ def learn_stack(
     The scores are those from before the event was learnt.
     """
     run, buffers = run_on(context, stream), context.buffers
-    live, stack, shared, score = run.live, run.live.stack, run.model.shared, buffers.score
+    live, stack, score = run.live, run.live.stack, buffers.score
     simple = run.task.shape == SIMPLE
     action = 0 if simple else int(label.action)
     if action < 0 or not math.isfinite(label.cost) or not label.weight > _ZERO:
@@ -190,9 +215,12 @@ def learn_stack(
             _test_rewards(run, score, actions.n, column, label)
         cursor[SIGNAL] = _verdict(stack, live.by_reward, live.by_loss, simple)
         _learn_weights(run, actions, action, label, buffers)
-    stack.range[0], stack.range[1] = shared[MIN_LABEL], shared[MAX_LABEL]
+    cost = np.float64(label.cost)
+    if stack.range[1] > stack.range[0]:
+        cost = stack.range[0] + _on_scale(stack, label.cost) * (stack.range[1] - stack.range[0])
     if stack.members.on:
-        learn_members(run, actions, label, buffers)
+        learn_members(run, actions, label, cost, buffers)
+    _widen(stack, np.float64(label.cost))
 
 
 @inline_kernel
@@ -210,7 +238,8 @@ def _learn_weights(run: Run, actions: Actions, action: int, label: Label, buffer
         if works(stack.members, member):
             inputs[last - MEMBERS + member] = _on_scale(stack, score[action, column - MEMBERS + member])
     inputs[last] = 1.0
-    noise = np.float64(_rank(score, action, actions.n, column) + 1) / rarity(run.live, action, actions.n)
+    rare = min(rarity(run.live, action, actions.n), _RAREST)
+    noise = np.float64(_rank(score, action, actions.n, column) + 1) / rare
     noise /= np.float64(label.weight)
     cost = _on_scale(stack, label.cost)
     learn_squares(stack.weights, stack.spread, inputs, stack.scratch[1], cost, noise, _KEEPS)
