@@ -10,9 +10,6 @@
 
 from __future__ import annotations
 
-import os
-import secrets
-import socket
 from dataclasses import replace
 from math import inf, isnan, nan
 from threading import RLock
@@ -20,11 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 from onlineauto.errors import OptionError
 from onlineauto.tune.history import rows
+from onlineauto.tune.schedulers import State
 from onlineauto.tune.settings import StudySettings
 from onlineauto.tune.store import Snapshot, open_store
+from onlineauto.tune.store.protocol import Claim
 from onlineauto.tune.trial import Job, Trial
 from onlineauto.tune.workers.jobs import claim_of
 from onlineauto.tune.workers.naming import imported, name_of_trainable
+from onlineauto.tune.workers.owners import is_dead, new_owner
 from onlineauto.tune.workers.stoppers import Rounds
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ class Study:
     def _open(self, store: Store, settings: StudySettings, name: str, *, lease: float) -> None:
         self.name, self.space, self.mode = name, settings.setting.space, settings.mode
         self._store, self._settings, self._lease = store, settings, lease
-        self._owner = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
+        self._owner = new_owner()
         self._lock = RLock()
         self._progress: Progress | None = None
         self._saved = 0
@@ -351,10 +351,12 @@ class Study:
             raise OptionError(f"scheduler = {scheduler.name!r} never ends: give max_trials, or jobs")
         for callback in callbacks:
             callback.on_begin(self)
+        what = self._trainable(trainable)
+        self._free_jobs_of_dead()
         run_study(
             self,
             self._store,
-            self._trainable(trainable),
+            what,
             workers=workers,
             lease=self._lease,
             jobs=jobs,
@@ -364,6 +366,20 @@ class Study:
             callbacks=callbacks,
         )
         return self.best
+
+    def _free_jobs_of_dead(self) -> None:
+        """End the leases of jobs whose process was one of this machine and is dead: nobody waits for it."""
+        running = {(each.number, each.attempt) for each in self.trials if each.state is State.RUNNING}
+        if not running:
+            return
+        asked = (each for each in self._store.load() if each["kind"] == "asked")
+        claims = [
+            Claim(each["trial"], each["attempt"], each["owner"])
+            for each in asked
+            if (each["trial"], each["attempt"]) in running and is_dead(each["owner"])
+        ]
+        if claims:
+            self._store.heartbeat(claims, -1)  # over at once, by the database's clock
 
     def _trainable(self, given: What | str | None) -> What:
         """Return what trials run, and note it if other processes can import it."""

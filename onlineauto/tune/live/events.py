@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import logging
+from typing import TYPE_CHECKING, Final
 
 from onlineauto.engine.search.action_namespaces import of_actions
 from onlineauto.engine.stream.source import kind_of, read_blocks, rules_of
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Events"]
 
+_LOG: Final = logging.getLogger("onlineauto")
 _LOOKED_AT = 64
 """Namespaces of actions are those of so many events of each block."""
 
@@ -50,14 +52,18 @@ class Events:
         self.blocks: list[Block] = []
         self._configuration = configuration
         self._n_events = 0
-        for block in read_blocks(source, configuration, Diagnostics()):
+        found = Diagnostics()
+        for block in read_blocks(source, configuration, found):
             part = block if most is None else block.head(min(len(block), most - self._n_events))
             self.blocks.append(part)
             self._n_events += len(part)
             if self._n_events == most:
                 break
         if not self._n_events:
-            raise InputError("the stream has no events, so there is nothing to learn from")
+            why = f": {found.summary()}" if found.total else ""
+            raise InputError(f"the stream has no events, so there is nothing to learn from{why}")
+        if found.total:
+            _LOG.warning("%s", found.summary())
 
     def __len__(self) -> int:
         """Count the events."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import weakref
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy as sa
@@ -384,8 +385,18 @@ def _close(engine: sa.Engine, process: int) -> None:
 
 
 def names_of_studies(url: str) -> list[str]:
-    """Return the names of all studies of a store, in order."""
+    """Return the names of all studies of a store, in order.
+
+    Raises
+    ------
+    OptionError
+        The URL is wrong, or names a file that is not there; it is not made then.
+    """
     engine = connect(url)
+    file = engine.url.database
+    if engine.dialect.name == "sqlite" and file is not None and not Path(file).exists():
+        engine.dispose()
+        raise OptionError(f"there is no file {file}, so no study; onlineauto tune makes it")
     try:
         with writing(engine) as connection:
             prepare(connection, shown(url))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import sqlite3
+import time
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,11 +17,11 @@ from onlineauto.tune import Choice, Float, Study
 from onlineauto.tune.schedulers.asha import Asha
 from onlineauto.tune.schedulers.dehb import Dehb
 from onlineauto.tune.schedulers.pbt import Pbt
+from onlineauto.tune.workers.owners import is_dead, new_owner
 from onlineauto.tune.workers.trainable import Trainable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
 
     from onlineauto.tune import Scheduler
     from onlineauto.tune.workers.trainable import Config
@@ -127,3 +129,28 @@ def test_a_killed_study_comes_to_the_same(name: str, every: int, tmp_path: Path)
         assert found(folder, name) == whole, f"killed at step {dies_at}"
         dies_at += every
     assert dies_at > 60
+
+
+@pytest.mark.skipif(not Path("/proc/self/ns/pid").exists(), reason="nobody knows who is dead")
+def test_nobody_waits_for_the_lease_of_a_process_of_this_machine_that_is_dead(tmp_path: Path) -> None:
+    assert run(made(tmp_path / "whole"), "hyperband")
+    assert not run(folder := made(tmp_path / "killed"), "hyperband", dies_at=40)
+    before = time.monotonic()
+    assert run(folder, "hyperband")
+    assert time.monotonic() - before < 30  # a lease is a minute
+    assert found(folder, "hyperband") == found(tmp_path / "whole", "hyperband")
+
+
+def test_who_is_dead() -> None:
+    mine = new_owner()
+    assert not is_dead(mine)
+    child = os.fork()
+    if not child:
+        os._exit(0)
+    *host, _, place, token = mine.split("-")
+    theirs = "-".join([*host, str(child), place, token])
+    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+    assert is_dead(theirs) == bool(place)  # it is not reaped yet
+    os.waitpid(child, 0)
+    assert is_dead(theirs) == bool(place)
+    assert not is_dead("-".join([*host, str(child), "another", token]))
