@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
 from onlineauto.engine.search.action_namespaces import of_actions
@@ -23,6 +24,10 @@ __all__ = ["Events"]
 _LOG: Final = logging.getLogger("onlineauto")
 _LOOKED_AT = 64
 """Namespaces of actions are those of so many events of each block."""
+
+
+_DIGESTED = ("hash", "value", "label", "weight", "cost_action", "cost", "probability")
+"""Columns of a block that make one stream another."""
 
 
 class Events:
@@ -68,6 +73,15 @@ class Events:
     def __len__(self) -> int:
         """Count the events."""
         return self._n_events
+
+    @property
+    def digest(self) -> str:
+        """A digest of all features, labels and costs, however they are divided into blocks."""
+        whole = blake2b(digest_size=8)
+        for column in _DIGESTED:
+            for block in self.blocks:
+                whole.update(getattr(block, column).tobytes())
+        return whole.hexdigest()
 
     @property
     def namespaces(self) -> list[bytes]:

@@ -10,6 +10,7 @@ from onlineauto.errors import InputError, OptionError
 from onlineauto.tune.live.events import Events
 from onlineauto.tune.live.flags import base_of, configured
 from onlineauto.tune.live.losses import Losses
+from onlineauto.tune.workers.naming import OF_STREAM
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.run import Run, load_run
 from onlineauto.workspace.workspace import Workspace
@@ -113,6 +114,17 @@ class LiveLearner:
         if self._events is None:
             self._events = Events(self._arguments["events"], self.base, most=self._arguments["most"])
         return self._events
+
+    @property
+    def about(self) -> str:
+        """What values of trials are about: the events, the options that all have in common, and the window.
+
+        A study notes it, and refuses to go on with another.
+        """
+        events = self.events
+        seen = "all events" if self._window is None else f"a window of {self._window} events"
+        flags = self.base.command() or "no flags"
+        return f"{OF_STREAM}{events.digest} of {len(events)} events with {flags}, by {seen}, {self._missed}"
 
     def __call__(self, config: Config, resource: int, report: Report) -> None:
         """Take a trial to a resource, from the checkpoint that the report has.

@@ -12,7 +12,10 @@ from onlineauto.errors import OptionError
 if TYPE_CHECKING:
     from onlineauto.tune.workers.trainable import What
 
-__all__ = ["imported", "name_of_trainable"]
+__all__ = ["OF_STREAM", "imported", "name_of_trainable"]
+
+OF_STREAM = "stream "
+"""How what a study notes begins if its trials learn a stream: no other process can import that."""
 
 
 def imported(text: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -14,6 +15,9 @@ from onlineauto.tune.live import LiveLearner
 from onlineauto.tune.live.live_learner import model_of
 from onlineauto.workspace.run import Run
 from tests.tune.live.streams import bandits, numbers, take
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 RATE = {"learning_rate": 0.3}
 
@@ -163,3 +167,23 @@ def test_a_stream_that_is_too_short_is_found() -> None:
         take(LiveLearner([]), RATE, 10)
     with pytest.raises(InputError, match="no checkpoint of a live learner"):
         model_of(b"nothing of the kind")
+
+
+def test_a_study_goes_on_with_the_same_stream_and_flags_alone(tmp_path: Path) -> None:
+    url, space = f"sqlite:///{tmp_path}/s.db", {"learning_rate": Float(0.01, 1, log=True)}
+    events = [f"{i % 2} |a x{i % 2}" for i in range(90)]
+
+    def study() -> Study:
+        return Study(space, min_resource=30, max_resource=90, name="s", storage=url)
+
+    study().run(LiveLearner(events, every=30), jobs=2)
+    study().run(LiveLearner(iter(events), every=30), jobs=1)
+    for other in (
+        LiveLearner(events[::-1], every=30),
+        LiveLearner(events, "--l2 0.1"),
+        LiveLearner(events, window=30),
+    ):
+        with pytest.raises(OptionError, match="give the study another name"):
+            study().run(other, jobs=1)
+    with pytest.raises(OptionError, match="begin as it was begun"):
+        study().run(jobs=1)
