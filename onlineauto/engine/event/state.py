@@ -225,7 +225,7 @@ MEMBERS = 2
 FEATURES, NUMBERS, ACTIONS = range(3)
 """Entries of the members' tally."""
 
-MOST_FEATURES, MOST_NUMBERS, MOST_ACTIONS, WAVES = 300, 64, 32, 256
+MOST_FEATURES, MOST_NUMBERS, MOST_ACTIONS, WAVES = 300, 64, 32, 128
 """What members can have at most: inputs that are features, numbers among them, actions; and waves."""
 
 WORD, BIN = -1, -2
