@@ -23,7 +23,7 @@ from onlineauto.tune.store import Snapshot, open_store
 from onlineauto.tune.store.protocol import Claim
 from onlineauto.tune.trial import Job, Trial
 from onlineauto.tune.workers.jobs import claim_of
-from onlineauto.tune.workers.naming import OF_STREAM, imported, name_of_trainable
+from onlineauto.tune.workers.naming import OF_STREAM, about_stream, imported, name_of_trainable
 from onlineauto.tune.workers.owners import is_dead, new_owner
 from onlineauto.tune.workers.stoppers import Rounds
 
@@ -384,19 +384,13 @@ class Study:
     def _trainable(self, given: What | str | None) -> What:
         """Return what trials run, and note it if other processes can import it."""
         noted = self._current().trainable
-        of_stream = noted is not None and noted.startswith(OF_STREAM)
-        if given is None and (noted is None or of_stream):
+        if given is None and (noted is None or noted.startswith(OF_STREAM)):
             raise OptionError(
                 f"nobody has said what trials of {self.name!r} run: give a trainable; or, if they learn a "
                 "stream, begin as it was begun"
             )
         what: What = imported(given or noted or "") if given is None or isinstance(given, str) else given
-        about: str | None = getattr(what, "about", None)
-        if of_stream and about != noted:
-            raise OptionError(
-                f"trials of {self.name!r} learn the {noted}; these would be of the {about or 'function'}: "
-                "give the study another name"
-            )
+        about = about_stream(what, noted, self.name)
         name = about or (given if isinstance(given, str) else name_of_trainable(what))
         if name is not None and name != noted:
             with self._lock:

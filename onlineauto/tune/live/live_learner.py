@@ -117,7 +117,7 @@ class LiveLearner:
 
     @property
     def about(self) -> str:
-        """What values of trials are about: the events, the options that all have in common, and the window.
+        """The events, the options that all trials have in common, and the window: all that values depend on.
 
         A study notes it, and refuses to go on with another.
         """

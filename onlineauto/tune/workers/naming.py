@@ -12,7 +12,7 @@ from onlineauto.errors import OptionError
 if TYPE_CHECKING:
     from onlineauto.tune.workers.trainable import What
 
-__all__ = ["OF_STREAM", "imported", "name_of_trainable"]
+__all__ = ["OF_STREAM", "about_stream", "imported", "name_of_trainable"]
 
 OF_STREAM = "stream "
 """How what a study notes begins if its trials learn a stream: no other process can import that."""
@@ -61,3 +61,20 @@ def name_of_trainable(what: What) -> str | None:
     except AttributeError:
         return None
     return f"{module}:{name}" if found is what else None
+
+
+def about_stream(what: What, noted: str | None, study: str) -> str | None:
+    """Return the stream that trials learn by `what`, None if they learn none.
+
+    Raises
+    ------
+    OptionError
+        The study has noted another stream, or the same with other flags.
+    """
+    about: str | None = getattr(what, "about", None)
+    if noted is not None and noted.startswith(OF_STREAM) and about != noted:
+        raise OptionError(
+            f"trials of {study!r} learn the {noted}; these would be of the {about or 'function'}: "
+            "give the study another name"
+        )
+    return about
