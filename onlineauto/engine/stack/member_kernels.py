@@ -38,7 +38,7 @@ from onlineauto.engine.event.state import (
     WORD,
 )
 from onlineauto.engine.stack.least_squares_kernels import cut_off, learn_squares
-from onlineauto.jit import entry_kernel, inline_kernel, kernel, short_loop
+from onlineauto.jit import inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -101,7 +101,6 @@ def action_key(run: Run, actions: Actions, action: int) -> np.uint64:
     return key
 
 
-@entry_kernel
 @inline_kernel
 def joins(members: Members) -> bool:
     """Return whether one regression has all actions, by their features too, as there are too many."""
@@ -120,7 +119,6 @@ def index_of(members: Members, key: np.uint64) -> int:
     return -1
 
 
-@entry_kernel
 @inline_kernel
 def works(members: Members, member: int) -> bool:
     """Return whether a member has scores: there is something for it, and not too much."""

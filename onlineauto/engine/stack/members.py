@@ -19,7 +19,7 @@ from onlineauto.engine.event.state import (
     Members,
     Regression,
 )
-from onlineauto.engine.stack.member_kernels import LINEAR, LINEAR_SPREAD, WAVY, WAVY_SPREAD, joins, works
+from onlineauto.engine.stack.member_kernels import LINEAR_SPREAD, WAVY_SPREAD
 
 if TYPE_CHECKING:
     from onlineauto.engine.event.state import Task
@@ -87,11 +87,16 @@ def _make_regression(actions: int, inputs: int) -> Regression:
 
 def members_state(members: Members) -> dict[str, Any]:
     """Return the state of the members, as `restore_members` takes it: only what is in use."""
-    actions = 1 if joins(members) else int(members.tally[ACTIONS])
-    features = int(members.tally[FEATURES]) if works(members, LINEAR) else 0
+    known, numbers = int(members.tally[ACTIONS]), int(members.tally[NUMBERS])
+    joined = known > MOST_ACTIONS
+    features = int(members.tally[FEATURES])
+    if not (members.features and known and features <= MOST_FEATURES):
+        features = 0
+    waves = members.waving and known and numbers <= MOST_NUMBERS and (numbers > 0 or joined)
+    actions = 1 if joined else known
     return {name: getattr(members, name) for name in _SMALL} | {
         "linear": _regression_state(members.linear, actions, features),
-        "waves": _regression_state(members.waves, actions, WAVES if works(members, WAVY) else 0),
+        "waves": _regression_state(members.waves, actions, WAVES if waves else 0),
     }
 
 
