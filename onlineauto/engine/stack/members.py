@@ -14,6 +14,7 @@ from onlineauto.engine.event.state import (
     MOST_ACTIONS,
     MOST_FEATURES,
     MOST_NUMBERS,
+    NUMBERS,
     RING,
     WAVES,
     Members,
