@@ -5,20 +5,20 @@ from __future__ import annotations
 import asyncio
 import time
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 import httpx
-import msgspec
 
 from onlineauto.service.client.messages import (
     Decision,
     Retry,
+    activation,
     decided,
     fallback,
     headers_of,
     must_retry,
     rank_body,
     refuse,
+    reward_body,
 )
 
 if TYPE_CHECKING:
@@ -115,12 +115,8 @@ class Client:
         InputError
             The service has refused it.
         """
-        if isinstance(decision, Decision):
-            if decision.fallback:
-                return False
-            decision = decision.event_id
-        body = {"event_id": decision, "reward": value, "key": key}
-        return self._sent("/v1/reward", msgspec.json.encode(body)) is not None
+        body = reward_body(decision, value, key=key)
+        return body is not None and self._sent("/v1/reward", body) is not None
 
     def activate(self, decision: Decision | str) -> bool:
         """Let a deferred decision be learnt, and return whether the service has this.
@@ -130,8 +126,7 @@ class Client:
         InputError
             The service has refused it.
         """
-        event_id = decision.event_id if isinstance(decision, Decision) else decision
-        return self._sent(f"/v1/activate/{quote(event_id, safe='')}", b"") is not None
+        return self._sent(activation(decision), b"") is not None
 
     def _sent(self, path: str, body: bytes) -> bytes | None:
         """Return the answer to a request, or None if the service is away.
@@ -200,17 +195,12 @@ class AsyncClient:
 
     async def reward(self, decision: Decision | str, value: float, *, key: str = "reward") -> bool:
         """Reward a decision, as `Client.reward` does."""
-        if isinstance(decision, Decision):
-            if decision.fallback:
-                return False
-            decision = decision.event_id
-        body = {"event_id": decision, "reward": value, "key": key}
-        return await self._sent("/v1/reward", msgspec.json.encode(body)) is not None
+        body = reward_body(decision, value, key=key)
+        return body is not None and await self._sent("/v1/reward", body) is not None
 
     async def activate(self, decision: Decision | str) -> bool:
         """Let a deferred decision be learnt, as `Client.activate` does."""
-        event_id = decision.event_id if isinstance(decision, Decision) else decision
-        return await self._sent(f"/v1/activate/{quote(event_id, safe='')}", b"") is not None
+        return await self._sent(activation(decision), b"") is not None
 
     async def _sent(self, path: str, body: bytes) -> bytes | None:
         """Return the answer to a request, or None if the service is away.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 import msgspec
 
@@ -13,7 +14,18 @@ from onlineauto.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Decision", "Retry", "decided", "fallback", "headers_of", "must_retry", "rank_body", "refuse"]
+__all__ = [
+    "Decision",
+    "Retry",
+    "activation",
+    "decided",
+    "fallback",
+    "headers_of",
+    "must_retry",
+    "rank_body",
+    "refuse",
+    "reward_body",
+]
 
 _AGAIN: Final = {409, 429, 500, 502, 503, 504}
 
@@ -97,6 +109,21 @@ def rank_body(
     if deferred:
         body["deferred"] = True
     return event_id, msgspec.json.encode(body)
+
+
+def reward_body(decision: Decision | str, value: float, *, key: str) -> bytes | None:
+    """Return the body that rewards a decision; None if the service has never seen it."""
+    if isinstance(decision, Decision):
+        if decision.fallback:
+            return None
+        decision = decision.event_id
+    return msgspec.json.encode({"event_id": decision, "reward": value, "key": key})
+
+
+def activation(decision: Decision | str) -> str:
+    """Return the path that activates a decision."""
+    event_id = decision.event_id if isinstance(decision, Decision) else decision
+    return f"/v1/activate/{quote(event_id, safe='')}"
 
 
 def decided(content: bytes) -> Decision:
