@@ -134,13 +134,16 @@ def restore_members(stored: Stored, members: Members) -> None:
 
 
 def _restore_regression(stored: Stored, regression: Regression, unsure: float) -> None:
-    """Put a stored regression into this one; inputs that it has not are `unsure`."""
+    """Put the stored regressions of known actions into these; inputs that they have not are `unsure`.
+
+    Those of other actions begin when these are met.
+    """
     weights = stored["weights"].finite(np.float64, (-1, -1))
     actions, inputs = weights.shape
     if actions > len(regression.weights) or inputs > regression.weights.shape[1]:
         raise stored["weights"].fail("weights of members")
     spread = stored["spread"].finite(np.float64, (actions, inputs, inputs))
-    regression.weights[...] = 0.0
-    regression.spread[...] = np.eye(regression.weights.shape[1]) * unsure
+    regression.weights[:actions] = 0.0
+    regression.spread[:actions] = np.eye(regression.weights.shape[1]) * unsure
     regression.weights[:actions, :inputs] = weights
     regression.spread[:actions, :inputs, :inputs] = spread
