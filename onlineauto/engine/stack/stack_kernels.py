@@ -207,6 +207,7 @@ def learn_stack(
     action = 0 if simple else int(label.action)
     if action < 0 or not math.isfinite(label.cost) or not label.weight > _ZERO:
         return
+    cost = np.float64(label.cost)
     if stack.range[1] > stack.range[0]:
         column = stacked(buffers)
         stack.updates[0] += 1
@@ -215,8 +216,6 @@ def learn_stack(
             _test_rewards(run, score, actions.n, column, label)
         cursor[SIGNAL] = _verdict(stack, live.by_reward, live.by_loss, simple)
         _learn_weights(run, actions, action, label, buffers)
-    cost = np.float64(label.cost)
-    if stack.range[1] > stack.range[0]:
         cost = stack.range[0] + _on_scale(stack, label.cost) * (stack.range[1] - stack.range[0])
     if stack.members.on:
         learn_members(run, actions, label, cost, buffers)
