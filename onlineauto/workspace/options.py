@@ -1,17 +1,18 @@
-"""The registry of all options."""
+"""The registry of all options, and what a program gives of them."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
-from onlineauto.engine.options.registry import CHECKS, GROUPS
+from onlineauto.engine.options.registry import CHECKS, GROUPS, refuse_command_line
+from onlineauto.errors import OptionError
 from onlineauto.exact.options import ExactOptions
 from onlineauto.exact.refusals import CHECKS as EXACT_CHECKS
 from onlineauto.explorers import extend
 from onlineauto.explorers.choice import check_effects
 from onlineauto.options import Configuration, Registry
 
-__all__ = ["REGISTRY"]
+__all__ = ["REGISTRY", "given_options"]
 
 
 def _check_effects(configuration: Configuration) -> None:
@@ -24,3 +25,28 @@ REGISTRY: Final = Registry((*GROUPS, ExactOptions), checks=(*EXACT_CHECKS, *CHEC
 """The command line, Python, the help and the documentation are made from it."""
 
 extend(REGISTRY)
+
+
+def given_options(configuration: Configuration | str | None, **keywords: Any) -> Configuration:
+    """Return the options that a program gives: parsed ones, a text as on a command line, or keywords.
+
+    Raises
+    ------
+    OptionError
+        An option is unknown, out of range, contradicts another or is for the command line alone, or both
+        kinds are given.
+    """
+    if configuration is not None and keywords:
+        raise OptionError("options go either into the configuration or into keywords, not into both")
+    if isinstance(configuration, Configuration):
+        return configuration
+    if configuration is None:
+        given = REGISTRY.from_keywords(**keywords)
+    elif isinstance(configuration, str):
+        given = REGISTRY.parse(configuration)
+    else:
+        raise OptionError(
+            f"{configuration!r} has no options; give keywords, or a text such as '-q ua --automl 4'"
+        )
+    refuse_command_line(given)
+    return given

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any, cast
+from inspect import Parameter, Signature
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from onlineauto.engine.event.state import CB_ADF
 from onlineauto.engine.loop.block_runner import BlockRunner
 from onlineauto.engine.loop.holdout import Holdout
 from onlineauto.engine.loop.learner import Learner
-from onlineauto.engine.options.registry import RunOptions, refuse_command_line
+from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.search.factory import make_layout
 from onlineauto.engine.search.search_engine import Searching
 from onlineauto.engine.stream.event_readers import event_readers
@@ -31,7 +32,7 @@ from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL
 from onlineauto.workspace.champion_only import spin_off
 from onlineauto.workspace.locked import Locked
 from onlineauto.workspace.modes import semantics_of
-from onlineauto.workspace.options import REGISTRY
+from onlineauto.workspace.options import REGISTRY, given_options
 from onlineauto.workspace.predictor import Asked, Predictor, snapshot
 from onlineauto.workspace.save_load import changed, load_model, save_model
 
@@ -62,7 +63,7 @@ __all__ = ["Workspace"]
 class Workspace(Locked):
     r"""A model, with its options and everything that it has learnt.
 
-    Options are keyword arguments, named as on the command line.
+    Options are keyword arguments, named as on the command line, or one text with a command line of options.
 
     Threads may share a workspace: calls that learn, predict, save or copy run one after the other, and a
     `stream` lets other calls run between its blocks. Only one thread at a time may `fit` or iterate a
@@ -81,8 +82,9 @@ class Workspace(Locked):
 
     Parameters
     ----------
-    configuration : Configuration, optional
-        Options already parsed; then no keyword may be given.
+    configuration : Configuration or str, optional
+        Options as on a command line, such as ``"--cb_explore_adf -q ua"``, or already parsed; then no keyword
+        may be given.
     **options
         Values of options.
 
@@ -113,12 +115,8 @@ class Workspace(Locked):
         An option is unknown, out of range, or contradicts another.
     """
 
-    def __init__(self, *, configuration: Configuration | None = None, **options: Unpack[Options]) -> None:
-        if configuration is None:
-            configuration = REGISTRY.from_keywords(**options)
-            refuse_command_line(configuration)
-        elif options:
-            raise TypeError("options go either into the configuration or into keywords, not into both")
+    def __init__(self, configuration: Configuration | str | None = None, **options: Unpack[Options]) -> None:
+        configuration = given_options(configuration, **options)
         self.configuration = configuration
         self.kind = kind_of(configuration)
         self.semantics = semantics_of(configuration)
@@ -493,4 +491,6 @@ class Workspace(Locked):
             return Predictor(self.configuration, snapshot(self.configuration, self._runner.predicting()))
 
 
-cast("Any", Workspace).__signature__ = REGISTRY.signature()
+_KEYWORDS: Final = REGISTRY.signature().parameters.values()
+_FIRST: Final = Parameter("configuration", Parameter.POSITIONAL_OR_KEYWORD, default=None)
+cast("Any", Workspace).__signature__ = Signature([_FIRST, *_KEYWORDS])

@@ -274,7 +274,7 @@ def test_no_events() -> None:
 
 def test_options_come_once() -> None:
     configuration = Workspace(quadratic="ab").configuration
-    with pytest.raises(TypeError, match="not into both"):
+    with pytest.raises(OptionError, match="not into both"):
         Workspace(configuration=configuration, quadratic="ab")
     with pytest.raises(OptionError):
         Workspace(quadratic="abc")
@@ -338,10 +338,10 @@ def test_what_was_wrong_with_the_input_is_warned_of_and_kept() -> None:
     model.fit(b"1 |a x\n")
 
 
-@pytest.mark.parametrize("name", ["data", "predictions", "quiet", "help"])
+@pytest.mark.parametrize("name", ["data", "predictions", "help"])
 def test_options_of_the_command_line_are_refused(name: str) -> None:
     with pytest.raises(OptionError, match=f"^{name} is for the command line"):
-        Workspace(configuration=None, **cast("Any", {name: name in ("quiet", "help") or "file"}))
+        Workspace(configuration=None, **cast("Any", {name: name == "help" or "file"}))
 
 
 @pytest.mark.parametrize("holdout", [[True], [False] * 3, [[False, False]]])

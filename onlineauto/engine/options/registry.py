@@ -316,9 +316,12 @@ _INSTEAD: Final = {
 
 
 def refuse_command_line(configuration: Configuration) -> None:
-    """Refuse options that only the command line acts on."""
+    """Refuse options that only the command line acts on; `--quiet` is what a program has in any case."""
     others = (
-        option.name for group in (OutputOptions, ModelOptions, InspectOptions) for option in options_of(group)
+        option.name
+        for group in (OutputOptions, ModelOptions, InspectOptions)
+        for option in options_of(group)
+        if option.name != "quiet"
     )
     names = ("data", "cache", "cache_file", "kill_cache", "verbose_metrics", *others)
     for name in names:

@@ -1,0 +1,40 @@
+"""A workspace takes its options as keywords, as a text, or already parsed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from onlineauto import OptionError, Workspace
+from onlineauto.workspace.options import REGISTRY
+
+TEXT = "--cb_explore_adf -q ua --epsilon 0.1"
+
+
+def test_a_text_is_the_same_as_keywords() -> None:
+    from_keywords = Workspace(cb_explore_adf=True, quadratic=["ua"], epsilon=0.1)
+    assert repr(Workspace(TEXT)) == repr(from_keywords) == repr(Workspace(REGISTRY.parse(TEXT)))
+
+
+def test_quiet_is_taken_since_a_workspace_never_prints() -> None:
+    event = "shared |u tom\n0:-1:0.5 |a politics\n|a sports\n"
+    quiet, other = Workspace(TEXT + " --quiet"), Workspace(TEXT)
+    assert quiet.learn(event).tolist() == other.learn(event).tolist()
+
+
+@pytest.mark.parametrize(
+    ("given", "keywords", "why"),
+    [
+        (TEXT, {"epsilon": 0.2}, "not into both"),
+        (REGISTRY.parse(TEXT), {"epsilon": 0.2}, "not into both"),
+        ({"epsilon": 0.2}, {}, r"^\{'epsilon': 0.2\} has no options; give keywords, or a text"),
+        ("--epsilon 2", {}, "epsilon"),
+        ("--no_such", {}, "unknown option --no_such"),
+        ("-f model.oam", {}, "final_regressor is for the command line; save takes the file"),
+    ],
+    ids=["text", "parsed", "mapping", "range", "unknown", "command line"],
+)
+def test_others_are_refused(given: Any, keywords: dict[str, Any], why: str) -> None:
+    with pytest.raises(OptionError, match=why):
+        Workspace(given, **keywords)
