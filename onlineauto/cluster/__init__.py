@@ -1,0 +1,35 @@
+"""Divide a cluster among jobs, slot by slot: policies, and the history that they are judged by."""
+
+from __future__ import annotations
+
+from onlineauto.cluster.history import Head, History, Record
+from onlineauto.cluster.policies import (
+    POLICIES,
+    Fair,
+    Fifo,
+    MarginalGain,
+    Policy,
+    Row,
+    Situation,
+    Speeds,
+    Srtf,
+    Tetris,
+    allocate,
+)
+
+__all__ = [
+    "POLICIES",
+    "Fair",
+    "Fifo",
+    "Head",
+    "History",
+    "MarginalGain",
+    "Policy",
+    "Record",
+    "Row",
+    "Situation",
+    "Speeds",
+    "Srtf",
+    "Tetris",
+    "allocate",
+]

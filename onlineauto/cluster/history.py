@@ -1,0 +1,205 @@
+"""``History``: what a cluster did in each slot, as records, and as lines of JSON in a file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from onlineauto.errors import InputError
+
+__all__ = ["Head", "History", "Record"]
+
+
+class Head(msgspec.Struct, frozen=True, kw_only=True, tag="head", tag_field="type"):
+    """Describe the cluster: the first line of a history.
+
+    Attributes
+    ----------
+    capacity : dict
+        How much of each resource the cluster has, by name.
+    slot : float
+        Seconds between two decisions of the policy.
+    policy : str
+        Name of the policy that decided.
+    """
+
+    capacity: dict[str, float]
+    slot: float = 1.0
+    policy: str = ""
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, tag="slot", tag_field="type"):
+    """Describe one unfinished job in one slot, whether it was given anything or not.
+
+    Attributes
+    ----------
+    slot : int
+        Number of the slot, from 0.
+    job : str
+        Name of the job, unique in the history.
+    kind : str
+        Jobs of one kind have about the same speeds: ``study-forest``, ``stream-linear``.
+    arrived : float
+        When it was submitted, in slots.
+    workers, servers : int
+        What it was given in this slot.
+    before, done : float
+        Units of work that were done when the slot began, and when it ended.
+    total : float
+        Units of work there are; of a job without an end, those that had arrived by the end of the slot.
+    used : float
+        The part of the slot in which it worked: less than 1 if it came to its end within the slot, or waited
+        until a change of its size was through.
+    worker, server : dict
+        What one worker, and one server, takes of each resource. A job without servers has none in `server`.
+    most_workers, most_servers : int
+        More than that it cannot use.
+    endless : bool
+        True for a stream, which has no end; it is left out of completion times.
+    """
+
+    slot: int
+    job: str
+    kind: str
+    arrived: float
+    workers: int
+    servers: int
+    before: float
+    done: float
+    total: float
+    used: float = 1.0
+    worker: dict[str, float]
+    server: dict[str, float] = {}
+    most_workers: int = 16
+    most_servers: int = 16
+    endless: bool = False
+
+    @property
+    def finished(self) -> bool:
+        """True if the job came to its end in this slot."""
+        return not self.endless and self.done >= self.total
+
+
+class History:
+    """Keep what a cluster did: the cluster itself, and a record for each unfinished job in each slot.
+
+    Parameters
+    ----------
+    head : Head
+        The cluster.
+    records : list of Record, optional
+        In the order of slots.
+
+    Examples
+    --------
+    >>> history = History(Head(capacity={"CPU": 4}, slot=30))
+    >>> job = {"job": "a", "kind": "study", "arrived": 0, "worker": {"CPU": 1}, "total": 10}
+    >>> history.add(Record(slot=0, workers=2, servers=0, before=0, done=7, **job))
+    >>> history.add(Record(slot=1, workers=2, servers=0, before=7, done=10, used=0.5, **job))
+    >>> history.completion_times()
+    {'a': 1.5}
+    >>> print(history.text().splitlines()[0])
+    {"type":"head","capacity":{"CPU":4},"slot":30,"policy":""}
+    """
+
+    def __init__(self, head: Head, records: list[Record] | None = None) -> None:
+        self.head = head
+        self.records: list[Record] = [] if records is None else records
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def add(self, record: Record) -> None:
+        """Add a record."""
+        self.records.append(record)
+
+    def completion_times(self) -> dict[str, float]:
+        """Return how many slots each finished job took, from its arrival to its end, by name of the job.
+
+        The end is within the last slot: after the part of it that the job used.
+        """
+        return {
+            each.job: each.slot + min(each.used, 1.0) - each.arrived for each in self.records if each.finished
+        }
+
+    def text(self) -> str:
+        """Return the history as lines of JSON."""
+        return "".join(map(_line, [self.head, *self.records]))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the history as lines of JSON.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
+        """
+        Path(path).write_text(self.text(), "utf-8")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> History:
+        """Read a history.
+
+        Raises
+        ------
+        InputError
+            If a line is none of a history; the message names it.
+        OSError
+            If the file cannot be read.
+        """
+        return cls.parse(Path(path).read_bytes(), name=os.fspath(path))
+
+    @classmethod
+    def parse(cls, text: bytes, *, name: str = "history") -> History:
+        """Read a history from its text; `name` is what messages call it.
+
+        A last line that was torn off, as when the cluster's machine failed, is left out.
+
+        Raises
+        ------
+        InputError
+            If a line is none of a history; the message names it.
+        """
+        head: Head | None = None
+        records: list[Record] = []
+        lines = text.split(b"\n")
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                each = _DECODER.decode(line)
+            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+                if number == len(lines) and head is not None:
+                    break
+                raise InputError(f"{name}:{number}: not a line of a cluster's history: {error}") from error
+            if isinstance(each, Head):
+                if head is not None and each.capacity.keys() != head.capacity.keys():
+                    raise InputError(f"{name}:{number}: the cluster has other resources from here on")
+                head = each
+            else:
+                _check(each, head, f"{name}:{number}")
+                records.append(each)
+        if head is None:
+            raise InputError(f"{name}: not a cluster's history: its first line describes the cluster")
+        return cls(head, records)
+
+
+_DECODER: msgspec.json.Decoder[Head | Record] = msgspec.json.Decoder(Head | Record)
+
+
+def _line(each: msgspec.Struct) -> str:
+    return msgspec.json.encode(each).decode() + "\n"
+
+
+def _check(record: Record, head: Head | None, where: str) -> None:
+    """Refuse a record that no cluster can have written."""
+    if head is None:
+        raise InputError(f"{where}: the first line of a history describes the cluster")
+    unknown = (record.worker.keys() | record.server.keys()) - head.capacity.keys()
+    if unknown:
+        raise InputError(f"{where}: the cluster has no {', '.join(sorted(unknown))}")
+    numbers = (record.before, record.done, record.total, record.used, record.arrived)
+    if not all(abs(number) < 1e300 for number in numbers) or min(record.workers, record.servers) < 0:
+        raise InputError(f"{where}: a number of job {record.job!r} is negative or without bounds")

@@ -1,0 +1,40 @@
+"""Policies decide who gets how much of a cluster. One file for each, their registry, and what they see."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from onlineauto.cluster.policies.fair import Fair
+from onlineauto.cluster.policies.fifo import Fifo
+from onlineauto.cluster.policies.marginal_gain import MarginalGain
+from onlineauto.cluster.policies.policy import Policy, allocate
+from onlineauto.cluster.policies.situation import Row, Situation
+from onlineauto.cluster.policies.speeds import Speeds
+from onlineauto.cluster.policies.srtf import Srtf
+from onlineauto.cluster.policies.tetris import Tetris
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = [
+    "POLICIES",
+    "Fair",
+    "Fifo",
+    "MarginalGain",
+    "Policy",
+    "Row",
+    "Situation",
+    "Speeds",
+    "Srtf",
+    "Tetris",
+    "allocate",
+]
+
+POLICIES: Mapping[str, type[Policy]] = {
+    "marginal-gain": MarginalGain,
+    "fair": Fair,
+    "fifo": Fifo,
+    "srtf": Srtf,
+    "tetris": Tetris,
+}
+"""By their names; called without arguments, each is as good as it can be without knowledge of the jobs."""

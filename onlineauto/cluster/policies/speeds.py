@@ -1,0 +1,169 @@
+"""``Speeds``: how fast jobs of each kind are with so many workers and servers, fitted to what they did."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from onlineauto.cluster.history import Record
+    from onlineauto.cluster.policies.situation import Floats, Ints, Situation
+
+__all__ = ["TERMS", "Speeds", "fit_slowness", "terms"]
+
+TERMS: Final = 5
+"""Coefficients of a kind."""
+_UNKNOWN: Final = (0.8, 0.1, 0.05, 0.03, 0.02)
+"""What a kind is taken for of which nothing was observed, relative to one worker with one server."""
+_SUPPORTS: Final = [each for size in range(1, TERMS + 1) for each in combinations(range(TERMS), size)]
+_KEPT: Final = 512
+"""Observations of a kind that a fit goes by, the latest ones."""
+_PRIOR: Final = 0.05
+"""Weight of `_UNKNOWN` in a fit, in observations: it decides where nothing was observed."""
+
+
+def terms(workers: Floats | Ints, servers: Floats | Ints) -> Floats:
+    """Return the terms of the model of Optimus: 1/w, 1, w/u, w and u; without servers the last ones are 0.
+
+    The time that one unit of work takes is a sum of these with coefficients that are not negative: the work
+    is divided among w workers (1/w); some of it is not (1); w workers share u servers (w/u); and all have to
+    be waited for (w, u). Speed has a hump: past it, more workers make a job slower.
+
+    Returns
+    -------
+    float64[..., 5]
+        Infinite where there are no workers.
+    """
+    w, u = np.asarray(workers, np.float64), np.asarray(servers, np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shared = np.where(u > 0, w / u, 0.0)
+        return np.stack([1 / w, np.ones_like(w), shared, w, u], -1)
+
+
+def fit_slowness(rows: Floats, slowness: Floats, weights: Floats | None = None) -> Floats:
+    """Return the coefficients, none negative, that explain times for a unit of work with the least error.
+
+    Errors are relative to the times. The model is linear in its coefficients, and there are five: the best
+    fit on each of the 31 sets of coefficients is tried, and the best one without a negative coefficient is
+    the answer, exactly.
+
+    Parameters
+    ----------
+    rows : float64[n, 5]
+        The terms of each observation; see `terms`.
+    slowness : float64[n]
+        Time that one unit of work took.
+    weights : float64[n], optional
+        Of the squares of errors; 1 by default.
+
+    Returns
+    -------
+    float64[5]
+
+    Examples
+    --------
+    >>> workers, servers = np.array([1, 2, 4, 8, 2, 1]), np.array([1, 1, 2, 4, 4, 3])
+    >>> true = np.array([0.6, 0.1, 0.2, 0.0, 0.1])
+    >>> rows = terms(workers, servers)
+    >>> fit_slowness(rows, rows @ true).round(6)
+    array([0.6, 0.1, 0.2, 0. , 0.1])
+    """
+    target = np.ones(len(rows)) if weights is None else np.sqrt(weights)
+    scaled = rows * (target / slowness)[:, None]
+    squares, products = scaled.T @ scaled, scaled.T @ target
+    answer, least = np.zeros(TERMS), 0.0  # the error of all zeros, but for a constant
+    for support in map(list, _SUPPORTS):
+        found = np.linalg.lstsq(squares[np.ix_(support, support)], products[support], rcond=1e-12)[0]
+        error = float(found @ squares[np.ix_(support, support)] @ found - 2 * found @ products[support])
+        if found.min() >= 0 and error < least - 1e-12:
+            answer, least = np.zeros(TERMS), error
+            answer[support] = found
+    return answer
+
+
+class Speeds:
+    """Know how fast jobs of each kind are; learn it from what they did.
+
+    Parameters
+    ----------
+    coefficients : mapping, optional
+        Five numbers for each kind, by its name; see `terms`. Kinds that are not there are learnt.
+
+    Examples
+    --------
+    >>> speeds = Speeds({"study": [1, 0, 0, 0, 0]})  # twice the workers, twice the speed
+    >>> float(speeds.slowness("study", 4, 0))
+    0.25
+    """
+
+    def __init__(self, coefficients: Mapping[str, Iterable[float]] | None = None) -> None:
+        self._given = {kind: np.array(list(each), np.float64) for kind, each in (coefficients or {}).items()}
+        self._fitted: dict[str, Floats] = {}
+        self._seen: dict[str, list[tuple[float, float, float]]] = {}
+
+    def observe(self, records: Iterable[Record]) -> None:
+        """Take what jobs did in a slot: those that worked, and of endless ones those that lagged behind."""
+        for each in records:
+            made = each.done - each.before
+            kept_up = each.endless and each.done >= each.total
+            if each.kind in self._given or each.workers == 0 or made <= 0 or each.used <= 0 or kept_up:
+                continue
+            seen = self._seen.setdefault(each.kind, [])
+            seen.append((each.workers, each.servers, each.used / made))
+            del seen[:-_KEPT]
+            self._fitted.pop(each.kind, None)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Kinds of which something is known."""
+        return tuple(sorted({*self._given, *self._seen}))
+
+    def coefficients(self, kind: str) -> Floats:
+        """Return the five coefficients of a kind: float64[5]."""
+        if kind in self._given:
+            return self._given[kind]
+        if kind not in self._fitted:
+            self._fitted[kind] = self._fit(kind)
+        return self._fitted[kind]
+
+    def _fit(self, kind: str) -> Floats:
+        seen = np.array(self._seen.get(kind, []), np.float64).reshape(-1, 3)
+        unknown = np.array(_UNKNOWN)
+        if not len(seen):
+            return unknown
+        rows = terms(seen[:, 0], seen[:, 1])
+        scale = float(np.median(seen[:, 2] / (rows @ unknown)))
+        spread = np.array([1.0, 2.0, 4.0, 8.0, 16.0])
+        guessed = terms(spread, spread if seen[:, 1].any() else 0 * spread)
+        # The guess weighs little: it decides only where no observation does.
+        weights = np.repeat([1.0, _PRIOR / len(spread)], [len(rows), len(spread)])
+        times = np.concatenate([seen[:, 2], scale * (guessed @ unknown)])
+        return fit_slowness(np.concatenate([rows, guessed]), times, weights)
+
+    def table(self, kinds: tuple[str, ...]) -> Floats:
+        """Return the coefficients of some kinds, a row for each: float64[len(kinds), 5]."""
+        return np.stack([self.coefficients(kind) for kind in kinds])
+
+    def slowness(self, kind: str, workers: float, servers: float) -> Floats:
+        """Return the time that one unit of work of a kind takes; infinity without workers."""
+        return _time(self.coefficients(kind), np.array(float(workers)), np.array(float(servers)))
+
+    def times(self, situation: Situation, workers: Ints, servers: Ints) -> Floats:
+        """Return the time that one unit of work takes with so many workers and servers: float64[B, J].
+
+        It is infinite without workers, and without servers if the job takes any.
+        """
+        found = _time(self.table(situation.kinds)[situation.kind], workers, servers)
+        alone = (workers == 0) | (situation.takes_servers & (servers == 0))
+        return np.where(alone, np.inf, found)
+
+
+def _time(coefficients: Floats, workers: Ints | Floats, servers: Ints | Floats) -> Floats:
+    """Return sums of terms; without workers they are infinite."""
+    works = np.asarray(workers) > 0
+    found = (coefficients * terms(np.maximum(workers, 1), servers)).sum(-1)
+    return np.where(works, np.maximum(found, 1e-12), np.inf)

@@ -1,0 +1,164 @@
+"""Policies: what all of them do, and what each one is for."""
+
+from __future__ import annotations
+
+from itertools import permutations, product
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onlineauto.cluster import (
+    POLICIES,
+    Fair,
+    Fifo,
+    MarginalGain,
+    Policy,
+    Row,
+    Situation,
+    Speeds,
+    Srtf,
+    allocate,
+)
+from onlineauto.errors import OptionError
+from onlineauto.testing import check_policy
+from tests.cluster.situations import linear, situations
+
+if TYPE_CHECKING:
+    from onlineauto.cluster.policies.situation import Bools, Floats, Ints
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_policies_are_policies(name: str) -> None:
+    check_policy(POLICIES[name])
+    assert POLICIES[name].name == name
+
+
+class Drawn(Policy):
+    """Scores that mean nothing."""
+
+    name = "drawn"
+
+    def __init__(self, seed: int, nothing: float) -> None:
+        self.seed, self.nothing = seed, nothing
+
+    def score(self, situation: Situation) -> Floats:
+        draw = np.random.default_rng([self.seed, int(situation.workers.sum()), int(situation.servers.sum())])
+        score = draw.normal(size=(len(situation.valid), 3 * situation.places + 1))
+        score[draw.random(score.shape) < 0.1] = draw.choice([np.inf, -np.inf])
+        score[:, -1] = self.nothing
+        return score
+
+
+@given(situations(), st.integers(0, 1000), st.sampled_from([-np.inf, -1.0, 0.0, 1.0, np.inf]))
+def test_no_score_gives_away_more_than_there_is(situation: Situation, seed: int, nothing: float) -> None:
+    steps = []
+
+    def watch(now: Situation, choices: Bools, actions: Ints) -> None:
+        assert now.legal()[:, -1].all(), "nothing more is always legal"
+        assert choices.any(1).all()
+        assert (choices <= now.legal()).all()
+        steps.append(int(actions[0]))
+
+    after = allocate(Drawn(seed, nothing), situation, watch=watch)
+    used = (
+        after.workers[..., None] * after.worker_demand + after.servers[..., None] * after.server_demand
+    ).sum(1)
+    assert (used <= after.capacity + 1e-6).all()
+    assert np.allclose(used + after.free, after.capacity)
+    assert (after.workers <= after.most_workers).all()
+    assert (after.servers <= after.most_servers).all()
+    assert not after.workers[~after.valid].any()
+    assert ((after.servers > 0) == (after.workers > 0))[after.takes_servers].all()
+    waits = after.valid & (after.workers == 0)
+    bundle = after.worker_demand + after.server_demand
+    assert not (waits & (bundle <= after.free[:, None, :]).all(2)).any(), "a job starves"
+    assert steps[-1] == 15
+    assert not situation.workers.any(), "what was given in has changed"
+
+
+def test_fair_is_the_example_of_the_paper() -> None:
+    """Ghodsi et al.: 9 CPU, 18 GB; tasks of <1, 4> and <3, 1>."""
+    has = {"CPU": 9, "memory": 18}
+    a, b = ({"CPU": 1, "memory": 4}, {"CPU": 3, "memory": 1})
+    for first, second, expected in ((a, b, [3, 2]), (b, a, [2, 3])):
+        jobs = [linear(1, worker=first), linear(1, worker=second)]
+        assert allocate(Fair(), Situation.of(jobs, has, places=4)).workers[0, :2].tolist() == expected
+
+
+def test_fifo_serves_in_order_what_was_asked() -> None:
+    jobs = [linear(9), linear(1), linear(5)]
+    given = allocate(Fifo(asked=4), Situation.of(jobs, {"CPU": 7}, places=3)).workers
+    assert given.tolist() == [[4, 2, 1]]  # each has one before any has two
+
+
+def test_shortest_first_is_the_best_order() -> None:
+    """One CPU, linear jobs: no order has a smaller mean completion time than the shortest first."""
+    draw = np.random.default_rng(3)
+    for _ in range(20):
+        works = draw.integers(1, 9, 5).astype(float)
+        policy = Srtf(Speeds({"linear": [1, 0, 0, 0, 0]}), asked=1)
+        left, total = works.copy(), 0
+        while left.any():
+            total += int(np.count_nonzero(left))
+            jobs = [linear(work) for work in left[left > 0]]
+            served = allocate(policy, Situation.of(jobs, {"CPU": 1}, places=5)).workers[0, : len(jobs)]
+            left[np.flatnonzero(left > 0)[served > 0]] -= 1
+        best = min(int(np.cumsum(order).sum()) for order in permutations(works))
+        assert total == best
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_greedy_is_the_best_division_where_gains_decrease(seed: int) -> None:
+    """Workers alone, 1/f = a/w + b: no division has a smaller sum of remaining times."""
+    draw = np.random.default_rng(seed)
+    kinds = {f"kind{i}": [a, 1 - a, 0, 0, 0] for i, a in enumerate(draw.uniform(0.3, 0.99, 3))}
+    speeds = Speeds(kinds)
+    jobs = [linear(work, kind=kind) for work, kind in zip(draw.uniform(1, 40, 3), kinds, strict=True)]
+    given = allocate(MarginalGain(speeds, least=0), Situation.of(jobs, {"CPU": 8}, places=3)).workers[0]
+
+    def time(workers: tuple[int, ...]) -> float:
+        return sum(
+            float(job.remaining * speeds.slowness(job.kind, many, 0))
+            for job, many in zip(jobs, workers, strict=True)
+        )
+
+    best = min(time(each) for each in product(range(1, 9), repeat=3) if sum(each) <= 8)
+    assert time(tuple(given)) == pytest.approx(best)
+
+
+def test_marginal_gain_stops_at_the_hump() -> None:
+    """1/f = .9/w + .1 w has its hump at three workers."""
+    speeds = Speeds({"linear": [0.9, 0, 0, 0.1, 0]})
+    situation = Situation.of([linear(5)], {"CPU": 16}, places=1)
+    assert allocate(MarginalGain(speeds, least=0), situation).workers.tolist() == [[3]]
+    assert allocate(MarginalGain(speeds, least=0.3), situation).workers.tolist() == [[2]]
+    assert allocate(Fair(), situation).workers.tolist() == [[16]]
+
+
+def test_marginal_gain_gives_servers_where_they_are_scarce() -> None:
+    """Four workers that share a server are held up by it."""
+    speeds = Speeds({"stream": [0.5, 0, 0.5, 0, 0]})
+    job = linear(5, kind="stream", server={"CPU": 1}, most_workers=2)
+    after = allocate(MarginalGain(speeds), Situation.of([job], {"CPU": 16}, places=1))
+    assert after.workers.tolist() == [[2]]
+    assert after.servers[0, 0] > 2
+
+
+def test_a_job_that_asks_for_what_is_not_there_is_refused() -> None:
+    with pytest.raises(OptionError, match="takes GPU; the cluster has CPU"):
+        Situation.of([linear(1, worker={"GPU": 1})], {"CPU": 3})
+
+
+def test_settings_out_of_range_are_refused() -> None:
+    for make in (lambda: Fifo(0), lambda: Srtf(asked=0), lambda: MarginalGain(least=-1)):
+        with pytest.raises(OptionError):
+            make()
+
+
+def test_jobs_past_the_rows_wait() -> None:
+    situation = Situation.of([linear(1)] * 5, {"CPU": 3}, places=3, backlog=2)
+    assert situation.backlog.tolist() == [4]
+    assert isinstance(linear(1), Row)

@@ -1,0 +1,77 @@
+"""Speeds: coefficients are found again, and what is unknown does no harm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onlineauto.cluster import Record, Speeds
+from onlineauto.cluster.policies.speeds import fit_slowness, terms
+
+scipy_optimize = pytest.importorskip("scipy.optimize")
+
+
+def record(**also: Any) -> Record:
+    known = {"slot": 0, "job": "a", "kind": "study", "arrived": 0, "worker": {"CPU": 1}, "total": 1e6}
+    return Record(**{"workers": 1, "servers": 1, "before": 0.0, "done": 1.0, **known, **also})
+
+
+COEFFICIENTS = st.lists(st.sampled_from([0.0, 0.001, 0.05, 0.3, 1.0, 7.0]), min_size=5, max_size=5)
+
+
+@given(COEFFICIENTS, st.integers(0, 99))
+def test_noiseless_coefficients_are_found_again(true: list[float], seed: int) -> None:
+    if not any(true):
+        return
+    draw = np.random.default_rng(seed)
+    rows = terms(draw.integers(1, 17, 40), draw.integers(1, 17, 40))
+    found = fit_slowness(rows, rows @ true)
+    assert np.allclose(found, true, rtol=1e-5, atol=1e-7)
+
+
+@given(st.integers(0, 999))
+def test_the_fit_is_that_of_scipy(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    rows = terms(draw.integers(1, 9, 12), draw.integers(1, 9, 12))
+    times = rows @ draw.uniform(-0.3, 1, 5) + 3
+    ours = fit_slowness(rows, times)
+    theirs, _ = scipy_optimize.nnls(rows / times[:, None], np.ones(12))
+    error = [((rows @ each / times - 1) ** 2).sum() for each in (ours, theirs)]
+    assert error[0] == pytest.approx(error[1], abs=1e-9)
+
+
+def test_kinds_are_learnt_from_what_they_did() -> None:
+    speeds = Speeds()
+    for workers, servers in ((1, 1), (2, 1), (4, 2), (8, 3), (3, 6)):
+        slowness = 2 * (0.7 / workers + 0.2 + 0.1 * workers / servers)
+        speeds.observe([record(workers=workers, servers=servers, done=1 / slowness)])
+    assert float(speeds.slowness("study", 5, 5)) == pytest.approx(2 * (0.7 / 5 + 0.2 + 0.1), rel=0.05)
+    assert speeds.kinds == ("study",)
+    assert float(speeds.slowness("study", 0, 0)) == np.inf
+
+
+def test_one_observation_gives_the_scale() -> None:
+    speeds = Speeds()
+    speeds.observe([record(done=20.0)])
+    assert float(speeds.slowness("study", 1, 1)) == pytest.approx(1 / 20, rel=0.01)
+    assert 1 / 40 < float(speeds.slowness("study", 2, 2)) < 1 / 20  # what is unknown is guessed
+
+
+def test_slots_that_say_nothing_are_left_out() -> None:
+    speeds = Speeds({"known": [1, 0, 0, 0, 0]})
+    speeds.observe(
+        [
+            record(workers=0, done=0.0),
+            record(done=0.0),
+            record(used=0.0),
+            record(kind="known"),
+            record(endless=True, done=1.0, total=1.0),  # it would have been faster, with more to do
+        ]
+    )
+    assert speeds.kinds == ("known",)
+    speeds.observe([record(endless=True, done=1.0, total=2.0)])
+    assert "study" in speeds.kinds
