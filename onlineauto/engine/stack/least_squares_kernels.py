@@ -39,17 +39,20 @@ def learn_squares(
     `keeps` is the part that is not forgotten, `spread` the covariance of the weights, and `gains` scratch of
     their length.
     """
-    n = len(inputs)
+    n, error = len(inputs), target
     for i in range(n):
         gains[i] = 0.0
-    error = target
-    for j in range(n):
-        x = inputs[j]
-        if x != 0.0:
-            error -= weights[j] * x
-            row = spread[j]
-            for i in range(n):
-                gains[i] += row[i] * x
+        error -= weights[i] * inputs[i]
+    fours = n - n % 4
+    for j in range(0, fours, 4):  # four rows in one pass over the gains
+        a, b, c, d = spread[j], spread[j + 1], spread[j + 2], spread[j + 3]
+        x, y, z, u = inputs[j], inputs[j + 1], inputs[j + 2], inputs[j + 3]
+        for i in range(n):
+            gains[i] += (a[i] * x + b[i] * y) + (c[i] * z + d[i] * u)
+    for j in range(fours, n):
+        row, x = spread[j], inputs[j]
+        for i in range(n):
+            gains[i] += row[i] * x
     known = 0.0
     for i in range(n):
         known += gains[i] * inputs[i]
@@ -58,7 +61,7 @@ def learn_squares(
         return
     scale, part = 1.0 / keeps, 1.0 / unsure
     for i in range(n):
-        weights[i] += gains[i] * error / unsure
+        weights[i] += gains[i] * (error * part)
         row, gain = spread[i], gains[i]
         for j in range(n):
             row[j] = (row[j] - (gain * gains[j]) * part) * scale  # (i, j) and (j, i) get the same

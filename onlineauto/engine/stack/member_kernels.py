@@ -57,6 +57,7 @@ LINEAR_SPREAD, WAVY_SPREAD = 1.0 / 3.0, 10.0
 _KEEPS = 0.9995
 _ROUND = 64
 _WHOLE = 2.0**52
+_ROUNDER = 1.5 * 2.0**52  # what is added to it and taken off again is rounded to the next whole number
 _FAR, _MEMORY = 4.0, 16384.0
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(29)
@@ -303,17 +304,17 @@ def take_inputs(run: Run, actions: Actions, action: int, buffers: Buffers) -> No
 def _cosine(angle: float) -> float:
     """Return the cosine of an angle to within 2e-7, by a polynomial: several are computed at once."""
     turn = angle * (0.5 / math.pi)
-    turn -= math.floor(turn + 0.5)
+    turn -= (turn + _ROUNDER) - _ROUNDER
     y = (2.0 * math.pi * turn) * (2.0 * math.pi * turn)
-    total = 1.0 - y / 306.0
-    total = 1.0 - y / 240.0 * total
-    total = 1.0 - y / 182.0 * total
-    total = 1.0 - y / 132.0 * total
-    total = 1.0 - y / 90.0 * total
-    total = 1.0 - y / 56.0 * total
-    total = 1.0 - y / 30.0 * total
-    total = 1.0 - y / 12.0 * total
-    return 1.0 - y / 2.0 * total
+    total = 1.0 - y * (1.0 / 306.0)
+    total = 1.0 - y * (1.0 / 240.0) * total
+    total = 1.0 - y * (1.0 / 182.0) * total
+    total = 1.0 - y * (1.0 / 132.0) * total
+    total = 1.0 - y * (1.0 / 90.0) * total
+    total = 1.0 - y * (1.0 / 56.0) * total
+    total = 1.0 - y * (1.0 / 30.0) * total
+    total = 1.0 - y * (1.0 / 12.0) * total
+    return 1.0 - y * 0.5 * total
 
 
 @kernel
@@ -321,16 +322,17 @@ def _make_waves(members: Members, inputs: NDArray[np.float64], words: int) -> No
     """Fill the waves from standardised numbers and from words; the first is the constant."""
     numbers, waves = min(members.tally[NUMBERS], MOST_NUMBERS), inputs[WAVY]
     scale = math.sqrt(2.0 / max(numbers + words, 1))
+    phase, frequency = members.phase, members.frequency  # read here once, not in each step of a loop
     for i in range(WAVES):
-        waves[i] = members.phase[i]
+        waves[i] = phase[i]
     for k in range(numbers):
         away = scale * inputs[LINEAR, members.of_number[k]]
         for i in range(WAVES):
-            waves[i] += away * members.frequency[k * WAVES + i]
+            waves[i] += away * frequency[k * WAVES + i]
     for k in range(words):
         begin = int((np.uint64(inputs[_WORDS, k]) * _MIX) >> np.uint64(32)) % (WAVES * (MOST_NUMBERS - 1))
         for i in range(WAVES):
-            waves[i] += scale * members.frequency[begin + i]
+            waves[i] += scale * frequency[begin + i]
     size = math.sqrt(2.0 / WAVES)
     for i in range(WAVES):
         waves[i] = size * _cosine(waves[i])
@@ -453,7 +455,7 @@ def _learn(
     """Let a member learn the cost of the logged action of an event."""
     n = members.tally[FEATURES] if member == LINEAR else WAVES
     regression = members.linear if member == LINEAR else members.waves
-    weights, spread = regression.weights[action, :n], regression.spread[action, :n, :n]
+    weights, spread = regression.weights[action, :n], regression.spread[action]
     noise = 1.0 / weight
     learn_squares(weights, spread, inputs[:n], members.gains[:n], cost, noise, _KEEPS)
     if members.seen[action] % _ROUND == 0:
