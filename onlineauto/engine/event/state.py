@@ -344,7 +344,7 @@ class Buffers(NamedTuple):
     total: NDArray[np.float32]  # [2, slots + 3]: sums of what all actions share; sums of one action
     cost: NDArray[np.float32]  # [actions]: estimated costs, for online cover
     order: NDArray[np.int32]  # [actions]: a policy's ranking
-    inputs: NDArray[np.float64]  # [4, inputs]: of the members: features; waves; numbers as they are; words
+    inputs: NDArray[np.float64]  # [5, inputs]: scratch of the members; see their kernels for its rows
     explored: NDArray[np.float32]  # [4, actions]: scratch of the explorer
     parted: NDArray[np.int64]  # [1 + products]: products, those that all actions share first
 

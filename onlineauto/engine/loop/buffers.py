@@ -50,7 +50,7 @@ def make_buffers(*, actions: int, slots: int, features: int = _FEATURES, runs: i
         total=np.zeros((2, slots + 3), np.float32),
         cost=np.zeros(actions, np.float32),
         order=np.zeros(actions, np.int32),
-        inputs=np.zeros((4, max(MOST_FEATURES, WAVES))),
+        inputs=np.zeros((5, max(MOST_FEATURES, WAVES))),
         explored=np.zeros((ROWS, actions), np.float32),
         parted=np.zeros(runs, np.int64),
     )

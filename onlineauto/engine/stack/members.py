@@ -20,7 +20,8 @@ from onlineauto.engine.event.state import (
     Members,
     Regression,
 )
-from onlineauto.engine.stack.member_kernels import LINEAR_SPREAD, WAVY_SPREAD
+from onlineauto.engine.stack.member_kernels import WAVY_SPREAD
+from onlineauto.engine.stack.number_bin_kernels import LINEAR_SPREAD
 
 if TYPE_CHECKING:
     from onlineauto.engine.event.state import Task

@@ -34,7 +34,8 @@ from onlineauto.engine.event.state import (
     STACK_PREDICTS,
 )
 from onlineauto.engine.stack.least_squares_kernels import cut_off, learn_squares
-from onlineauto.engine.stack.member_kernels import learn_members, score_members, works
+from onlineauto.engine.stack.member_input_kernels import works
+from onlineauto.engine.stack.member_kernels import learn_members, score_members
 from onlineauto.estimators.difference_kernels import observe_any_difference, share
 from onlineauto.estimators.interval_kernels import observe_policy
 from onlineauto.estimators.paired_kernels import is_better, is_worse, observe_predicted

@@ -1,0 +1,137 @@
+"""Bins of the numbers of members, each with as many of the latest events; they grow with the stream."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.engine.event.state import (
+    ACTIONS,
+    BIN,
+    BINS,
+    FEATURES,
+    FIRST_BINS,
+    MOST_ACTIONS,
+    MOST_FEATURES,
+    MOST_NUMBERS,
+    NUMBERS,
+    RING,
+)
+from onlineauto.engine.stack.member_input_kernels import bin_of
+from onlineauto.jit import inline_kernel, kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.engine.event.state import Members
+
+LINEAR_SPREAD = 1.0 / 3.0
+"""Variance of the weight of a feature before the first event."""
+
+_MEMORY = 16384.0
+
+
+@inline_kernel
+def add_input(members: Members, kind: int) -> int:
+    """Add an input of a kind, `WORD` or `BIN`, to the features; return its number."""
+    at = int(members.tally[FEATURES])
+    members.number[at] = kind
+    for action in range(min(members.tally[ACTIONS], MOST_ACTIONS)):
+        members.linear.spread[action, at, at] = LINEAR_SPREAD
+    members.tally[FEATURES] += 1
+    return at
+
+
+@kernel
+def _sort(values: NDArray[np.float64], n: int) -> None:
+    """Sort the first `n` values in place."""
+    for i in range(1, n):
+        value, j = values[i], i
+        while j > 0 and values[j - 1] > value:
+            values[j] = values[j - 1]
+            j -= 1
+        values[j] = value
+
+
+@kernel
+def _divide_bin(members: Members, number: int, fullest: int) -> None:
+    """Divide a bin at the median of the latest in it; the new bin begins with the weights of the old one."""
+    values, n = members.gains[:RING], 0
+    for i in range(RING):
+        if bin_of(members, number, members.latest[number, i]) == fullest:
+            values[n] = members.latest[number, i]
+            n += 1
+    _sort(values, n)
+    middle = n // 2
+    while middle < n and values[middle] == values[middle - 1]:
+        middle += 1
+    if middle == n:
+        return
+    old, at = members.of_bin[number, fullest], add_input(members, BIN)
+    for action in range(min(members.tally[ACTIONS], MOST_ACTIONS)):
+        members.linear.weights[action, at] = members.linear.weights[action, old]
+    for i in range(members.bins[number], fullest, -1):
+        members.of_bin[number, i] = members.of_bin[number, i - 1]
+        members.cut[number, i] = members.cut[number, i - 1]
+    members.cut[number, fullest] = 0.5 * (values[middle] + values[middle - 1])
+    members.of_bin[number, fullest + 1] = at
+    members.bins[number] += 1
+
+
+@kernel
+def _renew_bins(members: Members, number: int) -> None:
+    """Divide a number into bins, or the bin with the most of the latest numbers into two.
+
+    A number that has taken few values gets a bin for each. Others get bins of equally many of the latest. A
+    bin is divided if it has more than twice its share.
+    """
+    values = members.gains[:RING]
+    if members.bins[number] == 0:
+        for i in range(RING):
+            values[i] = members.latest[number, i]
+        _sort(values, RING)
+        different = 1
+        for i in range(1, RING):
+            different += values[i] > values[i - 1]
+        bins = min(different, FIRST_BINS) if different > BINS else different
+        if members.tally[FEATURES] + bins > MOST_FEATURES or different < 2:
+            return
+        each, last = RING / bins, 0
+        for i in range(1, RING):
+            wanted = different <= BINS or i >= each * (last + 1)
+            if wanted and values[i] > values[i - 1]:
+                members.cut[number, last] = 0.5 * (values[i] + values[i - 1])
+                last += 1
+        for i in range(last + 1):
+            members.of_bin[number, i] = add_input(members, BIN)
+        members.bins[number] = last + 1
+        return
+    fullest, most = 0, 0
+    for at in range(members.bins[number]):
+        n = 0
+        for i in range(RING):
+            n += bin_of(members, number, members.latest[number, i]) == at
+        if n > most:
+            fullest, most = at, n
+    if (
+        most * FIRST_BINS > 2 * RING
+        and members.bins[number] < BINS
+        and members.tally[FEATURES] < MOST_FEATURES
+    ):
+        _divide_bin(members, number, fullest)
+
+
+@kernel
+def see_numbers(members: Members, raw: NDArray[np.float64]) -> None:
+    """Add the numbers of an event to their means and variances; the latest `_MEMORY` events count most."""
+    members.seen[MOST_ACTIONS] += 1
+    seen = min(np.float64(members.seen[MOST_ACTIONS]), _MEMORY)
+    for k in range(min(members.tally[NUMBERS], MOST_NUMBERS)):
+        away = raw[k] - members.mean[k]
+        members.mean[k] += away / seen
+        members.variance[k] += (away * (raw[k] - members.mean[k]) - members.variance[k]) / seen
+        members.latest[k, members.seen[MOST_ACTIONS] % RING] = raw[k]
+    if members.seen[MOST_ACTIONS] % RING == 0:
+        for k in range(min(members.tally[NUMBERS], MOST_NUMBERS)):
+            _renew_bins(members, k)
