@@ -1,0 +1,1 @@
+"""The elastic protocol, without input and output: who owns which blocks, and how that changes."""

@@ -1,0 +1,203 @@
+"""Coordinator: changes the layout, one plan after the other, while workers and servers go on."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from onlineauto.cluster.elastic.protocol.balance import balanced
+from onlineauto.cluster.elastic.protocol.messages import (
+    RUN,
+    STORE,
+    Abort,
+    Arrived,
+    Close,
+    Copy,
+    Cover,
+    Died,
+    Fence,
+    Installed,
+    Lost,
+    Message,
+    Move,
+    Outbox,
+    Plan,
+    Promise,
+    Resize,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["Coordinator", "Phase"]
+
+
+class Phase(Enum):
+    """The step at which a change of layout is."""
+
+    STEADY = "steady"
+    FENCED = "fenced"
+    MOVING = "moving"
+    LOST = "lost"
+
+
+class Coordinator:
+    """A state machine that owns the layout. Several requests coalesce: the next plan is for the last one.
+
+    A change goes through three steps. *Fence*: each server promises a version that it will not pass. *Move*:
+    the clock is the largest promise; servers run on to it, and there send the blocks that move. *Commit*: the
+    plan goes to all once all are at the clock and all blocks are where they will be. Workers need no notice.
+
+    Parameters
+    ----------
+    sizes : mapping of int to int
+        The blocks, and how large each is.
+    workers, servers : sequence of str
+        Who is there at the start.
+    margin : int
+        Ticks that servers may go on while a change is prepared. It is a matter of speed alone.
+    tick : int
+        The tick to begin with: that of a snapshot.
+
+    Attributes
+    ----------
+    plan : Plan
+        The layout in force.
+    phase : Phase
+        The step at which a change is.
+    """
+
+    def __init__(
+        self,
+        sizes: Mapping[int, int],
+        *,
+        workers: Sequence[str],
+        servers: Sequence[str],
+        margin: int = 0,
+        tick: int = 0,
+    ) -> None:
+        self._sizes, self._margin = dict(sizes), margin
+        owner = balanced(self._sizes, {}, servers)
+        self.plan = Plan(0, tick, owner, tuple(servers), tuple(workers))
+        self.phase = Phase.STEADY
+        self._wanted = Resize(tuple(workers), tuple(servers))
+        self._dead: set[str] = set()
+        self._covering: dict[str, str] = {}  # the worker that does the part of a dead one
+        self._copies = 0  # copies asked for, and not yet made
+        self._attempt = 0
+        self._promises: dict[str, int] = {}
+        self._moving = 0  # copies that the change under way makes
+        self._next: tuple[tuple[str, ...], dict[int, str]] = (), {}  # servers and owners of the next plan
+        self._arrived: dict[str, int] = {}
+        self._missing: set[int] = set()
+        self._closing: Close | None = None
+
+    def start(self) -> Outbox:
+        """Return the messages that begin it all: the first plan, to everyone."""
+        return [(node, self.plan) for node in (*self.plan.servers, *self.plan.workers)]
+
+    def on(self, message: Message) -> Outbox:
+        """Take a message; return what to send."""
+        out: Outbox = []
+        match message:
+            case Resize():
+                self._want(message)
+                self._cover(out)
+            case Copy():
+                self._copies += 1
+            case Died():
+                self._bury(message.node, out)
+            case Promise():
+                self._take_promise(message, out)
+            case Arrived():
+                if message.attempt == self._attempt:
+                    self._arrived[message.server] = message.version
+            case Installed():
+                if message.attempt == self._attempt:
+                    self._missing.discard(message.block)
+            case Close():
+                self._closing = message
+                out += [(server, message) for server in self.plan.servers]
+        self._commit(out)
+        self._begin(out)
+        return out
+
+    def _want(self, asked: Resize) -> None:
+        """Note the last request, without the dead; who has nobody left to ask for keeps what there is."""
+        workers = tuple(name for name in asked.workers if name not in self._dead)
+        servers = tuple(name for name in asked.servers if name not in self._dead)
+        self._wanted = Resize(workers, servers or self.plan.servers)
+
+    def _begin(self, out: Outbox) -> None:
+        """Fence the servers if the layout is not the one that is wanted."""
+        wanted, plan = self._wanted, self.plan
+        differs = (wanted.workers, wanted.servers) != (plan.workers, plan.servers)
+        if self.phase is Phase.STEADY and (differs or self._copies) and wanted.workers:
+            self._attempt += 1
+            self.phase, self._promises = Phase.FENCED, {}
+            fence = Fence(self._attempt, plan.generation, self._margin)
+            out += [(server, fence) for server in plan.servers]
+
+    def _take_promise(self, promise: Promise, out: Outbox) -> None:
+        if promise.attempt != self._attempt or self.phase is not Phase.FENCED:
+            return
+        self._promises[promise.server] = promise.hold
+        if len(self._promises) < len(self.plan.servers):
+            return
+        before, servers = self.plan.owner, self._wanted.servers
+        owner = balanced(self._sizes, before, servers)
+        destination = {block: home for block, home in owner.items() if home != before[block]}
+        self.phase, self._next, self._moving = Phase.MOVING, (servers, owner), self._copies
+        self._arrived, self._missing = {}, set(destination)
+        move = Move(self._attempt, self._clock(), destination, self._copies > 0)
+        out += [(server, move) for server in self.plan.servers]
+
+    def _clock(self) -> int:
+        """Return the tick of the change: no server is beyond it, nor will be, since all have promised."""
+        return max(self._promises.values())
+
+    def _commit(self, out: Outbox) -> None:
+        """Put the next plan into force, once all are ready; who works is decided only now."""
+        ready = len(self._arrived) == len(self.plan.servers) and not self._missing
+        if self.phase is not Phase.MOVING or not ready or not self._wanted.workers:
+            return
+        (tick,) = set(self._arrived.values())
+        old, (servers, owner) = self.plan, self._next
+        self.plan = plan = Plan(self._attempt, tick, owner, servers, self._wanted.workers)
+        workers = (*old.workers, *plan.workers, *self._covering.values())
+        everyone = dict.fromkeys((*old.servers, *servers, *workers))
+        out += [(node, plan) for node in everyone if node not in self._dead]
+        if self._closing is not None:
+            out += [(server, self._closing) for server in servers if server not in old.servers]
+        if self._moving:
+            out.append((STORE, plan))
+        out.append((RUN, plan))
+        self.phase, self._covering = Phase.STEADY, {}
+        self._copies -= self._moving
+
+    # -- deaths ----------------------------------------------------------------------------------------
+
+    def _bury(self, node: str, out: Outbox) -> None:
+        if node in self._dead:
+            return
+        self._dead.add(node)
+        if node in self.plan.servers:
+            self.phase = Phase.LOST
+            out.append((RUN, Lost(node)))
+            return
+        self._want(self._wanted)
+        if self.phase is Phase.MOVING and node in self._next[0]:
+            out += [(server, Abort(self._attempt)) for server in {*self.plan.servers, *self._next[0]}]
+            self.phase = Phase.STEADY
+        self._cover(out)
+
+    def _cover(self, out: Outbox) -> None:
+        """Have each part of a dead worker done by one that lives: its tick is done again, not waited for."""
+        living = [name for name in (*self.plan.workers, *self._wanted.workers) if name not in self._dead]
+        if not living:
+            return  # the tick waits for a worker that joins
+        for role in self.plan.workers:
+            if role in self._dead and self._covering.get(role, role) in self._dead:
+                busy = list(self._covering.values())
+                self._covering[role] = chosen = min(living, key=busy.count)
+                out.append((chosen, Cover(self.plan, role)))

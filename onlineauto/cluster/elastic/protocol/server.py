@@ -1,0 +1,235 @@
+"""Server: owns blocks, and applies a tick once all workers have pushed their parts of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from onlineauto.cluster.elastic.protocol.messages import (
+    COORDINATOR,
+    RUN,
+    STORE,
+    Abort,
+    Arrived,
+    Behind,
+    Close,
+    Fence,
+    Install,
+    Installed,
+    Message,
+    Move,
+    Outbox,
+    Plan,
+    Promise,
+    Pull,
+    Push,
+    Reached,
+    Values,
+)
+
+if TYPE_CHECKING:
+    from onlineauto.cluster.elastic.protocol.work import Shard, Shards
+
+__all__ = ["Server"]
+
+
+class Server:
+    """A state machine that owns blocks. It never sends, waits or looks at a clock: `on` returns messages.
+
+    Its *version* is the number of ticks that its blocks have. At version t it answers pulls of tick t, and
+    those of tick t - 1 for whoever does the part of a dead worker again. No server can be two versions
+    ahead of another, since a worker pulls from all of them before it pushes.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    shards : Shards
+        Makes blocks.
+    kept : dict of int to payload, optional
+        Blocks of a snapshot, which the first plan then finds.
+
+    Attributes
+    ----------
+    generation : int
+        Number of the layout that it follows; -1 before the first.
+    version : int
+        Number of ticks that its blocks have.
+    hold : int or None
+        The version that it will not pass until a change of layout is done.
+    blocks : dict of int to Shard
+        What it owns.
+    stopped : bool
+        True if a plan no longer has it.
+    """
+
+    def __init__(self, name: str, shards: Shards, kept: dict[int, Any] | None = None) -> None:
+        self.name, self._shards, self._kept = name, shards, kept or {}
+        self.generation, self.version, self.first_tick = -1, 0, 0
+        self.hold: int | None = None
+        self.blocks: dict[int, Shard] = {}
+        self.stopped = False
+        self._workers: tuple[str, ...] = ()
+        self._end: int | None = None
+        self._attempt = self._closed = -1  # the change under way; the last one that is done or called off
+        self._move: Move | None = None
+        self._arrived = False
+        self._fences: dict[int, Fence] = {}
+        self._inbox: dict[int, dict[int, Any]] = {}
+        self._pushes: dict[int, dict[str, dict[int, Any]]] = {}
+        self._pulls: dict[tuple[str, str], Pull] = {}
+
+    def on(self, message: Message) -> Outbox:
+        """Take a message; return what to send."""
+        out: Outbox = []
+        match message:
+            case Pull():
+                self._take_pull(message)
+            case Push():
+                self._take_push(message)
+            case Fence():
+                self._fences[message.attempt] = message
+            case Move():
+                self._take_move(message)
+            case Install():
+                self._take_install(message, out)
+            case Abort():
+                self._take_abort(message)
+            case Plan():
+                self._adopt(message)
+            case Close():
+                self._end = message.end
+        self._open_fences(out)
+        self._advance(out)
+        return out
+
+    # -- one tick --------------------------------------------------------------------------------------
+
+    def _take_pull(self, pull: Pull) -> None:
+        asker = pull.role, pull.worker
+        known = self._pulls.get(asker)
+        if known is None or (known.generation, known.tick) <= (pull.generation, pull.tick):
+            self._pulls[asker] = pull
+
+    def _take_push(self, push: Push) -> None:
+        # Parts of another layout are cut otherwise. A late copy of what has been applied changes nothing.
+        if push.generation == self.generation and push.tick >= self.version:
+            self._pushes.setdefault(push.tick, {})[push.role] = push.updates
+
+    def _is_complete(self) -> bool:
+        """Return whether all workers have pushed the next tick."""
+        return self._pushes.get(self.version, {}).keys() >= set(self._workers)
+
+    def _advance(self, out: Outbox) -> None:
+        """Apply the ticks that are complete, up to the hold, and answer whoever can be answered."""
+        self._answer(out)
+        while self._workers and (self.hold is None or self.version < self.hold) and self._is_complete():
+            self._apply(self._pushes.pop(self.version))
+            self.version += 1
+            if 0 in self.blocks:
+                out.append((RUN, Reached(self.version)))
+            self._answer(out)
+        self._arrive(out)
+
+    def _apply(self, pushes: dict[str, dict[int, Any]]) -> None:
+        for block, shard in self.blocks.items():
+            shard.apply([pushes[role][block] for role in self._workers if block in pushes[role]])
+
+    def _answer(self, out: Outbox) -> None:
+        for asker, pull in list(self._pulls.items()):
+            if pull.generation > self.generation:
+                continue  # its plan is on the way to this server, too
+            answer = self._answer_to(pull)
+            if answer is not None:
+                out.append((pull.worker, answer))
+            if answer is not None or pull.generation < self.generation:
+                del self._pulls[asker]
+
+    def _answer_to(self, pull: Pull) -> Message | None:
+        """Return the answer to a pull, None if it must wait or is of an old layout."""
+        if pull.generation != self.generation or pull.tick > self.version:
+            return None
+        if pull.tick == self.version:
+            return None if self.hold is not None and self.version >= self.hold else self._values(pull)
+        if pull.tick == self.version - 1 and pull.tick >= self.first_tick:
+            return self._values(pull, before=True)
+        return Behind(pull.generation, pull.role, self.version)
+
+    def _values(self, pull: Pull, *, before: bool = False) -> Values:
+        read = {
+            block: self.blocks[block].read_before(keys) if before else self.blocks[block].read(keys)
+            for block, keys in pull.keys.items()
+        }
+        return Values(pull.generation, pull.tick, pull.role, self.name, read)
+
+    # -- a change of layout ----------------------------------------------------------------------------
+
+    def _open_fences(self, out: Outbox) -> None:
+        """Promise a hold to the latest fence, if it is of the present layout."""
+        for attempt in sorted(self._fences):
+            fence = self._fences[attempt]
+            if attempt <= max(self._attempt, self._closed):
+                del self._fences[attempt]
+            elif fence.base == self.generation:  # else it has overtaken the plan before it
+                del self._fences[attempt]
+                self._attempt, self._move, self._arrived = attempt, None, False
+                self.hold = self.version + fence.margin
+                if self._end is not None:
+                    self.hold = max(self.version, min(self.hold, self._end))
+                out.append((COORDINATOR, Promise(attempt, self.name, self.hold)))
+
+    def _take_move(self, move: Move) -> None:
+        if move.attempt == self._attempt > self._closed and self._move is None:
+            self._move, self.hold = move, move.clock
+
+    def _arrive(self, out: Outbox) -> None:
+        """At the clock, send the blocks that move, and say so; keep them until the plan is committed."""
+        move = self._move
+        if move is None or self._arrived or self.version not in (move.clock, self._end):
+            return
+        self._arrived = True
+        for block, shard in self.blocks.items():
+            if block in move.destination:
+                out.append((move.destination[block], Install(move.attempt, block, shard.dump())))
+            if move.copies:
+                out.append((STORE, Install(move.attempt, block, shard.dump())))
+        out.append((COORDINATOR, Arrived(move.attempt, self.name, self.version)))
+
+    def _take_install(self, install: Install, out: Outbox) -> None:
+        if install.attempt > max(self._closed, self.generation):
+            self._inbox.setdefault(install.attempt, {})[install.block] = install.payload
+            out.append((COORDINATOR, Installed(install.attempt, install.block)))
+
+    def _take_abort(self, abort: Abort) -> None:
+        self._closed = max(self._closed, abort.attempt)
+        self._inbox.pop(abort.attempt, None)
+        if abort.attempt == self._attempt:
+            self.hold = self._move = None
+
+    def _adopt(self, plan: Plan) -> None:
+        """Follow a newer layout: take over what was installed for it, and drop what others own now."""
+        if plan.generation <= self.generation:
+            return
+        found = self._kept | self._inbox.get(plan.generation, {})
+        mine = [block for block, owner in plan.owner.items() if owner == self.name]
+        self.blocks = {block: self._owned(block, found, new=self._is_first(plan)) for block in mine}
+        self.generation, self.version, self.first_tick = plan.generation, plan.tick, plan.tick
+        self._closed = max(self._closed, plan.generation)
+        self._workers, self.stopped = plan.workers, self.name not in plan.servers
+        if self.stopped:
+            self._workers = ()
+        self.hold = self._move = None
+        self._kept = {}
+        self._inbox = {attempt: kept for attempt, kept in self._inbox.items() if attempt > plan.generation}
+        self._pushes = {}
+
+    def _is_first(self, plan: Plan) -> bool:
+        """Return whether a plan is the one with which all began."""
+        return plan.generation == 0
+
+    def _owned(self, block: int, found: dict[int, Any], *, new: bool) -> Shard:
+        if block in found:
+            return self._shards.load(block, found[block])
+        if block in self.blocks:
+            return self.blocks[block]
+        assert new, f"block {block} was never sent to {self.name}"
+        return self._shards.make(block)
