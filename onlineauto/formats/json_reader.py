@@ -110,8 +110,17 @@ class JsonReader(InPlaceReader):
         self._make_stage(most_bytes)
         reader, stage = self.records, self._stage
         return (
-            Bound(find_json_marks, self._buffer, 0, reader.marks, reader.breaks, stage.odd, varying=1),
-            Bound(read_json_lines, self._buffer, 0, 0, reader, stage, varying=2),
+            Bound(
+                find_json_marks,
+                self._buffer,
+                0,
+                reader.marks,
+                reader.breaks,
+                stage.odd,
+                varying=1,
+                brief=True,
+            ),
+            Bound(read_json_lines, self._buffer, 0, 0, reader, stage, varying=2, brief=True),
         )
 
     def read(self, text: str | bytes) -> bool:

@@ -80,6 +80,6 @@ class TextReader(InPlaceReader):
         )
         reader = self.records
         return (
-            Bound(find_marks, self._buffer, 0, reader.marks, reader.breaks, varying=1),
-            Bound(self._read_lines, self._buffer, 0, 0, reader, varying=2),
+            Bound(find_marks, self._buffer, 0, reader.marks, reader.breaks, varying=1, brief=True),
+            Bound(self._read_lines, self._buffer, 0, 0, reader, varying=2, brief=True),
         )

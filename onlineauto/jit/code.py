@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["FRAME", "Code", "code_for"]
 
-_CALL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+_KIND = ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
+_CALL, _BRIEF_CALL = ctypes.CFUNCTYPE(*_KIND), ctypes.PYFUNCTYPE(*_KIND)
 FRAME = 16
 """Bytes in front of the words: the code may write a result of its own, and where an error is described."""
 
@@ -73,10 +74,14 @@ class Code:
         self._struct.pack_into(frame, FRAME, *words)
         return frame
 
-    def caller(self, frame: ctypes.Array[ctypes.c_char]) -> Callable[[], int]:
-        """Return what calls it with the arguments in a frame; the call returns 0 if all went well."""
+    def caller(self, frame: ctypes.Array[ctypes.c_char], *, brief: bool = False) -> Callable[[], int]:
+        """Return what calls it with the arguments in a frame; the call returns 0 if all went well.
+
+        A `brief` call does not let other threads run Python meanwhile.
+        """
         begin = ctypes.addressof(frame)
-        return partial(self._call, begin, begin + 8, begin + FRAME)
+        call = _BRIEF_CALL(self.address) if brief else self._call
+        return partial(call, begin, begin + 8, begin + FRAME)
 
     def fail(self) -> NoReturn:
         """Raise the error of a call that did not go well."""

@@ -81,6 +81,9 @@ class Bound:
         Its arguments. The content of arrays may change.
     varying : int, optional
         Index of the argument, a whole number, that each call is given.
+    brief : bool, default=False
+        Do not let other threads run Python meanwhile. To take turns costs them more than a short call, and
+        whoever holds a lock would pass it on at every call.
 
     Examples
     --------
@@ -94,12 +97,14 @@ class Bound:
 
     __slots__ = ("_arguments", "_call", "_code", "_frame", "_offset", "_returns")
 
-    def __init__(self, kernel: Callable[..., Any], *arguments: Any, varying: int = -1) -> None:
+    def __init__(
+        self, kernel: Callable[..., Any], *arguments: Any, varying: int = -1, brief: bool = False
+    ) -> None:
         packed, words = pack(arguments)
         self._arguments = arguments  # their arrays must not go
         self._code = cast("Kernel", kernel).code(packed)
         self._frame = self._code.frame(words)
-        self._call, self._returns = self._code.caller(self._frame), self._code.returns
+        self._call, self._returns = self._code.caller(self._frame, brief=brief), self._code.returns
         self._offset = FRAME + sum(calcsize("=" + each.format) for each in packed.kinds[: max(varying, 0)])
 
     def __call__(self, number: int | None = None) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 from onlineauto.engine.event.event_seed_kernels import name_events
 from onlineauto.engine.event.outcomes import Outcomes
 from onlineauto.engine.event.state import CB, MEMBERS, MOST_FEATURES, ROW, SIMPLE, WAVES, Buffers, Results
-from onlineauto.engine.loop.size_kernels import largest_example
+from onlineauto.engine.loop.size_kernels import largest_example, largest_namespaces
 from onlineauto.errors import InputError
 from onlineauto.explorers.explore_kernels import ROWS
 from onlineauto.features.block import UNLABELLED
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.event.state import Context, Task
     from onlineauto.features.block import Block
     from onlineauto.features.layout import Layout
-    from onlineauto.features.records import Stream
+    from onlineauto.features.records import Interactions, Stream
     from onlineauto.features.slots import Slots
 
 __all__ = ["enough_room", "enough_scratch", "make_buffers", "make_outcomes", "make_results"]
@@ -72,6 +72,8 @@ def enough_room(context: Sealed[Context], layout: Layout, stream: Stream) -> Buf
     actions = task.n_actions if task.shape == CB else largest(lines)
     own = (len(stream.features) - stream.room) // 2 + 2  # the constant, and a slot's index feature
     features = layout.most_features(own)
+    if features > max(room, _MOST_GUESSED) and not task.slots:
+        features = _most_features(context.value, stream)
     if features > max(room, _MOST_GUESSED):
         # The scratch is copied, since slots of an event may be open in it.
         copies: Any = (each.copy() for each in context.value.scratch)
@@ -93,6 +95,23 @@ def enough_room(context: Sealed[Context], layout: Layout, stream: Stream) -> Buf
     if actions > len(buffers.score):
         return larger
     return larger._replace(**{name: getattr(buffers, name) for name in _OF_ACTIONS})
+
+
+def _most_features(context: Context, stream: Stream) -> int:
+    """Return an upper bound on the features of an action of a block without slots, products included."""
+    sizes = np.zeros((3, len(context.layout.ignore)), np.int64)
+    largest_namespaces(context.layout, stream, sizes)
+    most = (sizes[1] + sizes[2]).astype(np.float64)
+    if context.layout.constant_key >= 0:
+        most[context.layout.constant_key] += 1.0
+    crossed = max(_most_crossed(each, most) for each in (context.interactions, context.again))
+    return int(min(most.sum() + crossed + _most_crossed(context.screen.interactions, most), 2.0**62))
+
+
+def _most_crossed(interactions: Interactions, most: NDArray[np.float64]) -> float:
+    """Return an upper bound on the features of all products, given the most of each namespace."""
+    begins = interactions.start[:-1]
+    return float(np.multiply.reduceat(most[interactions.factor], begins).sum()) if len(begins) else 0.0
 
 
 def enough_scratch(scratch: Scratch, layout: Layout, block: Block) -> Scratch:

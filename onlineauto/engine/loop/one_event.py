@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 __all__ = ["OneEvent", "one_event"]
 
+_BRIEF = 1024
+"""Number of features up to which an event takes so little time that no other thread should take over."""
+
 
 class OneEvent:
     """The loop, bound to a model and to the records of a reader.
@@ -61,7 +64,9 @@ class OneEvent:
         "_prediction",
         "_records",
         "_run",
+        "_run_brief",
         "_said",
+        "_sizes",
         "cursor",
         "results",
         "searches",
@@ -116,7 +121,9 @@ class OneEvent:
         self._prediction, self._said = event.prediction, memoryview(event.said)  # type: ignore[arg-type]
         given = context, Sealed(stream), Sealed(self.results)
         address = cast("Any", loop).address(*given, self.cursor, 1, standing)
+        self._sizes = reader.sizes
         self._run = Bound(run_single, address, *given, event, standing)
+        self._run_brief = Bound(run_single, address, *given, event, standing, brief=True)
 
     def fits(self, model: Predicting, reader: ReadsOne) -> bool:
         """Return whether it is bound to this model, and to the records of this reader."""
@@ -127,7 +134,7 @@ class OneEvent:
 
         It cannot if the event needs more room, or has a name that no earlier one had.
         """
-        self._run()
+        (self._run_brief if self._sizes[FEATURES] <= _BRIEF else self._run)()
         return self._said[RAN] == 1
 
     @property

@@ -9,11 +9,38 @@ from onlineauto.engine.event.example_kernels import open_action
 from onlineauto.engine.event.pass_kernels import run_on
 from onlineauto.features._kernels import forget
 from onlineauto.features.product_kernels import count_all
-from onlineauto.jit import entry_kernel, short_loop
+from onlineauto.jit import entry_kernel, inline_kernel, short_loop
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from onlineauto.engine.event.state import Context
-    from onlineauto.features.records import Stream
+    from onlineauto.features.records import Layout, Stream
+
+
+@inline_kernel
+def _count_line(layout: Layout, stream: Stream, line: int, sizes: NDArray[np.int64], most: int) -> None:
+    """Let row `most` of the sizes be at least the features that a line has in each namespace."""
+    for span in range(stream.lines[line].start, stream.lines[line + 1].start):
+        short_loop()
+        key = layout.key[stream.spans[span].namespace]
+        sizes[0, key] += stream.spans[span + 1].start - stream.spans[span].start
+        sizes[most, key] = max(sizes[most, key], sizes[0, key])
+    for span in range(stream.lines[line].start, stream.lines[line + 1].start):
+        short_loop()
+        sizes[0, layout.key[stream.spans[span].namespace]] = 0
+
+
+@entry_kernel
+def largest_namespaces(layout: Layout, stream: Stream, sizes: NDArray[np.int64]) -> None:
+    """Find the most features of each namespace on a shared line of a block, and on any other line.
+
+    `sizes` has a row of zeros for scratch, and these two.
+    """
+    for line in range(stream.events[0], stream.events[len(stream.events) - 1]):
+        short_loop()
+        _count_line(layout, stream, line, sizes, 1 if stream.lines[line].shared else 2)
 
 
 @entry_kernel

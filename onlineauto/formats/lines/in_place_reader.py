@@ -86,5 +86,5 @@ class InPlaceReader(LineReader):
             memoryview(sizes),  # type: ignore[arg-type]
             mark,
             read,
-            measure=Bound(measure, reader, sizes),
+            measure=Bound(measure, reader, sizes, brief=True),
         )

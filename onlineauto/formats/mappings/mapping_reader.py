@@ -25,6 +25,8 @@ __all__ = ["MappingReader"]
 
 _KEYS = frozenset(KEYS)
 _FIRST_BYTES = 1 << 12
+_BRIEF = 1 << 16
+"""Number of bytes up to which an event is read in so little time that no other thread should take over."""
 _LEAST_FEATURE, _LEAST_LINE = 5, 2
 """Bytes of the shortest feature, an empty name in a list, and of the shortest line, an empty dictionary."""
 
@@ -102,7 +104,8 @@ class MappingReader(RecordReader):
     def _bind(self) -> _Bound:
         """Return the kernel that reads, bound to the records."""
         buffer, sizes = self._buffer, self.sizes
-        read = Bound(read_event, buffer, 0, self.records, sizes, varying=1)
+        brief = self._most_bytes <= _BRIEF
+        read = Bound(read_event, buffer, 0, self.records, sizes, varying=1, brief=brief)
         self._bound = made = _Bound(memoryview(buffer), memoryview(sizes), read)  # type: ignore[arg-type]
         return made
 
