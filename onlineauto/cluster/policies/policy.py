@@ -36,7 +36,7 @@ class Policy(ABC):
         """Return the score of each action in each cluster: float64[B, 3J + 1].
 
         The last one is that of giving nothing more. Actions that are not possible may have any score, but no
-        score is NaN; minus infinity is never chosen.
+        score is NaN; minus infinity is not chosen, unless a job can only be begun so.
         """
 
     def observe(self, records: Sequence[Record]) -> None:  # noqa: B027
@@ -44,11 +44,15 @@ class Policy(ABC):
 
 
 def best(score: Floats, choices: Bools) -> Ints:
-    """Return the choice with the highest score in each cluster; nothing more if all are minus infinity."""
+    """Return the choice with the highest score in each cluster.
+
+    If all are minus infinity it is nothing more; or the first choice, where a job has to be begun.
+    """
     allowed = np.where(choices, score, -np.inf)
     found = allowed.argmax(1)
     none = np.isneginf(allowed[np.arange(len(found)), found])
-    return np.asarray(np.where(none, score.shape[1] - 1, found))
+    instead = np.where(choices[:, -1], score.shape[1] - 1, choices.argmax(1))
+    return np.asarray(np.where(none, instead, found))
 
 
 def allocate(

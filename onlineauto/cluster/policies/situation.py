@@ -235,9 +235,8 @@ class Situation:
             np.asarray(workers)[..., None] * self.worker_demand
             + np.asarray(servers)[..., None] * self.server_demand
         )
-        with np.errstate(divide="ignore", invalid="ignore"):
-            part = taken / self.capacity[:, None, :]
-        return np.asarray(np.nan_to_num(part, nan=0.0, posinf=1e9).max(2, initial=0.0))
+        part = taken / np.maximum(self.capacity, 1e-12)[:, None, :]
+        return np.asarray(part.max(2, initial=0.0))
 
 
 _EMPTY = Row(kind="", age=0, done=0, remaining=0, worker={}, server={}, most_workers=0, most_servers=0)

@@ -1,0 +1,22 @@
+"""Simulate clusters: made-up ones, and those whose history there is."""
+
+from __future__ import annotations
+
+from onlineauto.cluster.simulator.comparison import Compared, compare
+from onlineauto.cluster.simulator.simulation import Ran, Simulation, Slot, run
+from onlineauto.cluster.simulator.traces import Traces, draw_traces
+from onlineauto.cluster.simulator.workload import MIXED, Kind, Workload
+
+__all__ = [
+    "MIXED",
+    "Compared",
+    "Kind",
+    "Ran",
+    "Simulation",
+    "Slot",
+    "Traces",
+    "Workload",
+    "compare",
+    "draw_traces",
+    "run",
+]

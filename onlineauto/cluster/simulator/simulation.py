@@ -1,0 +1,210 @@
+"""``Simulation``: many clusters in lock-step, a slot at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from onlineauto.cluster.policies.policy import allocate
+from onlineauto.cluster.policies.situation import Situation
+from onlineauto.cluster.policies.speeds import terms
+
+if TYPE_CHECKING:
+    from onlineauto.cluster.policies.policy import Policy
+    from onlineauto.cluster.policies.situation import Bools, Floats, Ints
+    from onlineauto.cluster.simulator.traces import Traces
+
+__all__ = ["Ran", "Simulation", "Slot", "run"]
+
+_MOST_SLOTS: Final = 5000
+"""A run that takes longer is given up: some jobs starve."""
+_LARGE: Final = 8
+"""Workers of a job that suffers all of the interference there is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Slot:
+    """Hold what happened in one slot of B clusters.
+
+    Attributes
+    ----------
+    progress : float64[B, J]
+        Units of work that the job of each row did.
+    total : float64[B, J]
+        Units of work there are to do in it, from its arrival on.
+    used : float64[B, J]
+        The part of the slot for which it was there; less than 1 if it came to its end.
+    waiting : float64[B]
+        Jobs in the cluster, with a row or without, averaged over the slot.
+    """
+
+    progress: Floats
+    total: Floats
+    used: Floats
+    waiting: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Ran:
+    """Hold what became of traces under a policy.
+
+    Attributes
+    ----------
+    times : float64[B, N]
+        Slots from the arrival of each job to its end; until the run was given up, if it had no end. NaN where
+        there is no job.
+    finished : bool[B, N]
+        Jobs that came to their end.
+    waiting : float64[B]
+        Jobs in the cluster, summed over time: by Little's law the same as the sum of the times.
+    slots : int64[B]
+        Slots in which there was a job.
+    """
+
+    times: Floats
+    finished: Bools
+    waiting: Floats
+    slots: Ints
+
+    @property
+    def mean(self) -> Floats:
+        """float64[B]: the mean completion time of each trace."""
+        return np.asarray(np.nanmean(self.times, 1))
+
+
+class Simulation:
+    """Run B clusters in lock-step: show the situation, take an allocation, do a slot of work.
+
+    Jobs arrive at the beginning of a slot and end anywhere within one; what an ended job leaves is given away
+    in the next slot. The first J unfinished jobs have rows.
+
+    Parameters
+    ----------
+    traces : Traces
+        The jobs.
+
+    Examples
+    --------
+    >>> from onlineauto.cluster import Fair, allocate
+    >>> from onlineauto.cluster.simulator import Workload, draw_traces
+    >>> simulation = Simulation(draw_traces(Workload(), [7], jobs=3))
+    >>> while not simulation.is_done:
+    ...     given = allocate(Fair(), simulation.situation())
+    ...     slot = simulation.advance(given)
+    >>> simulation.ran().times.round(2)
+    array([[7.16, 9.62, 8.23]])
+    """
+
+    def __init__(self, traces: Traces) -> None:
+        self.traces = traces
+        self.now = 0
+        workload = traces.workload
+        self._coefficients = workload.speeds().table(workload.names)
+        self._worker, self._server = workload.demands()
+        self._most = workload.most()
+        has = np.array(list(workload.capacity.values()), np.float64)
+        self._capacity = np.tile(has, (len(traces), 1))
+        self._left = traces.work.copy()
+        self._end = np.full(traces.work.shape, np.nan)
+        self._waiting = np.zeros(len(traces))
+        self._slots = np.zeros(len(traces), np.int64)
+        self._rows, self._valid = self._choose()
+
+    @property
+    def is_done(self) -> bool:
+        """True if all jobs of all clusters have come to their end."""
+        return not (self._left > 0).any()
+
+    @property
+    def jobs(self) -> Ints:
+        """int64[B, J]: the number of the job in each row; anything in empty rows."""
+        return self._rows
+
+    def situation(self) -> Situation:
+        """Return what a policy sees now, with nothing given away."""
+        workload, rows = self.traces.workload, self._rows
+        kind = np.take_along_axis(self.traces.kind, rows, 1)
+        left = np.take_along_axis(self._left, rows, 1)
+        work = np.take_along_axis(self.traces.work, rows, 1)
+        arrival = np.take_along_axis(self.traces.arrival, rows, 1)
+        nothing = np.zeros_like(rows)
+        return Situation(
+            kinds=workload.names,
+            valid=self._valid,
+            kind=kind,
+            age=np.where(self._valid, self.now - arrival, 0).astype(np.float64),
+            done=work - left,
+            remaining=left,
+            workers=nothing,
+            servers=nothing,
+            most_workers=self._most[0][kind],
+            most_servers=self._most[1][kind],
+            worker_demand=self._worker[kind],
+            server_demand=self._server[kind],
+            capacity=self._capacity,
+            free=self._capacity,
+            backlog=self._there().sum(1) - self._valid.sum(1),
+        )
+
+    def advance(self, given: Situation) -> Slot:
+        """Do a slot of work with the workers and servers that were given, and return what happened."""
+        rows, traces = self._rows, self.traces
+        noise = traces.noise[:, self.now % traces.noise.shape[1], :]
+        speed = self._speed(given) * np.take_along_axis(noise, rows, 1)
+        left = np.take_along_axis(self._left, rows, 1)
+        ends = self._valid & (speed >= left) & (speed > 0)
+        progress = np.where(ends, left, np.where(self._valid, speed, 0.0))
+        used = np.where(ends, left / np.maximum(speed, 1e-300), np.where(self._valid, 1.0, 0.0))
+        there = self._there()
+        waiting = there.sum(1) - (ends * (1 - used)).sum(1)
+        self._waiting += waiting
+        self._slots += there.any(1)
+        cluster, row = np.nonzero(self._valid)  # empty rows may repeat a job, which is not to be written
+        self._left[cluster, rows[cluster, row]] = np.where(ends, 0.0, left - progress)[cluster, row]
+        cluster, row = np.nonzero(ends)
+        self._end[cluster, rows[cluster, row]] = self.now + used[cluster, row]
+        self.now += 1
+        total = np.take_along_axis(traces.work, rows, 1)
+        self._rows, self._valid = self._choose()
+        return Slot(progress=progress, total=total, used=used, waiting=waiting)
+
+    def ran(self) -> Ran:
+        """Return what became of the jobs until now."""
+        exists = self.traces.work > 0
+        finished = exists & (self._left == 0)
+        until = np.where(finished, self._end, float(self.now))
+        times = np.where(exists, until - self.traces.arrival, np.nan)
+        return Ran(times=times, finished=finished, waiting=self._waiting.copy(), slots=self._slots.copy())
+
+    def _there(self) -> Bools:
+        """Return which jobs have arrived and not come to their end."""
+        return np.asarray((self.traces.arrival <= self.now) & (self._left > 0))
+
+    def _choose(self) -> tuple[Ints, Bools]:
+        """Return the jobs that have rows, and which rows have one."""
+        there = self._there()
+        places = self.traces.workload.places
+        order = np.argsort(~there, axis=1, kind="stable")[:, :places]
+        if order.shape[1] < places:
+            order = np.concatenate([order, np.repeat(order[:, :1], places - order.shape[1], 1)], 1)
+        valid = np.arange(places) < there.sum(1, keepdims=True)
+        return order, valid
+
+    def _speed(self, given: Situation) -> Floats:
+        """Return the speed of each job, with the interference that no policy knows of."""
+        works = (given.workers > 0) & (~given.takes_servers | (given.servers > 0))
+        slowness = self._coefficients[given.kind] * terms(np.maximum(given.workers, 1), given.servers)
+        full = (1 - given.free / np.maximum(given.capacity, 1e-12)).max(1, keepdims=True)
+        large = np.minimum(given.workers / _LARGE, 1)
+        lost = self.traces.workload.interference * np.clip(full, 0, 1) ** 2 * large
+        return np.where(works, (1 - lost) / np.maximum(slowness.sum(-1), 1e-12), 0.0)
+
+
+def run(policy: Policy, traces: Traces, *, most_slots: int = _MOST_SLOTS) -> Ran:
+    """Run traces under a policy until all jobs have come to their end."""
+    simulation = Simulation(traces)
+    while not simulation.is_done and simulation.now < most_slots:
+        simulation.advance(allocate(policy, simulation.situation()))
+    return simulation.ran()

@@ -1,0 +1,139 @@
+"""The simulator: Little's law, the capacity of clusters, and jobs whose times can be computed by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from onlineauto.cluster import POLICIES, Fair, Fifo, MarginalGain, Speeds, Srtf, allocate
+from onlineauto.cluster.simulator import (
+    Kind,
+    Simulation,
+    Traces,
+    Workload,
+    compare,
+    draw_traces,
+    run,
+)
+from onlineauto.cluster.simulator.comparison import paired
+from onlineauto.errors import OptionError
+from tests.cluster.test_policies import Drawn
+
+if TYPE_CHECKING:
+    from onlineauto.cluster import Policy
+
+PLAIN = Kind(name="plain", coefficients=(1, 0, 0, 0, 0), work=3, worker={"CPU": 1})
+QUIET = Workload(kinds=(PLAIN,), capacity={"CPU": 1}, interference=0, noise=0)
+
+
+def traces_of(arrival: list[int], work: list[float], workload: Workload = QUIET) -> Traces:
+    many = len(work)
+    return Traces(
+        workload=workload,
+        arrival=np.array([arrival]),
+        kind=np.zeros((1, many), np.int64),
+        work=np.array([work]),
+        noise=np.ones((1, 1, many)),
+    )
+
+
+@pytest.mark.parametrize("rate", [0.2, 1.0, 5.0])
+@pytest.mark.parametrize("name", POLICIES)
+def test_littles_law(name: str, rate: float) -> None:
+    """Jobs in the cluster, summed over time, are the sum of the times that jobs took."""
+    ran = run(POLICIES[name](), draw_traces(Workload(rate=rate), range(20, 28), jobs=15))
+    assert ran.finished.all()
+    assert np.allclose(ran.waiting, ran.times.sum(1), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(("seed", "nothing"), [(1, -np.inf), (2, -1.0), (3, 0.0), (4, 3.0), (5, np.inf)])
+def test_work_is_done_once_and_capacity_suffices(seed: int, nothing: float) -> None:
+    """Whatever the scores; a policy that gives away bundles alone finishes as well."""
+    traces = draw_traces(Workload(rate=2), range(8), jobs=12)
+    simulation, done = Simulation(traces), np.zeros(8)
+    while not simulation.is_done:
+        given = allocate(Drawn(seed, nothing), simulation.situation())
+        assert (given.free >= -1e-9).all()
+        done += simulation.advance(given).progress.sum(1)
+        assert simulation.now < 1000
+    assert np.allclose(done, traces.work.sum(1))
+
+
+def test_times_end_within_slots() -> None:
+    ran = run(Fifo(1), traces_of([0, 0, 5], [1.5, 1.0, 0.25]))
+    assert ran.times.tolist() == [[1.5, 3.0, 0.25]]  # the second one begins with the third slot
+    assert ran.slots.tolist() == [4]
+
+
+def test_shortest_first_is_the_best_there_is() -> None:
+    work = [4.0, 1.0, 3.0, 2.0]
+    speeds = Speeds({"plain": PLAIN.coefficients})
+    ran = run(Srtf(speeds, asked=1), traces_of([0] * 4, work))
+    assert ran.mean[0] == np.mean(np.cumsum(sorted(work)))
+    assert run(Fifo(1), traces_of([0] * 4, work)).mean[0] == np.mean(np.cumsum(work))
+
+
+def test_jobs_without_a_row_wait() -> None:
+    simulation = Simulation(traces_of([0, 0, 0], [1.0, 1.0, 1.0], replace(QUIET, places=2)))
+    situation = simulation.situation()
+    assert situation.valid.tolist() == [[True, True]]
+    assert situation.backlog.tolist() == [1]
+    simulation.advance(allocate(Fifo(1), situation))
+    assert simulation.jobs.tolist() == [[1, 2]]
+
+
+def test_more_workers_than_the_hump_are_slower() -> None:
+    hump = replace(PLAIN, coefficients=(0.9, 0, 0, 0.1, 0))
+    workload = replace(QUIET, kinds=(hump,), capacity={"CPU": 16})
+    traces = traces_of([0], [30.0], workload)
+    fair, gain = run(Fair(), traces), run(MarginalGain(workload.speeds(), least=0), traces)
+    assert fair.mean[0] == pytest.approx(30 * (0.9 / 16 + 1.6))
+    assert gain.mean[0] == pytest.approx(30 * 0.6)
+
+
+def test_a_trace_does_not_depend_on_the_traces_beside_it() -> None:
+    alone, both = (draw_traces(Workload(), seeds, jobs=20) for seeds in ([5], [4, 5]))
+    for name in ("arrival", "kind", "work", "noise"):
+        assert np.array_equal(getattr(alone, name)[0], getattr(both, name)[1])
+    ran = run(Fair(), alone), run(Fair(), both)
+    assert np.array_equal(ran[0].times[0], ran[1].times[1])
+
+
+def test_what_starves_is_not_called_finished() -> None:
+    ran = run(Fair(), traces_of([0], [1.0], replace(QUIET, capacity={"CPU": 0.5})), most_slots=10)
+    assert ran.finished.tolist() == [[False]]
+    assert ran.times.tolist() == [[10.0]]
+
+
+def test_fair_is_level_with_itself_and_humps_are_worth_knowing() -> None:
+    workload = Workload(rate=0.5)
+    policies: dict[str, Policy] = {"fair": Fair(), "gain": MarginalGain(workload.speeds())}
+    fair, gain = compare(policies, draw_traces(workload, range(100, 116)), by="fair")
+    assert (fair.ratio, fair.low, fair.high, fair.finished) == (1, 1, 1, 1)
+    assert gain.high < 0.93
+    assert gain.low < gain.ratio < gain.high
+
+
+def test_the_interval_is_students() -> None:
+    draw = np.random.default_rng(0)
+    ratios = draw.normal(1, 0.1, (4000, 6))
+    covered = [low < 1 < high for _, low, high in (paired(each, np.ones(6)) for each in ratios)]
+    assert 0.935 < np.mean(covered) < 0.965
+    assert paired(np.ones(1), np.ones(1)) == (1, -np.inf, np.inf)
+
+
+def test_arrivals_come_at_their_rate() -> None:
+    for rate in (0.3, 2.0):
+        arrival = draw_traces(Workload(rate=rate), range(40), jobs=200).arrival
+        assert 200 / arrival[:, -1].mean() == pytest.approx(rate, rel=0.08)
+
+
+def test_workloads_out_of_range_are_refused() -> None:
+    for change in ({"rate": 0}, {"swing": 1}, {"kinds": ()}, {"places": 0}):
+        with pytest.raises(OptionError):
+            replace(QUIET, **change)
+    with pytest.raises(OptionError, match="kind plain: give 5 coefficients"):
+        replace(QUIET, kinds=(replace(PLAIN, coefficients=(-1, 0, 0, 0, 0)),))
