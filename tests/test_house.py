@@ -322,6 +322,7 @@ EXTRAS_IN_USE = (
     "optuna",
     "plot",
     "progress",
+    "ray",
     "river",
     "service",
     "sklearn",

@@ -19,6 +19,8 @@ from onlineauto.tune.store import LeaseLost, Store
 from onlineauto.tune.study import Study
 from onlineauto.tune.trial import Job, Trial
 from onlineauto.tune.workers.callbacks import Callback
+from onlineauto.tune.workers.headcount import Headcount
+from onlineauto.tune.workers.on_ray.ray_workers import RayWorkers
 from onlineauto.tune.workers.resources import Workers
 from onlineauto.tune.workers.stoppers import Plateau, Stopper, Target, Timeout
 from onlineauto.tune.workers.trainable import Trainable
@@ -30,11 +32,13 @@ __all__ = [
     "Choice",
     "Decision",
     "Float",
+    "Headcount",
     "Int",
     "Job",
     "LeaseLost",
     "Parameter",
     "Plateau",
+    "RayWorkers",
     "ResumeFrom",
     "Scheduler",
     "Searcher",

@@ -17,14 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 from onlineauto.errors import OptionError
 from onlineauto.tune.history import rows
-from onlineauto.tune.schedulers import State
 from onlineauto.tune.settings import StudySettings
 from onlineauto.tune.store import Snapshot, open_store
-from onlineauto.tune.store.protocol import Claim
 from onlineauto.tune.trial import Job, Trial
 from onlineauto.tune.workers.jobs import claim_of
 from onlineauto.tune.workers.naming import OF_STREAM, about_stream, imported, name_of_trainable
-from onlineauto.tune.workers.owners import is_dead, new_owner
+from onlineauto.tune.workers.owners import free_jobs_of_dead, new_owner
 from onlineauto.tune.workers.stoppers import Rounds
 
 if TYPE_CHECKING:
@@ -37,6 +35,7 @@ if TYPE_CHECKING:
     from onlineauto.tune.spaces import Parameter, Space
     from onlineauto.tune.store import Record, Store
     from onlineauto.tune.workers.callbacks import Callback
+    from onlineauto.tune.workers.on_ray.ray_workers import RayWorkers
     from onlineauto.tune.workers.resources import Workers
     from onlineauto.tune.workers.stoppers import Stopper
     from onlineauto.tune.workers.trainable import What
@@ -300,7 +299,8 @@ class Study:
         self,
         trainable: What | str | None = None,
         *,
-        workers: int | Workers = 0,
+        workers: int | Workers | RayWorkers = 0,
+        executor: str = "processes",
         jobs: int | None = None,
         rounds: int | None = None,
         checkpoint_every: int = 1,
@@ -318,9 +318,11 @@ class Study:
             A function takes a config, if it wants a resource, and if it wants a report, and returns the value
             after so much; a class is a `Trainable`. An exception fails the job. Or the name of one, as
             ``MODULE:NAME``. What can be imported is noted in the study; None takes what was noted last.
-        workers : int or Workers
+        workers : int, Workers or RayWorkers
             Processes, which have to be able to import the trainable; 0 for this one. `Workers` also says
             what they share, and how much of it a trial needs.
+        executor : str
+            ``processes`` of this machine, or actors of a cluster: ``ray``.
         jobs : int, optional
             The most jobs to run.
         rounds : int, optional
@@ -352,12 +354,13 @@ class Study:
         for callback in callbacks:
             callback.on_begin(self)
         what = self._trainable(trainable)
-        self._free_jobs_of_dead()
+        free_jobs_of_dead(self._store, self.trials)
         run_study(
             self,
             self._store,
             what,
             workers=workers,
+            executor=executor,
             lease=self._lease,
             jobs=jobs,
             every=checkpoint_every,
@@ -366,20 +369,6 @@ class Study:
             callbacks=callbacks,
         )
         return self.best
-
-    def _free_jobs_of_dead(self) -> None:
-        """End the leases of jobs whose process was one of this machine and is dead: nobody waits for it."""
-        running = {(each.number, each.attempt) for each in self.trials if each.state is State.RUNNING}
-        if not running:
-            return
-        asked = (each for each in self._store.load() if each["kind"] == "asked")
-        claims = [
-            Claim(each["trial"], each["attempt"], each["owner"])
-            for each in asked
-            if (each["trial"], each["attempt"]) in running and is_dead(each["owner"])
-        ]
-        if claims:
-            self._store.heartbeat(claims, -1)  # over at once, by the database's clock
 
     def _trainable(self, given: What | str | None) -> What:
         """Return what trials run, and note it if other processes can import it."""

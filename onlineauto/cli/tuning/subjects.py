@@ -140,6 +140,7 @@ class TunedFunction:
         self._study().run(
             self._function.trainable or None,
             workers=self._options.workers,
+            executor=self._function.executor,
             rounds=self._options.rounds,
             checkpoint_every=self._function.checkpoint_every,
             checkpoints=self._options.checkpoints or None,

@@ -9,6 +9,7 @@ from onlineauto.options import Registry, option
 from onlineauto.tune.live.live_learner import MISSED
 from onlineauto.tune.schedulers import SCHEDULERS
 from onlineauto.tune.searchers import SEARCHERS
+from onlineauto.tune.workers.running import EXECUTORS
 from onlineauto.workspace.options import REGISTRY as LEARNERS
 
 __all__ = ["LEARNERS", "OWN", "REGISTRY", "FunctionOptions", "StreamOptions", "TuneOptions"]
@@ -108,6 +109,9 @@ class FunctionOptions:
         0, "How often a trial that failed is tried again.", vw=False, minimum=0, metavar="N"
     )
     checkpoint_every: int = option(1, "Steps between two checkpoints.", vw=False, metavar="N", minimum=1)
+    executor: str = option(
+        "processes", "What workers are: processes, or actors of a Ray cluster.", vw=False, choices=EXECUTORS
+    )
 
 
 OWN: Final = (TuneOptions, StreamOptions, FunctionOptions)

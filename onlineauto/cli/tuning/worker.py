@@ -11,6 +11,7 @@ from onlineauto.cli.help import Page, help_text
 from onlineauto.cli.tuning.running import ending_well, only_name
 from onlineauto.errors import OptionError
 from onlineauto.options import Registry, option
+from onlineauto.tune.workers.running import EXECUTORS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,6 +51,9 @@ class WorkerOptions:
         metavar="FOLDER",
     )
     checkpoint_every: int = option(1, "Steps between two checkpoints.", vw=False, metavar="N", minimum=1)
+    executor: str = option(
+        "processes", "What workers are: processes, or actors of a Ray cluster.", vw=False, choices=EXECUTORS
+    )
     quiet: bool = option(False, "Print nothing but errors.", vw=False)
     help: bool = option(False, "Print this help and stop.", short="h")
 
@@ -96,6 +100,7 @@ def run(words: Sequence[str]) -> int:
             jobs=options.jobs or None,
             checkpoint_every=options.checkpoint_every,
             checkpoints=options.checkpoints or None,
+            executor=options.executor,
             callbacks=[] if options.quiet else [_printer()],
         )
     return 0

@@ -7,9 +7,18 @@ import os
 import secrets
 import socket
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-__all__ = ["is_dead", "new_owner"]
+from onlineauto.tune.schedulers import State
+from onlineauto.tune.store.protocol import Claim
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from onlineauto.tune.store.protocol import Store
+    from onlineauto.tune.trial import Trial
+
+__all__ = ["free_jobs_of_dead", "is_dead", "new_owner"]
 
 _BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 _PIDS: Final = Path("/proc/self/ns/pid")
@@ -39,6 +48,21 @@ def is_dead(owner: str) -> bool:
     except OSError:  # it is somebody else's
         return False
     return _is_zombie(process)
+
+
+def free_jobs_of_dead(store: Store, trials: Iterable[Trial]) -> None:
+    """End the leases of jobs whose process was one of this machine and is dead: nobody waits for it."""
+    running = {(each.number, each.attempt) for each in trials if each.state is State.RUNNING}
+    if not running:
+        return
+    asked = (each for each in store.load() if each["kind"] == "asked")
+    claims = [
+        Claim(each["trial"], each["attempt"], each["owner"])
+        for each in asked
+        if (each["trial"], each["attempt"]) in running and is_dead(each["owner"])
+    ]
+    if claims:
+        store.heartbeat(claims, -1)  # over at once, by the database's clock
 
 
 def _is_zombie(process: str) -> bool:

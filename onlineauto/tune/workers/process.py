@@ -11,11 +11,12 @@ import multiprocessing
 import pickle
 import signal
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from onlineauto.errors import OptionError
+from onlineauto.errors import OnlineautoError, OptionError
 from onlineauto.tune.store.checkpoints import packed, unpacked
 from onlineauto.tune.workers.trainable import train
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from onlineauto.tune.workers.trainable import Config, Details, Saved, Trainable, What
 
-__all__ = ["Ended", "Failed", "Process", "Say", "Step", "Task", "perform"]
+__all__ = ["Ended", "Failed", "Process", "Processes", "Say", "Step", "Task", "WorkerLost", "perform"]
 
 _PATIENCE: Final = 5
 """Seconds that a process has to leave before it is killed."""
@@ -74,6 +75,10 @@ class Failed:
 
     why: str
     details: str
+
+
+class WorkerLost(OnlineautoError):  # noqa: N818 - the name says what happened
+    """A worker is gone. The message says how, as the end of a sentence that begins 'its process was'."""
 
 
 Say: TypeAlias = Callable[[Step], bool]
@@ -134,8 +139,37 @@ class Process:
         theirs.close()
 
     @property
-    def fate(self) -> str:
-        """The end of the process, whose pipe is closed, in words."""
+    def is_up(self) -> bool:
+        """True: a task waits in the pipe until it is."""
+        return True
+
+    def greet(self) -> None:
+        """Receive nothing, as it is up from the beginning."""
+
+    def begin(self, task: Task) -> None:
+        """Give it a task; raise `WorkerLost` if it is dead."""
+        self._send(task)
+
+    def answer(self, goes_on: bool) -> None:
+        """Say whether it goes on; raise `WorkerLost` if it is dead."""
+        self._send(goes_on)
+
+    def receive(self) -> Step | Ended | Failed:
+        """Return its next message; raise `WorkerLost` if it is dead."""
+        try:
+            message: Step | Ended | Failed = self.pipe.recv()
+        except (EOFError, OSError):
+            raise WorkerLost(self._fate()) from None
+        return message
+
+    def _send(self, message: Task | bool) -> None:
+        try:
+            self.pipe.send(message)
+        except OSError:
+            raise WorkerLost(self._fate()) from None
+
+    def _fate(self) -> str:
+        """Return the end of the process, whose pipe is closed, in words."""
         self._process.join(_PATIENCE)
         if self._process.is_alive():
             self._process.kill()
@@ -156,6 +190,36 @@ class Process:
             self._process.kill()
             self._process.join()
         self._process.close()
+
+
+class Processes:
+    """Starts processes for a trainable, and waits for them.
+
+    Parameters
+    ----------
+    what : class or function
+        The trainable.
+    """
+
+    is_uniform = True
+
+    def __init__(self, what: What) -> None:
+        self._what = what
+
+    def start(self, config: Config | None) -> Process:
+        """Start a process; every one can run every trial."""
+        del config
+        return Process(self._what)
+
+    def fits(self, worker: Process, config: Config) -> bool:
+        """Return True."""
+        del worker, config
+        return True
+
+    def wait(self, workers: Sequence[Process], seconds: float | None) -> Sequence[Process]:
+        """Return processes that say something, or are dead; none if time is over."""
+        ready = wait([each.pipe for each in workers], seconds)
+        return [each for each in workers if each.pipe in ready]
 
 
 def _context() -> Any:

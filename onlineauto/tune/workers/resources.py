@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from onlineauto.errors import OptionError
+from onlineauto.tune.workers.headcount import Headcount
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from onlineauto.tune.workers.trainable import Config
 
-__all__ = ["Free", "Workers"]
+__all__ = ["Account", "Free", "Workers", "check_count", "is_amount"]
 
 _SLACK = 1e-9
 """Parts are added and subtracted in floating point."""
@@ -28,8 +29,8 @@ class Workers:
 
     Parameters
     ----------
-    count : int
-        How many processes.
+    count : int or Headcount
+        How many processes; a `Headcount` may change while they work.
     has : mapping of str to float
         How much there is of what; the names are yours.
     needs : mapping, or callable
@@ -41,17 +42,13 @@ class Workers:
         An amount is no number, or a trial needs what there is not.
     """
 
-    count: int
+    count: int | Headcount
     has: Mapping[str, float] = field(default_factory=dict)
     needs: Mapping[str, float] | Callable[[Config], Mapping[str, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        count: Any = self.count
-        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise OptionError(
-                f"workers = {count!r}: a whole number of processes, or 0 for this process, or Workers(…)"
-            )
-        if wrong := [name for name, amount in self.has.items() if not _is_amount(amount)]:
+        check_count(self.count)
+        if wrong := [name for name, amount in self.has.items() if not is_amount(amount)]:
             raise OptionError(f"has {wrong[0]} = {self.has[wrong[0]]!r}: give a number, 0 or more")
         if not callable(self.needs):
             self.needed({})
@@ -66,11 +63,31 @@ class Workers:
         """
         needs = self.needs(config) if callable(self.needs) else self.needs
         for name, amount in needs.items():
-            if not _is_amount(amount):
+            if not is_amount(amount):
                 raise OptionError(f"a trial needs {name} = {amount!r}: give a number, 0 or more")
             if amount > self.has.get(name, 0):
                 raise OptionError(f"a trial needs {name} = {amount}, and there is {self.has.get(name, 0)}")
         return needs
+
+
+def check_count(count: Any) -> None:
+    """Raise `OptionError` if there cannot be so many workers."""
+    if isinstance(count, Headcount):
+        return
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise OptionError(
+            f"workers = {count!r}: a whole number of processes, or 0 for this process, or Workers(…)"
+        )
+
+
+class Account(Protocol):
+    """Says whether what a trial needs is free."""
+
+    def take(self, trial: int, config: Config) -> bool:
+        """Take what a trial needs, if it is free; return whether it is. What it raises is its trial's end."""
+
+    def give_back(self, trial: int) -> None:
+        """Give back what a trial has taken."""
 
 
 class Free:
@@ -107,5 +124,6 @@ class Free:
         self._taken.pop(trial, None)
 
 
-def _is_amount(amount: Any) -> bool:
+def is_amount(amount: Any) -> bool:
+    """Return whether there can be so much of anything."""
     return isinstance(amount, int | float) and not isinstance(amount, bool) and amount >= 0

@@ -1,13 +1,15 @@
-"""``run_study``: run the jobs of a study, here or in processes, until there are no more."""
+"""``run_study``: run the jobs of a study, here, in processes or on Ray, until there are no more."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from onlineauto.errors import OptionError
 from onlineauto.tune.store import MemoryStore
 from onlineauto.tune.store.checkpoints import MemoryCheckpoints
 from onlineauto.tune.workers.controller import Controller
-from onlineauto.tune.workers.executors import run_here, run_in_processes
+from onlineauto.tune.workers.executors import run_here, run_in_processes, run_on_ray
+from onlineauto.tune.workers.on_ray.ray_workers import RayWorkers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +23,10 @@ if TYPE_CHECKING:
     from onlineauto.tune.workers.stoppers import Stopper
     from onlineauto.tune.workers.trainable import What
 
-__all__ = ["checkpoints_of", "run_study"]
+__all__ = ["EXECUTORS", "checkpoints_of", "run_study"]
+
+EXECUTORS: Final = ("processes", "ray")
+"""What workers are: processes of this machine, or actors of a Ray cluster."""
 
 
 def run_study(
@@ -29,7 +34,8 @@ def run_study(
     store: Store,
     what: What,
     *,
-    workers: int | Workers = 0,
+    workers: int | Workers | RayWorkers = 0,
+    executor: str = "processes",
     lease: float = 60,
     jobs: int | None = None,
     every: int = 1,
@@ -45,8 +51,10 @@ def run_study(
         The study, and where its log is.
     what : class or function
         The trainable; see `onlineauto.tune.workers.trainable`.
-    workers : int or Workers
-        How many processes; 0 for this one.
+    workers : int, Workers or RayWorkers
+        How many; 0 for this process.
+    executor : str
+        What workers are: one of `EXECUTORS`.
     lease : float
         Seconds for which the study leases a job.
     jobs : int, optional
@@ -61,10 +69,12 @@ def run_study(
     Raises
     ------
     OptionError
-        The trainable is none, or no process can import it.
+        The trainable is none, or no process can import it; there is no such executor, or no Ray.
     UnreachableError
         The store could not be reached for five minutes.
     """
+    if executor not in EXECUTORS:
+        raise OptionError(f"executor = {executor!r} is unknown; valid are {', '.join(EXECUTORS)}")
     controller = Controller(
         study,
         store,
@@ -76,7 +86,11 @@ def run_study(
         stoppers=stoppers,
         callbacks=callbacks,
     )
-    if workers:
+    if executor == "ray":
+        run_on_ray(controller, what, workers or 1)
+    elif isinstance(workers, RayWorkers):
+        raise OptionError('workers = RayWorkers(…): these are for executor="ray"')
+    elif workers:
         run_in_processes(controller, what, workers)
     else:
         run_here(controller, what)

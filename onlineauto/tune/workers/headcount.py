@@ -1,0 +1,57 @@
+"""``Headcount``: how many workers a run has, which another thread may change while it goes on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from onlineauto.errors import OptionError
+
+__all__ = ["Headcount"]
+
+
+class Headcount:
+    """A number of workers that may change. A worker that is one too many leaves when its job has ended.
+
+    >>> workers = Headcount(2)
+    >>> workers.now = 0  # the run waits
+    >>> workers.close()  # it ends at once, and gives back its jobs
+    >>> workers.now, workers.is_closed
+    (0, True)
+
+    Parameters
+    ----------
+    now : int
+        How many there are to be at first; 0 for a run that waits.
+
+    Raises
+    ------
+    OptionError
+        The number is negative.
+    """
+
+    def __init__(self, now: int) -> None:
+        self._now = 0
+        self._is_closed = False
+        self.busy = 0
+        """Workers that have a job, as the run says."""
+        self.now = now
+
+    @property
+    def now(self) -> int:
+        """The number of workers that the run is to have."""
+        return self._now
+
+    @now.setter
+    def now(self, count: Any) -> None:
+        if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+            raise OptionError(f"workers = {count!r}: a whole number, 0 or more")
+        self._now = count
+
+    @property
+    def is_closed(self) -> bool:
+        """True if the run is to end now."""
+        return self._is_closed
+
+    def close(self) -> None:
+        """End the run at once; what its workers do is lost since the last checkpoint."""
+        self._is_closed = True

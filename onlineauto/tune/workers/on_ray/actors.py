@@ -1,0 +1,190 @@
+"""``Actors``: starts actors of a Ray cluster, and waits for what they say.
+
+An actor that died is never started again by Ray: its job is given back to the store, and whoever asks next
+goes on behind the last checkpoint, as another attempt. What the old actor may still do on a node that nobody
+reaches has no way into the store.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+from onlineauto.errors import OptionError
+from onlineauto.tune.workers.naming import name_of_trainable
+from onlineauto.tune.workers.on_ray.connecting import imported_ray
+from onlineauto.tune.workers.on_ray.trial_actor import TrialActor, said_in
+from onlineauto.tune.workers.process import WorkerLost
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from onlineauto.tune.workers.on_ray.ray_workers import Bundles, RayWorkers
+    from onlineauto.tune.workers.process import Ended, Failed, Step, Task
+    from onlineauto.tune.workers.trainable import Config, What
+
+__all__ = ["Actor", "Actors"]
+
+_LOG: Final = logging.getLogger("onlineauto")
+
+
+class Actor:
+    """An actor, as the driver sees it.
+
+    Parameters
+    ----------
+    ray : module
+        The module `ray`.
+    what : str or object
+        The name of a trainable, or a reference to it among Ray's objects.
+    bundles : tuple
+        What it needs.
+    strategy : str
+        How its bundles are laid on nodes.
+    """
+
+    def __init__(self, ray: Any, what: Any, bundles: Bundles, strategy: str) -> None:
+        self.bundles = bundles
+        self._ray = ray
+        self._group = None
+        options: dict[str, Any] = _asked_of_ray(dict(bundles[0]))
+        if len(bundles) > 1:
+            from ray.util.placement_group import placement_group
+            from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+            self._group = placement_group([dict(each) for each in bundles], strategy=strategy)
+            options["scheduling_strategy"] = PlacementGroupSchedulingStrategy(
+                self._group, placement_group_bundle_index=0, placement_group_capture_child_tasks=True
+            )
+        remote = ray.remote(max_restarts=0, max_task_retries=0, **options)(TrialActor)
+        self._actor = remote.remote(what)
+        self._ready: Any = self._actor.ready.remote()
+        self.awaited: Any = self._ready
+
+    @property
+    def is_up(self) -> bool:
+        """False: Ray first has to find a place for it."""
+        return False
+
+    def greet(self) -> None:
+        """Receive that it is up.
+
+        Raises
+        ------
+        WorkerLost
+            It is gone.
+        OptionError
+            It cannot import the trainable.
+        """
+        if self._ready is None:
+            return
+        why, self._ready = self._get(self._ready), None
+        if why:
+            raise OptionError(f"a worker of Ray cannot run the trials, as on its node {why}")
+
+    def begin(self, task: Task) -> None:
+        """Give it a task."""
+        config = json.dumps(task.config)
+        self.awaited = self._actor.begin.remote(config, task.resource, task.step, task.saved, task.every)
+
+    def answer(self, goes_on: bool) -> None:
+        """Say whether it goes on."""
+        self.awaited = self._actor.go_on.remote(goes_on)
+
+    def receive(self) -> Step | Ended | Failed:
+        """Return its next message; raise `WorkerLost` if it is gone."""
+        self.greet()
+        return said_in(self._get(self.awaited))
+
+    def _get(self, reference: Any) -> Any:
+        try:
+            return self._ray.get(reference)
+        except self._ray.exceptions.RayTaskError:
+            raise  # of our own code
+        except self._ray.exceptions.RayError as error:
+            raise WorkerLost(_told(error)) from None
+
+    def close(self) -> None:
+        """End it, and give back what it had."""
+        self.kill()
+
+    def kill(self) -> None:
+        """End it at once, and give back what it had."""
+        self._ray.kill(self._actor, no_restart=True)
+        if self._group is not None:
+            from ray.util.placement_group import remove_placement_group
+
+            remove_placement_group(self._group)
+            self._group = None
+
+
+class Actors:
+    """Starts actors for a trainable, and waits for them.
+
+    Parameters
+    ----------
+    what : class or function
+        The trainable. One that can be imported is sent as its name, any other as Ray sends functions.
+    workers : RayWorkers
+        What a trial needs.
+    """
+
+    def __init__(self, what: What, workers: RayWorkers) -> None:
+        self._ray = imported_ray()
+        name = name_of_trainable(what)
+        self._what = self._ray.put(what) if name is None else name
+        self._workers = workers
+        self._warned: set[Bundles] = set()
+
+    @property
+    def is_uniform(self) -> bool:
+        """True if all trials need the same."""
+        return not callable(self._workers.needs)
+
+    def start(self, config: Config | None) -> Actor:
+        """Start an actor with what a trial needs; it is up when Ray has found a place for it."""
+        bundles = self._workers.bundles(config or {})
+        self._warn(bundles)
+        return Actor(self._ray, self._what, bundles, self._workers.strategy)
+
+    def fits(self, worker: Actor, config: Config) -> bool:
+        """Return whether an actor has just what a trial needs."""
+        return self.is_uniform or worker.bundles == self._workers.bundles(config)
+
+    def wait(self, workers: Sequence[Actor], seconds: float | None) -> Sequence[Actor]:
+        """Return actors that say something, or are gone; none if time is over."""
+        by_reference = {each.awaited: each for each in workers}
+        ready, rest = self._ray.wait([*by_reference], num_returns=1, timeout=seconds, fetch_local=False)
+        if ready and rest:
+            ready += self._ray.wait(rest, num_returns=len(rest), timeout=0, fetch_local=False)[0]
+        return [by_reference[each] for each in ready]
+
+    def _warn(self, bundles: Bundles) -> None:
+        """Say once if no node has what a trial needs: Ray waits for one that has, be it for ever."""
+        if bundles in self._warned:
+            return
+        self._warned.add(bundles)
+        nodes = [each["Resources"] for each in self._ray.nodes() if each["Alive"]]
+        for needs in bundles:
+            if not any(all(node.get(name, 0) >= amount for name, amount in needs) for node in nodes):
+                _LOG.warning("no node of this Ray cluster has %s; trials wait for one", dict(needs))
+
+
+def _asked_of_ray(needs: dict[str, float]) -> dict[str, Any]:
+    """Return what one actor needs in the words of Ray's options."""
+    options: dict[str, Any] = {"num_cpus": needs.pop("CPU")}
+    if "GPU" in needs:
+        options["num_gpus"] = needs.pop("GPU")
+    if "memory" in needs:
+        options["memory"] = needs.pop("memory")
+    if needs:
+        options["resources"] = needs
+    return options
+
+
+def _told(error: Exception) -> str:
+    """Return why an actor is gone, in one line that completes 'its process was'."""
+    lines = [line.strip() for line in f"{error}".splitlines()]
+    why = next((line for line in lines[1:] if line.startswith(("The actor", "The node"))), lines[0])
+    return f"lost with its actor: {why}"

@@ -1,0 +1,63 @@
+"""Connect to a Ray cluster: the one that this process has, one that an address names, or a new one here."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from onlineauto.errors import OnlineautoError, OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["connected", "imported_ray"]
+
+
+def imported_ray() -> Any:
+    """Return the module `ray`.
+
+    Raises
+    ------
+    OptionError
+        It is not installed.
+    """
+    try:
+        import ray
+    except ModuleNotFoundError as error:
+        raise OptionError(
+            f"there is no module {error.name!r} here: pip install 'onlineauto[ray]', on all nodes"
+        ) from None
+    return ray
+
+
+@contextmanager
+def connected(address: str | None) -> Iterator[None]:
+    """Connect to a cluster, and at the end leave it, unless this process was connected before.
+
+    Raises
+    ------
+    OptionError
+        Ray is not installed.
+    OnlineautoError
+        No cluster answers.
+    """
+    ray = imported_ray()
+    if ray.is_initialized():
+        yield
+        return
+    in_main = threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
+    except (ConnectionError, TimeoutError, RuntimeError) as error:
+        raise OnlineautoError(f"no Ray cluster at {address or 'RAY_ADDRESS, or here'}: {error}") from None
+    finally:
+        if in_main:
+            signal.signal(signal.SIGTERM, before)  # Ray has set one of its own
+    try:
+        yield
+    finally:
+        ray.shutdown()

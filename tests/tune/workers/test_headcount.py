@@ -1,0 +1,115 @@
+"""The number of workers changes while a run goes on, and there may be no Ray."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from onlineauto.errors import OptionError
+from onlineauto.tune import Callback, Choice, Float, Headcount, RayWorkers, Study, Workers
+from tests.tune.workers import trainables
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from onlineauto.tune.workers.jobs import Job
+
+
+class Watch(Callback):
+    """Writes down how many jobs run when one begins."""
+
+    def __init__(self) -> None:
+        self.running = 0
+        self.most: list[int] = []
+
+    def on_start(self, job: Job) -> None:
+        self.running += 1
+        self.most.append(self.running)
+
+    def on_result(self, job: Job, value: float) -> None:
+        self.running -= 1
+
+    def on_lost(self, job: Job, why: str) -> None:
+        self.running -= 1
+
+
+def until(holds: Callable[[], object]) -> None:
+    end = time.monotonic() + 120
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def study_of(folder: Path, trials: int) -> Study:
+    space = {"rate": Float(0, 1), "seconds": Choice([0.05])}
+    storage = f"sqlite:///{folder / 'study.db'}"
+    return Study(space, "fifo", "random", max_resource=2, max_trials=trials, storage=storage)
+
+
+def test_workers_come_and_go(tmp_path: Path) -> None:
+    workers, watch = Headcount(0), Watch()
+    study = study_of(tmp_path, 40)
+    options: dict[str, Any] = {"workers": Workers(workers), "callbacks": [watch]}
+    thread = threading.Thread(target=study.run, args=(trainables.Counter,), kwargs=options)
+    thread.start()
+    time.sleep(0.5)
+    assert watch.most == []  # none runs
+    workers.now = 1
+    until(lambda: len(watch.most) >= 4)
+    assert set(watch.most) == {1}
+    workers.now = 3
+    until(lambda: 3 in watch.most)
+    workers.now = 1
+    until(lambda: workers.busy <= 1)
+    at = len(watch.most)
+    until(lambda: len(watch.most) >= at + 4 or not thread.is_alive())
+    assert set(watch.most[at:]) == {1}
+    workers.now = 4
+    thread.join(120)
+    assert study.is_done
+    assert sum(each.preemptions for each in study.trials) == 0  # workers leave when their jobs have ended
+
+
+def test_a_run_that_is_closed_gives_its_jobs_back(tmp_path: Path) -> None:
+    workers, watch = Headcount(2), Watch()
+    study = study_of(tmp_path, 30)
+    options: dict[str, Any] = {"workers": workers, "callbacks": [watch]}
+    thread = threading.Thread(target=study.run, args=(trainables.Counter,), kwargs=options)
+    thread.start()
+    until(lambda: len(watch.most) >= 3)
+    workers.close()
+    thread.join(30)
+    assert not thread.is_alive()
+    assert not study.is_done
+    study.run(trainables.Counter, workers=4)
+    assert study.is_done
+    assert all(each.attempt - each.preemptions == 0 for each in study.trials)
+
+
+def test_without_ray_there_is_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    study = Study({"rate": Float(0, 1)}, max_trials=2)
+    with pytest.raises(OptionError, match=r"pip install 'onlineauto\[ray\]'"):
+        study.run(trainables.Counter, workers=2, executor="ray")
+
+
+def test_what_cannot_be_is_an_error() -> None:
+    study = Study({"rate": Float(0, 1)}, max_trials=2)
+    with pytest.raises(OptionError, match="executor = 'spark' is unknown; valid are processes, ray"):
+        study.run(trainables.Counter, executor="spark")
+    with pytest.raises(OptionError, match='for executor="ray"'):
+        study.run(trainables.Counter, workers=RayWorkers(2))
+    with pytest.raises(OptionError, match="workers = -1"):
+        Headcount(-1)
+    with pytest.raises(OptionError, match="workers = 0"):
+        RayWorkers(0)
+    with pytest.raises(OptionError, match="strategy = 'NEAR' is unknown"):
+        RayWorkers(1, strategy="NEAR")
+    for needs in ({"GPU": "many"}, [{"CPU": 1}, {"CPU": -1}]):
+        with pytest.raises(OptionError, match=r"a trial needs [CG]PU = "):
+            RayWorkers(1, needs=needs)  # type: ignore[arg-type]
