@@ -28,8 +28,10 @@ if TYPE_CHECKING:
 __all__ = ["SHORTEST", "Crew", "Pool", "Worker", "rest"]
 
 SHORTEST: Final = 0.02
+"""Seconds until a study that has no job now is asked again, at first."""
+
 _LONGEST: Final = 1.0
-"""Seconds until a study that has no job now is asked again."""
+"""The same, at last."""
 
 _NOTICED: Final = 0.2
 """Seconds after which a change of the number of workers is noticed at the latest."""
