@@ -179,6 +179,13 @@ class Layout:
         """Return whether events with these namespaces, which the last block had, need no `update`."""
         return self._names is names and self._n_names == len(names) and self._all_seen
 
+    def seen(self, names: Namespaces) -> NDArray[np.bool_] | None:
+        """Return which of these namespaces had features so far; None if some have no group key yet.
+
+        JSON names the namespace without a name as soon as an object is open, be there a feature in it or not.
+        """
+        return self._seen if self._names is names and self._n_names == len(names) else None
+
     def view(self) -> Layout:
         """Return a copy for events that are only predicted: what it adds is not added here, nor warned of."""
         view = copy(self)

@@ -17,24 +17,12 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
-from random import Random
-from typing import Any, NamedTuple
+from typing import Any
 
-import httpx
+import uvloop
 
+from tests.bench.service_load import Load, loaded
 from tests.service.serving import Service, free_port
-
-ACTIONS = 8
-
-
-class Load(NamedTuple):
-    """Pairs of rank and reward a second, milliseconds of ranks, the server's processor time a pair."""
-
-    pairs_per_second: float
-    p50: float
-    p99: float
-    failed: int
-    cpu_us: float = 0.0
 
 
 def cpu_seconds(process: int) -> float:
@@ -43,76 +31,10 @@ def cpu_seconds(process: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def question(draw: Random, event_id: str) -> bytes:
-    actions = {
-        f"a{n}": {"item": {f"i{n}": 1, "price": round(draw.random(), 2)}, "kind": {f"k{n % 3}": 1}}
-        for n in range(ACTIONS)
-    }
-    context = {
-        "user": {f"u{draw.randrange(50)}": 1, "age": draw.randrange(80)},
-        "time": {f"h{draw.randrange(24)}": 1},
-    }
-    return json.dumps({"event_id": event_id, "context": context, "actions": actions}).encode()
-
-
-async def ask(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, path: str, body: bytes
-) -> tuple[int, bytes]:
-    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
-    head += f"Content-Length: {len(body)}\r\n\r\n"
-    writer.write(head.encode() + body)
-    answer = await reader.readuntil(b"\r\n\r\n")
-    length = 0
-    for line in answer.split(b"\r\n"):
-        if line.lower().startswith(b"content-length:"):
-            length = int(line[15:])
-    content = await reader.readexactly(length) if length else b""
-    return int(answer[9:12]), content
-
-
-async def one(port: int, number: int, until: float, latencies: list[float]) -> tuple[int, int]:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    draw, done, failed = Random(time.time_ns()), 0, 0
-    while time.perf_counter() < until:
-        event_id = f"{number}-{draw.getrandbits(60)}"
-        body = question(draw, event_id)
-        began = time.perf_counter()
-        status, content = await ask(reader, writer, "/v1/rank", body)
-        latencies.append(time.perf_counter() - began)
-        if status != 200:
-            failed += 1
-            continue
-        index = json.loads(content)["index"]
-        reward = json.dumps(
-            {"event_id": event_id, "reward": float(draw.random() < (0.6 if index == 3 else 0.2))}
-        )
-        status, _ = await ask(reader, writer, "/v1/reward", reward.encode())
-        failed += status != 204
-        done += 1
-    writer.close()
-    return done, failed
-
-
-async def load(port: int, *, connections: int, seconds: float) -> Load:
-    latencies: list[float] = []
-    began = time.perf_counter()
-    found = await asyncio.gather(
-        *(one(port, number, began + seconds, latencies) for number in range(connections))
-    )
-    spent = time.perf_counter() - began
-    latencies.sort()
-    return Load(
-        sum(done for done, _ in found) / spent,
-        1000 * latencies[len(latencies) // 2],
-        1000 * latencies[int(len(latencies) * 0.99)],
-        sum(failed for _, failed in found),
-    )
-
-
 def measured(port: int, process: int, *, connections: int, seconds: float) -> Load:
-    asyncio.run(load(port, connections=connections, seconds=1.0))
+    uvloop.run(loaded(port, connections=connections, seconds=1.0))
     before = cpu_seconds(process)
-    found = asyncio.run(load(port, connections=connections, seconds=seconds))
+    found = uvloop.run(loaded(port, connections=connections, seconds=seconds))
     pairs = found.pairs_per_second * seconds
     return found._replace(cpu_us=1e6 * (cpu_seconds(process) - before) / pairs)
 
@@ -150,27 +72,6 @@ def resident_mb(process: int) -> float:
     return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-def soak(*, connections: int, seconds: float) -> None:
-    """Load a service for long, and print its memory and its lag every so often."""
-    model = ("--cb_explore_adf", "--automl", "4", "--epsilon", "0.1")
-    words = ("--reward_wait", "20", "--snapshot_every", "10")
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Service(Path(folder) / "loop", *words, model=model) as serving,
-    ):
-        began = time.perf_counter()
-        while time.perf_counter() - began < seconds:
-            found = asyncio.run(load(serving.port, connections=connections, seconds=min(30.0, seconds)))
-            status = json.loads(httpx.get(f"{serving.url}/v1/status").content)
-            print(
-                f"{time.perf_counter() - began:6.0f} s  {status['ranked']:9} ranked  "
-                f"{status['learnt']:9} learnt  {resident_mb(serving.process.pid):7.1f} MB  "
-                f"lag {status['lag_seconds']:.2f} s  "
-                f"{found.pairs_per_second:6.0f} a second  p99 {found.p99:.1f} ms  {found.failed} failed",
-                flush=True,
-            )
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--peer", help="the interpreter of the environment of the peer")
@@ -178,13 +79,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", help="a file for every sample")
-    parser.add_argument(
-        "--soak", type=float, help="load the service for so many seconds, and watch its memory"
-    )
     options = parser.parse_args()
-    if options.soak:
-        soak(connections=options.connections, seconds=options.soak)
-        return
     given: dict[str, Any] = {"connections": options.connections, "seconds": options.seconds}
     samples: dict[str, list[Load]] = {"service": []}
     for _ in range(options.rounds):

@@ -62,3 +62,32 @@ def test_a_new_namespace_is_learnt_as_in_a_block() -> None:
         assert one.learn(event).tobytes() == twin.learn_block(block).one_prediction().tobytes()
     assert one.weights.tobytes() == twin.weights.tobytes()
     assert one.searching.n_events == twin.searching.n_events == 60
+
+
+def _text(step: int) -> bytes:
+    """Return a line of dsjson; some events have features outside of all namespaces."""
+    outside = b'"hour":%d,' % (step % 5) if step > 30 and step % 7 == 0 else b""
+    outside += b'"late%d":{"n":1},' % (step // 9)
+    label = b'"_label_cost":%d,"_label_probability":0.5,"_label_Action":1,"_labelIndex":0,' % -(step % 2)
+    actions = b'[{"a":{"x%d":1}},{"a":{"y":1}}]' % (step % 3)
+    return b'{%b"a":[1,2],"p":[0.5,0.5],"c":{%b"u":{"n":%d},"_multi":%b}}\n' % (label, outside, step, actions)
+
+
+def test_json_is_learnt_and_predicted_as_in_a_block() -> None:
+    one, twin = (Workspace(cb_explore_adf=True, automl=3, dsjson=True) for _ in range(2))
+    for step in range(60):
+        text = _text(step)
+        (block,) = twin.read(text)
+        assert one.predictor().predict(text).tobytes() == twin.predict_block(block).one_prediction().tobytes()
+        assert one.learn(text).tobytes() == twin.learn_block(block).one_prediction().tobytes()
+    assert one.weights.tobytes() == twin.weights.tobytes()
+
+
+def test_json_without_features_outside_of_namespaces_takes_the_short_cut() -> None:
+    """Its nameless namespace has a number and no feature."""
+    model = Workspace(cb_explore_adf=True, dsjson=True)
+    for step in range(4):
+        model.learn(_text(step))
+        kept = model._runner._one
+    assert kept is not None
+    assert kept.run()

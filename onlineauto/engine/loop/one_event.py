@@ -45,7 +45,7 @@ class OneEvent:
     model : Predicting
         The model of which the context was made.
     layout : Layout
-        The layout of the context, which knows all names that the reader has.
+        The layout of the context, in which all names that the reader has have a group key.
     reader : ReadsOne
         Leaves an event in its records.
     standing : int
@@ -61,11 +61,13 @@ class OneEvent:
 
     __slots__ = (
         "_model",
+        "_named",
         "_prediction",
         "_records",
         "_run",
         "_run_brief",
         "_said",
+        "_seen",
         "_sizes",
         "cursor",
         "results",
@@ -82,6 +84,9 @@ class OneEvent:
         standing: int,
     ) -> None:
         self._model, self._records = model, reader.records
+        seen = layout.seen(reader.namespaces)
+        self._seen = None if seen is None or seen.all() else seen
+        self._sizes, self._named = reader.sizes, reader.records.spans["namespace"]
         self.searches = model.parts.live.searching
         records = reader.records
         task, buffers = context.value.task, context.value.buffers
@@ -134,8 +139,16 @@ class OneEvent:
 
         It cannot if the event needs more room, or has a name that no earlier one had.
         """
+        if self._seen is not None and not self._has_seen():
+            return False
         (self._run_brief if self._sizes[FEATURES] <= _BRIEF else self._run)()
         return self._said[RAN] == 1
+
+    def _has_seen(self) -> bool:
+        """Return whether earlier events had features of all namespaces that this one has features of."""
+        assert self._seen is not None
+        known = self._sizes[NAMES] <= len(self._seen)
+        return bool(known and self._seen[self._named[: self._sizes[SPANS]]].all())
 
     @property
     def ended(self) -> bool:
@@ -157,10 +170,10 @@ def one_event(
 ) -> OneEvent | None:
     """Return the loop, bound to a model and a reader; see `OneEvent`.
 
-    Returns None if there is no context, if the reader has names that the layout does not know, or if the
+    Returns None if there is no context, if the reader has names that have no group key yet, or if the
     events of the task cannot be run so: they have slots, or draw names.
     """
-    if context is None or not layout.knows(reader.namespaces):
+    if context is None or layout.seen(reader.namespaces) is None:
         return None
     task = model.parts.task
     if task.slots or (task.exploration.samples and task.exploration.active):

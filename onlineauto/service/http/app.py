@@ -7,11 +7,12 @@ import logging
 import threading
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypedDict
 
 from starlette.applications import Starlette
 from starlette.routing import Route
 
+from onlineauto.service.http.direct.direct_endpoint import DirectEndpoint
 from onlineauto.service.http.endpoint import Endpoint, Keeper, no_such_endpoint
 from onlineauto.service.http.front_handlers import FollowerHandlers, FrontHandlers
 from onlineauto.service.http.handlers import Handlers
@@ -21,7 +22,7 @@ from onlineauto.service.http.status import follower_status, status_of
 from onlineauto.service.http.tokens import Tokens
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Collection, Sequence
+    from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -91,14 +92,15 @@ def _application(
     work: Callable[[threading.Event], None],
 ) -> Application:
     """Return the application of all endpoints that there are handlers for; `work` runs in a thread."""
-    routes = []
+    routes, direct = [], {}
     for route in ROUTES:
         if not hasattr(handlers, route.name):
             continue
         size = _BINARY_BYTES if route.body is bytes else front.limits.body_bytes
-        endpoint = Endpoint(
-            keeper, getattr(handlers, route.name), name=route.name, scope=route.scope, body_bytes=size
-        )
+        about: _About = {"name": route.name, "scope": route.scope, "body_bytes": size}
+        endpoint = Endpoint(keeper, getattr(handlers, route.name), **about)
+        if (begin := getattr(handlers, f"begin_{route.name}", None)) is not None:
+            direct[route.path] = DirectEndpoint(keeper, begin, **about)
         path = route.path.replace("{event_id}", "{event_id:path}")  # an id may have slashes
         routes.append(Route(path, endpoint, methods=[route.method]))
 
@@ -122,8 +124,14 @@ def _application(
 
     missing = {404: no_such_endpoint, 405: no_such_endpoint}
     return Application(
-        Starlette(routes=routes, lifespan=running, exception_handlers=missing), routes, handlers
+        Starlette(routes=routes, lifespan=running, exception_handlers=missing), routes, handlers, direct
     )
+
+
+class _About(TypedDict):
+    name: str
+    scope: str | None
+    body_bytes: int
 
 
 class Application:
@@ -137,10 +145,25 @@ class Application:
         Its routes.
     handlers : FrontHandlers
         What the routes lead to.
+    direct : mapping of str to DirectEndpoint
+        The endpoints that `DirectProtocol` asks by itself, by their paths.
     """
 
-    def __init__(self, app: Starlette, routes: Sequence[Route], handlers: FrontHandlers) -> None:
+    def __init__(
+        self,
+        app: Starlette,
+        routes: Sequence[Route],
+        handlers: FrontHandlers,
+        direct: Mapping[str, DirectEndpoint],
+    ) -> None:
         self._app, self._handlers = app, handlers
+        self._direct = {path: endpoint for path, endpoint in direct.items() if "{" not in path}
+        self._of_events = [
+            (before, after, endpoint)
+            for path, endpoint in direct.items()
+            for before, found, after in (path.partition("{event_id}"),)
+            if found
+        ]
         self._plain: dict[tuple[str, str], ASGIApp] = {
             (method, route.path): route.endpoint
             for route in routes
@@ -151,6 +174,16 @@ class Application:
     def stop(self) -> None:
         """Let streams end, and the service be no longer ready; requests are still answered."""
         self._handlers.stopping = True
+
+    def direct(self, path: str) -> tuple[DirectEndpoint | None, dict[str, str]]:
+        """Return the endpoint that answers a ``POST`` without a task, if there is one, and its event id."""
+        found = self._direct.get(path)
+        if found is not None:
+            return found, {}
+        for before, after, endpoint in self._of_events:
+            if path.startswith(before) and path.endswith(after) and len(path) > len(before) + len(after):
+                return endpoint, {"event_id": path[len(before) : len(path) - len(after)]}
+        return None, {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or begin and end."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Collection
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
 import msgspec
@@ -25,7 +26,17 @@ if TYPE_CHECKING:
     from onlineauto.service.http.metrics import Metrics
     from onlineauto.service.http.tokens import Tokens
 
-__all__ = ["Asked", "Endpoint", "Handler", "Keeper", "json_answer", "no_such_endpoint"]
+__all__ = [
+    "Asked",
+    "Endpoint",
+    "Handler",
+    "Keeper",
+    "Reply",
+    "account",
+    "json_answer",
+    "no_such_endpoint",
+    "reply_to_error",
+]
 
 _LOG = logging.getLogger("onlineauto.service")
 _CODES = {400: "BadArgument", 401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 409: "Conflict"}
@@ -37,7 +48,8 @@ _CODES |= {
     429: "TooManyRequests",
     503: "Unavailable",
 }
-_JSON = "application/json"
+_JSON: Final = "application/json"
+_JSON_HEADERS: Final = ((b"content-type", _JSON.encode()),)
 _PATIENCE = 10.0
 """Seconds for which the body of a request is waited for."""
 
@@ -45,9 +57,26 @@ _PATIENCE = 10.0
 class Asked(NamedTuple):
     """A request that was let in: its headers, body, and the parts of its path that vary."""
 
-    headers: Headers
+    headers: Mapping[str, str]
     body: bytes
     path: dict[str, str]
+
+
+class Reply(NamedTuple):
+    """The answer to a request: its status, body and headers."""
+
+    status: int
+    body: bytes = b""
+    headers: Sequence[tuple[bytes, bytes]] = ()
+
+    @classmethod
+    def json(cls, value: object, status: int = 200) -> Reply:
+        """Return an answer whose body is a value as JSON."""
+        return cls(status, msgspec.json.encode(value), _JSON_HEADERS)
+
+    def response(self) -> Response:
+        """Return the answer as Starlette has it."""
+        return Response(self.body, self.status, {name.decode(): text.decode() for name, text in self.headers})
 
 
 Handler: TypeAlias = Callable[[Asked], Awaitable[Response]]
@@ -76,7 +105,7 @@ class Keeper:
         self.tokens, self.metrics, self.most, self.served = tokens, metrics, most, 0
         self.hosts = frozenset(hosts)
 
-    def check(self, headers: Headers, scope: str | None) -> None:
+    def check(self, headers: Mapping[str, str], scope: str | None) -> None:
         """Refuse a request.
 
         Raises
@@ -134,31 +163,33 @@ class Endpoint:
             finally:
                 keeper.served -= 1
         except TimeoutError:
-            answer = _problem(f"the body did not come within {_PATIENCE:g} seconds", 408)
-        except RefusedError as error:
-            answer = _problem(str(error), error.status, error.retry_after)
-        except (OnlineautoError, msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-            status = 422 if isinstance(error, OptionError) else 400
-            answer = _problem(str(error) or "the body is nested too deeply", status)
-        except Exception:
-            _LOG.exception("an endpoint failed", extra={"event": "failed", "endpoint": self.name})
-            answer = _problem("the service has failed; its log says why", 500)
-        seconds = time.perf_counter() - began
-        keeper.metrics.request(self.name, answer.status_code, seconds)
-        if _LOG.isEnabledFor(logging.DEBUG) or answer.status_code >= 500:
-            _LOG.log(
-                logging.ERROR if answer.status_code >= 500 else logging.DEBUG,
-                "request",
-                extra={
-                    "event": "request",
-                    "endpoint": self.name,
-                    "status": answer.status_code,
-                    "seconds": round(seconds, 6),
-                },
-            )
+            answer = _problem(f"the body did not come within {_PATIENCE:g} seconds", 408).response()
+        except Exception as error:
+            answer = reply_to_error(error, self.name).response()
+        account(keeper, self.name, answer.status_code, time.perf_counter() - began)
         await answer(scope, receive, send)
 
 
+def reply_to_error(error: Exception, endpoint: str) -> Reply:
+    """Return the answer to a request that has raised an error; what nobody expects is logged."""
+    if isinstance(error, RefusedError):
+        return _problem(str(error), error.status, error.retry_after)
+    if isinstance(error, OnlineautoError | msgspec.MsgspecError | UnicodeError | RecursionError):
+        status = 422 if isinstance(error, OptionError) else 400
+        return _problem(str(error) or "the body is nested too deeply", status)
+    _LOG.error("an endpoint failed", exc_info=error, extra={"event": "failed", "endpoint": endpoint})
+    return _problem("the service has failed; its log says why", 500)
+
+
+def account(keeper: Keeper, endpoint: str, status: int, seconds: float) -> None:
+    """Count a request, and log it if it failed or everything is logged."""
+    keeper.metrics.request(endpoint, status, seconds)
+    if status >= 500 or _LOG.isEnabledFor(logging.DEBUG):
+        said = {"event": "request", "endpoint": endpoint, "status": status, "seconds": round(seconds, 6)}
+        _LOG.log(logging.ERROR if status >= 500 else logging.DEBUG, "request", extra=said)
+
+
+@lru_cache(maxsize=256)
 def _parts(url: str) -> tuple[str, str | None]:
     """Return the address of a URL, and the name of its host; nothing if it is malformed."""
     try:
@@ -173,7 +204,7 @@ async def no_such_endpoint(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 404
     return _problem(
         f"there is no {request.method} {request.url.path}; /openapi.json has what there is", status
-    )
+    ).response()
 
 
 def json_answer(value: object, status: int = 200, headers: dict[str, str] | None = None) -> Response:
@@ -181,12 +212,15 @@ def json_answer(value: object, status: int = 200, headers: dict[str, str] | None
     return Response(msgspec.json.encode(value), status, headers, _JSON)
 
 
-def _problem(message: str, status: int, retry_after: float | None = None) -> Response:
-    headers = {} if retry_after is None else {"Retry-After": str(max(round(retry_after), 1))}
+def _problem(message: str, status: int, retry_after: float | None = None) -> Reply:
+    headers = list(_JSON_HEADERS)
+    if retry_after is not None:
+        headers.append((b"retry-after", b"%d" % max(round(retry_after), 1)))
     if status == 401:
-        headers["WWW-Authenticate"] = "Bearer"
+        headers.append((b"www-authenticate", b"Bearer"))
     text = " ".join(message.split())[:1000]
-    return json_answer(Problem({"code": _CODES.get(status, "Error"), "message": text}), status, headers)
+    problem = Problem({"code": _CODES.get(status, "Error"), "message": text})
+    return Reply(status, msgspec.json.encode(problem), headers)
 
 
 async def _read(headers: Headers, receive: Receive, most: int) -> bytes:

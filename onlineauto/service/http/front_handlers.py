@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from starlette.responses import Response
 
-from onlineauto.service.http.endpoint import json_answer
+from onlineauto.service.http.endpoint import Reply, json_answer
 from onlineauto.service.http.openapi import openapi_document
 from onlineauto.service.http.status import follower_status
 from onlineauto.service.http.waiting import Waiting
@@ -22,12 +22,13 @@ from onlineauto.service.http.wire import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from onlineauto.service.http.endpoint import Asked
     from onlineauto.service.http.metrics import Metrics
+    from onlineauto.service.log.group_commit import Done
     from onlineauto.service.loop.follower import Follower
     from onlineauto.service.loop.front import Front
-    from onlineauto.service.ranking.answer import Ranked
-    from onlineauto.service.ranking.question import Question
 
 __all__ = ["FollowerHandlers", "FrontHandlers"]
 
@@ -35,6 +36,7 @@ _RANK = msgspec.json.Decoder(Rank)
 _PERSONALIZER_RANK = msgspec.json.Decoder(PersonalizerRank)
 _REWARD = msgspec.json.Decoder(Reward)
 _PERSONALIZER_REWARD = msgspec.json.Decoder(PersonalizerReward)
+_NOTHING = Reply(204)
 
 
 class FrontHandlers:
@@ -54,30 +56,50 @@ class FrontHandlers:
 
     async def personalizer_rank(self, asked: Asked) -> Response:
         """Rank as Personalizer does."""
-        ranked = await self._rank(_PERSONALIZER_RANK.decode(asked.body).question(_new_id()))
-        return json_answer(personalizer_answer(ranked), 201)
+        return await _logged(self.begin_personalizer_rank, asked)
 
     async def personalizer_reward(self, asked: Asked) -> Response:
         """Take a reward as Personalizer does."""
-        value = _PERSONALIZER_REWARD.decode(asked.body).value
-        return await self._reward(asked.path["event_id"], value, asked.headers.get("idempotency-key", ""))
+        return await _logged(self.begin_personalizer_reward, asked)
 
     async def activate(self, asked: Asked) -> Response:
         """Activate a decision."""
-        future, done = Waiting.future()
-        self.front.activate(asked.path["event_id"], done)
-        await future
-        return Response(status_code=204)
+        return await _logged(self.begin_activate, asked)
 
     async def rank(self, asked: Asked) -> Response:
         """Rank."""
-        return json_answer(answer_to(await self._rank(_RANK.decode(asked.body).question(_new_id()))))
+        return await _logged(self.begin_rank, asked)
 
     async def reward(self, asked: Asked) -> Response:
         """Take a reward."""
+        return await _logged(self.begin_reward, asked)
+
+    def begin_personalizer_rank(self, asked: Asked, done: Done) -> Reply:
+        """Begin to rank as Personalizer does; this and the following are also called without a task."""
+        question = _PERSONALIZER_RANK.decode(asked.body).question(_new_id)
+        return Reply.json(personalizer_answer(self.front.rank(question, done)), 201)
+
+    def begin_personalizer_reward(self, asked: Asked, done: Done) -> Reply:
+        """Begin to take a reward as Personalizer does."""
+        value, key = _PERSONALIZER_REWARD.decode(asked.body).value, asked.headers.get("idempotency-key", "")
+        self.front.reward(asked.path["event_id"], value, done, key=key)
+        return _NOTHING
+
+    def begin_activate(self, asked: Asked, done: Done) -> Reply:
+        """Begin to activate a decision."""
+        self.front.activate(asked.path["event_id"], done)
+        return _NOTHING
+
+    def begin_rank(self, asked: Asked, done: Done) -> Reply:
+        """Begin to rank."""
+        return Reply.json(answer_to(self.front.rank(_RANK.decode(asked.body).question(_new_id), done)))
+
+    def begin_reward(self, asked: Asked, done: Done) -> Reply:
+        """Begin to take a reward."""
         found = _REWARD.decode(asked.body)
         key = found.key or asked.headers.get("idempotency-key", "")
-        return await self._reward(found.event_id, found.reward, key)
+        self.front.reward(found.event_id, found.reward, done, key=key)
+        return _NOTHING
 
     async def alive(self, asked: Asked) -> Response:
         """Say that the process answers."""
@@ -93,18 +115,6 @@ class FrontHandlers:
         """Describe the endpoints."""
         del asked
         return json_answer(openapi_document(type(self)))
-
-    async def _rank(self, question: Question) -> Ranked:
-        future, done = Waiting.future()
-        ranked = self.front.rank(question, done)
-        await future
-        return ranked
-
-    async def _reward(self, event_id: str, value: float, key: str) -> Response:
-        future, done = Waiting.future()
-        self.front.reward(event_id, value, done, key=key)
-        await future
-        return Response(status_code=204)
 
     def _readiness(self, stale: str) -> Response:
         """Return whether ranks can be answered, and why the model is stale, if it is."""
@@ -129,6 +139,14 @@ class FollowerHandlers(FrontHandlers):
         del asked
         stale = "" if self.front.failed is None else "the learner is away"
         return self._readiness(stale)
+
+
+async def _logged(begin: Callable[[Asked, Done], Reply], asked: Asked) -> Response:
+    """Begin an answer, and give it once the log has the record."""
+    future, done = Waiting.future()
+    reply = begin(asked, done)
+    await future
+    return reply.response()
 
 
 def _new_id() -> str:

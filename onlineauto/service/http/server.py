@@ -18,6 +18,7 @@ import uvicorn
 from onlineauto.errors import OptionError
 from onlineauto.options import Configuration
 from onlineauto.service.http.app import application, follower_application
+from onlineauto.service.http.direct.protocol import DirectProtocol
 from onlineauto.service.http.tokens import Tokens
 from onlineauto.service.http.waiting import Waiting
 from onlineauto.service.loop.follower import Follower
@@ -174,6 +175,8 @@ def _run(app: Application, opened: socket.socket) -> None:
     """Run an application until a signal ends it."""
     config = uvicorn.Config(
         app,
+        http=DirectProtocol,
+        interface="asgi3",
         log_config=None,
         log_level="warning",
         access_log=False,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
 from onlineauto.service.ranking.answer import Ranked  # noqa: TC001 - msgspec reads the annotations
 from onlineauto.service.ranking.question import Features, Question
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = [
     "Answer",
@@ -45,10 +48,10 @@ class PersonalizerRank(msgspec.Struct, rename="camel"):
     event_id: str | None = None
     defer_activation: bool | None = None
 
-    def question(self, event_id: str) -> Question:
-        """Return what is asked; `event_id` is that of the decision if the body has none."""
+    def question(self, new_id: Callable[[], str]) -> Question:
+        """Return what is asked; `new_id` makes the id of the decision if the body has none."""
         return Question(
-            self.event_id or event_id,
+            self.event_id or new_id(),
             _objects(self.context_features),
             [each.id for each in self.actions],
             [_objects(each.features) for each in self.actions],
@@ -101,13 +104,13 @@ class Rank(msgspec.Struct, forbid_unknown_fields=True):
     excluded: list[str] = msgspec.field(default_factory=list)
     deferred: bool = False
 
-    def question(self, event_id: str) -> Question:
-        """Return what is asked; `event_id` is that of the decision if the body has none."""
+    def question(self, new_id: Callable[[], str]) -> Question:
+        """Return what is asked; `new_id` makes the id of the decision if the body has none."""
         named = self.actions
         if isinstance(named, list):
             named = {str(index): each for index, each in enumerate(named)}
         return Question(
-            event_id if self.event_id is None else self.event_id,
+            new_id() if self.event_id is None else self.event_id,
             [self.context],
             list(named),
             [[each] for each in named.values()],

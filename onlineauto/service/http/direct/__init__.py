@@ -1,0 +1,1 @@
+"""Direct answers: ranks and rewards that come whole are answered without a task, once the log has them."""

@@ -1,0 +1,56 @@
+"""``head_of``: the head of a plain request, from the bytes that came; anything else is left to httptools.
+
+What is read here is a strict part of HTTP: one way to write each head, and no header that changes how a body
+is framed. So both readers always agree on where a request ends.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+__all__ = ["Head", "head_of"]
+
+_PLAIN: Final = re.compile(rb"POST (/[A-Za-z0-9/._~-]+) HTTP/1\.1\r\n((?:[A-Za-z0-9-]+:[\t -~]*\r\n)+)\r\n")
+_FRAMING: Final = frozenset(("transfer-encoding", "expect", "upgrade", "content-encoding"))
+_LONGEST: Final = 9
+"""Digits of the longest length of a body that is read here."""
+
+
+class Head(NamedTuple):
+    """The head of a request: its path, its headers by their names in lower case, and where its body is."""
+
+    path: str
+    headers: dict[str, str]
+    begin: int
+    end: int
+
+
+def head_of(data: bytes) -> Head | None:
+    r"""Return the head with which some bytes begin, or None if they do not begin with a whole plain one.
+
+    >>> head = head_of(b"POST /v1/rank HTTP/1.1\r\nHost: here\r\nContent-Length: 2\r\n\r\n{}")
+    >>> head.path, head.headers, (head.begin, head.end)
+    ('/v1/rank', {'host': 'here', 'content-length': '2'}, (58, 60))
+    >>> head_of(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n") is None
+    True
+    """
+    found = _PLAIN.match(data)
+    if found is None:
+        return None
+    headers: dict[str, str] = {}
+    lines = found[2].decode("ascii").split("\r\n")[:-1]
+    for line in lines:
+        name, _, value = line.partition(":")
+        headers[name.lower()] = value.strip(" \t")
+    length = headers.get("content-length", "0")
+    if (
+        len(headers) < len(lines)
+        or not length.isdecimal()
+        or len(length) > _LONGEST
+        or not _FRAMING.isdisjoint(headers)
+        or headers.get("connection", "keep-alive").lower() != "keep-alive"
+    ):
+        return None
+    begin = found.end()
+    return Head(found[1].decode("ascii"), headers, begin, begin + int(length))
