@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
 from onlineauto.service.http.status import Status
@@ -50,6 +52,16 @@ GAUGES: Final = {
 _BUCKETS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0)
 
 
+_BOUNDS: Final = (*(str(each) for each in _BUCKETS), "+Inf")
+
+
+class _Seconds:
+    """How long the requests of an endpoint took: counts by bucket, and all seconds together."""
+
+    def __init__(self) -> None:
+        self.counts, self.total = [0] * len(_BOUNDS), 0.0
+
+
 class Metrics(Collector):
     """The metrics of one service.
 
@@ -62,26 +74,18 @@ class Metrics(Collector):
     def __init__(self, status: Callable[[], Status | FollowerStatus]) -> None:
         self._status, self._registry = status, CollectorRegistry()
         self._registry.register(self)
-        self._requests = Counter(
-            "onlineauto_requests", "Requests.", ["endpoint", "status"], registry=self._registry
-        )
-        self._seconds = Histogram(
-            "onlineauto_request_seconds",
-            "Seconds from the head of a request to its answer.",
-            ["endpoint"],
-            buckets=_BUCKETS,
-            registry=self._registry,
-        )
-        self._known: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
+        self._requests: dict[tuple[str, int], int] = {}
+        self._seconds: dict[str, _Seconds] = {}
 
     def request(self, endpoint: str, status: int, seconds: float) -> None:
-        """Count a request."""
-        known = self._known.get((endpoint, status))
-        if known is None:
-            known = self._requests.labels(endpoint, str(status)), self._seconds.labels(endpoint)
-            self._known[endpoint, status] = known
-        known[0].inc()
-        known[1].observe(seconds)
+        """Count a request; the thread of the event loop calls this."""
+        key = endpoint, status
+        self._requests[key] = self._requests.get(key, 0) + 1
+        found = self._seconds.get(endpoint)
+        if found is None:
+            found = self._seconds[endpoint] = _Seconds()
+        found.counts[bisect_left(_BUCKETS, seconds)] += 1
+        found.total += seconds
 
     def text(self) -> bytes:
         """Return all metrics as Prometheus reads them."""
@@ -89,6 +93,7 @@ class Metrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics of the service; a rank server has some of them."""
+        yield from self._requests_so_far()
         status = self._status()
         for name, meaning in COUNTERS.items():
             if hasattr(status, name):
@@ -104,3 +109,16 @@ class Metrics(Collector):
                 if (number := getattr(value, bound)) is not None:
                     reward.add_metric([value.policy, bound], number)
         yield reward
+
+    def _requests_so_far(self) -> Iterator[Metric]:
+        requests = CounterMetricFamily("onlineauto_requests", "Requests.", labels=["endpoint", "status"])
+        for (endpoint, code), count in list(self._requests.items()):
+            requests.add_metric([endpoint, str(code)], count)
+        yield requests
+        seconds = HistogramMetricFamily(
+            "onlineauto_request_seconds", "Seconds from a request to its answer.", labels=["endpoint"]
+        )
+        for endpoint, found in list(self._seconds.items()):
+            counts = zip(_BOUNDS, accumulate(found.counts), strict=True)
+            seconds.add_metric([endpoint], [(bound, float(count)) for bound, count in counts], found.total)
+        yield seconds
