@@ -125,9 +125,9 @@ class JsonReader(InPlaceReader):
 
     def read(self, text: str | bytes) -> bool:
         """Read a text of one usual event, as `InPlaceReader.read` does; the counts of the log stay."""
-        before = self._stage.log.copy()
+        before = bytes(self._stage.log)
         fine = super().read(text)
-        self._stage.log[:] = before
+        memoryview(self._stage.log.view(np.uint8))[:] = before
         return fine
 
     def _read(self, p: int, end: int) -> tuple[int, int]:

@@ -40,7 +40,8 @@ def request(body: bytes, *, path: str = "/v1/rank", more: bytes = b"") -> bytes:
 def answers(connection: socket.socket, count: int) -> list[tuple[int, Any]]:
     """Return the statuses and bodies of the next answers."""
     connection.settimeout(20.0)
-    data, found = b"", []
+    data = b""
+    found: list[tuple[int, Any]] = []
     while len(found) < count:
         head, separator, rest = data.partition(b"\r\n\r\n")
         size = 0

@@ -157,6 +157,7 @@ class Application:
         direct: Mapping[str, DirectEndpoint],
     ) -> None:
         self._app, self._handlers = app, handlers
+        self._lines: tuple[Sequence[tuple[bytes, bytes]], bytes] = [], b""
         self._direct = {path: endpoint for path, endpoint in direct.items() if "{" not in path}
         self._of_events = [
             (before, after, endpoint)
@@ -184,6 +185,12 @@ class Application:
             if path.startswith(before) and path.endswith(after) and len(path) > len(before) + len(after):
                 return endpoint, {"event_id": path[len(before) : len(path) - len(after)]}
         return None, {}
+
+    def lines_of(self, headers: Sequence[tuple[bytes, bytes]]) -> bytes:
+        """Return the headers of all answers as bytes; uvicorn makes a new list of them each second."""
+        if self._lines[0] is not headers:
+            self._lines = headers, b"".join(b"%b: %b\r\n" % each for each in headers)
+        return self._lines[1]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or begin and end."""

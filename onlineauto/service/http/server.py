@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import ipaddress
 import logging
 import os
@@ -101,6 +102,8 @@ def serve(serving: Serving) -> None:
             },
         )
         sys.setswitchinterval(_SWITCH)
+        gc.collect()
+        gc.freeze()  # what is there now stays, and no later collection stops a rank to look at it
         _run(app, opened)
     _LOG.info("stopped", extra={"event": "stopped", "ranked": front.join.counts.ranked})
 

@@ -195,8 +195,8 @@ def personalizer_answer(ranked: Ranked) -> PersonalizerAnswer:
 
 def answer_to(ranked: Ranked) -> Answer:
     """Return an answer in our own words."""
-    order = sorted(range(len(ranked.ids)), key=lambda place: ranked.actions[place])
-    pmf = {ranked.ids[place]: ranked.probabilities[place] for place in order}
+    asked = sorted(zip(ranked.actions, ranked.ids, ranked.probabilities, strict=True))
+    pmf = {name: probability for _, name, probability in asked}
     return Answer(
         ranked.event_id, ranked.ids[0], ranked.actions[0], ranked.probabilities[0], pmf, ranked.model
     )

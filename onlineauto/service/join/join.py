@@ -58,8 +58,11 @@ class JoinSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     options: str = ""
 
 
-class Decision(msgspec.Struct, array_like=True):
-    """A decision of the table: where its record is, and what it has got so far."""
+class Decision(msgspec.Struct, array_like=True, gc=False):
+    """A decision of the table: where its record is, and what it has got so far.
+
+    There are many, and no cycle leads through one, so the garbage collector need not visit them.
+    """
 
     position: int
     size: int

@@ -64,6 +64,7 @@ def only(action: int, count: int) -> Choice:
 
 
 def _first(action: int, chances: list[float]) -> Choice:
-    rest = sorted((each for each in range(len(chances)) if each != action), key=lambda each: -chances[each])
-    order = [action, *rest]
+    order = sorted(range(len(chances)), key=chances.__getitem__, reverse=True)
+    order.remove(action)
+    order.insert(0, action)
     return Choice(order, [chances[each] for each in order])

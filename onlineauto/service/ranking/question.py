@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
@@ -17,7 +18,7 @@ __all__ = ["Features", "Limits", "Question", "context_of"]
 Features = dict[str, msgspec.Raw]
 """Features or namespaces by name; the values are JSON that nobody has read yet."""
 
-_HIDDEN: Final = re.compile(rb'"(?:_|\\u005[fF])')
+_ESCAPED: Final = re.compile(rb'"\\u005[fF]')
 _ALLOWED: Final = "_text"
 
 
@@ -107,20 +108,20 @@ def context_of(question: Question, limits: Limits, known: set[str]) -> bytes:
     """
     _check_ids(question, limits)
     names: set[str] = set()
-    context = _members(question.context, limits, names, where="the context")
+    context = _members(question.context, limits, names, known, where="the context")
     objects = []
     for event_id, action in zip(question.ids, question.actions, strict=True):
-        members = _members(action, limits, names, where=f"action {event_id!r}")
-        objects.append(b'{"_tag":%b}' % b",".join([msgspec.json.encode(event_id), *members]))
+        members = _members(action, limits, names, known, where=f"action {event_id!r}")
+        objects.append(b'{"_tag":%b}' % b",".join([_quoted(event_id), *members]))
     text = b'{%b"_multi":[%b]}' % (b"".join(each + b"," for each in context), b",".join(objects))
-    _check_names(names, known, limits)
-    body = b"".join(context) + b"".join(
-        raw for action in question.actions for each in action for raw in map(bytes, each.values())
-    )
-    if _HIDDEN.search(body):
+    if names:
+        _check_names(names, known, limits)
+    if text.count(b'"_') > 1 + len(objects) or _ESCAPED.search(text):
         _refuse_hidden(msgspec.json.decode(text), top=True)
     known |= names
-    return text.replace(b"\n", b" ").replace(b"\r", b" ")
+    if b"\n" in text or b"\r" in text:
+        text = text.replace(b"\n", b" ").replace(b"\r", b" ")
+    return text
 
 
 def _check_ids(question: Question, limits: Limits) -> None:
@@ -131,12 +132,11 @@ def _check_ids(question: Question, limits: Limits) -> None:
         raise RefusedError(
             f"there are {len(question.ids)} actions; at most {limits.actions} are taken", status=413
         )
-    for name, what in (
-        (question.event_id, "event id"),
-        *((each, "id of an action") for each in question.ids),
-    ):
-        if not name or len(name.encode()) > limits.name_bytes:
-            raise RefusedError(f"the {what} has 1 to {limits.name_bytes} bytes, not {len(name.encode())}")
+    most = limits.name_bytes
+    for name in (question.event_id, *question.ids):
+        if not name or (4 * len(name) > most and len(name.encode()) > most):
+            what = "event id" if name == question.event_id else "id of an action"
+            raise RefusedError(f"the {what} has 1 to {most} bytes, not {len(name.encode())}")
     if len(set(question.ids)) < len(question.ids):
         raise RefusedError("two actions have the same id; each needs one of its own")
     if question.excluded and question.excluded.issuperset(question.ids):
@@ -144,22 +144,21 @@ def _check_ids(question: Question, limits: Limits) -> None:
 
 
 def _members(
-    objects: Iterable[Mapping[str, msgspec.Raw]], limits: Limits, names: set[str], *, where: str
+    objects: Iterable[Mapping[str, msgspec.Raw]],
+    limits: Limits,
+    names: set[str],
+    known: set[str],
+    *,
+    where: str,
 ) -> list[bytes]:
-    """Return the members of objects as JSON, and add the names of their namespaces to `names`."""
+    """Return the members of objects as JSON, and add the names of new namespaces to `names`."""
     members = []
     for each in objects:
         for name, raw in each.items():
             value = bytes(raw)
-            if name.startswith("_") and name != _ALLOWED:
-                raise RefusedError(f"{where}: {name!r} begins with '_', which names of features cannot")
-            if value[:1] in (b"{", b"["):
-                names.add(name)
-                if len(name.encode()) > limits.name_bytes:
-                    raise RefusedError(
-                        f"{where}: a namespace's name has at most {limits.name_bytes} bytes", status=413
-                    )
-            members.append(b"%b:%b" % (msgspec.json.encode(name), value))
+            if name not in known:
+                _check_member(name, value, limits, names, where)
+            members.append(b"%b:%b" % (_quoted(name), value))
     if len(members) > limits.members:
         raise RefusedError(
             f"{where} has {len(members)} namespaces and features; at most {limits.members} are taken: put "
@@ -167,6 +166,24 @@ def _members(
             status=413,
         )
     return members
+
+
+def _check_member(name: str, value: bytes, limits: Limits, names: set[str], where: str) -> None:
+    """Refuse a name that no earlier namespace had, if it means something else or is too long."""
+    if name.startswith("_") and name != _ALLOWED:
+        raise RefusedError(f"{where}: {name!r} begins with '_', which names of features cannot")
+    if value[:1] in (b"{", b"["):
+        names.add(name)
+        if len(name.encode()) > limits.name_bytes:
+            raise RefusedError(
+                f"{where}: a namespace's name has at most {limits.name_bytes} bytes", status=413
+            )
+
+
+@lru_cache(maxsize=4096)
+def _quoted(name: str) -> bytes:
+    """Return a name as JSON; the same names come again and again."""
+    return msgspec.json.encode(name)
 
 
 def _check_names(names: set[str], known: set[str], limits: Limits) -> None:

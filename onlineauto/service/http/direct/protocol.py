@@ -113,14 +113,11 @@ class DirectProtocol(HttpToolsProtocol):
         self._pending = False
         if self.transport.is_closing():
             return
-        parts = [STATUS_LINE[reply.status]]
-        for name, value in (*self.server_state.default_headers, *reply.headers):
-            parts += name, b": ", value, b"\r\n"
-        if self._last:
-            parts.append(b"connection: close\r\n")
-        if reply.status != 204:
-            parts.append(b"content-length: %d\r\n" % len(reply.body))
-        self.transport.write(b"".join((*parts, b"\r\n", reply.body)))
+        last = b"connection: close\r\n" if self._last else b""
+        size = b"" if reply.status == 204 else b"content-length: %d\r\n" % len(reply.body)
+        head = STATUS_LINE[reply.status] + self._app.lines_of(self.server_state.default_headers)
+        head += b"".join([b"%b: %b\r\n" % each for each in reply.headers])
+        self.transport.write(b"%b%b%b\r\n%b" % (head, last, size, reply.body))
         if self._last:
             self.transport.close()
             return
