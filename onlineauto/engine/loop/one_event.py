@@ -86,7 +86,7 @@ class OneEvent:
         self._model, self._records = model, reader.records
         seen = layout.seen(reader.namespaces)
         self._seen = None if seen is None or seen.all() else seen
-        self._sizes, self._named = reader.sizes, reader.records.spans["namespace"]
+        self._named = reader.records.spans["namespace"]
         self.searches = model.parts.live.searching
         records = reader.records
         task, buffers = context.value.task, context.value.buffers

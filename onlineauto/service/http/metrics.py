@@ -56,7 +56,7 @@ _BOUNDS: Final = (*(str(each) for each in _BUCKETS), "+Inf")
 
 
 class _Seconds:
-    """How long the requests of an endpoint took: counts by bucket, and all seconds together."""
+    """Counts the requests of an endpoint by how long they took; and all their seconds."""
 
     def __init__(self) -> None:
         self.counts, self.total = [0] * len(_BOUNDS), 0.0
