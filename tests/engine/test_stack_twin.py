@@ -14,6 +14,7 @@ from onlineauto.engine.event.state import FEATURES, NUMBERS
 from onlineauto.estimators.paired_kernels import BETTER, WORSE
 from tests.engine.stack_streams import bent, numbered, odd
 from tests.naive.native_search.streams import choices, lines, slots
+from tests.naive.members import OFTEN
 from tests.naive.stacking import Choice, Logged, Stack
 
 if TYPE_CHECKING:
@@ -64,6 +65,13 @@ CASES = [
         "lines",
         lambda: lines(900, wild=True),
         "exchange",
+        cb_explore_adf=False,
+        predict_with="stack",
+    ),
+    case(
+        "long lines",
+        lambda: bent(1300),
+        *("stack", "rarely"),
         cb_explore_adf=False,
         predict_with="stack",
     ),
@@ -187,6 +195,7 @@ def happenings(twin: Stack) -> set[str]:
     assert members is not None
     found = {
         "joint": members.joint is not None,
+        "rarely": any(known.seen > OFTEN for known in members.actions.values()),
         "too many features": members.has_too_many_features,
         "too many numbers": members.has_too_many_numbers,
         "bins": any(each.bins for each in members.numbers.values()),

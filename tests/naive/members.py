@@ -27,6 +27,7 @@ MOST_FEATURES, MOST_NUMBERS, MOST_ACTIONS, WAVES = 300, 64, 32, 128
 BINS, FIRST_BINS, LATEST = 24, 12, 128
 MEMORY = 16384
 KEEPS = 0.9995
+OFTEN, EACH = 512, 4
 
 _DRAW = np.random.Generator(np.random.PCG64(20_261_122))
 FREQUENCY = _DRAW.standard_normal(MOST_NUMBERS * WAVES)
@@ -49,7 +50,8 @@ class Squares:
         for at in range(n - more, n):
             self.spread[at, at] = self.unsure
 
-    def learn(self, inputs: NDArray[np.float64], target: float, noise: float) -> None:
+    def learn(self, inputs: NDArray[np.float64], target: float, noise: float, times: int = 1) -> None:
+        """Learn an event; the covariance takes it for so many."""
         self.grow(len(inputs))
         gains = self.spread @ inputs
         error = target - self.weights @ inputs
@@ -57,7 +59,9 @@ class Squares:
         unsure = KEEPS * max(noise, 1e-6 * known) + known
         if unsure > 0 and math.isfinite(error):
             self.weights = self.weights + gains * error / unsure
-            self.spread = (self.spread - np.outer(gains, gains) / unsure) / KEEPS
+        if unsure > 0 and math.isfinite(error) and times > 0:
+            unsure = KEEPS**times * max(noise / times, 1e-6 * known) + known
+            self.spread = (self.spread - np.outer(gains, gains) / unsure) / KEEPS**times
 
     def cut_off(self) -> None:
         """Let no weight be less sure than at first."""
@@ -192,7 +196,8 @@ class Members:
             both = zip(self.works, (known.linear, known.waves), (linear, waves), strict=True)
             for works, squares, inputs in both:
                 if works:
-                    squares.learn(inputs, cost, 1 / weight)
+                    times = 1 if known.seen <= OFTEN else EACH * (known.seen % EACH == 0)
+                    squares.learn(inputs, cost, 1 / weight, times)
                     if known.seen % 64 == 0:
                         squares.cut_off()
         self._see_numbers(context, features if self.joint else ())

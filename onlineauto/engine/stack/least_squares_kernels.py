@@ -7,13 +7,16 @@ Rounding must not make the covariance other than symmetric and positive: what is
 each event that is forgotten, until the weights were anything. So it is changed by the same product above the
 diagonal as below, and no event makes it smaller by more than a factor of about a million.
 
+To change the covariance is most of the work. Once there have been many events it hardly changes, and may take
+one event in several, as so many: then the weights alone learn the others.
+
 Source: Haykin, *Adaptive filter theory*, chapter on recursive least squares.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from onlineauto.jit import kernel
 
@@ -24,31 +27,38 @@ if TYPE_CHECKING:
 _SURE = 1e-6
 
 
+class Told(NamedTuple):
+    """What is told of an event: what it has led to, and how much that counts."""
+
+    target: float
+    noise: float  # variance of the target
+    keeps: float  # part of what is known that is not forgotten
+    times: int  # for how many events the covariance takes this one
+
+
 @kernel
 def learn_squares(
     weights: NDArray[np.float64],
     spread: NDArray[np.float64],
     inputs: NDArray[np.float64],
     gains: NDArray[np.float64],
-    target: float,
-    noise: float,
-    keeps: float,
+    told: Told,
 ) -> None:
-    """Learn that the inputs have led to the target, with a variance of `noise`.
+    """Learn what the inputs have led to.
 
-    `keeps` is the part that is not forgotten, `spread` the covariance of the weights, and `gains` scratch of
-    their length.
+    `spread` is the covariance of at least so many weights, and `gains` scratch of their number.
     """
-    n, error = len(inputs), target
+    n, error, keeps = len(inputs), told.target, 1.0
     for i in range(n):
         gains[i] = 0.0
         error -= weights[i] * inputs[i]
     fours = n - n % 4
     for j in range(0, fours, 4):  # four rows in one pass over the gains
-        a, b, c, d = spread[j], spread[j + 1], spread[j + 2], spread[j + 3]
         x, y, z, u = inputs[j], inputs[j + 1], inputs[j + 2], inputs[j + 3]
-        for i in range(n):
-            gains[i] += (a[i] * x + b[i] * y) + (c[i] * z + d[i] * u)
+        if x != 0.0 or y != 0.0 or z != 0.0 or u != 0.0:
+            a, b, c, d = spread[j], spread[j + 1], spread[j + 2], spread[j + 3]
+            for i in range(n):
+                gains[i] += (a[i] * x + b[i] * y) + (c[i] * z + d[i] * u)
     for j in range(fours, n):
         row, x = spread[j], inputs[j]
         for i in range(n):
@@ -56,15 +66,25 @@ def learn_squares(
     known = 0.0
     for i in range(n):
         known += gains[i] * inputs[i]
-    unsure = keeps * max(noise, _SURE * known) + known
+    unsure = told.keeps * max(told.noise, _SURE * known) + known
     if not unsure > 0.0 or not math.isfinite(error):
         return
-    scale, part = 1.0 / keeps, 1.0 / unsure
+    step = error / unsure
     for i in range(n):
-        weights[i] += gains[i] * (error * part)
+        weights[i] += gains[i] * step
+    if told.times == 0:
+        return
+    for _ in range(told.times):
+        keeps *= told.keeps
+    unsure = keeps * max(told.noise / told.times, _SURE * known) + known
+    scale = 1.0 / keeps
+    part = math.sqrt(scale / unsure)
+    for i in range(n):
+        gains[i] *= part
+    for i in range(n):
         row, gain = spread[i], gains[i]
         for j in range(n):
-            row[j] = (row[j] - (gain * gains[j]) * part) * scale  # (i, j) and (j, i) get the same
+            row[j] = row[j] * scale - gain * gains[j]  # (i, j) and (j, i) get the same
 
 
 @kernel

@@ -33,7 +33,7 @@ from onlineauto.engine.event.state import (
     WAVES,
     WORD,
 )
-from onlineauto.engine.stack.least_squares_kernels import cut_off, learn_squares
+from onlineauto.engine.stack.least_squares_kernels import Told, cut_off, learn_squares
 from onlineauto.engine.stack.member_input_kernels import (
     LINEAR,
     RAW,
@@ -65,6 +65,8 @@ WAVY_SPREAD = 10.0
 
 _KEEPS = 0.9995
 _ROUND = 64
+_OFTEN, _EACH = 512, 4
+"""Events of a regression of which the covariance learns each; after them it learns one in so many."""
 _WHOLE = 2.0**52
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(29)
@@ -300,7 +302,10 @@ def _learn(
     regression = members.linear if member == LINEAR else members.waves
     weights, spread = regression.weights[action, :n], regression.spread[action]
     noise = 1.0 / weight
-    learn_squares(weights, spread, inputs[:n], members.gains[:n], cost, noise, _KEEPS)
+    times, seen = 1, members.seen[action]
+    if seen > _OFTEN:
+        times = _EACH if seen % _EACH == 0 else 0
+    learn_squares(weights, spread, inputs[:n], members.gains[:n], Told(cost, noise, _KEEPS, times))
     if members.seen[action] % _ROUND == 0:
         cut_off(spread, n, LINEAR_SPREAD if member == LINEAR else WAVY_SPREAD)
 
