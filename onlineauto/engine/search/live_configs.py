@@ -12,7 +12,7 @@ from onlineauto.engine.event.state import CHAMPION, GROUP, LEARNT, MARK, SELF, S
 from onlineauto.engine.search.lanes import Lanes
 from onlineauto.engine.search.live_arrays import NEVER, make_live
 from onlineauto.engine.search.stored_configs import stored_array, stored_counts, stored_waiting
-from onlineauto.engine.search.waiting_configs import WaitingConfig, began, put_back, unlearn
+from onlineauto.engine.search.waiting_configs import WaitingConfig, began, learnt_cells, put_back, unlearn
 from onlineauto.engine.stack import stack as stacking
 from onlineauto.estimators.interval_kernels import BOUND, FIRST_BOUND
 from onlineauto.estimators.paired_kernels import BETTER, level
@@ -352,9 +352,10 @@ class LiveConfigs:
 
     def _set_aside(self, live: int, model: Model) -> None:
         """Store the weights of a config and the evidence on it, until it is live again."""
-        cells, lanes = np.flatnonzero(model.touched), self._lanes.of(live, model.weights)
+        lanes = self._lanes.of(live, model.weights)
+        cells, weights = learnt_cells(model, lanes, self._unlearnt)
         self.waiting[self.configs[live]] = WaitingConfig(
-            weights=model.weights[cells][:, :, lanes],
+            weights=weights,
             cells=cells,
             lanes=model.lanes[lanes],
             sums=model.sums[live].copy(),

@@ -13,6 +13,8 @@ from onlineauto.engine.event.state import Screen
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from onlineauto.features.layout import Layout
     from onlineauto.features.stored import Stored
 
@@ -87,8 +89,7 @@ class Screening:
             "gains": list(self.gains().items()),
             "held": frozenset(self._held),
             "seen": screen.seen,
-            "table": screen.table,
-        }
+        } | _table_state(screen.table)
 
     def restore(self, stored: Stored, is_possible: Callable[[Interaction], bool]) -> None:
         """Restore a stored state; `is_possible` returns whether an interaction can be searched.
@@ -104,8 +105,7 @@ class Screening:
             raise stored["gains"].fail("gains of interactions that can be searched")
         self._pool, self._held = tuple(self._gains), frozenset(held)
         self.screen = self.screen._replace(
-            seen=stored["seen"].counts((1,)).copy(),
-            table=stored["table"].array(np.float32, (1, 3), (self._cells, 3)).copy(),
+            seen=stored["seen"].counts((1,)).copy(), table=_stored_table(stored, self._cells)
         )
         self._compile()
 
@@ -125,3 +125,32 @@ class Screening:
             inside=np.array([each in self._held for each in self._compiled], bool),
             gains=np.array([self._gains.get(each, 0.0) for each in self._compiled], float),
         )
+
+
+def _table_state(table: NDArray[np.float32]) -> dict[str, Any]:
+    """Return a table as `_stored_table` takes it: the rows in use, if they are few."""
+    used = np.flatnonzero(table.any(axis=1)).astype(np.uint32)
+    if 4 * len(used) < 3 * len(table):  # a row with its number is four thirds of a row
+        return {"used": used, "rows": table[used], "length": len(table)}
+    return {"table": table}
+
+
+def _stored_table(stored: Stored, cells: int) -> NDArray[np.float32]:
+    """Return a stored table, of so many cells, or of one if nothing was screened yet.
+
+    Raises
+    ------
+    ValueError
+        It is not such a table.
+    """
+    if "used" not in stored:
+        return stored["table"].array(np.float32, (1, 3), (cells, 3)).copy()
+    length = stored["length"].count()
+    if length not in (1, cells):
+        raise stored["length"].fail(f"1 or {cells}")
+    used = stored["used"].array(np.uint32, (-1,))
+    if len(used) and int(used.max()) >= length:
+        raise stored["used"].fail(f"numbers of {length} cells")
+    table = np.zeros((length, 3), np.float32)
+    table[used] = stored["rows"].array(np.float32, (len(used), 3))
+    return table

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.event.state import Decay
     from onlineauto.learners._kernels import Model
 
-__all__ = ["WaitingConfig", "began", "put_back", "unlearn"]
+__all__ = ["WaitingConfig", "began", "learnt_cells", "put_back", "unlearn"]
 
 
 class WaitingConfig(NamedTuple):
@@ -49,11 +49,24 @@ def began(decay: Decay, learnt: int) -> NDArray[np.int64]:
     return found
 
 
+def learnt_cells(
+    model: Model, lanes: Sequence[int], unlearnt: NDArray[np.float32]
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Return the cells in which lanes differ from a cell before the first event, and what they have there.
+
+    Other lanes may have learnt many more. The second array is float32[cells, 4, lanes].
+    """
+    cells = np.flatnonzero(model.touched)
+    weights = np.stack([model.weights[cells, :, lane] for lane in lanes], axis=-1)
+    differs = (weights[:, : len(unlearnt)] != unlearnt[:, None]).any(axis=(1, 2))
+    return cells[differs], weights[differs]
+
+
 def unlearn(model: Model, lanes: Sequence[int], unlearnt: NDArray[np.float32]) -> None:
     """Reset lanes to the state before the first event."""
     cells = np.flatnonzero(model.touched)
     for lane in lanes:
-        model.weights[cells[:, None], np.arange(len(unlearnt)), lane] = unlearnt
+        model.weights[cells, : len(unlearnt), lane] = unlearnt
         model.lanes[lane] = 0.0
         model.lanes[lane, CONTRACTION] = 1.0
 

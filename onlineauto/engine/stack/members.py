@@ -103,11 +103,10 @@ def members_state(members: Members) -> dict[str, Any]:
 
 
 def _regression_state(regression: Regression, actions: int, inputs: int) -> dict[str, Any]:
+    """Return what is in use; a covariance is symmetric, so half of it is enough."""
     weights, spread = regression
-    return {
-        "weights": weights[:actions, :inputs].copy(),
-        "spread": spread[:actions, :inputs, :inputs].copy(),
-    }
+    row, column = np.tril_indices(inputs)
+    return {"weights": weights[:actions, :inputs].copy(), "spread": spread[:actions, row, column]}
 
 
 def restore_members(stored: Stored, members: Members) -> None:
@@ -143,8 +142,10 @@ def _restore_regression(stored: Stored, regression: Regression, unsure: float) -
     actions, inputs = weights.shape
     if actions > len(regression.weights) or inputs > regression.weights.shape[1]:
         raise stored["weights"].fail("weights of members")
-    spread = stored["spread"].finite(np.float64, (actions, inputs, inputs))
+    row, column = np.tril_indices(inputs)
+    spread = stored["spread"].finite(np.float64, (actions, len(row)))
     regression.weights[:actions] = 0.0
     regression.spread[:actions] = np.eye(regression.weights.shape[1]) * unsure
     regression.weights[:actions, :inputs] = weights
-    regression.spread[:actions, :inputs, :inputs] = spread
+    regression.spread[:actions, row, column] = spread
+    regression.spread[:actions, column, row] = spread
