@@ -1,1 +1,12 @@
 """The sharded streaming learner: workers and servers come and go in mid-stream."""
+
+from __future__ import annotations
+
+from onlineauto.cluster.elastic.learner import ShardedLearner
+from onlineauto.cluster.elastic.running.hub import Change
+from onlineauto.cluster.elastic.running.nodes import Demand
+from onlineauto.cluster.elastic.running.recipe import Cutting
+from onlineauto.cluster.elastic.running.run import ShardedRun
+from onlineauto.cluster.elastic.running.snapshot import Snapshot
+
+__all__ = ["Change", "Cutting", "Demand", "ShardedLearner", "ShardedRun", "Snapshot"]

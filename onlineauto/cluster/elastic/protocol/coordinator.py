@@ -115,9 +115,9 @@ class Coordinator:
             case Installed():
                 if message.attempt == self._attempt:
                     self._missing.discard(message.block)
-            case Close():
+            case Close() if self._closing is None:
                 self._closing = message
-                out += [(server, message) for server in self.plan.servers]
+                out += [(node, message) for node in (RUN, *self.plan.servers)]
         self._commit(out)
         self._begin(out)
         return out

@@ -34,7 +34,6 @@ __all__ = [
     "Reached",
     "Resize",
     "Values",
-    "Wake",
 ]
 
 COORDINATOR, RUN, STORE = "coordinator", "run", "store"
@@ -102,13 +101,9 @@ class Cover(Message, frozen=True):
 
 
 class Close(Message, frozen=True):
-    """Tell servers that the stream has so many ticks, and workers that nothing is behind it."""
+    """Report that the stream has so many ticks, and no more."""
 
     end: int
-
-
-class Wake(Message, frozen=True):
-    """Tell a worker that events have arrived for which it may have waited."""
 
 
 # -- between coordinator and servers: a change of layout ------------------------------------------------
@@ -192,7 +187,7 @@ class Values(Message, frozen=True):
 
 
 class Behind(Message, frozen=True):
-    """Answer a pull of a tick that a server no longer has with the version that it is at."""
+    """Answer a pull of a tick that a server no longer has, or of -1, with the version that it is at."""
 
     generation: int
     role: str

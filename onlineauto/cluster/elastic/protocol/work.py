@@ -43,7 +43,7 @@ class Work(Protocol):
     """
 
     def wants(self, tick: int, rank: int, n: int) -> Mapping[int, Any] | None:
-        """Return what the part of a rank among `n` needs, by block; None if the events are not there yet."""
+        """Return what a rank's part among `n` needs, by block; None if the stream ends before the tick."""
 
     def compute(self, tick: int, rank: int, n: int, values: Mapping[int, Any]) -> Mapping[int, Any]:
         """Return the updates of blocks, given their values at this tick."""

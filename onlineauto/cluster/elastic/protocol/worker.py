@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.cluster.elastic.protocol.messages import (
+    COORDINATOR,
     Behind,
+    Close,
     Cover,
     Message,
     Outbox,
@@ -14,7 +16,6 @@ from onlineauto.cluster.elastic.protocol.messages import (
     Pull,
     Push,
     Values,
-    Wake,
 )
 
 if TYPE_CHECKING:
@@ -23,13 +24,16 @@ if TYPE_CHECKING:
 __all__ = ["Worker"]
 
 
+_UNKNOWN = -1
+"""The tick of a part that is covered, before a server has answered."""
+
+
 @dataclass
 class _Role:
     """A part that a worker does: the tick that it is at, and what it waits for."""
 
     rank: int
     tick: int
-    idle: bool = False  # the events are not there yet
     values: dict[str, dict[int, Any]] = field(default_factory=dict)  # by server
 
 
@@ -70,10 +74,6 @@ class Worker:
                 self._take_values(message, out)
             case Behind():
                 self._catch_up(message, out)
-            case Wake():
-                for name, role in self._roles.items():
-                    if role.idle:
-                        self._begin(name, role, out)
         return out
 
     def _follow(self, plan: Plan, out: Outbox) -> None:
@@ -83,21 +83,20 @@ class Worker:
         self._plan, self.generation, self._roles = plan, plan.generation, {}
         self.stopped = self.name not in plan.workers
         if not self.stopped:
-            self._add(self.name, out)
+            role = self._roles[self.name] = _Role(plan.workers.index(self.name), plan.tick)
+            self._begin(self.name, role, out)
 
     def _cover(self, cover: Cover, out: Outbox) -> None:
-        """Do the part of a dead worker too, until the next layout."""
-        if cover.plan.generation < self.generation:
+        """Do the part of a dead worker too, until the next layout; ask the servers first where it is."""
+        plan = cover.plan
+        if plan.generation < self.generation:
             return
-        self._follow(cover.plan, out)
+        self._follow(plan, out)
         self.stopped = False
         if cover.role not in self._roles:
-            self._add(cover.role, out)
-
-    def _add(self, name: str, out: Outbox) -> None:
-        assert self._plan is not None
-        role = self._roles[name] = _Role(self._plan.workers.index(name), self._plan.tick)
-        self._begin(name, role, out)
+            self._roles[cover.role] = _Role(plan.workers.index(cover.role), _UNKNOWN)
+            probe = Pull(plan.generation, _UNKNOWN, cover.role, self.name, {})
+            out += [(server, probe) for server in plan.servers]
 
     def _begin(self, name: str, role: _Role, out: Outbox) -> None:
         """Pull what a role's tick needs, from all servers: those without any of it, too, keep step."""
@@ -105,8 +104,8 @@ class Worker:
         assert plan is not None
         role.values = {}
         wanted = self._work.wants(role.tick, role.rank, len(plan.workers))
-        role.idle = wanted is None
         if wanted is None:
+            out.append((COORDINATOR, Close(role.tick)))
             return
         keys: dict[str, dict[int, Any]] = {server: {} for server in plan.servers}
         for block, each in wanted.items():
@@ -116,7 +115,7 @@ class Worker:
 
     def _take_values(self, values: Values, out: Outbox) -> None:
         role, plan = self._roles.get(values.role), self._plan
-        if role is None or plan is None or role.idle:
+        if role is None or plan is None:
             return
         if (values.generation, values.tick) != (plan.generation, role.tick):
             return
@@ -134,8 +133,10 @@ class Worker:
         self._begin(values.role, role, out)
 
     def _catch_up(self, behind: Behind, out: Outbox) -> None:
-        """Go on where the dead worker was: it has pushed to at least one server what was before."""
-        role = self._roles.get(behind.role)
-        if role is not None and behind.generation == self.generation and behind.version - 1 > role.tick:
-            role.tick = behind.version - 1
+        """Go on where the dead worker was: a server that is behind nobody has all that came before."""
+        role, plan = self._roles.get(behind.role), self._plan
+        if role is None or plan is None or behind.generation != plan.generation:
+            return
+        if (tick := max(behind.version - 1, plan.tick)) > role.tick:
+            role.tick = tick
             self._begin(behind.role, role, out)

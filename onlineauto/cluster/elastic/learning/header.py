@@ -1,0 +1,85 @@
+"""The header: the numbers that a model has once, and the account of what was learnt."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from onlineauto.learners._kernels import FACTOR, MAX_LABEL, MIN_LABEL, NORM, WEIGHT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from onlineauto.learners._kernels import Model
+
+__all__ = ["EVENTS", "LOSS", "SKIPPED", "WEIGHTS", "Header", "HeaderShard", "combined"]
+
+EVENTS, WEIGHTS, LOSS, SKIPPED = range(4)
+"""Entries of an account: events learnt; the sum of their weights; of their progressive losses; bad lines."""
+
+
+class Header(NamedTuple):
+    """The numbers that a model has once, and what was learnt so far. Nobody writes into its arrays."""
+
+    shared: NDArray[np.float64]  # as in `Model`
+    lanes: NDArray[np.float64]
+    sums: NDArray[np.int64]
+    account: NDArray[np.float64]  # [4]
+
+    @classmethod
+    def of(cls, model: Model, account: NDArray[np.float64]) -> Header:
+        """Return a copy of what a model has."""
+        return cls(model.shared.copy(), model.lanes.copy(), model.sums.copy(), account.copy())
+
+    def write_to(self, model: Model) -> None:
+        """Copy the numbers into a model."""
+        model.shared[:], model.lanes[:], model.sums[:] = self.shared, self.lanes, self.sums
+
+
+def combined(before: Header, parts: Sequence[Header]) -> Header:
+    """Return the header after a tick, given what each part has made of the one before it.
+
+    Counts and sums add up, in the order of the parts; ranges of labels widen. With one part all is as it is
+    there.
+    """
+    if not parts:
+        return before
+    if len(parts) == 1:
+        return parts[0]
+    shared, lanes = before.shared.copy(), before.lanes.copy()
+    sums, account = before.sums.copy(), before.account.copy()
+    for part in parts:
+        shared[:MIN_LABEL] += part.shared[:MIN_LABEL] - before.shared[:MIN_LABEL]
+        lanes[:, [NORM, WEIGHT]] += (part.lanes - before.lanes)[:, [NORM, WEIGHT]]
+        sums += part.sums - before.sums
+        account += part.account - before.account
+    shared[MIN_LABEL] = min(part.shared[MIN_LABEL] for part in parts)
+    shared[MAX_LABEL] = max(part.shared[MAX_LABEL] for part in parts)
+    shared[FACTOR] = parts[-1].shared[FACTOR]
+    return Header(shared, lanes, sums, account)
+
+
+class HeaderShard:
+    """The block that has the header."""
+
+    def __init__(self, header: Header) -> None:
+        self.header = self._before = header
+
+    def read(self, keys: None) -> Header:  # noqa: ARG002 - all of it is read
+        """Return the header."""
+        return self.header
+
+    def read_before(self, keys: None) -> Header:  # noqa: ARG002
+        """Return the header as it was before the last tick."""
+        return self._before
+
+    def apply(self, updates: Sequence[Sequence[Header]]) -> None:
+        """Put together what the parts of a tick have made of it, those of the first worker first."""
+        self._before = self.header
+        self.header = combined(self.header, [part for parts in updates for part in parts])
+
+    def dump(self) -> Header:
+        """Return the header."""
+        return self.header

@@ -1,0 +1,182 @@
+"""``ShardedRun``: a stream that a sharded learner learns, as a job of a cluster."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from threading import Thread
+from typing import TYPE_CHECKING
+
+from onlineauto.cluster.elastic.running.hub import Hub
+from onlineauto.engine.stream.source import can_be_read_again
+from onlineauto.errors import InputError, OnlineautoError, OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from onlineauto.cluster.elastic.running.hub import Change
+    from onlineauto.cluster.elastic.running.nodes import Backend, Demand
+    from onlineauto.cluster.elastic.running.recipe import Recipe
+    from onlineauto.cluster.elastic.running.snapshot import Snapshot
+    from onlineauto.workspace.workspace import Workspace
+
+__all__ = ["ShardedRun"]
+
+
+class ShardedRun:
+    """A stream being learnt by workers and servers that come and go. `ShardedLearner.run` makes it.
+
+    Attributes
+    ----------
+    demand : Demand
+        Resources of one worker and of one server.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        backend: Callable[[], Backend],
+        *,
+        workers: int,
+        servers: int,
+        demand: Demand,
+        margin: int,
+        every: int | None,
+        begin: Snapshot | None,
+    ) -> None:
+        self.demand = demand
+        self._recipe, self._first = recipe, (workers, servers)
+        self._sizes = recipe.shards().sizes
+        if begin is not None:
+            recipe.kept = begin.blocks
+        tick = 0 if begin is None else begin.tick
+        self._hub = Hub(recipe, backend, demand, sizes=self._sizes, tick=tick, margin=margin, every=every)
+        self._hub.snapshot = begin
+        self._started = False
+        self._events: int | None = None
+
+    def __repr__(self) -> str:
+        """Show how far it is."""
+        return f"<ShardedRun: {self._hub.version} ticks>"
+
+    # -- a job of a cluster ----------------------------------------------------------------------------
+
+    def start(self) -> ShardedRun:
+        """Begin; return at once."""
+        if not self._started:
+            self._started = True
+            self._hub.start(*self._first)
+            if can_be_read_again(self._recipe.source):
+                Thread(target=self._count, name="elastic count", daemon=True).start()
+        return self
+
+    def progress(self) -> tuple[int, int]:
+        """Return the events learnt, and those that there are; of a stream without end, those that arrived."""
+        hub = self._hub
+        with hub.condition:
+            done = self._recipe.cutting.events_at(hub.version)
+            if hub.done and hub.error is None and hub.snapshot is not None:
+                done = self._events = hub.snapshot.events
+            ahead = self._recipe.cutting.events_at(hub.version + 1)
+        total = self._events
+        return (done, ahead) if total is None else (min(done, total), total)
+
+    def resize(self, workers: int, servers: int) -> None:
+        """Ask for so many workers and servers; return at once. Several requests coalesce.
+
+        Raises
+        ------
+        OptionError
+            There would be no worker or no server.
+        """
+        if min(workers, servers) < 1:
+            raise OptionError(
+                f"a sharded run needs a worker and a server: {workers} and {servers} are asked for"
+            )
+        if self._started:
+            self._hub.resize(workers, servers)
+        else:
+            self._first = workers, servers
+
+    def stop(self) -> None:
+        """End all nodes at once; what was learnt since the last snapshot is gone."""
+        if self._started:
+            self._hub.stop()
+
+    # -- results ---------------------------------------------------------------------------------------
+
+    @property
+    def layout(self) -> tuple[int, int]:
+        """Number of workers and of servers now."""
+        with self._hub.condition:
+            last = self._hub.changes[-1] if self._hub.changes else None
+        return self._first if last is None else (last.workers, last.servers)
+
+    @property
+    def changes(self) -> Sequence[Change]:
+        """The layouts that came into force, the first one included."""
+        with self._hub.condition:
+            return list(self._hub.changes)
+
+    @property
+    def times(self) -> Sequence[tuple[int, float]]:
+        """The ticks that were reached, each with `time.monotonic`."""
+        with self._hub.condition:
+            return list(self._hub.times)
+
+    @property
+    def ended(self) -> bool:
+        """True once the run has ended, well or not."""
+        return self._hub.done
+
+    def wait(self, timeout: float | None = None) -> ShardedRun:
+        """Wait for the end of the stream.
+
+        Raises
+        ------
+        TimeoutError
+            It is not there in so many seconds; the run goes on.
+        OnlineautoError
+            A node has failed.
+        """
+        self.start()
+        hub = self._hub
+        with hub.condition:
+            if not hub.condition.wait_for(lambda: hub.done, timeout):
+                raise TimeoutError(f"the stream is not learnt after {timeout} s: {hub.version} ticks are")
+            if hub.error is not None:
+                raise OnlineautoError(str(hub.error)) from hub.error
+        return self
+
+    def snapshot(self, timeout: float | None = None) -> Snapshot:
+        """Return a copy of all blocks at one tick, while workers and servers go on.
+
+        Raises
+        ------
+        TimeoutError
+            There is none in so many seconds.
+        OnlineautoError
+            A node has failed, or the run was stopped.
+        """
+        hub = self._hub
+        with hub.condition:
+            known = hub.snapshot
+            if not hub.done:
+                hub.copy()
+                if not hub.condition.wait_for(lambda: hub.done or hub.snapshot is not known, timeout):
+                    raise TimeoutError(f"no snapshot after {timeout} s")
+            if hub.error is not None or hub.snapshot is None:
+                raise OnlineautoError("the run has ended without a snapshot") from hub.error
+            return hub.snapshot
+
+    def workspace(self) -> Workspace:
+        """Wait for the end; return the model as an ordinary workspace."""
+        return self.wait().snapshot().workspace()
+
+    def loss(self) -> float:
+        """Wait for the end; return the mean progressive loss of all events with a label."""
+        return self.wait().snapshot().loss
+
+    def _count(self) -> None:
+        """Count the events of a stream that can be read again, for `progress`."""
+        with suppress(InputError):  # a worker reports it
+            self._events = self._recipe.feed(tick=2**62).count()

@@ -1,0 +1,125 @@
+"""Snapshot: all blocks at one tick, in memory or in a file."""
+
+from __future__ import annotations
+
+import zipfile
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from onlineauto.cluster.elastic.learning.header import EVENTS, LOSS, SKIPPED, WEIGHTS, Header
+from onlineauto.cluster.elastic.learning.rows import HEADER, Cells, write_cells
+from onlineauto.cluster.elastic.running.recipe import Cutting
+from onlineauto.errors import InputError
+from onlineauto.workspace.options import REGISTRY
+from onlineauto.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    import os
+
+__all__ = ["Snapshot"]
+
+_FORMAT = 1
+
+
+class _About(msgspec.Struct):
+    """The part of the file that is no array."""
+
+    format: int
+    tick: int
+    command: str
+    cutting: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A sharded model after so many ticks of its stream.
+
+    Attributes
+    ----------
+    tick : int
+        Ticks learnt.
+    command : str
+        The options, as a command line.
+    cutting : Cutting
+        How the stream and the table are cut.
+    blocks : dict
+        The content of each block.
+    """
+
+    tick: int
+    command: str
+    cutting: Cutting
+    blocks: dict[int, Any]
+
+    @property
+    def header(self) -> Header:
+        """The numbers that the model has once, and the account of what was learnt."""
+        header: Header = self.blocks[HEADER]
+        return header
+
+    @property
+    def events(self) -> int:
+        """Events learnt."""
+        return int(self.header.account[EVENTS])
+
+    @property
+    def loss(self) -> float:
+        """The mean progressive loss of the events with a label; NaN if there are none."""
+        account = self.header.account
+        return float(account[LOSS] / account[WEIGHTS]) if account[WEIGHTS] else float("nan")
+
+    @property
+    def skipped(self) -> int:
+        """Lines that were malformed."""
+        return int(self.header.account[SKIPPED])
+
+    def workspace(self) -> Workspace:
+        """Return the model as an ordinary workspace, which predicts, learns and is saved as any other."""
+        made = Workspace(configuration=REGISTRY.parse(self.command))
+        self.header.write_to(made.learner.model)
+        size = len(made.weights) // self.cutting.blocks
+        for block, cells in self.blocks.items():
+            if block != HEADER:
+                write_cells(made, (block - 1) * size, cells)
+        return made
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the snapshot to a file, without pickle."""
+        about = _About(_FORMAT, self.tick, self.command, asdict(self.cutting))
+        arrays = {"about": np.frombuffer(msgspec.json.encode(about), np.uint8)}
+        for name, array in self.header._asdict().items():
+            arrays[f"header.{name}"] = array
+        for block, cells in self.blocks.items():
+            if block != HEADER:
+                arrays[f"{block}.cell"], arrays[f"{block}.value"] = cells
+        with open(path, "wb") as file:  # noqa: PTH123 - a path in any form
+            np.savez_compressed(file, allow_pickle=False, **arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Snapshot:
+        """Return the snapshot of a file.
+
+        Raises
+        ------
+        InputError
+            It is no snapshot, or one of a later version.
+        """
+        try:
+            with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:  # noqa: PTH123
+                about = msgspec.json.decode(arrays["about"].tobytes(), type=_About)
+                if about.format != _FORMAT:
+                    raise InputError(f"{path}: a snapshot of format {about.format}, and this reads {_FORMAT}")
+                cutting = Cutting(**about.cutting)
+                blocks: dict[int, Any] = {
+                    block: Cells(arrays[f"{block}.cell"], arrays[f"{block}.value"])
+                    for block in range(1, cutting.blocks + 1)
+                }
+                blocks[HEADER] = Header(*(arrays[f"header.{name}"] for name in Header._fields))
+        except (KeyError, ValueError, TypeError, EOFError, zipfile.BadZipFile, msgspec.MsgspecError) as error:
+            raise InputError(
+                f"{path} is no snapshot of a sharded learner, or is damaged ({error})"
+            ) from error
+        return cls(about.tick, about.command, cutting, blocks)

@@ -1,0 +1,177 @@
+"""Workers and servers that come, go and die in mid-stream leave the weights exactly as they would be."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from onlineauto.cluster.elastic import ShardedLearner, Snapshot
+from onlineauto.cluster.elastic.protocol.messages import COORDINATOR, Died
+from onlineauto.errors import InputError, OnlineautoError
+from tests.cluster.elastic.streams import BANDIT, EXPLORING, FINE, LINES, bits_of, same
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from onlineauto.cluster.elastic import ShardedRun
+
+LONG = BANDIT * 3
+
+
+@pytest.fixture(scope="module")
+def learner() -> ShardedLearner:
+    return ShardedLearner(**FINE, **EXPLORING)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(learner: ShardedLearner) -> Snapshot:
+    return learner.run(LONG).wait().snapshot()
+
+
+def reach(run: ShardedRun, ticks: int) -> None:
+    """Wait until so many more ticks are learnt, or all."""
+    goal = run._hub.version + ticks
+    with run._hub.condition:
+        assert run._hub.condition.wait_for(lambda: run.ended or run._hub.version >= goal, 60)
+
+
+def commits(run: ShardedRun, n: int) -> None:
+    with run._hub.condition:
+        assert run._hub.condition.wait_for(lambda: run.ended or len(run._hub.changes) >= n, 60)
+
+
+def test_resized_all_the_time(learner: ShardedLearner, undisturbed: Snapshot) -> None:
+    run = learner.run(LONG, workers=1, servers=1).start()
+    sizes = itertools.cycle([(2, 1), (2, 3), (1, 2), (3, 4), (3, 1), (1, 1)])
+    while not run.ended:
+        run.resize(*next(sizes))
+        commits(run, len(run.changes) + 1)
+        reach(run, 2)
+    assert same(run.wait().snapshot(), undisturbed)
+    assert len(run.changes) > 10
+    assert len({change.tick for change in run.changes}) > 10
+    assert any(change.moved for change in run.changes)
+    times = [when for _, when in run.times]
+    assert times == sorted(times)
+
+
+def test_several_requests_coalesce(learner: ShardedLearner, undisturbed: Snapshot) -> None:
+    run = learner.run(LONG, workers=2, servers=2).start()
+    reach(run, 3)
+    for n in range(1, 20):
+        run.resize(1 + n % 3, 1 + n % 4)
+    run.resize(3, 2)
+    assert same(run.wait().snapshot(), undisturbed)
+    assert run.layout == (3, 2)
+
+
+@pytest.mark.parametrize("margin", [0, 1, 5])
+def test_the_margin_changes_no_weight(learner: ShardedLearner, undisturbed: Snapshot, margin: int) -> None:
+    run = learner.run(LONG, workers=2, servers=2, margin=margin).start()
+    reach(run, 5)
+    run.resize(1, 3)
+    assert same(run.wait().snapshot(), undisturbed)
+
+
+def test_workers_die_in_mid_tick(learner: ShardedLearner, undisturbed: Snapshot) -> None:
+    run = learner.run(LONG, workers=3, servers=2).start()
+    for _ in range(3):
+        reach(run, 4)
+        kill(run, run._hub._target[0][0])
+    assert same(run.wait().snapshot(), undisturbed)
+    assert run.layout == (3, 2)
+
+
+def test_a_server_that_dies_is_restored_from_the_last_snapshot(
+    learner: ShardedLearner, undisturbed: Snapshot
+) -> None:
+    run = learner.run(LONG, workers=2, servers=2, snapshot_every=10).start()
+    reach(run, 25)
+    kill(run, run._hub._target[1][0])
+    snapshot = run.wait().snapshot()
+    assert same(snapshot, undisturbed)
+    assert run._hub._epoch == 1
+    assert run._hub.begun >= 10
+
+
+def test_a_stream_that_cannot_be_read_again_ends_with_its_server(
+    learner: ShardedLearner, tmp_path: Path
+) -> None:
+    path = tmp_path / "stream"
+    path.write_bytes(LONG)
+    with path.open("rb") as file:
+        run = learner.run(file, workers=2, servers=2).start()
+        reach(run, 5)
+        kill(run, run._hub._target[1][0])
+        with pytest.raises(OnlineautoError, match="second time"):
+            run.wait(60)
+
+
+def kill(run: ShardedRun, node: str) -> None:
+    """Let a node vanish, and tell the coordinator a little later."""
+    backend = run._hub._backend
+    assert backend is not None
+    backend.end(node)
+    time.sleep(0.05)
+    run._hub._queue.put((run._hub._epoch, COORDINATOR, Died(node)))
+
+
+def test_a_snapshot_is_taken_in_mid_stream_and_gone_on_from(
+    learner: ShardedLearner, undisturbed: Snapshot, tmp_path: Path
+) -> None:
+    run = learner.run(LONG, workers=2, servers=3).start()
+    reach(run, 20)
+    taken = run.snapshot(60)
+    run.stop()
+    assert 0 < taken.tick < undisturbed.tick
+    taken.save(tmp_path / "snapshot")
+    loaded = Snapshot.load(tmp_path / "snapshot")
+    assert same(loaded, taken)
+    assert (loaded.events, loaded.loss) == (taken.events, taken.loss)
+    again = learner.run(LONG, workers=1, servers=2, begin=loaded)
+    assert same(again.wait().snapshot(), undisturbed)
+    assert again.snapshot().events == undisturbed.events
+
+
+def test_files_that_are_no_snapshots(tmp_path: Path) -> None:
+    path = tmp_path / "snapshot"
+    for content in (b"", b"nothing", b"PK\x03\x04"):
+        path.write_bytes(content)
+        with pytest.raises(InputError, match="no snapshot"):
+            Snapshot.load(path)
+
+
+def test_it_is_a_job(learner: ShardedLearner) -> None:
+    run = learner.run(LONG, worker={"CPU": 2.0}, server={"CPU": 0.25})
+    assert run.demand.worker == {"CPU": 2.0}
+    assert run.demand.server == {"CPU": 0.25}
+    run.resize(2, 2)  # before it has begun
+    run.start()
+    reach(run, 3)
+    done, total = run.progress()
+    assert 0 < done <= total
+    assert run.layout == (2, 2)
+    assert run.wait().progress() == (2700, 2700)
+
+
+def test_a_run_that_is_stopped(learner: ShardedLearner) -> None:
+    run = learner.run(LONG).start()
+    reach(run, 2)
+    run.stop()
+    assert run.ended
+    with pytest.raises(OnlineautoError, match="without"):
+        run.snapshot()
+
+
+def test_single_lines_too() -> None:
+    learner = ShardedLearner(**FINE, quadratic=["::"])
+    run = learner.run(LINES * 3, workers=1, servers=1).start()
+    for n in itertools.count():
+        if run.ended:
+            break
+        run.resize(1 + n % 4, 1 + n % 3)
+        reach(run, 3)
+    assert bits_of(run.workspace()) == bits_of(learner.fit(LINES * 3))

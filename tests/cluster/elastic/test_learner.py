@@ -1,0 +1,154 @@
+"""The sharded learner: the result depends on how the stream is cut, and on nothing else."""
+
+from __future__ import annotations
+
+import gzip
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
+
+import numpy as np
+import pytest
+
+from onlineauto import Workspace
+from onlineauto.cluster.elastic import ShardedLearner
+from onlineauto.errors import OnlineautoError, OptionError
+from tests.cluster.elastic.streams import BANDIT, EXPLORING, FINE, LINES, bits_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+JSON = (
+    b'{"_label_cost":0,"_label_probability":0.5,"_label_Action":1,"_labelIndex":0,"a":"x",'
+    b'"_multi":[{"b":1},{"b":2}]}\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("source", "options"),
+    [
+        (BANDIT, EXPLORING),
+        (BANDIT, {"cb_explore_adf": True, "squarecb": True, "quadratic": ["ab"]}),
+        (BANDIT, {"cb_adf": True, "cb_type": "dr", "cubic": [":::"], "bit_precision": 20}),
+        (BANDIT, {"cb_adf": True, "cb_type": "ips", "ignore_linear": ["a"]}),
+        (LINES, {"quadratic": ["::"]}),
+        (LINES, {"loss_function": "quantile", "quantile_tau": 0.3, "noconstant": True}),
+        (LINES, {"sgd": True, "learning_rate": 0.01, "power_t": 0.3}),
+        (LINES, {"adaptive": True, "learning_rate": 0.1, "initial_t": 3}),
+        (LINES, {"normalized": True, "initial_weight": 0.1}),
+    ],
+)
+def test_with_one_part_it_is_a_workspace(source: bytes, options: dict[str, Any]) -> None:
+    learner = ShardedLearner(parts=1, part_events=50, warm_up=0, blocks=4, **options)
+    run = learner.run(source, workers=2, servers=2)
+    alone = Workspace(**options)
+    loss = weight = 0.0
+    for _, outcomes in alone.stream(source):
+        loss += float(outcomes.loss.sum(dtype=np.float64))
+        weight += float(outcomes.weight[outcomes.labelled].sum(dtype=np.float64))
+    assert bits_of(run.workspace()) == bits_of(alone)
+    assert run.loss() == pytest.approx(loss / weight, rel=1e-9)
+    assert run.progress() == (len(list(alone.stream(source))) and run.snapshot().events,) * 2
+
+
+@pytest.mark.parametrize("source", [BANDIT, LINES])
+def test_the_number_of_workers_and_servers_changes_nothing(source: bytes) -> None:
+    options = EXPLORING if source is BANDIT else {"quadratic": ["::"]}
+    learner = ShardedLearner(**FINE, **options)
+    expected = bits_of(learner.fit(source))
+    for workers, servers in [(2, 1), (3, 5), (7, 2)]:
+        assert bits_of(learner.fit(source, workers=workers, servers=servers)) == expected
+    assert bits_of(ShardedLearner(**FINE | {"parts": 3}, **options).fit(source)) != expected
+    assert bits_of(ShardedLearner(**FINE | {"blocks": 2}, **options).fit(source)) == expected
+
+
+def test_it_learns() -> None:
+    """Averages of parts predict about as well as one model that learns every event."""
+    alone = Workspace(**EXPLORING)
+    losses = [float(loss) for _, outcomes in alone.stream(BANDIT) for loss in outcomes.loss]
+    run = ShardedLearner(**FINE, **EXPLORING).run(BANDIT, workers=2)
+    first, whole = run.wait().loss(), sum(losses) / len(losses)
+    assert first < whole + 0.05
+    event = BANDIT.split(b"\n\n")[0]
+    assert run.workspace().predict(event).argmax() == alone.predict(event).argmax()
+
+
+def test_a_model_is_saved_and_goes_on_as_any_other(tmp_path: Path) -> None:
+    model = ShardedLearner(**FINE, **EXPLORING).fit(BANDIT)
+    model.save(tmp_path / "model")
+    event = BANDIT.split(b"\n\n")[5]
+    loaded = Workspace.load(tmp_path / "model")
+    assert (loaded.predict(event) == model.predict(event)).all()
+    assert (model.predictor().predict(event) == model.predict(event)).all()
+
+
+def test_sources_of_all_kinds(tmp_path: Path) -> None:
+    path = tmp_path / "stream.gz"
+    path.write_bytes(gzip.compress(BANDIT))
+    learner = ShardedLearner(**FINE, **EXPLORING)
+    expected = bits_of(learner.fit(BANDIT))
+    assert bits_of(learner.fit(path)) == expected
+    assert bits_of(learner.fit(str(path))) == expected
+    with gzip.open(path) as file:
+        assert bits_of(learner.run(cast("BinaryIO", file), workers=3, servers=2).workspace()) == expected
+
+
+def test_json_is_cut_by_lines() -> None:
+    learner = ShardedLearner(parts=2, part_events=3, warm_up=4, blocks=2, cb_explore_adf=True, json=True)
+    run = learner.run(JSON * 40, workers=2)
+    assert run.wait().snapshot().events == 40
+
+
+def test_a_stream_without_events() -> None:
+    run = ShardedLearner(**FINE).run(b"", workers=2, servers=2).wait(60)
+    assert run.progress() == (0, 0)
+    assert np.isnan(run.loss())
+    assert not run.workspace().weights.any()
+
+
+def test_malformed_lines_are_skipped_and_counted() -> None:
+    lines = LINES.splitlines(keepends=True)
+    spoilt = b"".join([*lines[:200], b"1 |a:z x\n", *lines[200:]])
+    run = ShardedLearner(**FINE).run(spoilt, workers=2).wait()
+    other = ShardedLearner(**FINE).run(spoilt, workers=3, servers=2).wait()
+    assert run.snapshot().skipped == other.snapshot().skipped > 0
+    assert bits_of(run.workspace()) == bits_of(other.workspace())
+
+
+def test_what_cannot_be_learnt_ends_the_run() -> None:
+    run = ShardedLearner(**FINE, **EXPLORING).run("nowhere/stream.txt", workers=2)
+    with pytest.raises(OnlineautoError, match=r"nowhere/stream\.txt"):
+        run.wait(60)
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ({"automl": 2, "cb_explore_adf": True}, "automl"),
+        ({"bag": 3, "cb_explore_adf": True}, "bag"),
+        ({"first": 3, "cb_explore_adf": True}, "first"),
+        ({"ccb_explore_adf": True}, "ccb"),
+        ({"l1": 0.1}, "l1"),
+        ({"passes": 2}, "passes"),
+        ({"testonly": True}, "testonly"),
+        ({"vw_exact": True}, "vw_exact"),
+        ({"examples": 2}, "examples"),
+        ({"blocks": 3}, "power of two"),
+        ({"blocks": 1 << 20}, "at most"),
+        ({"parts": 0}, "parts"),
+    ],
+)
+def test_options_that_it_does_not_have(options: dict[str, Any], what: str) -> None:
+    with pytest.raises(OptionError, match=what):
+        ShardedLearner(**options)
+
+
+def test_requests_that_make_no_sense() -> None:
+    learner = ShardedLearner(**FINE)
+    with pytest.raises(OptionError, match="backend"):
+        learner.run(LINES, backend="cloud")
+    with pytest.raises(OptionError, match="worker"):
+        learner.run(LINES, workers=0)
+    with pytest.raises(OptionError, match="worker"):
+        learner.run(LINES).resize(1, 0)
+    taken = learner.run(LINES).wait().snapshot()
+    with pytest.raises(OptionError, match="other options"):
+        ShardedLearner(**FINE, learning_rate=0.1).run(LINES, begin=taken)
