@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from onlineauto.cluster.elastic import ShardedLearner, ShardedRun, Snapshot
 from onlineauto.cluster.history import Head, History, Record
 from onlineauto.cluster.policies import (
     POLICIES,
@@ -27,7 +28,10 @@ __all__ = [
     "Policy",
     "Record",
     "Row",
+    "ShardedLearner",
+    "ShardedRun",
     "Situation",
+    "Snapshot",
     "Speeds",
     "Srtf",
     "Tetris",

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto.cli.compiling import shown_compiling
+from onlineauto.cluster.elastic.learning.model_work import ModelWork
+from onlineauto.cluster.elastic.running.recipe import Cutting, Recipe
 from onlineauto.engine.search.drift import Drift
 from onlineauto.errors import CompilerError
 from onlineauto.estimators.paired import ChampionTest
@@ -107,6 +109,7 @@ def warm_up() -> None:
         pass
     _use_blocks()
     _test_and_evaluate()
+    _learn_a_part()
 
 
 def _use_blocks() -> None:
@@ -122,6 +125,18 @@ def _use_blocks() -> None:
         drawing.learn_block(block)
         problem_of(block, shape=SHAPES["cb_adf"], as_vw=False)
     checksum_of([b"x"])
+
+
+def _learn_a_part() -> None:
+    """Learn the part of a worker of a sharded learner, and apply it to the block of a server."""
+    recipe = Recipe("--cb_explore_adf -b 8", _EVENT, Cutting(blocks=1))
+    shards = recipe.shards()
+    blocks = {block: shards.make(block) for block in shards.sizes}
+    work = ModelWork(recipe.workspace(), recipe.feed(0), shards.shift)
+    wanted = work.wants(0, 0, 1) or {}
+    updates = work.compute(0, 0, 1, {block: blocks[block].read(keys) for block, keys in wanted.items()})
+    for block, update in updates.items():
+        blocks[block].apply([update])
 
 
 def _test_and_evaluate() -> None:

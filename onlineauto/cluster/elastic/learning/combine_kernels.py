@@ -38,7 +38,7 @@ class Rows(NamedTuple):
 
 
 class Arrivals(NamedTuple):
-    """What the parts of a tick have made of cells."""
+    """Cells as the parts of a tick have left them."""
 
     cell: NDArray[np.uint32]  # [n]: cell of the block
     value: NDArray[np.float32]  # [n, FIELDS · lanes]
