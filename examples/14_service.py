@@ -19,16 +19,23 @@ TOPICS = ("politics", "sports", "music", "travel", "art", "science")
 USERS = ("tom", "anna", "kim", "lee")
 
 
+NOISE = [f"n{number}" for number in range(4)]  # namespaces that mean nothing
+
+
+def visitor(draw: random.Random, *, later: bool) -> tuple[dict[str, dict[str, int]], str]:
+    """Return the context of a user who comes, and the topic that they like; later they like others."""
+    user = draw.choice(USERS)
+    context = {"user": {user: 1}, **{name: {f"v{draw.randrange(20)}": 1} for name in NOISE}}
+    return context, TOPICS[(USERS.index(user) + (2 if later else 0)) % len(TOPICS)]
+
+
 def clicks(url: str, visits: int) -> float:
     """Let users come, whose likes change half-way; return the share of clicks."""
     draw, clicked = random.Random(1), 0.0
-    noise = [f"n{number}" for number in range(4)]  # namespaces that mean nothing
     with Client(url, timeout=10) as client:
         for visit in range(visits):
-            user, later = draw.choice(USERS), visit > visits // 2
-            context = {"user": {user: 1}, **{name: {f"v{draw.randrange(20)}": 1} for name in noise}}
+            context, likes = visitor(draw, later=visit > visits // 2)
             choice = client.rank(context, {topic: {"topic": {topic: 1}} for topic in TOPICS})
-            likes = TOPICS[(USERS.index(user) + (2 if later else 0)) % len(TOPICS)]
             click = float(draw.random() < (0.7 if choice.action == likes else 0.1))
             client.reward(choice, click)
             clicked += click
@@ -58,7 +65,8 @@ def served(*flags: str, visits: int) -> float:
             service.wait()
 
 
-visits = int(sys.argv[1]) if len(sys.argv) > 1 else 600
-for flags in ("--automl 4", "-q ::"):
-    share = served("--cb_explore_adf", "--epsilon", "0.1", *flags.split(), visits=visits)
-    print(f"clicks with {flags}: {share:.3f} of {visits}")
+if __name__ == "__main__":
+    visits = int(sys.argv[1]) if len(sys.argv) > 1 else 600
+    for flags in ("--automl 4", "-q ::"):
+        share = served("--cb_explore_adf", "--epsilon", "0.1", *flags.split(), visits=visits)
+        print(f"clicks with {flags}: {share:.3f} of {visits}")

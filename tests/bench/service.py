@@ -1,10 +1,12 @@
-"""A load generator: ranks and rewards over HTTP, the service beside a FastAPI application, in alternation.
+"""Ranks and rewards a second: the service beside FastAPI and Vowpal Wabbit, and its daemon, in alternation.
 
     python -m tests.bench.service --peer /path/of/an/environment/bin/python
 
-Each connection sends a rank of 8 actions, waits for the answer, sends its reward, and goes on. The service
-has `--automl 4`, and an answer waits for the disk; the peer (`service_peer.py`) has Vowpal Wabbit's
-`--automl 4` and no log. Latencies are those of ranks, seen by the client, on the same machine.
+`service_load.py` is the load. The service has `--automl 4`, and an answer waits for the disk. The peers
+(`service_peer.py`, `service_peer_daemon.py`) have Vowpal Wabbit's `--automl 4`: FastAPI without a log,
+FastAPI with a log for whose flush an answer waits too, and a daemon that has neither HTTP nor log nor ids.
+Latencies are those of ranks, seen by the client, on the same machine. Where the load and the server share few
+cores, the processor time a pair is the steadier figure.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from typing import Any
 
 import uvloop
 
-from tests.bench.service_load import Load, loaded
+from tests.bench.service_load import Connection, LineConnection, Load, loaded
 from tests.service.serving import Service, free_port
 
 
@@ -31,18 +33,40 @@ def cpu_seconds(process: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def measured(port: int, process: int, *, connections: int, seconds: float) -> Load:
-    uvloop.run(loaded(port, connections=connections, seconds=1.0))
+def measured(
+    port: int, process: int, *, connections: int, seconds: float, connection: type[Connection] = Connection
+) -> Load:
+    uvloop.run(loaded(port, connections=connections, seconds=1.0, connection=connection))
     before = cpu_seconds(process)
-    found = uvloop.run(loaded(port, connections=connections, seconds=seconds))
-    pairs = found.pairs_per_second * seconds
+    found = uvloop.run(loaded(port, connections=connections, seconds=seconds, connection=connection))
+    pairs = max(found.pairs_per_second * seconds, 1.0)
     return found._replace(cpu_us=1e6 * (cpu_seconds(process) - before) / pairs)
 
 
-def peer(python: str, *, connections: int, seconds: float) -> Load:
+def peer(python: str, *, connections: int, seconds: float, log: bool = False) -> Load:
+    """Load the FastAPI application, with a log whose answers wait for the disk or without one."""
+    with tempfile.TemporaryDirectory() as folder:
+        words = [str(Path(folder) / "log")] if log else []
+        return _peer(python, "service_peer.py", *words, connections=connections, seconds=seconds)
+
+
+def daemon(python: str, *, connections: int, seconds: float) -> Load:
+    """Load Vowpal Wabbit's daemon, which is asked and taught by lines of text."""
+    return _peer(
+        python, "service_peer_daemon.py", connections=connections, seconds=seconds, connection=LineConnection
+    )
+
+
+def _peer(
+    python: str,
+    name: str,
+    *words: str,
+    connections: int,
+    seconds: float,
+    connection: type[Connection] = Connection,
+) -> Load:
     port = free_port()
-    program = Path(__file__).with_name("service_peer.py")
-    process = subprocess.Popen([python, str(program), str(port)])
+    process = subprocess.Popen([python, str(Path(__file__).with_name(name)), str(port), *words])
     try:
         for _ in range(200):
             try:
@@ -50,7 +74,7 @@ def peer(python: str, *, connections: int, seconds: float) -> Load:
                 break
             except OSError:
                 time.sleep(0.1)
-        return measured(port, process.pid, connections=connections, seconds=seconds)
+        return measured(port, process.pid, connections=connections, seconds=seconds, connection=connection)
     finally:
         process.terminate()
         process.wait()
@@ -85,12 +109,15 @@ def main() -> None:
     for _ in range(options.rounds):
         samples["service"].append(service(**given))
         if options.peer:
-            samples.setdefault("peer", []).append(peer(options.peer, **given))
+            samples.setdefault("fastapi", []).append(peer(options.peer, **given))
+            samples.setdefault("fastapi+log", []).append(peer(options.peer, log=True, **given))
+            samples.setdefault("daemon", []).append(daemon(options.peer, **given))
         for name, found in samples.items():
             last = found[-1]
             print(
-                f"{name:8} {last.pairs_per_second:8.0f} rank + reward a second, rank p50 {last.p50:.1f} ms, "
-                f"p99 {last.p99:.1f} ms, {last.cpu_us:.0f} us of processor time a pair, {last.failed} failed",
+                f"{name:12} {last.pairs_per_second:8.0f} rank + reward a second, rank p50 {last.p50:.1f} ms, "
+                f"p99 {last.p99:.1f} ms, {last.cpu_us:.0f} us of processor time a pair "
+                f"(and {last.generator_us:.0f} of the load), {last.failed} failed",
                 flush=True,
             )
     if options.json:

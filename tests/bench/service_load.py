@@ -12,9 +12,9 @@ import json
 import time
 from functools import partial
 from random import Random
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
-__all__ = ["ACTIONS", "Load", "loaded", "question"]
+__all__ = ["ACTIONS", "Connection", "LineConnection", "Load", "loaded", "question"]
 
 ACTIONS = 8
 _WRITTEN = 512
@@ -54,17 +54,31 @@ def _request(path: str, body: bytes) -> tuple[bytes, bytes]:
     return before, after
 
 
+def _lines(body: dict[str, Any]) -> list[bytes]:
+    """Return a question as lines of Vowpal Wabbit's text."""
+    objects = [body["context"], *body["actions"].values()]
+    texts = (
+        " ".join(
+            f"|{name} " + " ".join(f"{key}:{value}" for key, value in each.items()) for name, each in found
+        )
+        for found in (one.items() for one in objects)
+    )
+    shared, *actions = (text.encode() for text in texts)
+    return [b"shared " + shared, *actions]
+
+
 class _Requests:
     """Requests that were written before the load."""
 
     def __init__(self) -> None:
         draw, sign = Random(1), _ID.decode()
         self.ranks = [_request("/v1/rank", question(draw, sign)) for _ in range(_WRITTEN)]
+        self.lines = [_lines(json.loads(question(draw, sign))) for _ in range(_WRITTEN)]
         bodies = (json.dumps({"event_id": sign, "reward": float(each)}).encode() for each in (False, True))
         self.rewards = [_request("/v1/reward", body) for body in bodies]
 
 
-class _Connection(asyncio.Protocol):
+class Connection(asyncio.Protocol):
     """One connection: sends the next request as soon as it has the answer to the last one."""
 
     def __init__(
@@ -83,6 +97,7 @@ class _Connection(asyncio.Protocol):
         self.done = self.failed = 0
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.ranking, self.data, self.began, self.event_id = False, b"", 0.0, b""
+        self.event: list[bytes] = []
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
@@ -139,12 +154,48 @@ class _Connection(asyncio.Protocol):
         self.transport.write(before + self.event_id + after)
 
 
-def _given(connection: _Connection) -> _Connection:
+class LineConnection(Connection):
+    """One connection to a daemon of Vowpal Wabbit: an event is lines up to an empty one."""
+
+    def data_received(self, data: bytes) -> None:
+        self.data += data
+        if not self.data.endswith(b"\n"):
+            return
+        answer, self.data = self.data, b""
+        if not self.ranking:
+            self.done += 1
+            self._rank()
+            return
+        self.latencies.append(time.perf_counter() - self.began)
+        chances = [float(each.partition(b":")[2]) for each in answer.split(b",")]
+        chosen = self.draw.choices(range(len(chances)), chances)[0]
+        earned = self.draw.random() < (0.6 if chosen == 3 else 0.2)
+        self.ranking, lines = False, self.event
+        lines = [*lines[: chosen + 1], b"0:%d:%f %b" % (-earned, chances[chosen], lines[chosen + 1])]
+        self.transport.write(b"\n".join((*lines, *self.event[chosen + 2 :])) + b"\n\n")
+
+    def _rank(self) -> None:
+        self.began = time.perf_counter()
+        if self.began >= self.until:
+            self.ended.set_result(None)
+            self.transport.close()
+            return
+        self.ranking, self.event = True, self.requests.lines[self.draw.getrandbits(9)]
+        self.transport.write(b"\n".join(self.event) + b"\n\n")
+
+
+def _given(connection: Connection) -> Connection:
     return connection
 
 
 async def loaded(
-    port: int, *, connections: int, seconds: float, pause: float = 0.0, unrewarded: float = 0.0
+    port: int,
+    *,
+    connections: int,
+    seconds: float,
+    pause: float = 0.0,
+    unrewarded: float = 0.0,
+    connection: type[Connection] = Connection,
 ) -> Load:
     """Load a server for so many seconds.
 
@@ -160,12 +211,14 @@ async def loaded(
         Mean seconds between a reward and the next rank.
     unrewarded : float
         Share of the ranks that get no reward.
+    connection : type of Connection
+        How the server is spoken to.
     """
     requests, latencies = _Requests(), [0.0]
     began, spent = time.perf_counter(), time.process_time()
     loop, found = asyncio.get_running_loop(), []
     for number in range(connections):
-        made = _Connection(
+        made = connection(
             requests, number, began + seconds, pause=pause, latencies=latencies, unrewarded=unrewarded
         )
         await loop.create_connection(partial(_given, made), "127.0.0.1", port)

@@ -1,10 +1,15 @@
 """What one would write with FastAPI and Vowpal Wabbit's Python binding: rank, reward, one process, no log.
 
 It runs in an environment of its own, which has fastapi, uvicorn, httptools, uvloop and vowpalwabbit==9.11.9.
+With a file as its second argument it has a log: each answer waits until the disk has its line, and requests
+that wait at the same time share a flush.
 """
 
 from __future__ import annotations
 
+import asyncio
+import json
+import os
 import random
 import sys
 from typing import Any
@@ -41,12 +46,45 @@ def line(features: dict[str, Any]) -> str:
     )
 
 
+class Log:
+    """Lines in a file; whoever waits at the same time shares a flush."""
+
+    def __init__(self, path: str) -> None:
+        self.file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        self.lines: list[bytes] = []
+        self.waiting: list[asyncio.Future[None]] = []
+        self.flushing: asyncio.Task[None] | None = None
+
+    async def write(self, line: dict[str, Any]) -> None:
+        self.lines.append(json.dumps(line).encode() + b"\n")
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.waiting.append(future)
+        if self.flushing is None:
+            self.flushing = asyncio.create_task(self.flush())
+        await future
+
+    async def flush(self) -> None:
+        while self.lines:
+            lines, self.lines = self.lines, []
+            waiting, self.waiting = self.waiting, []
+            os.write(self.file, b"".join(lines))
+            await asyncio.to_thread(os.fdatasync, self.file)
+            for each in waiting:
+                each.set_result(None)
+        self.flushing = None
+
+
+log = Log(sys.argv[2]) if len(sys.argv) > 2 else None
+
+
 @app.post("/v1/rank")
 async def rank(question: Rank) -> dict[str, Any]:
     lines = ["shared " + line(question.context), *map(line, question.actions.values())]
     pmf = model.predict(lines)
     action = random.choices(range(len(pmf)), pmf)[0]
     waiting[question.event_id] = (lines, action, pmf[action])
+    if log is not None:
+        await log.write({**question.model_dump(), "pmf": pmf, "action": action})
     ids = list(question.actions)
     return {
         "event_id": question.event_id,
@@ -63,6 +101,8 @@ async def reward(found: Reward) -> Response:
     lines, action, probability = waiting.pop(found.event_id)
     lines[action + 1] = f"0:{-found.reward}:{probability} {lines[action + 1]}"
     model.learn(lines)
+    if log is not None:
+        await log.write(found.model_dump())
     return Response(status_code=204)
 
 

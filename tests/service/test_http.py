@@ -139,6 +139,8 @@ def test_the_baseline_decides_until_the_model_may(serve: Callable[..., TestClien
     assert changed.json()["mode"] == "online"
     assert client.patch("/v1/settings", json={"mode": "never"}).status_code == 422
     assert client.patch("/v1/settings", json={"reward_wait": -1}).status_code == 422
+    assert client.patch("/v1/settings", json={"reward_wait": "ten minutes"}).status_code == 422
+    assert client.patch("/v1/settings", json={"reward_wait": "PT10M"}).json()["reward_wait"] == 600.0
     answers = [client.post("/personalizer/v1.0/rank", json=RANK).json() for _ in range(50)]
     assert all(each["ranking"][0]["probability"] < 1 for each in answers)
 
@@ -170,6 +172,31 @@ def test_policies_are_evaluated(serve: Callable[..., TestClient]) -> None:
     assert found["(as logged)"]["snips"]["events"] == 30
     assert found["--cb_explore_adf -q ::"]["snips"]["reward"] == pytest.approx(1.0)
     assert client.post("/v1/evaluate", json={"policies": ["--cb_explore_adf -f x"]}).status_code == 422
+
+
+def test_it_is_ready_once_it_has_learnt_what_the_log_had(
+    serve: Callable[..., TestClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = serve()
+    for number in range(20):
+        client.post("/v1/rank", json={**OWN, "event_id": f"e{number}"})
+        client.post("/v1/reward", json={"event_id": f"e{number}", "reward": 1.0})
+    learnt(client, 20)
+    loop = client.app_state["loop"]
+    with monkeypatch.context() as changed:
+        changed.setattr(loop, "_behind_at_first", loop.log.end + 1000)
+        answer = client.get("/readyz")
+        assert (answer.status_code, answer.text) == (503, "no: the log is being learnt\n")
+        assert client.post("/v1/rank", json=OWN).status_code == 200
+        changed.setattr(loop, "failed", RuntimeError("the disk is full"))
+        assert client.get("/readyz").text.startswith("stale")
+    assert client.get("/readyz").text == "ready\n"
+
+
+def test_slots_are_ranked_one_by_one(serve: Callable[..., TestClient]) -> None:
+    answer = serve().post("/personalizer/v1.1-preview.1/multislot/rank", json={})
+    assert answer.status_code == 404
+    assert "excludedActions" in answer.json()["error"]["message"]
 
 
 def test_health_metrics_page_and_document(serve: Callable[..., TestClient]) -> None:

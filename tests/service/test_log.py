@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from onlineauto.errors import InputError
+from onlineauto.service.learning.learner import Learner
+from onlineauto.service.log.erase import erase
 from onlineauto.service.log.group_commit import GroupCommit
 from onlineauto.service.log.record import is_whole, read_record, sealed
 from onlineauto.service.log.segment_log import SegmentLog
-from tests.service.traffic import decision, records
+from tests.service.traffic import CONFIGURATION, decision, records
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -150,3 +152,32 @@ def test_a_full_disk_answers_with_the_error(tmp_path: Path, monkeypatch: pytest.
     commit.close()
     assert isinstance(heard[0], OSError)
     assert commit.failed is heard[0]
+
+
+def test_erased_events_have_no_features_and_the_rest_is_as_it_was(log: SegmentLog) -> None:
+    before = list(log.lines(0))
+    assert erase(log, ["e3", "e200"]) == 2
+    after = list(log.lines(0))
+    assert [position for position, _ in before] == [position for position, _ in after]
+    for (_, line), (_, bare) in zip(before, after, strict=True):
+        if line == bare:
+            continue
+        old, new = read_record(line), read_record(bare)
+        assert old == new
+        assert old.event_id in ("e3", "e200")
+        assert b"article" not in bare
+        assert b"user" not in bare
+        assert b'"_tag":"music"' in bare
+    assert sum(line != bare for (_, line), (_, bare) in zip(before, after, strict=True)) == 2
+    with pytest.raises(InputError, match="no decision nobody"):
+        erase(log, ["nobody"])
+
+
+def test_a_log_with_erased_events_is_learnt(log: SegmentLog, tmp_path: Path) -> None:
+    erase(log, [f"e{number}" for number in range(0, 400, 3)])
+    (tmp_path / "loop").mkdir()
+    learner = Learner(tmp_path / "loop", log, CONFIGURATION)
+    while learner.step():
+        pass
+    assert (learner.learnt, learner.faulty) == (400, 0)
+    learner.close(snapshot=False)

@@ -40,6 +40,14 @@ class LoopOptions:
     event: str | None = option(
         None, "Print the records of an event, and draw its action again.", vw=False, metavar="ID"
     )
+    erase: str | None = option(
+        None,
+        "Take the context and the features of these events out of the log, for good; the service does not "
+        "run meanwhile. What was learnt of them stays learnt.",
+        vw=False,
+        metavar="IDS",
+        listed=True,
+    )
     app: str = option("default", "Name of the service, as it was served.", vw=False)
     new_token: str | None = option(
         None,
@@ -57,12 +65,13 @@ REGISTRY: Final = Registry((LoopOptions,))
 _PAGE: Final = Page(
     "Usage: onlineauto loop [options] FOLDER",
     "Look into the folder of a service: count the records of its log, export what it has learnt, prove how "
-    "an action was drawn, or make a token. The service may run meanwhile.",
+    "an action was drawn, erase events, or make a token. The service may run meanwhile, but for --erase.",
     """\
 Examples:
   onlineauto loop ./loop
   onlineauto loop ./loop --export - | onlineauto --dsjson --cb_explore_adf -q ::
   onlineauto loop ./loop --event e1
+  onlineauto loop ./loop --erase e1,e2
   onlineauto loop ./loop --new_token rank,reward""",
 )
 
@@ -94,6 +103,8 @@ def run(words: Sequence[str]) -> int:
         raise InputError(f"{folder} is no folder of a service: it has no log")
     from onlineauto.service.log.segment_log import SegmentLog
 
+    if options.erase is not None:
+        return _erase(folder, options.erase.split(","))
     log = SegmentLog(folder / "log", read_only=True)
     if options.export is not None:
         _export(log, options.export)
@@ -133,6 +144,28 @@ def _print_event(log: SegmentLog, event_id: str, *, app: str) -> None:
         if line.startswith(b'{"Type":"rank"'):
             drawn = is_drawn(line, app=app)
             print(f"the action is {'' if drawn else 'not '}the one that its id and its probabilities give")
+
+
+def _erase(folder: Path, event_ids: list[str]) -> int:
+    """Take the features of events out of the log, and return 0.
+
+    Raises
+    ------
+    InputError
+        The service runs, or the log has no such event.
+    """
+    from onlineauto.service.log.erase import erase
+    from onlineauto.service.log.segment_log import SegmentLog
+    from onlineauto.service.loop.folder_lock import FolderLock
+
+    held = FolderLock(folder)
+    try:
+        print(
+            f"{erase(SegmentLog(folder / 'log', read_only=True), event_ids)} decisions have no features now"
+        )
+    finally:
+        held.release()
+    return 0
 
 
 def _is_of(line: bytes, event_id: str) -> bool:

@@ -38,11 +38,11 @@ class ServeOptions:
         vw=False,
         metavar="URL",
     )
-    reward_wait: float | None = option(
+    reward_wait: str | None = option(
         None,
-        "Seconds for which a decision waits for its reward. Not supplied: as before, or 600.",
+        "How long a decision waits for its reward: seconds, or a duration like PT10M. Not supplied: as "
+        "before, or 600.",
         vw=False,
-        above=0,
         metavar="SECONDS",
     )
     default_reward: float | None = option(
@@ -97,7 +97,7 @@ _PAGE: Final = Page(
     """\
 Examples:
   onlineauto serve ./loop --cb_explore_adf --automl 4 --port 8001
-  onlineauto serve ./loop --cb_explore_adf --automl 4 --mode apprentice --reward_wait 1800
+  onlineauto serve ./loop --cb_explore_adf --automl 4 --mode apprentice --reward_wait PT30M
   onlineauto serve ./rank --follow http://127.0.0.1:8001 --port 8002""",
     options=(
         *(each.name for each in options_of(ServeOptions)),

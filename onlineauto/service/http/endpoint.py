@@ -202,6 +202,12 @@ def _parts(url: str) -> tuple[str, str | None]:
 async def no_such_endpoint(request: Request, error: Exception) -> Response:
     """Answer a request that no endpoint is for."""
     status = error.status_code if isinstance(error, HTTPException) else 404
+    if "/multislot/" in request.url.path:
+        return _problem(
+            "a service fills one slot at a time: rank for each slot, with the actions of those before it as "
+            "excludedActions",
+            404,
+        ).response()
     return _problem(
         f"there is no {request.method} {request.url.path}; /openapi.json has what there is", status
     ).response()

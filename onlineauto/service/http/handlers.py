@@ -133,6 +133,8 @@ class Handlers(FrontHandlers):
         """Say whether ranks can be answered, and whether the model goes on learning."""
         del asked
         loop = self.loop
+        if not loop.caught_up:
+            return Response("no: the log is being learnt\n", 503, media_type="text/plain")
         stale = loop.failed is not None or loop.lag_seconds() > _LAG
         return self._readiness("learning has stopped or lags" if stale else "")
 

@@ -155,9 +155,9 @@ class Reward(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Settings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """The body of ``PATCH /v1/settings``: what changes from here on."""
+    """The body of ``PATCH /v1/settings``: what changes from here on; a wait of seconds, or like ``PT10M``."""
 
-    reward_wait: float | msgspec.UnsetType = msgspec.UNSET
+    reward_wait: float | str | msgspec.UnsetType = msgspec.UNSET
     default_reward: float | msgspec.UnsetType = msgspec.UNSET
     aggregation: str | msgspec.UnsetType = msgspec.UNSET
     mode: str | msgspec.UnsetType = msgspec.UNSET

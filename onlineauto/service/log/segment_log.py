@@ -139,6 +139,22 @@ class SegmentLog:
         """Return the line of `size` bytes at a position."""
         return self._read(position, size)
 
+    def replace(self, position: int, line: bytes) -> None:
+        """Write a line over the one of the same length at a position; the disk has it at once.
+
+        Raises
+        ------
+        OSError
+            It cannot be written.
+        """
+        start = self._starts[bisect_right(self._starts, position) - 1]
+        file = os.open(self._path(start), os.O_RDWR)
+        try:
+            os.pwrite(file, line, position - start)
+            os.fsync(file)
+        finally:
+            os.close(file)
+
     def old_segments(self, position: int, *, written_before: float = math.inf) -> int:
         """Return how many segments end before a position and were last written before a time."""
         count = 0

@@ -17,6 +17,7 @@ import msgspec
 
 from onlineauto.errors import OnlineautoError, OptionError
 from onlineauto.service.join.aggregation import AGGREGATIONS
+from onlineauto.service.join.duration import seconds_of
 from onlineauto.service.join.join import Join, JoinSettings
 from onlineauto.service.learning.learner import Learner
 from onlineauto.service.log.group_commit import call_all
@@ -133,6 +134,7 @@ class Loop(Front):
         join = Join.of(self.learner.join.state())
         for position, line in log.lines(self.learner.position):
             join.take(read_record(line), position, len(line))
+        self._behind_at_first = log.end
         self.board = board_of(self.learner)
         self._learning = threading.RLock()
         self._done_at = {"learn": clock(), "publish": 0.0, "snapshot": clock(), "keep": clock()}
@@ -277,6 +279,11 @@ class Loop(Front):
             self.learner.workspace.save(file, predict_only=True)
             return self.learner.name, file.getvalue()
 
+    @property
+    def caught_up(self) -> bool:
+        """True once everything is learnt that the log had when it was opened, or learning has failed."""
+        return self.failed is not None or self.learner.position >= self._behind_at_first
+
     def lag_seconds(self) -> float:
         """Return for how long there have been records that were not taken; 0 if there are none."""
         if self.learner.position >= self.log.durable:
@@ -330,6 +337,11 @@ def _checked(configuration: Configuration) -> Configuration:
     OptionError
         They are of something else.
     """
+    if configuration.get("ccb_explore_adf"):
+        raise OptionError(
+            "a service fills one slot at a time, and not those of --ccb_explore_adf together: rank for each "
+            "slot, with the actions of those before it excluded, and --cb_explore_adf"
+        )
     if not configuration.get("cb_explore_adf"):
         raise OptionError("a service decides among actions that have features: give --cb_explore_adf")
     given = {
@@ -348,6 +360,8 @@ def _settings(given: Mapping[str, Any]) -> dict[str, Any]:
     OptionError
         One is not.
     """
+    if "reward_wait" in given:
+        given = {**given, "reward_wait": seconds_of(given["reward_wait"], name="reward_wait")}
     try:
         found = msgspec.convert({**msgspec.to_builtins(JoinSettings()), **given}, JoinSettings)
     except msgspec.ValidationError as error:

@@ -1,0 +1,81 @@
+"""``erase``: takes what is known of persons out of a log, in place, so that positions in it stay as they are.
+
+Of a decision, the context and the features of its actions go; its id, its actions' ids, its probabilities and
+its rewards stay, so that the log still joins to the same. The line keeps its length: blanks fill what was
+there. What a model has learnt of the features is not undone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from onlineauto.errors import InputError
+from onlineauto.service.log.record import read_record, sealed
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from onlineauto.service.log.segment_log import SegmentLog
+
+__all__ = ["erase", "without_features"]
+
+
+class _Action(msgspec.Struct):
+    tag: str = msgspec.field(name="_tag")
+
+
+class _Context(msgspec.Struct):
+    actions: list[_Action] = msgspec.field(name="_multi")
+
+
+class _Decision(msgspec.Struct):
+    context: msgspec.Raw = msgspec.field(name="c")
+
+
+_CONTEXT = msgspec.json.Decoder(_Context)
+_DECISION = msgspec.json.Decoder(_Decision)
+
+
+def without_features(line: bytes) -> bytes:
+    r"""Return the line of a decision without its features, and as long as it was.
+
+    >>> line = sealed(b'{"Type":"rank","c":{"user":{"tom":1},"_multi":[{"_tag":"a","x":1}]}}')
+    >>> without_features(line).replace(b"  ", b"").partition(b',"crc"')[0]
+    b'{"Type":"rank","c":{"_multi":[{"_tag":"a"}]} '
+    >>> len(without_features(line)) == len(line)
+    True
+    """
+    context = bytes(_DECISION.decode(line).context)
+    bare = msgspec.json.encode(_CONTEXT.decode(context))
+    before, found, after = line.partition(b'"c":' + context)
+    assert found
+    text = before + b'"c":' + bare + b" " * (len(context) - len(bare)) + after
+    return sealed(text[: text.rindex(b',"crc":')] + b"}")
+
+
+def erase(log: SegmentLog, event_ids: Collection[str]) -> int:
+    """Take the features of decisions out of a log that nobody writes to; return how many there were.
+
+    Raises
+    ------
+    InputError
+        The log has none of an id.
+    OSError
+        It cannot be written.
+    """
+    wanted, found = set(event_ids), set()
+    count = 0
+    for position, line in log.lines(log.begin):
+        if not line.startswith(b'{"Type":"rank"'):
+            continue
+        record = read_record(line, where=f"{log.folder}, position {position}")
+        if record.event_id in wanted:
+            log.replace(position, without_features(line))
+            found.add(record.event_id)
+            count += 1
+    if wanted - found:
+        names = ", ".join(sorted(wanted - found)[:5])
+        raise InputError(f"the log has no decision {names}; of the others, the features are gone")
+    return count
