@@ -10,13 +10,16 @@ from onlineauto.automl.oracles import ORACLES
 from onlineauto.automl.priorities import PRIORITIES
 from onlineauto.options import TUNABLE, option
 
-__all__ = ["ELEMENTS", "OF_DECAY", "AutomlOptions"]
+__all__ = ["ELEMENTS", "MEMBERS", "OF_DECAY", "AutomlOptions"]
 
 _NEEDS = ("automl",)
 _ALSO = ("automl", "epsilon_decay")
 
 OF_DECAY = ("cost_range", "tol_x", "reward_as_cost")
 """Options of the search that ``--epsilon_decay`` uses, too."""
+
+MEMBERS = ("features", "waves", "crosses")
+"""Learners that the stack may have beside the live configs."""
 
 ELEMENTS = ("interactions", "namespaces")
 """What ``--search`` takes beside the names of tunable options."""
@@ -126,12 +129,13 @@ class AutomlOptions:
         needs=_NEEDS,
     )
     members: str = option(
-        "both",
-        "Which learners of the context the stack has beside the live configs: least squares on features and "
-        "on bins of numbers (features), on waves of numbers (waves), both, or none.",
+        "features,waves,crosses",
+        "Learners that the stack has beside the live configs, separated by commas: least squares on features "
+        "and bins of numbers (features), or on waves (waves); products with the action (crosses). Or none.",
         vw=False,
         keep=True,
-        choices=("both", "features", "waves", "none"),
+        metavar="NAMES",
+        listed=True,
         needs=_NEEDS,
     )
     cost_range: str | None = option(
@@ -222,6 +226,12 @@ class AutomlOptions:
     def searched(self) -> frozenset[str]:
         """Return the names of everything that is searched."""
         return frozenset(filter(None, (name.strip() for name in self.search.split(","))))
+
+    def stacked(self) -> frozenset[str]:
+        """Return the names of the members of the stack."""
+        if self.members == "none":
+            return frozenset()
+        return frozenset(filter(None, (name.strip() for name in self.members.split(","))))
 
     def rewards(self) -> tuple[float, float]:
         """Return the lowest and the highest expected reward; (inf, -inf) if none are given.

@@ -203,7 +203,7 @@ class Options(TypedDict, total=False):
     estimator: Word | None
     champion_test: Word | None
     predict_with: Word | None
-    members: Word | None
+    members: Word | Sequence[float] | None
     cost_range: Word | Sequence[float] | None
     min_prob: float | None
     on_drift: Word | None

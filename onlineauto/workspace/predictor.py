@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from onlineauto.engine.event.state import ORDERS
 from onlineauto.engine.loop.block_predictor import BlockPredictor, no_screen
 from onlineauto.engine.loop.working_memory import Predicting
 from onlineauto.engine.stream.event_readers import event_readers
@@ -174,6 +175,7 @@ def _to_predict(live: Live) -> Live:
     small = members._replace(
         linear=members.linear._replace(spread=np.zeros((0, 0, 0))),
         waves=members.waves._replace(spread=np.zeros((0, 0, 0))),
+        crosses=members.crosses._replace(spread=np.zeros((0, ORDERS), np.float32)),
     )
     return live._replace(stack=live.stack._replace(members=small))
 

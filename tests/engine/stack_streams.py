@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["bent", "numbered", "odd"]
+__all__ = ["bent", "numbered", "odd", "worded"]
 
 
 def odd(
@@ -58,3 +58,15 @@ def numbered(n: int, actions: int) -> bytes:
         reward = ((x > 0) == (shown % 2 == 0)) + 0.5 * (shown % 3 == word)
         text.append(f"{shown + 1}:{-reward:.3f}:{1 / actions:.6f} |w w{word} |n x:{x:.3f}\n")
     return "".join(text).encode()
+
+
+def worded(n: int, *, words: int, actions: int = 3) -> bytes:
+    """Events of many words each, the first of which tells which action pays."""
+    draw = np.random.default_rng(7)
+    text = []
+    for _ in range(n):
+        first, shown = int(draw.integers(actions)), int(draw.integers(actions))
+        text.append(f"shared |w f{first} " + " ".join(f"w{k}" for k in range(1, words)))
+        label = f"0:{-(shown == first)}:{1 / actions:.6f} "
+        text += [*(f"{label if k == shown else ''}|a a{k}" for k in range(actions)), ""]
+    return ("\n".join(text) + "\n").encode()

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tests.naive.crosses import Crosses, keys_of, of_bin, of_group, of_word
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["Members", "Squares"]
 
 MOST_FEATURES, MOST_NUMBERS, MOST_ACTIONS, WAVES = 300, 64, 32, 128
-BINS, FIRST_BINS, LATEST = 24, 12, 128
+BINS, FIRST_BINS, GROUPS, LATEST = 24, 12, 8, 128
+LEFT, TOGETHER = 64, 3
 MEMORY = 16384
 KEEPS = 0.9995
 OFTEN, EACH = 512, 4
@@ -32,6 +35,17 @@ OFTEN, EACH = 512, 4
 _DRAW = np.random.Generator(np.random.PCG64(20_261_122))
 FREQUENCY = _DRAW.standard_normal(MOST_NUMBERS * WAVES)
 PHASE = _DRAW.uniform(0, 2 * np.pi, WAVES)
+
+
+def hash_of(features: Features) -> int:
+    """The hash of a whole line, whatever the order of its features."""
+    mix, whole = 0x9E3779B97F4A7C15, 2**64
+    key = 1
+    for hash_, x in features:
+        value = int(x * 65536) if math.isfinite(x) and abs(x * 65536) < 2.0**52 else 0
+        part = (hash_ ^ (value << 32)) * mix % whole
+        key += (part ^ part >> 29) * mix
+    return key % whole
 
 
 class Squares:
@@ -81,7 +95,10 @@ class Number:
     latest: deque[float] = field(default_factory=lambda: deque([0.0] * LATEST, maxlen=LATEST))
     cuts: list[float] = field(default_factory=list)
     bins: list[int] = field(default_factory=list)
-    """Inputs of the bins, in ascending order of values."""
+    """Inputs of the bins, in ascending order of values; that of the constant where there is no room."""
+    parts: list[int] = field(default_factory=list)
+    groups: list[int] = field(default_factory=list)
+    """Names of the bins when they are crossed with the action, and with other features too."""
 
     def bin_of(self, value: float) -> int:
         return sum(1 for cut in self.cuts if value > cut)
@@ -100,10 +117,11 @@ class OfAction:
 
 
 class Members:
-    """Both members; `numbered` says that actions have numbers and no features (``--cb N``)."""
+    """All members; `numbered` says that actions have numbers and no features (``--cb N``)."""
 
     def __init__(self, *, numbered: bool = False) -> None:
         self.numbered = numbered
+        self.crosses = Crosses()
         self.n_inputs = 1
         self.has_begun = False
         self.has_too_many_features = self.has_too_many_numbers = False
@@ -117,10 +135,11 @@ class Members:
     # -- what is known ---------------------------------------------------------------------------------
 
     @property
-    def works(self) -> tuple[bool, bool]:
+    def works(self) -> tuple[bool, ...]:
         """Whether each member has scores."""
         waves = not self.has_too_many_numbers and (bool(self.numbers) or self.joint is not None)
-        return (not self.has_too_many_features and bool(self.actions)), waves and bool(self.actions)
+        works = not self.has_too_many_features, waves, *self.crosses.works
+        return tuple(each and bool(self.actions) for each in works)
 
     def _key(self, number: int, features: Features) -> object:
         return number if self.numbered else tuple(sorted((hash_, int(x * 65536)) for hash_, x in features))
@@ -132,21 +151,42 @@ class Members:
 
     def scores(
         self, context: Features, actions: Sequence[Features], otherwise: Sequence[np.float32]
-    ) -> list[tuple[np.float32, np.float32]]:
-        """Scores of both members for each action; where one has none, the other given score."""
+    ) -> list[tuple[np.float32, ...]]:
+        """Scores of all members for each action; where one has none, the other given score."""
         found = []
         for number, features in enumerate(actions):
             known = self._of(number, features)
             linear, waves = self._inputs(context, features if self.joint else ())
-            pair = [np.float32(otherwise[number])] * 2
+            scores = [np.float32(otherwise[number])] * 5
             if known is not None and known.seen:
                 known.linear.grow(self.n_inputs)
-                if self.works[0]:
-                    pair[0] = np.float32(known.linear.weights @ linear)
-                if self.works[1]:
-                    pair[1] = np.float32(known.waves.weights @ waves)
-            found.append((pair[0], pair[1]))
+                crossed = self.crosses.scores(self._names(context), self._crossed_with(number, features))
+                own = [float(known.linear.weights @ linear), float(known.waves.weights @ waves), *crossed]
+                for member, score in enumerate(own):
+                    if self.works[member]:
+                        scores[member] = np.float32(score)
+            found.append(tuple(scores))
         return found
+
+    def _names(self, features: Features) -> list[tuple[int, int]]:
+        """What may be crossed: words, and numbers that have bins."""
+        found = []
+        places = {at: place for place, at in enumerate(self.numbers)}
+        for hash_, x in features:
+            at = self.input_of.get(hash_, -1)
+            if at in self.numbers and x != 0 and math.isfinite(x):
+                number = self.numbers[at]
+                if number.bins:
+                    place, number_bin = places[at], number.bin_of(x)
+                    part, group = number.parts[number_bin], number.groups[number_bin]
+                    found.append((of_bin(place, part), of_group(place, group)))
+            elif at not in self.numbers and x == 1:
+                found.append((of_word(hash_), of_word(hash_)))
+        return found
+
+    def _crossed_with(self, number: int, features: Features) -> list[int]:
+        whole = number + 1 if self.numbered else hash_of(features)
+        return keys_of(whole, self._names(features) if self.joint else ())
 
     def _inputs(
         self, context: Features, features: Features
@@ -193,13 +233,15 @@ class Members:
         known = self._of(logged, features)
         if known is not None:
             known.seen += 1
-            both = zip(self.works, (known.linear, known.waves), (linear, waves), strict=True)
+            both = zip(self.works[:2], (known.linear, known.waves), (linear, waves), strict=True)
             for works, squares, inputs in both:
                 if works:
                     times = 1 if known.seen <= OFTEN else EACH * (known.seen % EACH == 0)
                     squares.learn(inputs, cost, 1 / weight, times)
                     if known.seen % 64 == 0:
                         squares.cut_off()
+        keys = self._crossed_with(logged, features)
+        self.crosses.learn(self._names(context), keys, cost, weight, self.events)
         self._see_numbers(context, features if self.joint else ())
 
     def _meet(self, features: Features) -> None:
@@ -247,7 +289,7 @@ class Members:
     # -- bins ------------------------------------------------------------------------------------------
 
     def _has_room(self, bins: int) -> bool:
-        return not self.has_too_many_features and self.n_inputs + bins <= MOST_FEATURES
+        return not self.has_too_many_features and self.n_inputs + bins <= MOST_FEATURES - LEFT
 
     def _divide(self, number: Number) -> None:
         if not number.bins:
@@ -259,27 +301,40 @@ class Members:
         fullest = max(range(len(members)), key=lambda at: (len(members[at]), -at))
         values = sorted(members[fullest])
         too_full = len(values) * FIRST_BINS > 2 * LATEST
-        if not (too_full and len(number.bins) < BINS and self._has_room(1)):
+        if not (too_full and len(number.bins) < BINS):
             return
         middle = len(values) // 2
         upper = next((at for at in range(middle, len(values)) if values[at] > values[at - 1]), None)
         if upper is None:
             return
-        old, new = number.bins[fullest], self._new_input()
-        for known in (*self.actions.values(), *([self.joint] if self.joint else [])):
-            known.linear.grow(self.n_inputs)
-            known.linear.weights[new] = known.linear.weights[old]
+        old = new = number.bins[fullest]
+        if old and self._has_room(1):
+            new = self._new_input()
+            for known in (*self.actions.values(), *([self.joint] if self.joint else [])):
+                known.linear.grow(self.n_inputs)
+                known.linear.weights[new] = known.linear.weights[old]
+        number.parts.insert(fullest + 1, len(number.parts))
+        number.groups.insert(fullest + 1, number.groups[fullest])
         number.cuts.insert(fullest, (values[upper] + values[upper - 1]) / 2)
         number.bins.insert(fullest + 1, new)
+        group = number.groups[fullest]
+        if number.groups.count(group) > TOGETHER:
+            new_group = max(number.groups) + 1
+            behind = [new_group if each == group else each for each in number.groups[fullest + 1 :]]
+            number.groups[fullest + 1 :] = behind
 
     def _first_bins(self, number: Number) -> None:
         values = sorted(number.latest)
         different = sorted(set(values))
         few = len(different) <= BINS
-        if len(different) < 2 or not self._has_room(len(different) if few else FIRST_BINS):
+        if len(different) < 2:
             return
         for at in range(1, LATEST):
             due = few or at >= (len(number.cuts) + 1) * LATEST / FIRST_BINS
             if due and values[at] > values[at - 1]:
                 number.cuts.append((values[at] + values[at - 1]) / 2)
-        number.bins = [self._new_input() for _ in range(len(number.cuts) + 1)]
+        bins = len(number.cuts) + 1
+        room = self._has_room(bins)
+        number.bins = [self._new_input() if room else 0 for _ in range(bins)]
+        number.parts = list(range(bins))
+        number.groups = [at * min(bins, GROUPS) // bins for at in range(bins)]

@@ -82,7 +82,7 @@ class Stack:
 
     def begin(self) -> None:
         """Trust the champion alone."""
-        self.squares = Squares(1.0, self.most_live + 3)
+        self.squares = Squares(1.0, self.most_live + 6)
         self.squares.weights[0] = 1.0
 
     def test_anew(self) -> None:
@@ -104,7 +104,7 @@ class Stack:
             spread[live, live] = 1.0
 
     def exchange(self, live: int) -> None:
-        order = list(range(self.most_live + 3))
+        order = list(range(self.most_live + 6))
         order[0], order[live] = live, 0
         self.squares.weights = self.squares.weights[order]
         self.squares.spread = self.squares.spread[np.ix_(order, order)]
@@ -122,7 +122,7 @@ class Stack:
         return min(max(place, -1.0), 2.0) if place >= -1.0 else -1.0
 
     def inputs(self, live: Sequence[np.float32], pair: Sequence[np.float32]) -> np.ndarray:
-        found = np.zeros(self.most_live + 3)
+        found = np.zeros(self.most_live + 6)
         for slot in range(self.n_live):
             found[slot] = self.on_scale(float(live[slot]))
         if self.members is not None:

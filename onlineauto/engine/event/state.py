@@ -25,6 +25,7 @@ __all__ = [
     "Buffers",
     "Context",
     "Counted",
+    "Crosses",
     "Label",
     "Live",
     "Members",
@@ -95,6 +96,14 @@ class Regression(NamedTuple):
     spread: NDArray[np.float64]  # [actions, inputs, inputs]: covariance of the weights
 
 
+class Crosses(NamedTuple):
+    """Weights of products of context and action; see `onlineauto.engine.stack.cross_kernels`."""
+
+    weights: NDArray[np.float32]  # [cells, ORDERS]
+    spread: NDArray[np.float32]  # [cells, ORDERS]: variance of a weight, 0 if it was never learnt
+    mean: NDArray[np.float64]  # [1]: of the costs
+
+
 class Members(NamedTuple):
     """Learners beside the live configs whose scores the stack uses; see `onlineauto.engine.stack.members`.
 
@@ -104,7 +113,8 @@ class Members(NamedTuple):
     on: bool
     features: bool  # there is least squares on features
     waving: bool  # and on waves
-    tally: NDArray[np.int64]  # [3]: FEATURES, NUMBERS, ACTIONS known so far; more than there can be: too many
+    crossing: bool  # and on products of context and action
+    tally: NDArray[np.int64]  # [4]: FEATURES, NUMBERS, ACTIONS known so far; more than there can be: too many
     feature: NDArray[np.uint64]  # [places]: hash of a known feature + 1, or 0
     input: NDArray[np.int64]  # [places]: its input
     number: NDArray[np.int64]  # [inputs]: which of the numbers an input is, or `WORD` or `BIN`
@@ -114,13 +124,16 @@ class Members(NamedTuple):
     latest: NDArray[np.float64]  # [numbers, RING]: the latest of each, in a ring
     bins: NDArray[np.int64]  # [numbers]: how many bins each has
     cut: NDArray[np.float64]  # [numbers, BINS]: where the bins of each end, in ascending order
-    of_bin: NDArray[np.int64]  # [numbers, BINS]: the input of each bin
+    of_bin: NDArray[np.int64]  # [numbers, BINS]: the input of each bin, that of the constant if it has none
+    part: NDArray[np.int64]  # [numbers, BINS]: the name of each bin, which it keeps
+    group: NDArray[np.int64]  # [numbers, BINS]: the group of each bin
     seen: NDArray[np.int64]  # [actions + 1]: events learnt with each action; in all
     action: NDArray[np.uint64]  # [actions]: key of each known action
     frequency: NDArray[np.float64]  # [numbers * waves]
     phase: NDArray[np.float64]  # [waves]
     linear: Regression
     waves: Regression
+    crosses: Crosses
     gains: NDArray[np.float64]  # scratch
 
 
@@ -219,11 +232,13 @@ MET, RECOUNTED, REVIEWED, SCHEDULED = 1, 2, 3, 4
 checked; the leases are checked."""
 
 
-MEMBERS = 2
-"""Number of members: least squares on features, and on waves of numbers."""
+MEMBERS, ORDERS = 5, 3
+"""Number of members: least squares on features, and on waves of numbers; the last three cross features of the
+context with the action, one by one, in pairs and in triples."""
 
-FEATURES, NUMBERS, ACTIONS = range(3)
-"""Entries of the members' tally."""
+FEATURES, NUMBERS, ACTIONS, WIDEST = range(4)
+"""Entries of the members' tally; the last one is the largest number of features of a context that may be
+crossed."""
 
 MOST_FEATURES, MOST_NUMBERS, MOST_ACTIONS, WAVES = 300, 64, 32, 128
 """What members can have at most: inputs that are features, numbers among them, actions; and waves."""
@@ -231,8 +246,15 @@ MOST_FEATURES, MOST_NUMBERS, MOST_ACTIONS, WAVES = 300, 64, 32, 128
 WORD, BIN = -1, -2
 """Kinds of inputs that are no numbers: features that only ever had the value 1, and bins of numbers."""
 
-BINS, FIRST_BINS, RING = 24, 12, 128
-"""Bins of a number: at most, and at first; and how many of the latest numbers decide on bins."""
+BINS, FIRST_BINS, GROUPS, RING = 24, 12, 8, 128
+"""Bins of a number: at most, and at first; into how many groups they are put at first, as features that are
+crossed with each other; and how many of the latest numbers decide on bins."""
+
+MOST_CROSSED = 64, 24, 10
+"""Features of a context, at most, that are crossed with the action by themselves, in pairs, in triples."""
+
+MOST_PRODUCTS = 512
+"""No context has more products than that: 1 + 24 + 24 · 23 / 2, or 1 + 10 + 45 + 120."""
 
 STREAM, ASIDE, NOTICED = range(3)
 """Standing of events: learnt as part of the stream; only predicted; only predicted, but their namespaces are
@@ -345,6 +367,7 @@ class Buffers(NamedTuple):
     cost: NDArray[np.float32]  # [actions]: estimated costs, for online cover
     order: NDArray[np.int32]  # [actions]: a policy's ranking
     inputs: NDArray[np.float64]  # [5, inputs]: scratch of the members; see their kernels for its rows
+    crossed: NDArray[np.uint64]  # [4, MOST_PRODUCTS]: scratch of the members that cross
     explored: NDArray[np.float32]  # [4, actions]: scratch of the explorer
     parted: NDArray[np.int64]  # [1 + products]: products, those that all actions share first
 

@@ -8,7 +8,17 @@ import numpy as np
 
 from onlineauto.engine.event.event_seed_kernels import name_events
 from onlineauto.engine.event.outcomes import Outcomes
-from onlineauto.engine.event.state import CB, MEMBERS, MOST_FEATURES, ROW, SIMPLE, WAVES, Buffers, Results
+from onlineauto.engine.event.state import (
+    CB,
+    MEMBERS,
+    MOST_FEATURES,
+    MOST_PRODUCTS,
+    ROW,
+    SIMPLE,
+    WAVES,
+    Buffers,
+    Results,
+)
 from onlineauto.engine.loop.size_kernels import largest_example, largest_namespaces
 from onlineauto.errors import InputError
 from onlineauto.explorers.explore_kernels import ROWS
@@ -51,6 +61,7 @@ def make_buffers(*, actions: int, slots: int, features: int = _FEATURES, runs: i
         cost=np.zeros(actions, np.float32),
         order=np.zeros(actions, np.int32),
         inputs=np.zeros((5, max(MOST_FEATURES, WAVES))),
+        crossed=np.zeros((4, MOST_PRODUCTS), np.uint64),
         explored=np.zeros((ROWS, actions), np.float32),
         parted=np.zeros(runs, np.int64),
     )

@@ -79,6 +79,7 @@ def make_live(options: AutomlOptions, learner: Learner, control: Control, *, pre
         stack=make_stack(
             max_live,
             on=predicts_with == "stack",
-            members=options.members if can_have_members(learner.task) else "none",
+            members=options.stacked() if can_have_members(learner.task) else frozenset(),
+            cells=len(learner.model.weights),
         ),
     )

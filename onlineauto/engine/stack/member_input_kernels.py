@@ -1,4 +1,4 @@
-"""What the members learn from: the numbers and words of an event, bins of its numbers, and waves of both.
+"""Inputs of the members: the numbers and words of an event, bins of its numbers, and waves of both.
 
 The waves of an event are cosines of sums over its numbers and words. What several actions have in common is
 added up once.
@@ -17,11 +17,13 @@ from onlineauto.engine.event.state import (
     CB,
     FEATURES,
     MOST_ACTIONS,
+    MOST_CROSSED,
     MOST_FEATURES,
     MOST_NUMBERS,
     NUMBERS,
     SIMPLE,
     WAVES,
+    WIDEST,
     WORD,
 )
 from onlineauto.jit import inline_kernel, kernel, short_loop
@@ -31,8 +33,8 @@ if TYPE_CHECKING:
 
     from onlineauto.engine.event.state import Actions, Buffers, Members, Run
 
-LINEAR, WAVY = 0, 1
-"""Members, and rows of their inputs."""
+LINEAR, WAVY, SINGLES = 0, 1, 2
+"""Members, and rows of the inputs of the first two; the last is the first of those that cross."""
 
 RAW, SUMS, SHARED = 2, 3, 4
 """Rows of the inputs that have the numbers as they are, the sums of which waves are made, and the numbers of
@@ -57,6 +59,8 @@ def works(members: Members, member: int) -> bool:
         return False
     if member == LINEAR:
         return bool(members.features and tally[FEATURES] <= MOST_FEATURES)
+    if member >= SINGLES:
+        return bool(members.crossing and tally[WIDEST] <= MOST_CROSSED[member - SINGLES])
     return bool(members.waving and tally[NUMBERS] <= MOST_NUMBERS and (tally[NUMBERS] > 0 or joins(members)))
 
 

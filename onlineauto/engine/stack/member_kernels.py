@@ -22,17 +22,17 @@ import numpy as np
 from onlineauto.engine.event.example_kernels import line_of
 from onlineauto.engine.event.state import (
     ACTIONS,
-    CB,
     FEATURES,
     MEMBERS,
     MOST_ACTIONS,
     MOST_FEATURES,
     MOST_NUMBERS,
     NUMBERS,
-    SIMPLE,
     WAVES,
     WORD,
 )
+from onlineauto.engine.stack.action_key_kernels import action_key, index_of
+from onlineauto.engine.stack.cross_kernels import learn_crosses, score_crosses
 from onlineauto.engine.stack.least_squares_kernels import Told, cut_off, learn_squares
 from onlineauto.engine.stack.member_input_kernels import (
     LINEAR,
@@ -67,41 +67,6 @@ _KEEPS = 0.9995
 _ROUND = 64
 _OFTEN, _EACH = 512, 4
 """Events of a regression of which the covariance learns each; after them it learns one in so many."""
-_WHOLE = 2.0**52
-_MIX = np.uint64(0x9E3779B97F4A7C15)
-_SHIFT = np.uint64(29)
-
-
-@inline_kernel
-def action_key(run: Run, actions: Actions, action: int) -> np.uint64:
-    """Return what tells an action from others: its number, or a hash of all its features."""
-    if run.task.shape in (SIMPLE, CB):
-        return np.uint64(action + 1)
-    stream, line = run.stream, line_of(run, actions, action)
-    key = np.uint64(1)  # a sum, so that the order of features does not matter
-    for span in range(stream.lines[line].start, stream.lines[line + 1].start):
-        short_loop()
-        if run.layout.ignore[run.layout.key[stream.spans[span].namespace]]:
-            continue
-        for i in range(stream.spans[span].start, stream.spans[span + 1].start):
-            short_loop()
-            value = np.float64(stream.features[i].value) * 65536.0
-            whole = np.int64(value) if abs(value) < _WHOLE else np.int64(0)  # NaN, too, is no whole number
-            part = (np.uint64(stream.features[i].hash) ^ (np.uint64(whole) << np.uint64(32))) * _MIX
-            key += (part ^ (part >> _SHIFT)) * _MIX
-    return key
-
-
-@inline_kernel
-def index_of(members: Members, key: np.uint64) -> int:
-    """Return the index of an action's regressions, -1 if the action is not known."""
-    if joins(members):
-        return 0
-    for i in range(min(members.tally[ACTIONS], MOST_ACTIONS)):
-        short_loop()
-        if members.action[i] == key:
-            return i
-    return -1
 
 
 @kernel
@@ -156,7 +121,8 @@ def score_members(run: Run, actions: Actions, buffers: Buffers) -> None:
     for action in range(actions.n):
         short_loop()
         score[action, first + LINEAR] = score[action, first + WAVY] = score[action, 0]
-    if not linear and not wavy:
+    score_crosses(run, actions, buffers)
+    if not linear and not wavy and members.tally[NUMBERS] == 0:
         return
     words, n = take_inputs(run, actions, -1, buffers), members.tally[FEATURES]
     if joined:
@@ -326,4 +292,5 @@ def learn_members(run: Run, actions: Actions, label: Label, cost: float, buffers
         for member in (LINEAR, WAVY):
             if works(members, member):
                 _learn(members, member, index, buffers.inputs[member], cost, np.float64(label.weight))
+    learn_crosses(run, actions, action, cost, np.float64(label.weight), buffers)
     see_numbers(members, buffers.inputs[RAW])

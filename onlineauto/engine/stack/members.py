@@ -15,8 +15,10 @@ from onlineauto.engine.event.state import (
     MOST_FEATURES,
     MOST_NUMBERS,
     NUMBERS,
+    ORDERS,
     RING,
     WAVES,
+    Crosses,
     Members,
     Regression,
 )
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["can_have_members", "make_members", "members_state", "restore_members"]
 
-_PLACES = 1024
+_PLACES, _MOST_CELLS = 1024, 1 << 20
 _SEED = 20_261_122
 _BOUNDED = {
     "tally": max(MOST_FEATURES, MOST_NUMBERS, MOST_ACTIONS) + 1,
@@ -38,6 +40,8 @@ _BOUNDED = {
     "of_number": MOST_FEATURES - 1,
     "bins": BINS,
     "of_bin": MOST_FEATURES - 1,
+    "part": BINS - 1,
+    "group": BINS - 1,
 }
 """Arrays of indices and counts, and the largest that each may have."""
 _FREE = ("mean", "variance", "latest", "cut")
@@ -52,17 +56,21 @@ def can_have_members(task: Task) -> bool:
     return not task.slots and (task.shape != CB or task.n_actions <= MOST_ACTIONS)
 
 
-def make_members(which: str) -> Members:
-    """Return the members before the first event: "both", those on "features" or "waves", or "none"."""
-    on = which != "none"
+def make_members(which: frozenset[str], *, cells: int) -> Members:
+    """Return the members before the first event: some of "features", "waves" and "crosses", or none.
+
+    Products of those that cross have so many cells, a power of two.
+    """
+    on = bool(which)
     actions, features = (MOST_ACTIONS, MOST_FEATURES) if on else (0, 0)
     numbers, waves, places = (MOST_NUMBERS, WAVES, _PLACES) if on else (0, 0, 0)
     draw = np.random.Generator(np.random.PCG64(_SEED))
     return Members(
         on=on,
-        features=which in ("both", "features"),
-        waving=which in ("both", "waves"),
-        tally=np.zeros(3, np.int64),
+        features="features" in which,
+        waving="waves" in which,
+        crossing="crosses" in which,
+        tally=np.zeros(4, np.int64),
         feature=np.zeros(places, np.uint64),
         input=np.zeros(places, np.int64),
         number=np.full(features, -1, np.int64),
@@ -73,18 +81,29 @@ def make_members(which: str) -> Members:
         bins=np.zeros(numbers, np.int64),
         cut=np.zeros((numbers, BINS)),
         of_bin=np.zeros((numbers, BINS), np.int64),
+        part=np.zeros((numbers, BINS), np.int64),
+        group=np.zeros((numbers, BINS), np.int64),
         seen=np.zeros(actions + 1, np.int64),
         action=np.zeros(actions, np.uint64),
         frequency=draw.standard_normal(numbers * waves),
         phase=draw.uniform(0.0, 2.0 * np.pi, waves),
         linear=_make_regression(actions, features),
         waves=_make_regression(actions, waves),
+        crosses=_make_crosses(min(max(cells, 2), _MOST_CELLS) if "crosses" in which else 0),
         gains=np.zeros(max(features, waves)),
     )
 
 
 def _make_regression(actions: int, inputs: int) -> Regression:
     return Regression(np.zeros((actions, inputs)), np.zeros((actions, inputs, inputs)))
+
+
+def _make_crosses(cells: int) -> Crosses:
+    return Crosses(
+        weights=np.zeros((cells, ORDERS), np.float32),
+        spread=np.zeros((cells, ORDERS), np.float32),
+        mean=np.zeros(1),
+    )
 
 
 def members_state(members: Members) -> dict[str, Any]:
@@ -99,6 +118,18 @@ def members_state(members: Members) -> dict[str, Any]:
     return {name: getattr(members, name) for name in _SMALL} | {
         "linear": _regression_state(members.linear, actions, features),
         "waves": _regression_state(members.waves, actions, WAVES if waves else 0),
+        "crosses": _crosses_state(members.crosses),
+    }
+
+
+def _crosses_state(crosses: Crosses) -> dict[str, Any]:
+    """Return the cells that were learnt."""
+    cells = np.flatnonzero(crosses.spread.any(axis=1))
+    return {
+        "cells": cells,
+        "weights": crosses.weights[cells],
+        "spread": crosses.spread[cells],
+        "mean": crosses.mean,
     }
 
 
@@ -131,6 +162,18 @@ def restore_members(stored: Stored, members: Members) -> None:
         raise stored["feature"].fail(f"at most {MOST_FEATURES} features")
     _restore_regression(stored["linear"], members.linear, LINEAR_SPREAD)
     _restore_regression(stored["waves"], members.waves, WAVY_SPREAD)
+    _restore_crosses(stored["crosses"], members.crosses)
+
+
+def _restore_crosses(stored: Stored, crosses: Crosses) -> None:
+    """Put the stored cells into these; the others were never learnt."""
+    cells = stored["cells"].array(np.int64, (-1,))
+    if len(cells) and not (cells[0] >= 0 and cells[-1] < len(crosses.weights) and (np.diff(cells) > 0).all()):
+        raise stored["cells"].fail("cells in ascending order")
+    crosses.weights[:] = crosses.spread[:] = 0.0
+    crosses.weights[cells] = stored["weights"].finite(np.float32, (len(cells), ORDERS))
+    crosses.spread[cells] = stored["spread"].within(np.zeros((len(cells), ORDERS), np.float32), 0.0, 1.0)
+    crosses.mean[:] = stored["mean"].finite(np.float64, (1,))
 
 
 def _restore_regression(stored: Stored, regression: Regression, unsure: float) -> None:

@@ -12,6 +12,7 @@ from onlineauto.engine.event.state import (
     BINS,
     FEATURES,
     FIRST_BINS,
+    GROUPS,
     MOST_ACTIONS,
     MOST_FEATURES,
     MOST_NUMBERS,
@@ -30,6 +31,7 @@ LINEAR_SPREAD = 1.0 / 3.0
 """Variance of the weight of a feature before the first event."""
 
 _MEMORY = 16384.0
+_LEFT, _MOST_TOGETHER = 64, 3
 
 
 @inline_kernel
@@ -41,6 +43,12 @@ def add_input(members: Members, kind: int) -> int:
         members.linear.spread[action, at, at] = LINEAR_SPREAD
     members.tally[FEATURES] += 1
     return at
+
+
+@inline_kernel
+def _has_room(members: Members, bins: int) -> bool:
+    """Return whether there may be so many more inputs for bins: some are left for words to come."""
+    return bool(members.tally[FEATURES] + bins <= MOST_FEATURES - _LEFT)
 
 
 @kernel
@@ -56,7 +64,10 @@ def _sort(values: NDArray[np.float64], n: int) -> None:
 
 @kernel
 def _divide_bin(members: Members, number: int, fullest: int) -> None:
-    """Divide a bin at the median of the latest in it; the new bin begins with the weights of the old one."""
+    """Divide a bin at the median of the latest in it; the new bin begins with the weights of the old one.
+
+    It shares the input of the old one if there is no room for another.
+    """
     values, n = members.gains[:RING], 0
     for i in range(RING):
         if bin_of(members, number, members.latest[number, i]) == fullest:
@@ -68,15 +79,35 @@ def _divide_bin(members: Members, number: int, fullest: int) -> None:
         middle += 1
     if middle == n:
         return
-    old, at = members.of_bin[number, fullest], add_input(members, BIN)
-    for action in range(min(members.tally[ACTIONS], MOST_ACTIONS)):
-        members.linear.weights[action, at] = members.linear.weights[action, old]
-    for i in range(members.bins[number], fullest, -1):
+    old, bins = members.of_bin[number, fullest], members.bins[number]
+    at = old
+    if old > 0 and _has_room(members, 1):
+        at = add_input(members, BIN)
+        for action in range(min(members.tally[ACTIONS], MOST_ACTIONS)):
+            members.linear.weights[action, at] = members.linear.weights[action, old]
+    for i in range(bins, fullest, -1):
         members.of_bin[number, i] = members.of_bin[number, i - 1]
+        members.part[number, i] = members.part[number, i - 1]
+        members.group[number, i] = members.group[number, i - 1]
         members.cut[number, i] = members.cut[number, i - 1]
     members.cut[number, fullest] = 0.5 * (values[middle] + values[middle - 1])
-    members.of_bin[number, fullest + 1] = at
+    members.of_bin[number, fullest + 1], members.part[number, fullest + 1] = at, bins
     members.bins[number] += 1
+    _divide_group(members, number, fullest)
+
+
+@kernel
+def _divide_group(members: Members, number: int, at: int) -> None:
+    """Give the bins of a group behind bin `at` a group of their own, if there are many in the group."""
+    group, last, together, highest = members.group[number], members.bins[number] - 1, 0, 0
+    for i in range(last + 1):
+        together += group[i] == group[at]
+        highest = max(highest, group[i])
+    if together > _MOST_TOGETHER:
+        old = group[at]
+        for i in range(at + 1, last + 1):
+            if group[i] == old:
+                group[i] = highest + 1
 
 
 @kernel
@@ -95,7 +126,7 @@ def _renew_bins(members: Members, number: int) -> None:
         for i in range(1, RING):
             different += values[i] > values[i - 1]
         bins = min(different, FIRST_BINS) if different > BINS else different
-        if members.tally[FEATURES] + bins > MOST_FEATURES or different < 2:
+        if different < 2:
             return
         each, last = RING / bins, 0
         for i in range(1, RING):
@@ -103,8 +134,11 @@ def _renew_bins(members: Members, number: int) -> None:
             if wanted and values[i] > values[i - 1]:
                 members.cut[number, last] = 0.5 * (values[i] + values[i - 1])
                 last += 1
+        room = _has_room(members, last + 1)
         for i in range(last + 1):
-            members.of_bin[number, i] = add_input(members, BIN)
+            members.of_bin[number, i] = add_input(members, BIN) if room else 0
+            members.part[number, i] = i
+            members.group[number, i] = i * min(last + 1, GROUPS) // (last + 1)
         members.bins[number] = last + 1
         return
     fullest, most = 0, 0
@@ -114,11 +148,7 @@ def _renew_bins(members: Members, number: int) -> None:
             n += bin_of(members, number, members.latest[number, i]) == at
         if n > most:
             fullest, most = at, n
-    if (
-        most * FIRST_BINS > 2 * RING
-        and members.bins[number] < BINS
-        and members.tally[FEATURES] < MOST_FEATURES
-    ):
+    if most * FIRST_BINS > 2 * RING and members.bins[number] < BINS:
         _divide_bin(members, number, fullest)
 
 

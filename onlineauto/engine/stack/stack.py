@@ -21,8 +21,11 @@ __all__ = ["begin", "exchange", "join", "make_stack", "restore_stack", "stack_st
 _KEPT = ("weights", "spread", "range", "pair", "loss", "loss_spread", "policies", "level", "updates")
 
 
-def make_stack(live_configs: int, *, on: bool, members: str) -> Stack:
-    """Return the stack of so many live configs before the first event; it learns if it is `on`."""
+def make_stack(live_configs: int, *, on: bool, members: frozenset[str], cells: int) -> Stack:
+    """Return the stack of so many live configs before the first event; it learns if it is `on`.
+
+    `cells` is how many cells a table of weights has.
+    """
     inputs = live_configs + MEMBERS + 1 if on else 1
     stack = Stack(
         on=on,
@@ -37,7 +40,7 @@ def make_stack(live_configs: int, *, on: bool, members: str) -> Stack:
         level=np.zeros(1),
         updates=np.zeros(1, np.int64),
         scratch=np.zeros((2, inputs)),
-        members=make_members(members if on else "none"),
+        members=make_members(members if on else frozenset(), cells=cells),
     )
     begin(stack)
     return stack

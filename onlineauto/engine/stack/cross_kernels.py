@@ -1,0 +1,243 @@
+"""Members that cross: learn a weight for each product of features of the context and of the action.
+
+One has single features of the context, one has pairs as well, and one triples too; each learns by itself. A
+number counts as the bin that it is in, in pairs and triples as the group of bins. They are crossed with the
+action as such or, if there are too many to tell apart, with each of its features and with its whole line.
+
+A weight is learnt by a Kalman filter that keeps its variance but no covariances: what was seen often changes
+little, what is new changes much, and no rate has to be chosen. It starts at 0, and all of them add up to how
+much the cost differs from the mean. They lie in cells of a table by their hash, and share them if need be.
+
+Source: Dredze, Crammer and Pereira, *Confidence-weighted linear classification*, 2008.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.engine.event.example_kernels import line_of
+from onlineauto.engine.event.state import MEMBERS, MOST_ACTIONS, MOST_CROSSED, ORDERS, WIDEST
+from onlineauto.engine.stack.action_key_kernels import action_key, index_of
+from onlineauto.engine.stack.member_input_kernels import SINGLES, bin_of, context_line, joins, place_of, works
+from onlineauto.jit import inline_kernel, kernel, short_loop
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.engine.event.state import Actions, Buffers, Crosses, Run
+
+SPREAD, KEEPS = 0.1, 0.9995
+"""Variance of a weight before the first event, and what a weight keeps of its certainty when it is learnt."""
+
+_FINE, _COARSE, _KEYS, _PRODUCTS = range(4)
+_MOST_KEYS, _LATEST, _SURE = 8, 1000.0, 1e-7
+_SINGLE, _PAIRED, _TRIPLED = MOST_CROSSED
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+_SHIFT = np.uint64(32)
+_BYTE, _BIN_SHIFT, _GROUP_SHIFT = np.uint64(8), np.uint64(40), np.uint64(41)
+_OF_ACTION = np.uint64(1) << np.uint64(42)
+
+
+@inline_kernel
+def _mixed(key: np.uint64) -> np.uint64:
+    """Return a hash of a key."""
+    mixed = (key ^ (key >> _SHIFT)) * _MIX
+    mixed = (mixed ^ (mixed >> _SHIFT)) * _MIX
+    return mixed ^ (mixed >> _SHIFT)
+
+
+@inline_kernel
+def _take_features(run: Run, line: int, crossed: NDArray[np.uint64], most: int) -> int:
+    """Put the hashes of the features of a line into two rows: bins of numbers, and groups of bins.
+
+    Returns how many features may be crossed; those behind the first `most` are only counted.
+    """
+    members, stream, n = run.live.stack.members, run.stream, 0
+    for span in range(stream.lines[line].start, stream.lines[line + 1].start):
+        short_loop()
+        if run.layout.ignore[run.layout.key[stream.spans[span].namespace]]:
+            continue
+        for i in range(stream.spans[span].start, stream.spans[span + 1].start):
+            short_loop()
+            feature, value = stream.features[i].hash, np.float64(stream.features[i].value)
+            if value == 0.0 or not math.isfinite(value):
+                continue
+            place, number = place_of(members, feature), -1
+            if members.feature[place] != 0:
+                number = members.number[members.input[place]]
+            if number < 0 and value == 1.0:
+                if n < most:
+                    crossed[_FINE, n] = crossed[_COARSE, n] = _mixed(np.uint64(feature))
+                n += 1
+            elif number >= 0 and members.bins[number] > 0:
+                if n < most:
+                    at = bin_of(members, number, value)
+                    name = np.uint64(number + 1) << _BYTE
+                    part, group = np.uint64(members.part[number, at]), np.uint64(members.group[number, at])
+                    crossed[_FINE, n] = _mixed((name + part) + (np.uint64(1) << _BIN_SHIFT))
+                    crossed[_COARSE, n] = _mixed((name + group) + (np.uint64(1) << _GROUP_SHIFT))
+                n += 1
+    return n
+
+
+@kernel
+def _multiply(crossed: NDArray[np.uint64], n: int, pairs: bool, triples: bool) -> tuple[int, int, int]:
+    """Fill the products of `n` features: the empty one and single ones, pairs, triples.
+
+    Returns where each kind ends; pairs and triples may be left out.
+    """
+    coarse, products = crossed[_COARSE], crossed[_PRODUCTS]
+    products[0] = np.uint64(0)
+    for i in range(n):
+        products[1 + i] = crossed[_FINE, i]
+    single = end = 1 + n
+    if pairs:
+        for i in range(n):
+            for j in range(i):
+                products[end] = _mixed(coarse[i] + coarse[j])
+                end += 1
+    paired = end
+    if triples:
+        for i in range(n):
+            for j in range(i):
+                for k in range(j):
+                    products[end] = _mixed((coarse[i] + coarse[j]) + coarse[k])
+                    end += 1
+    return single, paired, end
+
+
+@inline_kernel
+def _take_products(run: Run, actions: Actions, buffers: Buffers) -> tuple[int, int, int]:
+    """Fill the products of the context of an event; return where each kind of them ends."""
+    line, n = context_line(run, actions), 0
+    if line >= 0:
+        n = min(_take_features(run, line, buffers.crossed, _SINGLE), _SINGLE)
+    widest = max(run.live.stack.members.tally[WIDEST], n)
+    return _multiply(buffers.crossed, n, widest <= _PAIRED, widest <= _TRIPLED)
+
+
+@inline_kernel
+def _take_keys(run: Run, actions: Actions, action: int, buffers: Buffers) -> int:
+    """Fill the keys by which the context is crossed with an action; return how many there are."""
+    keys, n = buffers.crossed[_KEYS], 0
+    if joins(run.live.stack.members):
+        n = min(_take_features(run, line_of(run, actions, action), buffers.crossed, _MOST_KEYS), _MOST_KEYS)
+        for i in range(n):
+            short_loop()
+            keys[i] = _mixed(buffers.crossed[_COARSE, i] + _OF_ACTION)
+    keys[n] = _mixed(action_key(run, actions, action) + _OF_ACTION)
+    return n + 1
+
+
+@inline_kernel
+def _cell(product: np.uint64, key: np.uint64, shift: np.uint64) -> int:
+    """Return the cell of a product of the context, crossed with a key."""
+    return int(((product ^ key) * _MIX) >> shift)
+
+
+@inline_kernel
+def _shift(crosses: Crosses) -> np.uint64:
+    """Return by how much a hash is shifted to be a cell."""
+    cells, shift = len(crosses.weights), 64
+    while cells > 1:
+        cells >>= 1
+        shift -= 1
+    return np.uint64(shift)
+
+
+@kernel
+def _add_up(
+    crosses: Crosses, crossed: NDArray[np.uint64], keys: int, ends: tuple[int, int, int]
+) -> tuple[float, float, float]:
+    """Return the sums of the weights of all products with the keys: of each member."""
+    weights, products, shift = crosses.weights, crossed[_PRODUCTS], _shift(crosses)
+    one, two, three = 0.0, 0.0, 0.0
+    for k in range(keys):
+        key = crossed[_KEYS, k]
+        for i in range(ends[0]):
+            cell = _cell(products[i], key, shift)
+            one += weights[cell, 0]
+            two += weights[cell, 1]
+            three += weights[cell, 2]
+        for i in range(ends[0], ends[1]):
+            cell = _cell(products[i], key, shift)
+            two += weights[cell, 1]
+            three += weights[cell, 2]
+        for i in range(ends[1], ends[2]):
+            three += weights[_cell(products[i], key, shift), 2]
+    return one, two, three
+
+
+@inline_kernel
+def score_crosses(run: Run, actions: Actions, buffers: Buffers) -> None:
+    """Fill the columns of the members that cross; where they have no score, with the champion's."""
+    members, score = run.live.stack.members, buffers.score
+    first = score.shape[1] - 1 - MEMBERS + SINGLES
+    works_at_all = works(members, SINGLES)
+    ends = _take_products(run, actions, buffers) if works_at_all else (0, 0, 0)
+    for action in range(actions.n):
+        short_loop()
+        index = index_of(members, action_key(run, actions, action)) if works_at_all else -1
+        for order in range(ORDERS):
+            short_loop()
+            score[action, first + order] = score[action, 0]
+        if index < 0 or members.seen[index] == 0:
+            continue
+        keys = _take_keys(run, actions, action, buffers)
+        sums, mean = _add_up(members.crosses, buffers.crossed, keys, ends), members.crosses.mean[0]
+        score[action, first] = mean + sums[0]
+        if works(members, SINGLES + 1):
+            score[action, first + 1] = mean + sums[1]
+        if works(members, SINGLES + 2):
+            score[action, first + 2] = mean + sums[2]
+
+
+@kernel
+def _learn(
+    crosses: Crosses, crossed: NDArray[np.uint64], keys: int, end: int, order: int, cost: float, weight: float
+) -> None:
+    """Let the member of an order learn the cost of an event from the products before `end`."""
+    products, shift = crossed[_PRODUCTS], _shift(crosses)
+    error, total = cost - crosses.mean[0], 1.0 / weight
+    for k in range(keys):
+        for i in range(end):
+            cell = _cell(products[i], crossed[_KEYS, k], shift)
+            if crosses.spread[cell, order] == 0:
+                crosses.spread[cell, order] = SPREAD
+            error -= crosses.weights[cell, order]
+            total += crosses.spread[cell, order]
+    if not math.isfinite(error):
+        return
+    for k in range(keys):
+        for i in range(end):
+            cell = _cell(products[i], crossed[_KEYS, k], shift)
+            spread = np.float64(crosses.spread[cell, order])
+            crosses.weights[cell, order] += spread * (error / total)
+            less = (spread - spread * (spread / total)) / KEEPS
+            crosses.spread[cell, order] = min(max(less, _SURE), SPREAD)
+
+
+@inline_kernel
+def learn_crosses(
+    run: Run, actions: Actions, action: int, cost: float, weight: float, buffers: Buffers
+) -> None:
+    """Let the members that cross learn the cost of the logged action of an event."""
+    members, line, n = run.live.stack.members, context_line(run, actions), 0
+    if not members.crossing:
+        return
+    if line >= 0:
+        n = _take_features(run, line, buffers.crossed, _SINGLE)
+    members.tally[WIDEST] = max(members.tally[WIDEST], min(n, _SINGLE + 1))
+    if works(members, SINGLES):
+        ends = _take_products(run, actions, buffers)
+        keys = _take_keys(run, actions, action, buffers)
+        _learn(members.crosses, buffers.crossed, keys, ends[0], 0, cost, weight)
+        if works(members, SINGLES + 1):
+            _learn(members.crosses, buffers.crossed, keys, ends[1], 1, cost, weight)
+        if works(members, SINGLES + 2):
+            _learn(members.crosses, buffers.crossed, keys, ends[2], 2, cost, weight)
+    seen = np.float64(members.seen[MOST_ACTIONS] + 1)
+    members.crosses.mean[0] += (cost - members.crosses.mean[0]) / min(seen, _LATEST)

@@ -1,0 +1,94 @@
+"""The members that cross the slow, obvious way: a dictionary of products, of which each has a weight.
+
+A product is named by the cell that the kernels put it into, so that those that share a cell share a weight.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    Names = Sequence[tuple[int, int]]
+    """Of each feature that may be crossed: its hash by itself, and in pairs and triples."""
+
+__all__ = ["Crosses", "keys_of", "of_bin", "of_group", "of_word"]
+
+MIX, WHOLE = 0x9E3779B97F4A7C15, 2**64
+MOST = 64, 24, 10
+MOST_KEYS, OF_ACTION = 8, 2**42
+SPREAD, SURE, KEEPS, LATEST = 0.1, 1e-7, 0.9995, 1000
+
+
+def mixed(key: int) -> int:
+    for _ in range(2):
+        key = (key ^ key >> 32) * MIX % WHOLE
+    return key ^ key >> 32
+
+
+def of_word(feature: int) -> int:
+    return mixed(feature)
+
+
+def of_bin(number: int, part: int) -> int:
+    return mixed((number + 1 << 8) + part + 2**40)
+
+
+def of_group(number: int, group: int) -> int:
+    return mixed((number + 1 << 8) + group + 2**41)
+
+
+class Crosses:
+    """Three members: single features with the action, pairs too, and triples too."""
+
+    def __init__(self, *, bits: int = 18) -> None:
+        self.shift = 64 - bits
+        self.widest = 0
+        self.mean = 0.0
+        self.weights: list[dict[int, float]] = [defaultdict(float) for _ in MOST]
+        self.spread: list[dict[int, float]] = [defaultdict(lambda: SPREAD) for _ in MOST]
+
+    @property
+    def works(self) -> tuple[bool, ...]:
+        return tuple(self.widest <= most for most in MOST)
+
+    def _cells(self, context: Names, keys: Sequence[int], order: int) -> list[int]:
+        """The cells of all products that a member has."""
+        context = context[: MOST[0]]
+        products = [0, *(single for single, _ in context)]
+        widest = max(self.widest, len(context))
+        for size in range(2, order + 1):
+            if widest <= MOST[size - 1]:
+                products += [mixed(sum(some) % WHOLE) for some in combinations([b for _, b in context], size)]
+        return [(product ^ key) * MIX % WHOLE >> self.shift for key in keys for product in products]
+
+    def scores(self, context: Names, keys: Sequence[int]) -> list[float]:
+        return [
+            self.mean + math.fsum(self.weights[order - 1][cell] for cell in self._cells(context, keys, order))
+            for order in (1, 2, 3)
+        ]
+
+    def learn(self, context: Names, keys: Sequence[int], cost: float, weight: float, events: int) -> None:
+        """Learn an event, before which there were so many."""
+        self.widest = max(self.widest, min(len(context), MOST[0] + 1))
+        for order, works in enumerate(self.works, 1):
+            weights, spread = self.weights[order - 1], self.spread[order - 1]
+            cells = self._cells(context, keys, order)
+            error = cost - self.mean - math.fsum(weights[cell] for cell in cells)
+            total = 1 / weight + math.fsum(spread[cell] for cell in cells)
+            if works:
+                for cell in cells:
+                    weights[cell] += spread[cell] * error / total
+                    spread[cell] *= (1 - spread[cell] / total) / KEEPS
+                    spread[cell] = min(max(spread[cell], SURE), SPREAD)
+        self.mean += (cost - self.mean) / min(events + 1, LATEST)
+
+
+def keys_of(whole: int, parts: Names) -> list[int]:
+    """What a context is crossed with: the action as such, and its features if these are given."""
+    named = [coarse for _, coarse in parts[:MOST_KEYS]]
+    return [mixed((key + OF_ACTION) % WHOLE) for key in (*named, whole)]
