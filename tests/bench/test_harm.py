@@ -1,6 +1,9 @@
+import re
+
+import numpy as np
 import pytest
 
-from tests.bench.harm import Favourite, gain
+from tests.bench.harm import SHAPES, Favourite, gain
 
 
 @pytest.mark.parametrize("epsilon", [0.045, 0.2])
@@ -16,3 +19,18 @@ def test_the_truth_of_a_log_is_that_of_its_text() -> None:
     assert len(events) == len(log.rewards) == 50
     for event, rewards in zip(events, log.rewards, strict=True):
         assert rewards[int("|x 1" in event)] == rewards.max() == 0.9
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_logs_pay_what_they_say_on_average(shape: str) -> None:
+    log = Favourite.draw(events=4000, actions=3, epsilon=0.3, seed=2, shape=shape)
+    of_label = [float(found) for found in re.findall(rb"^0:-?(\S+?):", log.text, re.MULTILINE)]
+    assert len(of_label) == len(log.paid) == 4000
+    assert (np.isclose(np.array(of_label)[:, None], log.paid, rtol=1e-5).any(axis=1)).all()
+    expected = 0.7 if shape == "confounded" else 1.0
+    assert abs(log.paid.mean() / log.rewards.mean() - expected) < (0.3 if shape == "heavy" else 0.05)
+
+
+def test_a_learner_that_acts_itself_is_not_harmed() -> None:
+    log = Favourite.draw(events=1500, actions=3, epsilon=0.1, seed=1)
+    assert gain(log, "stack", acts=True) > -0.02
