@@ -71,7 +71,7 @@ class Favourite(NamedTuple):
         scale = np.where(good, 1.0, _BAD_TIMES)
         if shape == "heavy":
             scale = np.exp(1.5 * draw.standard_normal(events) - 1.125)
-        paid = (luck < rewards) * scale[:, None]
+        paid = np.where(luck < rewards, scale[:, None], 0.0)
         favourite = np.where(good, 0, actions - 1) if shape == "confounded" else np.zeros(events, int)
         lines = []
         for i in range(events):
