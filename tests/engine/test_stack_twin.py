@@ -13,8 +13,8 @@ from onlineauto import Workspace, read
 from onlineauto.engine.event.state import FEATURES, NUMBERS
 from onlineauto.estimators.paired_kernels import BETTER, WORSE
 from tests.engine.stack_streams import bent, numbered, odd, worded
-from tests.naive.native_search.streams import choices, lines, slots
 from tests.naive.members import OFTEN
+from tests.naive.native_search.streams import choices, lines, slots
 from tests.naive.stacking import Choice, Logged, Stack
 
 if TYPE_CHECKING:
