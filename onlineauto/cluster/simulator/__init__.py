@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from onlineauto.cluster.simulator.comparison import Compared, compare
+from onlineauto.cluster.simulator.fitting import Simulated, fit_workload, policies_for, simulate
+from onlineauto.cluster.simulator.recording import record
 from onlineauto.cluster.simulator.simulation import Ran, Simulation, Slot, run
 from onlineauto.cluster.simulator.traces import Traces, draw_traces
 from onlineauto.cluster.simulator.workload import MIXED, Kind, Workload
@@ -12,11 +14,16 @@ __all__ = [
     "Compared",
     "Kind",
     "Ran",
+    "Simulated",
     "Simulation",
     "Slot",
     "Traces",
     "Workload",
     "compare",
     "draw_traces",
+    "fit_workload",
+    "policies_for",
+    "record",
     "run",
+    "simulate",
 ]

@@ -1,0 +1,69 @@
+"""``Critic``: what an allocation is worth to each job, learnt from what jobs did."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from onlineauto.cluster.learned.net import draw_weights
+from onlineauto.cluster.learned.torch_net import as_tensors, forward, require_torch
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.cluster.learned.settings import Improving
+    from onlineauto.cluster.policies.situation import Bools, Floats
+
+__all__ = ["Critic"]
+
+_SCALE: Final = 10.0
+"""Rewards of a job in a slot are about a tenth."""
+_WIDTH: Final = 64
+
+
+class Critic:
+    """Value partial allocations: how much of each job will be done in this slot, as the policy goes on.
+
+    The reward of a slot is a sum over jobs, and so is the value; each job teaches its own part of it.
+
+    Parameters
+    ----------
+    kinds : int
+        Kinds of jobs that are known.
+    settings : Improving
+        How it learns.
+    draw : numpy.random.Generator
+        Of weights.
+    """
+
+    def __init__(self, kinds: int, settings: Improving, draw: np.random.Generator) -> None:
+        torch = require_torch()
+        self._weights = as_tensors(draw_weights(draw, kinds, 1, _WIDTH))
+        used = [each for name, each in self._weights.items() if name not in _OF_POLICY]
+        self._steps = torch.optim.Adam(used, lr=settings.critic_rate)
+
+    def scaled(self, reward: Floats) -> Floats:
+        """Return rewards on the scale of values."""
+        return np.asarray(_SCALE * reward)
+
+    def values(self, jobs: NDArray[np.float32], cluster: NDArray[np.float32], valid: Bools) -> Floats:
+        """Return the value of each job, 0 in empty rows: float64[K, B, J] of K decisions in B clusters."""
+        torch = require_torch()
+        shape = valid.shape
+        flat = (each.reshape(-1, *each.shape[2:]) for each in (jobs, cluster, valid))
+        with torch.no_grad():
+            of_jobs, _ = forward(self._weights, *(torch.from_numpy(each) for each in flat))
+        return np.asarray(of_jobs[..., 0].numpy().reshape(shape) * valid, np.float64)
+
+    def update(self, jobs: Any, cluster: Any, valid: Any, targets: Any) -> None:
+        """Take a step towards what the jobs did."""
+        of_jobs, _ = forward(self._weights, jobs, cluster, valid)
+        loss = (((of_jobs[..., 0] - targets) ** 2) * valid).sum() / valid.sum().clamp(min=1)
+        self._steps.zero_grad()
+        loss.backward()
+        self._steps.step()
+
+
+_OF_POLICY: Final = ("mean_out", "cluster_out", "nothing_out")
+"""Outputs of the cluster, which a critic does not have."""

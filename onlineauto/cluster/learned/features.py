@@ -1,0 +1,89 @@
+"""``Features``: a situation as the numbers that a network reads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from onlineauto.cluster.policies.situation import Bools, Floats, Situation
+
+__all__ = ["OF_CLUSTER", "OF_JOB", "Features", "features"]
+
+OF_JOB: Final = 15
+"""Numbers of a job, beside one for each kind."""
+OF_CLUSTER: Final = 6
+"""Numbers of a cluster."""
+
+
+class Features(NamedTuple):
+    """Hold what a network reads.
+
+    Attributes
+    ----------
+    jobs : float64[B, J, kinds + OF_JOB]
+    cluster : float64[B, OF_CLUSTER]
+    valid : bool[B, J]
+    """
+
+    jobs: Floats
+    cluster: Floats
+    valid: Bools
+
+
+def features(situation: Situation, kinds: tuple[str, ...], scales: Floats) -> Features:
+    """Return the numbers of a situation.
+
+    Parameters
+    ----------
+    situation : Situation
+        Clusters; their jobs may be of kinds that the network does not know.
+    kinds : tuple of str
+        Those that it knows.
+    scales : float64[kinds + 1]
+        Slots that a unit of work of each kind takes with one bundle; the last one is of all other kinds.
+    """
+    numbers = {name: number for number, name in enumerate(kinds)}
+    of = np.array([numbers.get(name, len(kinds)) for name in situation.kinds])[situation.kind]
+    known = (of[..., None] == np.arange(len(kinds))).astype(np.float64)
+    workers, servers = situation.workers.astype(np.float64), situation.servers.astype(np.float64)
+    share, worker, server = situation.shares(), situation.parts(1, 0), situation.parts(0, 1)
+    remaining = situation.remaining * scales[of]
+    total = situation.done + situation.remaining
+    free = situation.free / np.maximum(situation.capacity, 1e-12)
+    jobs = np.stack(
+        [
+            np.log1p(np.maximum(situation.age, 0)) / 3,
+            np.log1p(remaining) / 3,
+            np.log1p(total * scales[of]) / 3,
+            situation.remaining / np.maximum(total, 1e-12),
+            1 / (1 + remaining),
+            share,
+            workers / 8,
+            servers / 8,
+            np.log1p(workers),
+            np.log1p(servers),
+            workers / np.maximum(workers + servers, 1),
+            1 / np.maximum(workers, 1),
+            situation.takes_servers.astype(np.float64),
+            8 * worker,
+            8 * server,
+        ],
+        -1,
+    )
+    valid = situation.valid
+    many = valid.sum(1)
+    cluster = np.stack(
+        [
+            free.min(1),
+            free.max(1),
+            np.log1p(situation.backlog) / 3,
+            many / 8,
+            1 / np.maximum(many, 1),
+            (np.where(valid, np.log1p(remaining), 0).sum(1)) / np.maximum(many, 1) / 3,
+        ],
+        -1,
+    )
+    jobs = np.concatenate([known, jobs], -1) * valid[..., None]
+    return Features(jobs, cluster, valid)

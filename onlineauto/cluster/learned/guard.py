@@ -1,0 +1,88 @@
+"""``Guarded``: a policy that decides only where it is proved better than another one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from onlineauto.cluster.history import Head, History
+from onlineauto.cluster.policies.policy import Policy
+from onlineauto.cluster.simulator.comparison import Compared, compare
+from onlineauto.cluster.simulator.traces import draw_traces
+from onlineauto.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from onlineauto.cluster.history import Record
+    from onlineauto.cluster.policies.situation import Floats, Situation
+    from onlineauto.cluster.simulator.workload import Workload
+
+__all__ = ["Guarded"]
+
+_TRACES: Final = 24
+_SEED: Final = 700_000
+
+
+class Guarded(Policy):
+    """Decide as `policy` does while its shadow is faster than that of `by`, and as `by` does otherwise.
+
+    The shadows of both work in simulated clusters: those of `judge`, or those that were fitted to what was
+    observed. Until the first time, and whenever the 95 % interval of the ratio of their completion times
+    reaches 1, `by` decides.
+
+    Parameters
+    ----------
+    policy, by : Policy
+        The two.
+    every : int
+        Slots from one judgement to the next.
+
+    Attributes
+    ----------
+    trusted : bool
+        True if `policy` decides.
+    found : Compared or None
+        What the last judgement found.
+    """
+
+    name: ClassVar[str] = "guarded"
+
+    def __init__(self, policy: Policy, by: Policy, *, every: int = 200) -> None:
+        self.policy, self.by, self.every = policy, by, every
+        self.trusted = False
+        self.found: Compared | None = None
+        self._history: History | None = None
+        self._judged = 0
+
+    def judge(self, workload: Workload) -> bool:
+        """Let both work in simulated clusters, and return whether the policy is trusted from here on."""
+        policies = {"policy": self.policy, "by": self.by}
+        traces = draw_traces(workload, range(_SEED, _SEED + _TRACES))
+        self.found = next(each for each in compare(policies, traces, by="by") if each.name == "policy")
+        self.trusted = self.found.high < 1 and self.found.finished == 1
+        return self.trusted
+
+    def score(self, situation: Situation) -> Floats:
+        """Return the scores of whoever decides."""
+        return (self.policy if self.trusted else self.by).score(situation)
+
+    def observe(self, records: Sequence[Record]) -> None:
+        """Learn from a slot; at times, fit a workload to all slots, and judge anew."""
+        from onlineauto.cluster.simulator.fitting import fit_workload
+
+        self.policy.observe(records)
+        self.by.observe(records)
+        if not records:
+            return
+        if self._history is None:
+            self._history = History(Head(capacity={}))
+        self._history.records.extend(records)
+        now = records[-1].slot
+        if now - self._judged < self.every:
+            return
+        self._judged = now
+        try:
+            workload = fit_workload(self._history)
+        except InputError:
+            return  # too little has happened
+        self.judge(workload)

@@ -1,0 +1,247 @@
+"""``improved``: actor-critic reinforcement learning of a policy, in simulated clusters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import numpy as np
+
+from onlineauto.cluster.learned.critic import Critic
+from onlineauto.cluster.learned.features import features
+from onlineauto.cluster.learned.learned import Learned
+from onlineauto.cluster.learned.replay import Replay, Sample
+from onlineauto.cluster.learned.torch_net import as_tensors, as_weights, log_probabilities, require_torch
+from onlineauto.cluster.policies.fair import Fair
+from onlineauto.cluster.policies.policy import Policy, allocate
+from onlineauto.cluster.simulator.comparison import paired
+from onlineauto.cluster.simulator.simulation import Simulation, run
+from onlineauto.cluster.simulator.traces import Traces, draw_traces
+
+if TYPE_CHECKING:
+    from onlineauto.cluster.learned.features import Features
+    from onlineauto.cluster.learned.settings import Improving
+    from onlineauto.cluster.policies.situation import Bools, Floats, Ints, Situation
+    from onlineauto.cluster.simulator.workload import Workload
+
+__all__ = ["improved"]
+
+_OUT_OF_PROPORTION: Final = 3
+_CHECKED: Final = 16
+"""Traces, at each rate, on which policies are compared."""
+_JOBS: Final = 40
+
+
+class _Sampling(Policy):
+    """Draw actions with the probabilities of a policy, and now and then give a job what it is short of."""
+
+    name: ClassVar[str] = "sampling"
+
+    def __init__(self, policy: Learned, explore: float, draw: np.random.Generator) -> None:
+        self.policy, self.explore, self.draw = policy, explore, draw
+        self.read: Features
+        self.scores: Floats
+
+    def score(self, situation: Situation) -> Floats:
+        """Return the scores with noise whose maximum is an action drawn from the softmax."""
+        self.read = features(situation, self.policy.kinds, self.policy.scales)
+        self.scores = self.policy.net.scores(self.read)
+        noisy = self.scores + self.draw.gumbel(size=self.scores.shape)
+        if self.explore:
+            noisy = np.where(self._short(situation), 1e6, noisy)
+        return noisy
+
+    def _short(self, situation: Situation) -> Bools:
+        """Return the actions that help a job whose workers and servers are out of proportion."""
+        workers, servers = situation.workers, situation.servers
+        begun = situation.takes_servers & (workers > 0)
+        tries = self.draw.random((len(workers), 1)) < self.explore
+        worker = tries & begun & (servers > _OUT_OF_PROPORTION * workers)
+        server = tries & begun & (workers > _OUT_OF_PROPORTION * servers)
+        return np.concatenate([worker, server, np.zeros_like(begun), np.zeros_like(tries)], 1)
+
+
+class _Slot:
+    """Collect the decisions of one slot of all clusters."""
+
+    def __init__(self, sampling: _Sampling, clusters: int) -> None:
+        self._sampling = sampling
+        self._ended = np.zeros(clusters, np.bool_)
+        self.reads: list[Features] = []
+        self.choices: list[Bools] = []
+        self.actions: list[Ints] = []
+        self.acts: list[Bools] = []
+        self.logs: list[Floats] = []
+
+    def watch(self, situation: Situation, choices: Bools, actions: Ints) -> None:
+        """Keep a decision of each cluster whose slot goes on."""
+        scores = np.where(choices, self._sampling.scores, -np.inf)
+        scores = scores - scores.max(1, keepdims=True)
+        chosen = scores[np.arange(len(actions)), actions] - np.log(np.exp(scores).sum(1))
+        self.reads.append(self._sampling.read)
+        self.choices.append(choices)
+        self.actions.append(actions)
+        self.acts.append(~self._ended)
+        self.logs.append(chosen)
+        self._ended |= actions == 3 * situation.places
+
+
+def improved(policy: Learned, workload: Workload, settings: Improving, *, seed: int) -> Learned:
+    """Return a better policy, or the same one; see `Learned.improve`."""
+    torch = require_torch()
+    torch.set_num_threads(1)
+    torch.manual_seed(seed)
+    draw = np.random.default_rng([0x1F, seed])
+    training = _Training(policy, settings, draw)
+    judge = _Judge(workload, settings)
+    best, least = policy, judge.ratio(policy)
+    simulation = None
+    for slot in range(settings.slots):
+        if slot % settings.episode == 0:
+            simulation = Simulation(_traces(workload, settings, seed * 1000 + slot // settings.episode))
+        assert simulation is not None
+        training.slot(simulation, part=slot / settings.slots)
+        if (slot + 1) % settings.check == 0:
+            now = training.policy()
+            ratio = judge.ratio(now)
+            if ratio < least:
+                best, least = now, ratio
+    return best
+
+
+def _traces(workload: Workload, settings: Improving, seed: int) -> Traces:
+    """Draw traces of all rates in one batch, with enough jobs for an episode."""
+    drawn = []
+    rates = settings.rates
+    fastest = workload.rate * max(rates)
+    jobs = int(1.5 * fastest * settings.episode) + 10
+    for at in range(settings.clusters):
+        one = replace(workload, rate=workload.rate * rates[at % len(rates)])
+        drawn.append(draw_traces(one, [1_000_000 + settings.clusters * seed + at], jobs=jobs))
+    arrays = {
+        name: np.concatenate([getattr(each, name) for each in drawn])
+        for name in ("arrival", "kind", "work", "noise")
+    }
+    return Traces(workload=workload, **arrays)
+
+
+class _Judge:
+    """Compare policies on the same traces, which none of them learns from."""
+
+    def __init__(self, workload: Workload, settings: Improving) -> None:
+        self._traces = [
+            draw_traces(
+                replace(workload, rate=workload.rate * rate),
+                range(900_000, 900_000 + _CHECKED),
+                jobs=_JOBS,
+            )
+            for rate in sorted({*settings.rates})
+        ]
+        self._fair = [run(Fair(), traces).mean for traces in self._traces]
+
+    def ratio(self, policy: Policy) -> float:
+        """Return the mean completion time beside `Fair`, averaged over rates."""
+        found = [
+            paired(run(policy, traces, most_slots=1000).mean, fair)[0]
+            for traces, fair in zip(self._traces, self._fair, strict=True)
+        ]
+        return float(np.mean(found))
+
+
+class _Training:
+    """Hold what changes from slot to slot."""
+
+    def __init__(self, policy: Learned, settings: Improving, draw: np.random.Generator) -> None:
+        torch = require_torch()
+        self._kinds, self._scales = policy.kinds, policy.scales
+        self._settings, self._draw = settings, draw
+        self._weights = as_tensors(policy.net.weights)
+        self._steps = torch.optim.Adam(list(self._weights.values()), lr=settings.rate)
+        self._critic = Critic(len(policy.kinds), settings, draw)
+        self._replay = Replay(settings.replay, draw)
+        self._rewards: list[Floats] = []
+        self._size = 1.0
+
+    def policy(self) -> Learned:
+        """Return the policy as it is now."""
+        return Learned(self._kinds, self._scales, as_weights(self._weights))
+
+    def slot(self, simulation: Simulation, *, part: float) -> None:
+        """Work for a slot, and learn from it; `part` says how much of the training is over."""
+        settings = self._settings
+        sampling = _Sampling(self.policy(), settings.explore, self._draw)
+        kept = _Slot(sampling, len(simulation.traces))
+        given = allocate(sampling, simulation.situation(), watch=kept.watch)
+        done = simulation.advance(given)
+        reward = done.progress / np.maximum(done.total, 1e-12)
+        if settings.permuted:
+            reward = self._permuted(reward)
+        self._keep(kept, reward)
+        for group in self._steps.param_groups:
+            group["lr"] = settings.rate * (1 - 0.8 * part)
+        for _ in range(settings.updates):
+            if len(self._replay) >= min(settings.batch, 64):
+                self._update(self._replay.sample(settings.batch))
+        if not settings.replay:
+            self._replay.clear()
+
+    def _permuted(self, reward: Floats) -> Floats:
+        """Return rewards of another cluster, of some slot before; empty rows stay without one."""
+        self._rewards = [*self._rewards[-31:], reward]
+        other = self._rewards[self._draw.integers(len(self._rewards))]
+        shuffled = other[self._draw.permutation(len(other))]
+        return np.asarray(self._draw.permuted(shuffled, axis=1))
+
+    def _keep(self, kept: _Slot, reward: Floats) -> None:
+        """Value every decision of a slot, and keep it."""
+        many = len(kept.reads)
+        acts = np.stack(kept.acts)
+        jobs = np.stack([each.jobs for each in kept.reads]).astype(np.float32)
+        cluster = np.stack([each.cluster for each in kept.reads]).astype(np.float32)
+        valid = np.stack([each.valid for each in kept.reads])
+        values = self._critic.values(jobs, cluster, valid)  # [K, B, J]
+        trace, reward = self._settings.trace, self._critic.scaled(reward) * valid[0]
+        targets = np.empty_like(values)
+        later = reward
+        for at in range(many - 1, -1, -1):
+            if at + 1 < many:
+                # Where the slot had ended by then, the reward itself is the value of what came of it.
+                goes_on = acts[at + 1][:, None]
+                mixed = trace * later + (1 - trace) * values[at + 1]
+                later = np.where(goes_on, mixed, reward)
+            targets[at] = later
+        gain = (targets - values).sum(2)
+        chose = acts & (np.stack(kept.choices).sum(2) > 1)
+        self._size = 0.95 * self._size + 0.05 * float(gain[chose].std() + 1e-6) if chose.any() else self._size
+        self._replay.add(
+            Sample(
+                jobs=jobs[acts],
+                cluster=cluster[acts],
+                valid=valid[acts],
+                choices=np.stack(kept.choices)[acts],
+                actions=np.stack(kept.actions)[acts],
+                logs=np.stack(kept.logs)[acts].astype(np.float32),
+                gain=gain[acts].astype(np.float32),
+                targets=targets[acts].astype(np.float32),
+            )
+        )
+
+    def _update(self, sample: Sample) -> None:
+        """Take a step of the policy, and one of the critic."""
+        torch = require_torch()
+        settings = self._settings
+        tensors: list[Any] = [torch.from_numpy(each) for each in sample]
+        jobs, cluster, valid, choices, actions, before, gain, targets = tensors
+        found = log_probabilities(self._weights, jobs, cluster, valid, choices)
+        chosen = found.gather(1, actions[:, None])[:, 0]
+        ratio = (chosen - before).clamp(-5, 5).exp()
+        advantage = (gain / self._size).clamp(-5, 5)
+        clipped = ratio.clamp(1 - settings.clip, 1 + settings.clip)
+        surrogate = torch.minimum(ratio * advantage, clipped * advantage)
+        entropy = -(found.exp() * found.clamp(min=-50)).sum(1)
+        loss = -(surrogate + settings.entropy * entropy).mean()
+        self._steps.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(list(self._weights.values()), 1.0)
+        self._steps.step()
+        self._critic.update(jobs, cluster, valid, targets)

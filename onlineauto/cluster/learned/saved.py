@@ -1,0 +1,102 @@
+"""``read_saved`` and ``write_saved``: a learned policy as an ``.npz`` file, without pickle."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from onlineauto.cluster.learned.net import shapes
+from onlineauto.errors import InputError
+
+if TYPE_CHECKING:
+    from typing import IO
+
+    from onlineauto.cluster.learned.net import Weights
+    from onlineauto.cluster.policies.situation import Floats
+
+__all__ = ["read_saved", "write_saved"]
+
+_FORMAT: Final = 1
+_MOST: Final = 1 << 22
+"""Bytes of an array of such a file: a small network."""
+_MOST_KINDS: Final = 1000
+
+
+def write_saved(
+    path: str | os.PathLike[str], kinds: tuple[str, ...], scales: Floats, weights: Weights
+) -> None:
+    """Write a policy: float32 arrays, and the names of kinds as JSON.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written.
+    """
+    about = json.dumps({"format": _FORMAT, "kinds": list(kinds)}).encode()
+    arrays: dict[str, Any] = {name: each.astype(np.float32) for name, each in weights.items()}
+    with Path(path).open("wb") as file:
+        np.savez_compressed(
+            file, about=np.frombuffer(about, np.uint8), scales=scales.astype(np.float32), **arrays
+        )
+
+
+def read_saved(path: str | os.PathLike[str]) -> tuple[tuple[str, ...], Floats, Weights]:
+    """Read a policy: names of kinds, their scales, weights.
+
+    Raises
+    ------
+    InputError
+        If it is not a policy, or not a whole one.
+    OSError
+        If the file cannot be read.
+    """
+    with Path(path).open("rb") as file:
+        try:
+            return _read(file)
+        except (ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile, NotImplementedError) as error:
+            raise InputError(f"{os.fspath(path)}: not a policy that Learned.save wrote: {error}") from error
+
+
+def _read(file: IO[bytes]) -> tuple[tuple[str, ...], Floats, Weights]:
+    with zipfile.ZipFile(file) as archive:
+        # What an array takes is known before it is decompressed.
+        sizes = {each.filename: each.file_size for each in archive.infolist()}
+    large = [name for name, size in sizes.items() if size > _MOST]
+    if large:
+        raise ValueError(f"{large[0]} is too large")
+    file.seek(0)
+    with np.load(file, allow_pickle=False) as arrays:
+        about = json.loads(_array(arrays, "about", np.uint8).tobytes())
+        if not isinstance(about, dict) or about.get("format") != _FORMAT:
+            raise ValueError("its format is another one")
+        kinds = about.get("kinds")
+        if not isinstance(kinds, list) or not all(isinstance(each, str) for each in kinds):
+            raise ValueError("it does not name its kinds of jobs")
+        if len(kinds) > _MOST_KINDS or len({*kinds}) < len(kinds):
+            raise ValueError("a kind of jobs is there twice, or they are too many")
+        scales = _array(arrays, "scales", np.float32, (len(kinds) + 1,))
+        width = _array(arrays, "bias", np.float32).size
+        weights = {
+            name: _array(arrays, name, np.float32, shape)
+            for name, shape in shapes(len(kinds), 3, width).items()
+        }
+    if scales.min() <= 0:
+        raise ValueError("a scale is not above 0")
+    return tuple(kinds), scales, weights
+
+
+def _array(arrays: Any, name: str, kind: type, shape: tuple[int, ...] | None = None) -> Any:
+    """Return an array that has the type and shape it ought to, and only finite numbers."""
+    found = arrays[name]
+    if found.dtype != kind or (shape is not None and found.shape != shape) or found.size > _MOST:
+        raise ValueError(f"{name} is {found.dtype}{list(found.shape)}")
+    if kind is np.uint8:
+        return found
+    if not np.isfinite(found).all():
+        raise ValueError(f"{name} has a number that is not finite")
+    return found.astype(np.float64)
