@@ -3,14 +3,15 @@
     python -m tests.bench.cluster_learned [--seeds 3] [--slots 800] [--traces 64] [--runs learned permuted …]
 
 A run trains a policy for each seed: warmed up on `Fair`, then improved, at the rates of arrival that it is
-judged at. The table has mean completion times divided by those of `Fair`, trace by trace, with 95 % intervals,
-on traces that no training and no choice of a policy has seen. `optimus` has the exact model of speeds, and
-gives away whatever helps; `gain` is `MarginalGain` as it is by default, with the exact model too; `online`
-is the same with speeds that it learns as it goes, from nothing, on each trace anew. `guarded` is the learned
-policy where shadows have proved it better, on traces of their own, and `Fair` elsewhere.
+judged at. The table has mean completion times divided by those of `Fair`, trace by trace, with 95 %
+intervals, on traces that no training and no choice of a policy has seen. `optimus` has the exact model of
+speeds, and gives away whatever helps; `gain` is `MarginalGain` as it is by default, with the exact model too;
+`online` is the same with speeds that it learns as it goes, from nothing, on each trace anew. `guarded` is the
+learned policy where shadows have proved it better, on traces of their own, and `Fair` elsewhere.
 
 Runs beside `learned`: `permuted` has rewards of other clusters and slots, a control that can learn nothing;
-`warmed` is not improved; `no-warm-up`, `no-smoothing`, `no-exploration` and `no-replay` leave out a part each.
+`warmed` is not improved; `no-warm-up`, `no-smoothing`, `no-exploration` and `no-replay` leave out a part
+each.
 The cost is processor time of training, on one core. PyTorch is needed: the extra ``learned``.
 """
 
@@ -22,7 +23,7 @@ import sys
 import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from onlineauto.cluster import Fair, MarginalGain, Policy
 from onlineauto.cluster.learned import Improving, Learned, WarmUp
@@ -39,7 +40,7 @@ __all__ = ["RATES", "RUNS", "Row", "main", "measured", "trained"]
 RATES = (0.3, 0.5, 0.8, 1.2)
 HELD_OUT = 5_000_000
 """The first seed of held-out traces."""
-RUNS = {
+RUNS: dict[str, dict[str, Any]] = {
     "learned": {},
     "permuted": {"permuted": True},
     "warmed": {"slots": 0},
@@ -76,7 +77,8 @@ def trained(name: str, seed: int, *, slots: int, save: str = "") -> tuple[Learne
     else:
         warm = WarmUp(smoothing=0.0) if name == "no-smoothing" else WarmUp()
         policy = Learned.warm_up(workload, settings=warm, seed=seed)
-    settings = Improving(**{"slots": slots, **RUNS[name]})  # type: ignore[arg-type]
+    changes: dict[str, Any] = {"slots": slots, **RUNS[name]}
+    settings = Improving(**changes)
     if settings.slots:
         policy = policy.improve(workload, settings=settings, seed=seed)
     if save:
@@ -116,12 +118,12 @@ def online(rate: float, traces: int) -> Row:
     )  # fmt: skip
 
 
-def _known(traces: int) -> list[Row]:
+def _known(traces: int, few: int) -> list[Row]:
     rows = []
     for rate in RATES:
         speeds = Workload().speeds()
         known: dict[str, Policy] = {"optimus": MarginalGain(speeds, least=0), "gain": MarginalGain(speeds)}
-        rows += [*measured(known, rate, traces), online(rate, traces)]
+        rows += [*measured(known, rate, traces), *([online(rate, few)] if few else [])]
     return rows
 
 
@@ -152,14 +154,18 @@ def main(words: Sequence[str]) -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--slots", type=int, default=800)
     parser.add_argument("--traces", type=int, default=64)
+    parser.add_argument(
+        "--online", type=int, default=16, help="traces on which speeds are learnt; 0 for none"
+    )
     parser.add_argument("--runs", nargs="*", choices=sorted(RUNS), default=["learned"])
     parser.add_argument("--save", default="", help="folder for the policies")
     parser.add_argument("--json", default="", help="file for the rows")
     options = parser.parse_args(words)
     print(
-        f"{'policy':<16}{'seed':>5}{'rate':>6}{'ratio':>9}   {'interval':<14}{'mean':>8}{'p95':>8}{'finished':>9}{'cpu s':>8}"
+        f"{'policy':<16}{'seed':>5}{'rate':>6}{'ratio':>9}   {'interval':<14}"
+        f"{'mean':>8}{'p95':>8}{'finished':>9}{'cpu s':>8}"
     )
-    rows = _known(options.traces)
+    rows = _known(options.traces, options.online)
     print(*map(_text, rows), sep="\n", flush=True)
     for name in options.runs:
         for seed in range(options.seeds):

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import struct
+import tokenize
 import zipfile
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,8 +27,14 @@ __all__ = ["read_saved", "write_saved"]
 
 _FORMAT: Final = 1
 _MOST: Final = 1 << 22
-"""Bytes of an array of such a file: a small network."""
+"""Bytes of an array of such a file, and of the file: a small network."""
+_MOST_BYTES: Final = 1 << 24
 _MOST_KINDS: Final = 1000
+_BROKEN: Final = (
+    *(ValueError, TypeError, KeyError, EOFError, IndexError, SyntaxError, RuntimeError, MemoryError),
+    *(OverflowError, OSError, zipfile.BadZipFile, zlib.error, struct.error, tokenize.TokenError),
+)
+"""What reading a damaged archive, or a damaged array in it, may raise."""
 
 
 def write_saved(
@@ -56,10 +66,13 @@ def read_saved(path: str | os.PathLike[str]) -> tuple[tuple[str, ...], Floats, W
         If the file cannot be read.
     """
     with Path(path).open("rb") as file:
-        try:
-            return _read(file)
-        except (ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile, NotImplementedError) as error:
-            raise InputError(f"{os.fspath(path)}: not a policy that Learned.save wrote: {error}") from error
+        text = file.read(_MOST_BYTES + 1)
+    try:
+        if len(text) > _MOST_BYTES:
+            raise ValueError("it is too large")
+        return _read(io.BytesIO(text))
+    except _BROKEN as error:
+        raise InputError(f"{os.fspath(path)}: not a policy that Learned.save wrote: {error}") from error
 
 
 def _read(file: IO[bytes]) -> tuple[tuple[str, ...], Floats, Weights]:

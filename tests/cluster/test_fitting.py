@@ -1,0 +1,90 @@
+"""A simulator that is fitted to a history: what it finds again, and what it says would have been faster."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+import numpy as np
+import pytest
+
+from onlineauto.cluster import Fair, History, MarginalGain, Policy
+from onlineauto.cluster.simulator import Workload, compare, draw_traces, fit_workload, record, simulate
+from onlineauto.errors import InputError
+
+QUIET = Workload(rate=0.4, interference=0, noise=0.02)
+
+
+def history(jobs: int = 60, seed: int = 9, workload: Workload = QUIET) -> History:
+    return record(Fair(), draw_traces(workload, [seed], jobs=jobs))
+
+
+def test_speeds_and_arrivals_are_found_again() -> None:
+    workload = fit_workload(history(200))
+    assert workload.names == tuple(sorted(QUIET.names))
+    for kind in QUIET.kinds:
+        fitted, true = workload.speeds(), QUIET.speeds()
+        for many in (2, 4):  # what fair sharing gives; more is a guess
+            servers = many if kind.server else 0
+            ratio = fitted.slowness(kind.name, many, servers) / true.slowness(kind.name, many, servers)
+            assert ratio == pytest.approx(1, abs=0.15)
+    assert workload.rate == pytest.approx(0.4, rel=0.35)
+    assert workload.spread == pytest.approx(0.8, rel=0.2)
+    assert workload.capacity == QUIET.capacity
+    assert workload.noise < 0.1
+
+
+def test_the_history_itself_is_simulated_as_it_was() -> None:
+    simulated = simulate(history())
+    assert simulated.policy == "fair"
+    assert abs(simulated.error()) < 0.05
+
+
+def test_it_says_what_would_have_been_faster() -> None:
+    rows = {row.name: row for row in simulate(history()).compare(traces=8)}
+    assert rows["fair"].ratio == 1
+    policies: dict[str, Policy] = {"fair": Fair(), "gain": MarginalGain(QUIET.speeds())}
+    truth = compare(policies, draw_traces(QUIET, range(8)), by="fair")[1]
+    assert rows["marginal-gain"].high < 1
+    assert rows["marginal-gain"].ratio == pytest.approx(truth.ratio, abs=0.1)
+
+
+def test_traces_are_like_the_history() -> None:
+    simulated = simulate(history())
+    drawn = simulated.traces([1, 2])
+    assert drawn.work.shape == (2, 60)
+    assert {*drawn.work.ravel()} <= {*simulated.replay.work[0]}
+    assert not np.array_equal(drawn.work[0], drawn.work[1])
+    again = simulated.traces([2])
+    assert np.array_equal(again.arrival[0], drawn.arrival[1])
+    run = simulated.replay.work[0].tolist()
+    at = run.index(drawn.work[0, 0])
+    assert drawn.work[0, : 60 - at][:8].tolist() == (run + run)[at : at + 8][: 60 - at]
+
+
+def test_streams_are_not_jobs_and_take_of_the_capacity() -> None:
+    log = history(20)
+    stream = {"job": "s", "kind": "stream", "arrived": 0.0, "endless": True, "total": 5.0, "before": 0.0}
+    slots = sorted({each.slot for each in log.records})
+    more = [
+        msgspec.structs.replace(log.records[0], slot=slot, workers=2, servers=0, done=5.0, **stream)
+        for slot in slots
+    ]
+    workload = fit_workload(History(log.head, [*log.records, *more]))
+    taken = 2 * log.records[0].worker["CPU"]
+    assert workload.capacity["CPU"] == pytest.approx(24 - taken)
+    assert "stream" not in workload.names
+
+
+def test_a_history_of_nothing_is_refused() -> None:
+    log = history(10)
+    with pytest.raises(InputError, match="0 jobs with an end; 3 are the fewest"):
+        simulate(History(log.head))
+    idle = [msgspec.structs.replace(each, done=each.before) for each in log.records]
+    with pytest.raises(InputError, match="never made progress"):
+        simulate(History(log.head, idle))
+
+
+def test_noise_is_found_again() -> None:
+    noisy = replace(QUIET, noise=0.3)
+    assert fit_workload(history(200, workload=noisy)).noise == pytest.approx(0.3, abs=0.06)

@@ -1,0 +1,238 @@
+"""The learned policy: its network, its files, its guard; and, where PyTorch is installed, its training."""
+
+from __future__ import annotations
+
+import zipfile
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from onlineauto.cluster import Fair, Fifo, MarginalGain, Situation, allocate
+from onlineauto.cluster.learned import Guarded, Improving, Learned, WarmUp
+from onlineauto.cluster.learned.features import Features, features
+from onlineauto.cluster.learned.net import Net, draw_weights, forward
+from onlineauto.cluster.policies.policy import best
+from onlineauto.cluster.simulator import Simulation, Workload, compare, draw_traces, record
+from onlineauto.errors import InputError
+from onlineauto.testing import check_policy
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from onlineauto.cluster import Policy
+
+HELD_OUT = range(3_000_000, 3_000_016)
+
+
+def crowded(rate: float = 3.0) -> Situation:
+    """Some clusters in the middle of their work."""
+    simulation = Simulation(draw_traces(Workload(rate=rate), range(4), jobs=30))
+    for _ in range(5):
+        given = allocate(Fair(), simulation.situation())
+        simulation.advance(given)
+    return allocate(MarginalGain(), simulation.situation())
+
+
+def read_of(situation: Situation) -> Features:
+    names = Workload().names
+    return features(situation, names, np.ones(len(names) + 1))
+
+
+def test_it_is_a_policy() -> None:
+    check_policy(Learned.load)
+    check_policy(lambda: Learned.untrained(("study", "stream"), seed=3))
+
+
+def test_the_order_of_rows_and_empty_rows_do_not_matter() -> None:
+    net = Net(draw_weights(np.random.default_rng(0), 6, 3))
+    read = read_of(crowded())
+    order = np.random.default_rng(1).permutation(read.valid.shape[1])
+    moved = Features(read.jobs[:, order], read.cluster, read.valid[:, order])
+    there, back = net.scores(read), net.scores(moved)
+    parts = np.split(there[:, :-1], 3, axis=1)
+    assert np.allclose(np.concatenate([*(part[:, order] for part in parts), there[:, -1:]], 1), back)
+    wide = Features(
+        np.concatenate([read.jobs, np.ones((4, 3, read.jobs.shape[2]))], 1),
+        read.cluster,
+        np.concatenate([read.valid, np.zeros((4, 3), np.bool_)], 1),
+    )
+    assert np.allclose(np.split(net.scores(wide)[:, :-1], 3, axis=1)[0][:, :-3], parts[0])
+
+
+def test_a_job_of_an_unknown_kind_is_read_as_well() -> None:
+    situation = replace(crowded(), kinds=("a", "b", "c", "d", "e", "f"))
+    assert not read_of(situation).jobs[..., :6].any()
+    assert np.isfinite(Learned.load().score(situation)).all()
+
+
+def test_the_policy_of_the_package_is_faster_than_fair_sharing() -> None:
+    policy = Learned.load()
+    for rate, most in ((0.3, 0.85), (0.5, 0.9)):
+        traces = draw_traces(Workload(rate=rate), HELD_OUT)
+        found = compare({"fair": Fair(), "learned": policy}, traces, by="fair")[1]
+        assert found.ratio < most
+        assert found.high < 1
+        assert found.finished == 1
+
+
+def test_it_is_saved_and_loaded_again(tmp_path: Path) -> None:
+    policy = Learned.load()
+    policy.save(tmp_path / "policy.npz")
+    again = Learned.load(tmp_path / "policy.npz")
+    assert again.kinds == policy.kinds
+    situation = crowded()
+    assert np.array_equal(again.score(situation), policy.score(situation))
+    assert (tmp_path / "policy.npz").stat().st_size < 32_000
+
+
+def forged(path: Path, **changes: Any) -> Path:
+    """Return a saved policy with other arrays; None leaves one out."""
+    Learned.untrained(("a", "b")).save(path)
+    with np.load(path) as arrays:
+        kept = {**arrays, **changes}
+    np.savez(path, allow_pickle=True, **{name: each for name, each in kept.items() if each is not None})
+    return path
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"job": None},
+        {"about": np.frombuffer(b'{"format": 2, "kinds": ["a", "b"]}', np.uint8)},
+        {"about": np.frombuffer(b'{"format": 1, "kinds": ["a"]}', np.uint8)},
+        {"about": np.frombuffer(b'{"format": 1, "kinds": ["a", "a"]}', np.uint8)},
+        {"about": np.frombuffer(b'{"format": 1, "kinds": "ab"}', np.uint8)},
+        {"about": np.frombuffer(b"[1]", np.uint8)},
+        {"about": np.frombuffer(b"\xff", np.uint8)},
+        {"scales": np.array([1, 1, np.nan], np.float32)},
+        {"scales": np.array([1, 1, 0], np.float32)},
+        {"bias": np.array(["x"], object)},
+        {"bias": np.zeros((8, 4), np.float32)},
+        {"job": np.zeros((32, 32), np.float64)},
+        {"job": np.zeros((2000, 2000), np.float32)},
+    ],
+)
+def test_forged_files_are_refused(changes: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"not a policy that Learned\.save wrote"):
+        Learned.load(forged(tmp_path / "forged.npz", **changes))
+
+
+def test_an_array_that_would_be_large_is_not_read(tmp_path: Path) -> None:
+    bomb = forged(tmp_path / "bomb.npz", about=np.zeros(1 << 23, np.uint8))
+    with zipfile.ZipFile(bomb) as stored, zipfile.ZipFile(tmp_path / "small.npz", "w", 8) as small:
+        for name in stored.namelist():
+            small.writestr(name, stored.read(name))
+    assert (tmp_path / "small.npz").stat().st_size < 100_000
+    with pytest.raises(InputError, match="about.npy is too large"):
+        Learned.load(tmp_path / "small.npz")
+
+
+def test_files_that_are_torn_or_something_else_are_refused(tmp_path: Path) -> None:
+    Learned.untrained(("a",)).save(tmp_path / "whole.npz")
+    whole = (tmp_path / "whole.npz").read_bytes()
+    draw = np.random.default_rng(0)
+    for cut in [0, 1, 50, len(whole) // 2, len(whole) - 1]:
+        (tmp_path / "torn.npz").write_bytes(whole[:cut])
+        with pytest.raises(InputError):
+            Learned.load(tmp_path / "torn.npz")
+    for _ in range(60):
+        damaged = bytearray(whole)
+        damaged[draw.integers(len(whole))] ^= 1 << draw.integers(8)
+        (tmp_path / "damaged.npz").write_bytes(damaged)
+        try:
+            Learned.load(tmp_path / "damaged.npz")
+        except InputError:
+            continue
+    with zipfile.ZipFile(tmp_path / "other.npz", "w") as archive:
+        archive.writestr("readme", "nothing")
+    with pytest.raises(InputError):
+        Learned.load(tmp_path / "other.npz")
+
+
+def test_the_guard_trusts_what_is_proved_better() -> None:
+    workload = Workload(rate=0.4)
+    good = Guarded(MarginalGain(workload.speeds()), Fair())
+    assert not good.trusted
+    assert good.judge(workload)
+    assert good.found is not None
+    assert good.found.high < 1
+    worse = Guarded(Fifo(1), Fair())
+    assert not worse.judge(Workload(rate=0.1))
+    situation = crowded()
+    assert np.array_equal(worse.score(situation), Fair().score(situation))
+    assert np.array_equal(good.score(situation), good.policy.score(situation))
+
+
+def test_the_guard_judges_by_what_it_has_observed() -> None:
+    workload = Workload(rate=0.4)
+    guarded = Guarded(MarginalGain(), Fair(), every=40)
+    record(guarded, draw_traces(workload, [5], jobs=40), learns=True)
+    assert guarded.found is not None
+    assert guarded.trusted
+    idle = Guarded(MarginalGain(), Fair(), every=1)
+    record(idle, draw_traces(workload, [5], jobs=2), learns=True)  # too little to judge by
+    assert idle.found is None
+
+
+def test_with_the_guard_nothing_is_slower_than_fair_sharing() -> None:
+    policy = Learned.load()
+    for rate in (0.3, 1.2):
+        workload = Workload(rate=rate)
+        guarded = policy.guarded(by=Fair())
+        guarded.judge(workload)
+        policies: dict[str, Policy] = {"fair": Fair(), "guarded": guarded}
+        found = compare(policies, draw_traces(workload, HELD_OUT), by="fair")[1]
+        assert found.ratio <= 1
+
+
+def test_training_without_pytorch_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "torch", None)
+    with pytest.raises(ValueError, match=r"pip install 'onlineauto\[learned\]'"):
+        Learned.warm_up(Workload())
+
+
+QUICK = WarmUp(traces=8, jobs=15, steps=400)
+
+
+def test_the_network_has_the_same_numbers_in_pytorch() -> None:
+    torch = pytest.importorskip("torch")
+    from onlineauto.cluster.learned import torch_net
+
+    weights = draw_weights(np.random.default_rng(0), 6, 3)
+    read = read_of(crowded())
+    ours = forward(weights, read)
+    jobs, cluster = (torch.from_numpy(np.asarray(each, np.float32)) for each in (read.jobs, read.cluster))
+    theirs = torch_net.forward(torch_net.as_tensors(weights), jobs, cluster, torch.from_numpy(read.valid))
+    for one, other in zip(ours, theirs, strict=True):
+        assert np.allclose(one, other.detach().numpy(), atol=1e-4)
+
+
+def test_a_teacher_is_imitated() -> None:
+    pytest.importorskip("torch")
+    from onlineauto.cluster.learned.warming import agreement, decisions_of, scales_of
+
+    workload = Workload()
+    policy = Learned.warm_up(workload, settings=replace(QUICK, smoothing=0.0))
+    held_out = decisions_of(Fair(), workload, workload.names, scales_of(workload), range(77, 81), 15)
+    assert agreement(policy, held_out) > 0.85
+    jobs, cluster, valid, choices, actions = held_out
+    order = np.random.default_rng(0).permutation(len(actions))
+    assert agreement(policy, (jobs, cluster, valid, choices, actions[order])) < 0.4
+    assert agreement(Learned.untrained(workload.names), held_out) < 0.5
+    found = best(policy.net.scores(Features(jobs, cluster, valid)), choices)
+    assert choices[np.arange(len(found)), found].all()
+
+
+@pytest.mark.slow
+def test_a_policy_is_improved_and_not_by_rewards_of_others() -> None:
+    pytest.importorskip("torch")
+    workload = Workload()
+    traces = draw_traces(workload, HELD_OUT)
+    warm = Learned.warm_up(workload)
+    for permuted, low, high in ((False, 0.0, 0.93), (True, 0.98, 1.3)):
+        policy = warm.improve(workload, settings=Improving(slots=400, permuted=permuted))
+        found = compare({"fair": Fair(), "learned": policy}, traces, by="fair")[1]
+        assert low < found.ratio < high
+        assert permuted or found.high < 1
