@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from onlineauto.cluster.elastic import ShardedLearner, ShardedRun, Snapshot
 from onlineauto.cluster.history import Head, History, Record
+from onlineauto.cluster.learned import Guarded, Learned
 from onlineauto.cluster.policies import (
     POLICIES,
     Fair,
@@ -17,23 +18,28 @@ from onlineauto.cluster.policies import (
     Tetris,
     allocate,
 )
+from onlineauto.cluster.simulator import Simulated, simulate
 
 __all__ = [
     "POLICIES",
     "Fair",
     "Fifo",
+    "Guarded",
     "Head",
     "History",
+    "Learned",
     "MarginalGain",
     "Policy",
     "Record",
     "Row",
     "ShardedLearner",
     "ShardedRun",
+    "Simulated",
     "Situation",
     "Snapshot",
     "Speeds",
     "Srtf",
     "Tetris",
     "allocate",
+    "simulate",
 ]

@@ -125,7 +125,7 @@ def test_an_array_that_would_be_large_is_not_read(tmp_path: Path) -> None:
         for name in stored.namelist():
             small.writestr(name, stored.read(name))
     assert (tmp_path / "small.npz").stat().st_size < 100_000
-    with pytest.raises(InputError, match="about.npy is too large"):
+    with pytest.raises(InputError, match=r"about\.npy is too large"):
         Learned.load(tmp_path / "small.npz")
 
 
