@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from onlineauto.cluster.cluster import Cluster
 from onlineauto.cluster.elastic import ShardedLearner, ShardedRun, Snapshot
 from onlineauto.cluster.history import Head, History, Record
+from onlineauto.cluster.jobs import Demand, Job, RunJob, StreamJob, StudyJob
 from onlineauto.cluster.learned import Guarded, Learned
 from onlineauto.cluster.policies import (
     POLICIES,
@@ -22,16 +24,20 @@ from onlineauto.cluster.simulator import Simulated, simulate
 
 __all__ = [
     "POLICIES",
+    "Cluster",
+    "Demand",
     "Fair",
     "Fifo",
     "Guarded",
     "Head",
     "History",
+    "Job",
     "Learned",
     "MarginalGain",
     "Policy",
     "Record",
     "Row",
+    "RunJob",
     "ShardedLearner",
     "ShardedRun",
     "Simulated",
@@ -39,6 +45,8 @@ __all__ = [
     "Snapshot",
     "Speeds",
     "Srtf",
+    "StreamJob",
+    "StudyJob",
     "Tetris",
     "allocate",
     "simulate",

@@ -388,6 +388,11 @@ class Study:
         return what
 
     @property
+    def settings(self) -> StudySettings:
+        """All that the study is about."""
+        return self._settings
+
+    @property
     def rounds(self) -> int | None:
         """Times that the scheduler has been through all it does; None if it has no such notion."""
         return self._current().scheduler.rounds

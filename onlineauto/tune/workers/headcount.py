@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 from onlineauto.errors import OptionError
@@ -31,9 +32,9 @@ class Headcount:
 
     def __init__(self, now: int) -> None:
         self._now = 0
+        self._busy = 0
         self._is_closed = False
-        self.busy = 0
-        """Workers that have a job, as the run says."""
+        self._lock = threading.Lock()
         self.now = now
 
     @property
@@ -45,7 +46,25 @@ class Headcount:
     def now(self, count: Any) -> None:
         if isinstance(count, bool) or not isinstance(count, int) or count < 0:
             raise OptionError(f"workers = {count!r}: a whole number, 0 or more")
-        self._now = count
+        with self._lock:
+            self._now = count
+
+    @property
+    def busy(self) -> int:
+        """Workers that have a job, which after `now` became smaller may be more than that for a while."""
+        return self._busy
+
+    def take(self) -> bool:
+        """Count one more busy worker, if that is not too many; return whether it is not."""
+        with self._lock:
+            may = self._busy < self._now
+            self._busy += may
+            return may
+
+    def give_back(self) -> None:
+        """Count one busy worker less."""
+        with self._lock:
+            self._busy -= 1
 
     @property
     def is_closed(self) -> bool:

@@ -13,13 +13,13 @@ import traceback
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from onlineauto.errors import OnlineautoError
+from onlineauto.tune.workers.headcount import Headcount
 from onlineauto.tune.workers.process import Failed, Step, WorkerLost
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from onlineauto.tune.workers.controller import Controller
-    from onlineauto.tune.workers.headcount import Headcount
     from onlineauto.tune.workers.jobs import Job
     from onlineauto.tune.workers.process import Ended, Task
     from onlineauto.tune.workers.resources import Account
@@ -106,7 +106,8 @@ class Pool(Generic[W]):
     ) -> None:
         self._controller = controller
         self._crew = crew
-        self._count = count
+        self._count = count if isinstance(count, Headcount) else Headcount(count)
+        self._noticed = _NOTICED if isinstance(count, Headcount) else None
         self._account = account
         self._starting: list[W] = []
         self._idle: list[W] = []
@@ -117,7 +118,7 @@ class Pool(Generic[W]):
     def run(self) -> None:
         """Hand out jobs and hear of them until all is done."""
         pause = SHORTEST
-        while not self._is_closed:
+        while not self._count.is_closed:
             self._follow_count()
             begun, in_vain = self._begin_jobs()
             if not self._busy and (
@@ -142,20 +143,8 @@ class Pool(Generic[W]):
             worker.close()
 
     @property
-    def _wanted(self) -> int:
-        return self._count if isinstance(self._count, int) else self._count.now
-
-    @property
-    def _is_closed(self) -> bool:
-        return not isinstance(self._count, int) and self._count.is_closed
-
-    @property
-    def _noticed(self) -> float | None:
-        return None if isinstance(self._count, int) else _NOTICED
-
-    @property
     def _has_vacancy(self) -> bool:
-        return len(self._starting) + len(self._idle) + len(self._busy) < self._wanted
+        return len(self._starting) + len(self._idle) + len(self._busy) < self._count.now
 
     @property
     def _has_room(self) -> bool:
@@ -163,11 +152,9 @@ class Pool(Generic[W]):
 
     def _follow_count(self) -> None:
         """Start workers that are missing; let those leave that are too many and have no job."""
-        if not isinstance(self._count, int):
-            self._count.busy = len(self._busy)
         while self._crew.is_uniform and self._has_vacancy:
             self._start()
-        too_many = len(self._starting) + len(self._idle) + len(self._busy) - self._wanted
+        too_many = len(self._starting) + len(self._idle) + len(self._busy) - self._count.now
         for _ in range(min(too_many, len(self._starting))):
             self._starting.pop().kill()
             too_many -= 1
@@ -181,9 +168,10 @@ class Pool(Generic[W]):
     def _begin_jobs(self) -> tuple[bool, bool]:
         """Give jobs to idle workers; return whether there were any, and whether there was none in the end."""
         begun = False
-        while self._has_room:
+        while self._has_room and self._count.take():
             job = self._next()
             if job is None:
+                self._count.give_back()
                 return begun, self._held is None
             begun = True
             task = self._controller.task(job)
@@ -260,6 +248,7 @@ class Pool(Generic[W]):
         self._give_back(job)
 
     def _give_back(self, job: Job) -> None:
+        self._count.give_back()
         if self._account is not None:
             self._account.give_back(job.trial)
 

@@ -1,0 +1,47 @@
+"""What a cluster has, if nobody says it: the processors of this machine, or the resources of Ray's nodes."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import TYPE_CHECKING
+
+from onlineauto.errors import OptionError
+from onlineauto.tune.workers.resources import is_amount
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["BACKENDS", "capacity_of", "checked_capacity"]
+
+BACKENDS = ("local", "ray")
+"""Where workers are: processes and threads of this machine, or actors of Ray."""
+
+_OF_RAY_ITSELF = ("node:", "object_store_memory", "memory", "accelerator_type:")
+
+
+def capacity_of(backend: str) -> dict[str, float]:
+    """Return how much of each resource a backend has; of Ray's, this process is connected to it."""
+    if backend == "local":
+        mine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        return {"CPU": float(mine or 1)}
+    import ray
+
+    has: Mapping[str, float] = ray.cluster_resources()
+    return {name: float(amount) for name, amount in has.items() if not name.startswith(_OF_RAY_ITSELF)}
+
+
+def checked_capacity(capacity: Mapping[str, float]) -> dict[str, float]:
+    """Return a capacity.
+
+    Raises
+    ------
+    OptionError
+        An amount is no positive number, or there is none.
+    """
+    for name, amount in capacity.items():
+        if not is_amount(amount) or not 0 < amount < math.inf:
+            raise OptionError(f"capacity {name} = {amount!r}: give a number, more than 0")
+    if not capacity:
+        raise OptionError("the cluster has nothing: give a capacity, as {'CPU': 8}")
+    return {name: float(amount) for name, amount in capacity.items()}

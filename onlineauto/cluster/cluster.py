@@ -1,0 +1,366 @@
+"""``Cluster``: gives workers and servers to jobs, slot by slot, as its policy decides."""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Final
+
+from onlineauto.cluster.capacity import BACKENDS, capacity_of, checked_capacity
+from onlineauto.cluster.history import Head, History
+from onlineauto.cluster.history_file import HistoryFile
+from onlineauto.cluster.jobs.adapting import job_of
+from onlineauto.cluster.jobs.job import check_demand
+from onlineauto.cluster.jobs.stream_job import StreamJob
+from onlineauto.cluster.jobs.study_job import StudyJob
+from onlineauto.cluster.policies import POLICIES, Policy, Situation, allocate
+from onlineauto.cluster.submitted import Submitted
+from onlineauto.cluster.until_known import UntilKnown
+from onlineauto.errors import OptionError
+from onlineauto.tune.workers.resources import is_amount
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Mapping, Sequence
+
+__all__ = ["Cluster"]
+
+_LOG: Final = logging.getLogger("onlineauto")
+_POLLS: Final = 20
+"""Looks at all jobs in a slot, at least."""
+
+_LONGEST: Final = 0.25
+"""Seconds between two looks, at most."""
+
+_ROUNDING: Final = 1e-9
+
+
+class Cluster:
+    """Several jobs on one machine, or on one Ray cluster, whose workers a policy divides anew in each slot.
+
+    Parameters
+    ----------
+    policy : Policy or str, optional
+        Who is given how much: one of `POLICIES` by its name, or an object. By default `MarginalGain`, which
+        learns how fast jobs are; while there are jobs of which it knows nothing, `Fair` decides.
+    slot : float
+        Seconds between two decisions.
+    backend : str
+        ``local``: processes and threads of this machine; ``ray``: actors of the Ray cluster that
+        `address` names, or that this process is connected to.
+    capacity : mapping, optional
+        How much there is to give away, by name. By default the processors of this machine, or all that
+        Ray's nodes have.
+    history : path, optional
+        A file to which the history is appended; without it, the history is in memory.
+    places : int
+        The most jobs that are given anything at once; those that came later wait.
+    address : str, optional
+        Of the Ray cluster, as `ray.init` takes it.
+
+    Raises
+    ------
+    OptionError
+        There is no such policy or backend, or a number is out of range.
+
+    Examples
+    --------
+    >>> from onlineauto.cluster import Demand
+    >>> class Bricks:
+    ...     demand, workers, laid = Demand({"CPU": 1}), 0, 0
+    ...
+    ...     def resize(self, workers, servers):
+    ...         self.workers = workers
+    ...
+    ...     def progress(self):
+    ...         self.laid = min(self.laid + self.workers, 5)
+    ...         return self.laid, 5
+    >>> cluster = Cluster("fair", slot=0.1, capacity={"CPU": 2})
+    >>> cluster.submit(Bricks(), name="wall")
+    'wall'
+    >>> cluster.run()
+    >>> [(job.name, job.state, job.done) for job in cluster.jobs]
+    [('wall', 'done', 5.0)]
+    >>> record = cluster.history().records[0]
+    >>> record.workers, record.finished
+    (2, True)
+    """
+
+    def __init__(
+        self,
+        policy: Policy | str | None = None,
+        *,
+        slot: float = 30.0,
+        backend: str = "local",
+        capacity: Mapping[str, float] | None = None,
+        history: str | os.PathLike[str] | None = None,
+        places: int = 12,
+        address: str | None = None,
+    ) -> None:
+        if backend not in BACKENDS:
+            raise OptionError(f"backend = {backend!r} is unknown; valid are {', '.join(BACKENDS)}")
+        if not is_amount(slot) or not 0 < slot < math.inf:
+            raise OptionError(f"slot = {slot!r}: seconds, more than 0")
+        if places < 1:
+            raise OptionError(f"places = {places}: give 1 or more")
+        self.policy = _policy_of(policy)
+        self.slot, self.backend = float(slot), backend
+        self._capacity = None if capacity is None else checked_capacity(capacity)
+        if self._capacity is None and backend == "local":
+            self._capacity = capacity_of("local")
+        self._path, self._places, self._address = history, places, address
+        self._jobs: list[Submitted] = []
+        self._lock = threading.Lock()
+        self._history: History | None = None
+        self._slots = 0
+        self._began: float | None = None
+
+    @property
+    def jobs(self) -> Sequence[Submitted]:
+        """All jobs, in the order in which they were submitted."""
+        with self._lock:
+            return tuple(self._jobs)
+
+    @property
+    def at(self) -> float:
+        """The time, in slots."""
+        return self._slots + (0 if self._began is None else (time.monotonic() - self._began) / self.slot)
+
+    def submit(
+        self,
+        job: Any,
+        *,
+        name: str | None = None,
+        kind: str | None = None,
+        endless: bool = False,
+        **options: Any,
+    ) -> str:
+        """Take a job on, before `run` or, from another thread, meanwhile; return its name.
+
+        Parameters
+        ----------
+        job : Job, Study, or Run
+            Anything with the three methods of a `Job`; a study becomes a `StudyJob`, and a `Run` a `RunJob`.
+        name : str, optional
+            By default its kind, with a number.
+        kind : str, optional
+            Jobs of one kind have about the same speeds, and what was learnt of one goes for all.
+        endless : bool
+            True for a stream without end: its total is what has arrived.
+        **options
+            Of `StudyJob` or `RunJob`, if it becomes one.
+
+        Raises
+        ------
+        OptionError
+            There is a job of this name, it takes more than the cluster has, or it is no job.
+        """
+        job = job_of(job, **options)
+        if isinstance(job, StudyJob) and job.executor is None:
+            job.executor = "ray" if self.backend == "ray" else "processes"
+        if isinstance(job, StreamJob) and job.backend is None:
+            job.backend = self.backend
+        demand = check_demand(job.demand)
+        kind = kind or getattr(job, "kind", None) or type(job).__name__.lower()
+        with self._lock:
+            taken = {each.name for each in self._jobs}
+            name = name or next(
+                each for n in range(1, 2 + len(taken)) if (each := f"{kind}-{n}") not in taken
+            )
+            if name in taken:
+                raise OptionError(f"there is a job {name!r} already")
+            entry = Submitted(name, kind, job, demand, self.at, endless)
+            if self._capacity is not None:
+                _check_fits(entry, self._capacity)
+            self._jobs.append(entry)
+        return name
+
+    def run(self, *, slots: int | None = None, watch: Callable[[Cluster], object] | None = None) -> None:
+        """Give workers to jobs until all are over. An interrupt ends all jobs in good order.
+
+        Parameters
+        ----------
+        slots : int, optional
+            End after so many slots, in any case.
+        watch : callable, optional
+            Called with the cluster several times in each slot.
+
+        Raises
+        ------
+        OptionError
+            A job takes what the cluster does not have, or there is no Ray.
+        InputError
+            The file of the history is something else, or another process writes it.
+        """
+        with ExitStack() as stack:
+            file = self._open(stack)
+            stack.callback(self._stop_all)
+            until = None if slots is None else self._slots + slots
+            while self._unfinished() and (until is None or self._slots < until):
+                records = self._run_slot(watch)
+                for record in records:
+                    self.history().add(record)
+                if file is not None:
+                    file.append(records)
+                self.policy.observe(records)
+
+    def history(self) -> History:
+        """Return what the cluster did, with what the file had before."""
+        if self._history is None:
+            return History(self._head)
+        return self._history
+
+    @property
+    def _head(self) -> Head:
+        return Head(capacity=self._capacity or {}, slot=self.slot, policy=self.policy.name)
+
+    def _open(self, stack: ExitStack) -> HistoryFile | None:
+        """Connect, and go on with the history that is there."""
+        if self.backend == "ray":
+            from onlineauto.tune.workers.on_ray.connecting import connected
+
+            stack.enter_context(connected(self._address))
+            if self._capacity is None:
+                self._capacity = capacity_of("ray")
+        assert self._capacity is not None
+        for entry in self.jobs:
+            _check_fits(entry, self._capacity)
+        if self._path is None:
+            self._history = self._history or History(self._head)
+            return None
+        file = HistoryFile(self._path, self._head)
+        stack.callback(file.close)
+        self._history = file.found
+        if self._slots == 0:
+            self._go_on(file.found)
+        return file
+
+    def _go_on(self, found: History) -> None:
+        """Count on where another cluster has ended, and learn from what it did."""
+        self._slots = max((each.slot for each in found.records), default=-1) + 1
+        arrived = {each.job: each.arrived for each in found.records}
+        over = {each.job for each in found.records if each.finished}
+        for entry in self.jobs:
+            known = entry.name in arrived and entry.name not in over
+            entry.arrived = arrived[entry.name] if known else entry.arrived + self._slots
+            number = 2
+            while entry.name in over:  # a name has one job in a history
+                entry.name, number = f"{entry.name.removesuffix(f'-{number - 1}')}-{number}", number + 1
+        self.policy.observe(found.records)
+
+    def _unfinished(self) -> list[Submitted]:
+        return [each for each in self.jobs if not each.ended]
+
+    def _run_slot(self, watch: Callable[[Cluster], object] | None) -> list[Any]:
+        """Divide the cluster, let jobs work for a slot, and return what they did."""
+        assert self._capacity is not None
+        began = self._began = time.monotonic()
+        end = began + self.slot
+        for entry in self._unfinished():
+            if (
+                not entry.was_seen
+            ):  # of the others, the last look ended the slot before: no work is in between
+                entry.look(began)
+                self._bury(entry)
+        entries = self._unfinished()
+        self._decide(entries)
+        for entry in entries:
+            entry.before, entry.changed_at = entry.done, began
+            workers, servers = min(entry.workers, entry.wanted[0]), min(entry.servers, entry.wanted[1])
+            if (workers, servers) != (entry.workers, entry.servers):
+                entry.resize(workers, servers, began)
+        given = {entry.name: (0, 0) for entry in entries}
+        while entries:
+            now = time.monotonic()
+            for entry in entries:
+                if not entry.ended:
+                    self._grow(entry, entries, now)
+                    given[entry.name] = entry.workers, entry.servers
+                    entry.look(now)
+                    self._bury(entry)
+            if watch is not None:
+                watch(self)
+            if now >= end or not self._unfinished():
+                break
+            time.sleep(min(self.slot / _POLLS, _LONGEST, max(end - now, 0.001)))
+        self._began, slot = None, self._slots
+        self._slots += bool(entries)
+        return [each.record(slot, end=end, seconds=self.slot, given=given[each.name]) for each in entries]
+
+    def _decide(self, entries: Sequence[Submitted]) -> None:
+        """Ask the policy who is to have how much."""
+        assert self._capacity is not None
+        if not entries:
+            return
+        rows = [entry.row(self._slots) for entry in entries]
+        answer = allocate(self.policy, Situation.of(rows, self._capacity, places=self._places))
+        for at, entry in enumerate(entries):
+            has_row = at < self._places
+            workers = int(answer.workers[0, at]) if has_row else 0
+            entry.wanted = workers, int(answer.servers[0, at]) if has_row else 0
+
+    def _grow(self, entry: Submitted, entries: Sequence[Submitted], now: float) -> None:
+        """Give a job what it is to have, as far as others have left it."""
+        size = entry.workers, entry.servers
+        while True:
+            more = size[0] + (size[0] < entry.wanted[0]), size[1] + (size[1] < entry.wanted[1])
+            if more == size or not self._fits(entry, more, entries):
+                break
+            size = more
+        if size != (entry.workers, entry.servers):
+            entry.resize(*size, now)
+
+    def _fits(self, entry: Submitted, size: tuple[int, int], entries: Sequence[Submitted]) -> bool:
+        """Return whether a job can have so much beside what all others still hold."""
+        assert self._capacity is not None
+        left = dict(self._capacity)
+        for each in entries:
+            workers, servers = each.held()
+            if each is entry:
+                workers, servers = max(workers, size[0]), max(servers, size[1])
+            for takes, count in ((each.demand.worker, workers), (each.demand.server, servers)):
+                for name, amount in takes.items():
+                    left[name] -= amount * count
+        return min(left.values()) >= -_ROUNDING
+
+    def _bury(self, entry: Submitted) -> None:
+        """Free what a job had that is over."""
+        if not entry.ended or not (entry.workers or entry.servers or entry.error):
+            return
+        entry.workers = entry.servers = 0
+        entry.wanted = 0, 0
+        entry.stop()
+        if entry.error:
+            _LOG.warning("the job %s failed: %s", entry.name, entry.error)
+
+    def _stop_all(self) -> None:
+        self._began = None
+        for entry in self._unfinished():
+            entry.stop()
+            entry.workers = entry.servers = 0
+
+
+def _policy_of(policy: Policy | str | None) -> Policy:
+    if policy is None:
+        return UntilKnown()
+    if isinstance(policy, Policy):
+        return policy
+    if policy not in POLICIES:
+        raise OptionError(
+            f"policy = {policy!r} is unknown; valid are {', '.join(POLICIES)}, or your own Policy"
+        )
+    return UntilKnown() if policy == UntilKnown.name else POLICIES[policy]()
+
+
+def _check_fits(entry: Submitted, capacity: Mapping[str, float]) -> None:
+    """Refuse a job that can never begin."""
+    needs = dict(entry.demand.worker)
+    for name, amount in entry.demand.server.items():
+        needs[name] = needs.get(name, 0) + amount
+    for name, amount in needs.items():
+        if amount > capacity.get(name, 0) + _ROUNDING:
+            has = f"there is {capacity[name]:g}" if name in capacity else "the cluster has none"
+            raise OptionError(f"the job {entry.name!r} takes {name} = {amount:g} at least, and {has}")

@@ -1,0 +1,88 @@
+"""``HistoryFile``: a history that is written while the cluster works, by one process alone."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from onlineauto.cluster.history import Head, History, Record
+from onlineauto.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+try:
+    import fcntl
+except ImportError:  # this system has no such locks
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["HistoryFile"]
+
+
+class HistoryFile:
+    """Appends records to a file, which another cluster may go on with after this one has ended or crashed.
+
+    Each slot is on the disk before the next one begins. A line that a crash has torn off is removed.
+
+    Parameters
+    ----------
+    path : str or path
+        The file; it is made if it is not there.
+    head : Head
+        The cluster.
+
+    Attributes
+    ----------
+    found : History
+        What was in the file.
+
+    Raises
+    ------
+    InputError
+        It is no history, that of a cluster with other resources, or another process writes it.
+    OSError
+        It cannot be opened.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], head: Head) -> None:
+        self._file = Path(path).open("ab")  # noqa: SIM115 - it is open as long as the cluster works
+        try:
+            self._lock(path)
+            content = Path(path).read_bytes()
+            self.found = History.parse(content, name=os.fspath(path)) if content else History(head)
+            if self.found.head.capacity.keys() != head.capacity.keys():
+                ours, theirs = sorted(head.capacity), sorted(self.found.head.capacity)
+                raise InputError(
+                    f"{os.fspath(path)}: the history of a cluster with {', '.join(theirs)}, and this one has "
+                    f"{', '.join(ours)}; give it another file"
+                )
+            torn = len(content) - (content.rfind(b"\n") + 1)
+            if torn:
+                self._file.truncate(len(content) - torn)
+            self.append([head])
+        except BaseException:
+            self._file.close()
+            raise
+
+    def append(self, lines: Iterable[Head | Record]) -> None:
+        """Write lines, and wait until they are on the disk."""
+        self._file.write(b"".join(msgspec.json.encode(each) + b"\n" for each in lines))
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        """Close the file, so that another cluster may go on with it."""
+        self._file.close()
+
+    def _lock(self, path: str | os.PathLike[str]) -> None:
+        if fcntl is None:
+            return
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(
+                f"another cluster writes {os.fspath(path)}; give this one a file of its own"
+            ) from None

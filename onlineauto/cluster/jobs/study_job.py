@@ -1,0 +1,129 @@
+"""``StudyJob``: a study whose workers are the trials that run at once."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from onlineauto.cluster.jobs.budget import expected_budget, spent
+from onlineauto.cluster.jobs.job import Demand, check_demand
+from onlineauto.errors import OptionError
+from onlineauto.tune.workers.headcount import Headcount
+from onlineauto.tune.workers.on_ray.ray_workers import RayWorkers
+from onlineauto.tune.workers.resources import Workers
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from onlineauto.tune.study import Study
+    from onlineauto.tune.workers.trainable import What
+
+__all__ = ["StudyJob"]
+
+
+class StudyJob:
+    """Runs a study in a thread, with as many workers as the cluster gives it.
+
+    A worker that is taken away ends its trial's job first; those that are added begin at once. Work is
+    counted in units of resource.
+
+    Parameters
+    ----------
+    study : Study
+        The study.
+    trainable : function, class or str, optional
+        As for `Study.run`. It runs in other processes, which have to be able to import it.
+    worker : mapping, optional
+        What a trial takes of the cluster: one CPU by default.
+    most_workers : int
+        More trials than that do not run at once.
+    executor : str
+        ``processes``, or ``ray``; the cluster's backend by default.
+    **options
+        Others of `Study.run`: ``rounds``, ``checkpoint_every``, ``checkpoints``, ``stoppers``, ``callbacks``.
+    """
+
+    def __init__(
+        self,
+        study: Study,
+        trainable: What | str | None = None,
+        *,
+        worker: Mapping[str, float] | None = None,
+        most_workers: int = 16,
+        executor: str | None = None,
+        **options: Any,
+    ) -> None:
+        if extra := {"workers", "jobs"} & options.keys():
+            raise OptionError(
+                f"{min(extra)} is not for a job of a cluster, which says how many workers there are"
+            )
+        self.study = study
+        self.demand = check_demand(Demand(worker or {"CPU": 1.0}, most_workers=most_workers))
+        self.executor = executor
+        self._trainable, self._options = trainable, options
+        self._headcount = Headcount(0)
+        self._thread: threading.Thread | None = None
+        self._error: BaseException | None = None
+        self._ended = False
+        study.refresh()
+        rounds = options.get("rounds")
+        if rounds is None and study.rounds is not None and study.settings.max_trials is None:
+            rounds = study.rounds + 1
+        self._expected = expected_budget(study.settings, rounds=rounds)
+
+    @property
+    def kind(self) -> str:
+        """Studies of one scheduler and one trainable have about the same speeds."""
+        name = getattr(self._trainable, "__name__", self._trainable or "study")
+        return f"study-{self.study.settings.scheduler[0]}-{name}"
+
+    @property
+    def held(self) -> tuple[int, int]:
+        """The trials that run, and no servers."""
+        if self._ended or (self._headcount.is_closed and not self._runs):
+            return 0, 0
+        return max(self._headcount.busy, self._headcount.now), 0
+
+    @property
+    def _runs(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+    def progress(self) -> tuple[float, float]:
+        """Return the units that trials were given, and how many there will be as far as one knows.
+
+        Raises
+        ------
+        Exception
+            What has ended the run.
+        """
+        if self._error is not None:
+            raise self._error
+        ended, done = self._ended or self.study.is_done, spent(self.study)
+        return done, done if ended else max(self._expected, done + 1)
+
+    def resize(self, workers: int, servers: int) -> None:
+        """Let so many trials run; a study has no servers."""
+        del servers
+        self._headcount.now = workers
+        if workers and self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="onlineauto study", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """End the run at once; jobs are given back, and trials go on from their checkpoints another time."""
+        self._headcount.close()
+        if self._thread is not None:
+            self._thread.join(60)
+
+    def _run(self) -> None:
+        executor = self.executor or "processes"
+        workers: Workers | RayWorkers
+        if executor == "ray":
+            workers = RayWorkers(self._headcount, needs=self.demand.worker)
+        else:
+            workers = Workers(self._headcount)
+        try:
+            self.study.run(self._trainable, workers=workers, executor=executor, **self._options)
+        except BaseException as error:
+            self._error = error
+        self._ended = not self._headcount.is_closed

@@ -1,0 +1,151 @@
+"""``Submitted``: a job in a cluster: what it was given, how far it is, and how it ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from onlineauto.cluster.history import Record
+from onlineauto.cluster.policies import Row
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from onlineauto.cluster.jobs.job import Demand, Job
+
+__all__ = ["Submitted"]
+
+
+@dataclass(eq=False)
+class Submitted:
+    """A job in a cluster.
+
+    Attributes
+    ----------
+    name, kind : str
+        Its own name, and that of jobs that have about the same speeds.
+    job : Job
+        The job.
+    demand : Demand
+        What one worker and one server takes.
+    arrived : float
+        When it was submitted, in slots.
+    endless : bool
+        True for a stream without end.
+    workers, servers : int
+        What it has now.
+    wanted : tuple of int
+        What it is to have in this slot, as soon as that is free.
+    done, total : float
+        Units of work.
+    ended : bool
+        True once it is over, well or not.
+    error : str
+        Why it failed; empty if it did not.
+    """
+
+    name: str
+    kind: str
+    job: Job
+    demand: Demand
+    arrived: float
+    endless: bool = False
+    workers: int = 0
+    servers: int = 0
+    wanted: tuple[int, int] = (0, 0)
+    done: float = 0.0
+    total: float = 1.0
+    ended: bool = False
+    error: str = ""
+    was_seen: bool = field(default=False, repr=False)
+    before: float = field(default=0.0, repr=False)
+    changed_at: float = field(default=0.0, repr=False)
+    ended_at: float = field(default=0.0, repr=False)
+
+    @property
+    def state(self) -> str:
+        """``running``, ``waiting``, ``failed`` or ``done``."""
+        if self.ended:
+            return "failed" if self.error else "done"
+        return "running" if self.workers else "waiting"
+
+    def look(self, now: float) -> None:
+        """Ask the job how far it is; it is over if it is done, or failed."""
+        if self.ended:
+            return
+        self.was_seen = True
+        try:
+            self.done, self.total = map(float, self.job.progress())
+        except Exception as error:  # whatever ends a job harms no other
+            self._fail(error, now)
+            return
+        if not self.endless and self.done >= self.total:
+            self._end(now)
+
+    def resize(self, workers: int, servers: int, now: float) -> None:
+        """Give it so many workers and servers."""
+        self.workers, self.servers, self.changed_at = workers, servers, now
+        try:
+            self.job.resize(workers, servers)
+        except Exception as error:
+            self._fail(error, now)
+
+    def held(self) -> tuple[int, int]:
+        """Return the workers and servers that nobody else may have."""
+        workers, servers = getattr(self.job, "held", (0, 0))
+        return (workers, servers) if self.ended else (max(workers, self.workers), max(servers, self.servers))
+
+    def stop(self) -> None:
+        """Let go of everything, and say nothing of how that went: the job is over, or the cluster is."""
+        stop: Any = getattr(self.job, "stop", None)
+        try:
+            if stop is None:
+                self.job.resize(0, 0)
+            else:
+                stop()
+        except Exception as error:
+            self.error = self.error or f"it could not be stopped: {error}"
+
+    def row(self, at: float) -> Row:
+        """Return what a policy sees of it."""
+        return Row(
+            kind=self.kind,
+            age=max(at - self.arrived, 0.0),
+            done=self.done,
+            remaining=max(self.total - self.done, 1e-9),
+            worker=self.demand.worker,
+            server=self.demand.server,
+            most_workers=self.demand.most_workers,
+            most_servers=self.demand.most_servers,
+        )
+
+    def record(self, slot: int, *, end: float, seconds: float, given: tuple[int, int]) -> Record:
+        """Return what the history keeps of the slot that has ended."""
+        until = self.ended_at if self.ended else end
+        demand: Mapping[str, Any] = {
+            "worker": dict(self.demand.worker),
+            "server": dict(self.demand.server),
+            "most_workers": self.demand.most_workers,
+            "most_servers": self.demand.most_servers,
+        }
+        return Record(
+            slot=slot,
+            job=self.name,
+            kind=self.kind,
+            arrived=self.arrived,
+            workers=given[0],
+            servers=given[1],
+            before=self.before,
+            done=self.done,
+            total=max(self.total, self.done) if not self.error else max(self.total, self.done + 1),
+            used=min(max((until - self.changed_at) / seconds, 0.0), 1.0),
+            endless=self.endless,
+            **demand,
+        )
+
+    def _end(self, now: float) -> None:
+        self.ended, self.ended_at = True, now
+
+    def _fail(self, error: Exception, now: float) -> None:
+        self.error = f"{type(error).__name__}: {error}"
+        self._end(now)

@@ -1,0 +1,276 @@
+"""A cluster gives jobs what its policy decides, never more than there is, and writes down what it did."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onlineauto.cluster import Cluster, Demand, Fair, History, MarginalGain, Policy
+from onlineauto.cluster.history import Head
+from onlineauto.cluster.history_file import HistoryFile
+from onlineauto.cluster.policies.actions import bundles
+from onlineauto.errors import InputError, OptionError
+from tests.cluster.workers import Account, Work
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from onlineauto.cluster import Record, Situation
+    from onlineauto.cluster.policies.situation import Floats
+
+
+def cluster_of(cpus: float = 4, **options: Any) -> Cluster:
+    return Cluster(**{"slot": 0.2, "capacity": {"CPU": cpus}, **options})
+
+
+def test_jobs_share_the_cluster_and_come_to_their_end() -> None:
+    cluster, account = cluster_of(), Account()
+    jobs = [Work(account, 30), Work(account, 60, demand=Demand({"CPU": 2.0}))]
+    names = [cluster.submit(job) for job in jobs]
+    assert names == ["work-1", "work-2"]
+    cluster.run()
+    assert [(each.state, each.done) for each in cluster.jobs] == [("done", 30.0), ("done", 60.0)]
+    assert account.most == 4
+    assert [job.stopped for job in jobs] == [1, 1]
+    history = cluster.history()
+    assert set(history.completion_times()) == {*names}
+    for name, job in zip(names, jobs, strict=True):
+        mine = [each for each in history.records if each.job == name]
+        assert [each.slot for each in mine] == list(range(len(mine)))
+        assert [each.before for each in mine] == [0, *(each.done for each in mine[:-1])]
+        assert mine[-1].done == mine[-1].total == job.progress()[1]
+        assert mine[-1].finished
+        assert 0 < mine[-1].used <= 1
+    slots = range(1 + max(each.slot for each in history.records))
+    for slot in slots:
+        given_away = [each.workers * each.worker["CPU"] for each in history.records if each.slot == slot]
+        assert sum(given_away) <= 4
+
+
+class Swing(Policy):
+    """Gives everything to the first job, and in the next slot to the last one, and so on."""
+
+    name = "swing"
+
+    def __init__(self) -> None:
+        self.slots = 0
+
+    def score(self, situation: Situation) -> Floats:
+        places = np.arange(situation.places, dtype=np.float64)[None]
+        return bundles(situation, places if self.slots % 2 else -places)
+
+    def observe(self, records: Sequence[Record]) -> None:
+        self.slots += 1
+
+
+@pytest.mark.parametrize("lag", [0.0, 0.15])
+def test_who_grows_waits_for_who_shrinks(lag: float) -> None:
+    cluster, account = cluster_of(6, policy=Swing()), Account()
+    for _ in range(3):
+        cluster.submit(Work(account, 120, lag=lag))
+    cluster.run()
+    assert all(each.state == "done" for each in cluster.jobs)
+    assert account.most == 6
+    if lag:
+        assert any(each.used < 0.9 and not each.finished for each in cluster.history().records)
+
+
+def test_all_shrinks_come_before_all_grows() -> None:
+    cluster, account, heard = cluster_of(6, policy=Swing()), Account(), list[tuple[int, int, int]]()
+
+    def hear(job: Work, workers: int, servers: int) -> None:
+        heard.append((slot_of(), jobs.index(job), workers))
+
+    def slot_of() -> int:
+        return cluster._slots
+
+    jobs = [Work(account, 100, heard=hear) for _ in range(3)]
+    for job in jobs:
+        cluster.submit(job)
+    cluster.run(slots=4)
+    for slot in range(1, 4):
+        before = {job: workers for at, job, workers in heard if at < slot}
+        changes = [workers - before.get(job, 0) for at, job, workers in heard if at == slot]
+        grown = [at for at, change in enumerate(changes) if change > 0]
+        assert grown
+        assert all(change > 0 for change in changes[grown[0] :])
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    cpus=st.integers(1, 5),
+    sizes=st.lists(st.tuples(st.sampled_from([0.5, 1.0]), st.integers(1, 8)), min_size=1, max_size=5),
+    lag=st.sampled_from([0.0, 0.01]),
+    places=st.integers(1, 4),
+)
+def test_nobody_ever_has_more_than_there_is(
+    cpus: int, sizes: list[tuple[float, int]], lag: float, places: int
+) -> None:
+    cluster, account = Cluster(slot=0.02, capacity={"CPU": cpus}, places=places), Account()
+    for demand, total in sizes:
+        cluster.submit(Work(account, total, demand=Demand({"CPU": demand}), seconds=0.005, lag=lag))
+    cluster.run()
+    assert account.most <= cpus
+    assert all(each.state == "done" for each in cluster.jobs)
+    assert len(cluster.history().completion_times()) == len(sizes)
+
+
+def test_a_job_that_fails_is_reported_and_frees_what_it_had(caplog: pytest.LogCaptureFixture) -> None:
+    cluster, account = cluster_of(2, policy="fair"), Account()
+    bad, good = Work(account, 1000, fails_at=5), Work(account, 60)
+    cluster.submit(bad, name="bad")
+    cluster.submit(good, name="good")
+    cluster.run()
+    assert [(each.name, each.state, each.error) for each in cluster.jobs] == [
+        ("bad", "failed", "ValueError: a wheel came off"),
+        ("good", "done", ""),
+    ]
+    assert bad.stopped == 1
+    assert max(good.sizes) == (2, 0)  # in the end it had all
+    assert "the job bad failed: ValueError: a wheel came off" in caplog.text
+    assert set(cluster.history().completion_times()) == {"good"}
+
+
+def test_jobs_may_be_submitted_while_others_run() -> None:
+    cluster, account = cluster_of(), Account()
+    cluster.submit(Work(account, 80), name="first")
+    later = threading.Timer(0.3, lambda: cluster.submit(Work(account, 5), name="later"))
+    later.start()
+    cluster.run()
+    assert [each.state for each in cluster.jobs] == ["done", "done"]
+    arrived = next(each for each in cluster.history().records if each.job == "later").arrived
+    assert 1 <= arrived <= 4
+
+
+def test_an_endless_job_runs_until_the_slots_are_over() -> None:
+    cluster, account = cluster_of(), Account()
+    work = Work(account, 3)
+    cluster.submit(work, endless=True)
+    cluster.run(slots=3)
+    [entry] = cluster.jobs
+    assert not entry.ended
+    assert work.stopped == 1
+    assert [each.slot for each in cluster.history().records] == [0, 1, 2]
+
+
+def test_the_default_is_fair_until_it_knows_how_fast_jobs_are() -> None:
+    from onlineauto.cluster.policies import Row, Situation, allocate
+
+    policy = Cluster(capacity={"CPU": 8}).policy
+    cluster, account = cluster_of(8), Account()
+    assert policy.name == cluster.policy.name == MarginalGain.name
+
+    def shared(policy: Policy) -> list[int]:
+        rows = [
+            Row(kind="work", age=0, done=0, remaining=left, worker={"CPU": 1}, server={}) for left in (1, 9)
+        ]
+        return [int(each) for each in allocate(policy, Situation.of(rows, {"CPU": 8})).workers[0, :2]]
+
+    assert shared(cluster.policy) == shared(Fair())
+    cluster.submit(Work(account, 40))
+    cluster.run()
+    assert shared(cluster.policy) != shared(Fair())
+
+
+def test_the_history_is_written_slot_by_slot_and_gone_on_with(tmp_path: Path) -> None:
+    path, account = tmp_path / "history.jsonl", Account()
+    seen: list[int] = []
+    cluster = cluster_of(history=path)
+    cluster.submit(Work(account, 90), name="a")
+    cluster.submit(Work(account, 8), name="b")
+    cluster.run(slots=2, watch=lambda _: seen.append(len(path.read_bytes().splitlines())))
+    assert seen[0] == 1  # the cluster itself
+    assert seen[-1] > 1  # and the first slot, while the second one went on
+    with path.open("ab") as file:
+        file.write(b'{"type":"slot","slot":2,"jo')  # a crash
+    again = cluster_of(history=path)
+    again.submit(Work(account, 90), name="a")
+    again.submit(Work(account, 8), name="b")  # of which the history has the end
+    again.run()
+    history = History.load(path)
+    assert history.records == again.history().records
+    assert set(history.completion_times()) == {"a", "b", "b-2"}
+    slots = sorted({each.slot for each in history.records if each.job == "a"})
+    assert slots == list(range(len(slots)))
+    assert {each.arrived for each in history.records if each.job == "a"} == {0.0}
+    assert [json.loads(line)["type"] for line in path.read_text().splitlines()].count("head") == 2
+
+
+def test_a_history_has_one_writer_and_one_kind_of_cluster(tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    file = HistoryFile(path, Head(capacity={"CPU": 4}))
+    with pytest.raises(InputError, match="another cluster writes"):
+        HistoryFile(path, Head(capacity={"CPU": 4}))
+    file.close()
+    with pytest.raises(InputError, match="a cluster with CPU, and this one has CPU, GPU"):
+        HistoryFile(path, Head(capacity={"CPU": 4, "GPU": 1}))
+    (tmp_path / "other").write_text("rate,loss\n1,2\n")
+    with pytest.raises(InputError, match="not a line of a cluster's history"):
+        HistoryFile(tmp_path / "other", Head(capacity={"CPU": 4}))
+    assert (tmp_path / "other").read_text() == "rate,loss\n1,2\n"
+
+
+CRASHES = """
+import sys
+from onlineauto.cluster import Cluster
+from tests.cluster.workers import Account, Work
+cluster = Cluster(slot=0.1, capacity={"CPU": 2}, history=sys.argv[1])
+cluster.submit(Work(Account(), 1e9), name="a")
+cluster.run()
+"""
+
+
+def test_the_history_survives_a_kill(tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    process = subprocess.Popen([sys.executable, "-c", CRASHES, str(path)])
+    end = time.monotonic() + 60
+    while not path.exists() or path.read_bytes().count(b"\n") < 5:
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    process.kill()
+    process.wait()
+    assert len(History.load(path)) >= 4
+    HistoryFile(path, Head(capacity={"CPU": 2})).close()  # the lock went with the process
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"policy": "chance"}, "policy = 'chance' is unknown; valid are"),
+        ({"backend": "dask"}, "backend = 'dask' is unknown; valid are local, ray"),
+        ({"slot": 0}, "slot = 0: seconds, more than 0"),
+        ({"places": 0}, "places = 0: give 1 or more"),
+        ({"capacity": {}}, "the cluster has nothing"),
+        ({"capacity": {"CPU": -1}}, "capacity CPU = -1"),
+    ],
+)
+def test_what_cannot_be_is_an_error(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        Cluster(**options)
+
+
+def test_what_is_no_job_is_an_error() -> None:
+    cluster, account = cluster_of(), Account()
+    with pytest.raises(OptionError, match="no job of a cluster, as it has no progress, resize, demand"):
+        cluster.submit(object())
+    with pytest.raises(OptionError, match="takes CPU = 5 at least, and there is 4"):
+        cluster.submit(Work(account, 1, demand=Demand({"CPU": 5.0})))
+    with pytest.raises(OptionError, match="takes GPU = 1 at least, and the cluster has none"):
+        cluster.submit(Work(account, 1, demand=Demand({"CPU": 1.0}, {"GPU": 1})))
+    with pytest.raises(OptionError, match="a worker takes nothing"):
+        cluster.submit(Work(account, 1, demand=Demand({"CPU": 0.0})))
+    cluster.submit(Work(account, 1), name="a")
+    with pytest.raises(OptionError, match="there is a job 'a' already"):
+        cluster.submit(Work(account, 1), name="a")
+    with pytest.raises(OptionError, match="rounds: options are for a Study or a Run"):
+        cluster.submit(Work(account, 1), rounds=2)

@@ -1,0 +1,189 @@
+"""Studies and streams as jobs of a cluster."""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from onlineauto import Run, Workspace
+from onlineauto.cluster import Cluster, RunJob, ShardedLearner, StreamJob, StudyJob
+from onlineauto.cluster.jobs.budget import expected_budget, spent
+from onlineauto.errors import InputError, OptionError
+from onlineauto.tune import SCHEDULERS, Callback, Choice, Float, Study
+from onlineauto.tune.schedulers.pbt import Pbt
+from tests.tune.workers import trainables
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from onlineauto.tune.workers.jobs import Job
+
+
+@pytest.mark.parametrize("scheduler", ["hyperband", "fifo", "dehb", "asha", "race"])
+def test_the_budget_of_a_study_is_what_it_takes(scheduler: str) -> None:
+    study = Study({"rate": Float(0, 1)}, scheduler, "random", max_resource=9, max_trials=20)
+    expected = expected_budget(study.settings)
+    study.run(trainables.Counter)
+    assert spent(study) == pytest.approx(expected, rel=0.35 if scheduler == "asha" else 0.02)
+
+
+def test_the_budget_of_a_round() -> None:
+    study = Study({"rate": Float(0, 1)}, "hyperband", "random", max_resource=9)
+    expected = expected_budget(study.settings, rounds=1)
+    study.run(trainables.Counter)
+    assert spent(study) == expected == 9 + 3 * 2 + 6 + 5 * 3 + 2 * 6 + 3 * 9
+
+
+def test_copies_bring_no_budget_along() -> None:
+    study = Study(
+        {"rate": Float(0.5, 1)}, Pbt(population=3, interval=2), "random", max_resource=6, max_trials=6
+    )
+    study.run(trainables.Counter)
+    assert all(each.resource <= 6 for each in study.trials)
+    done = {(row["trial"], row["resource"]) for row in study.history()}
+    assert spent(study) == len(done)
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_every_scheduler_has_a_budget(scheduler: str) -> None:
+    study = Study({"rate": Float(0, 1)}, scheduler, max_resource=27, max_trials=30)
+    before = time.process_time()
+    assert expected_budget(study.settings) > 30
+    assert time.process_time() - before < 5
+
+
+class Most(Callback):
+    """Counts trials that run at once."""
+
+    def __init__(self) -> None:
+        self.running = self.most = 0
+
+    def on_start(self, job: Job) -> None:
+        self.running += 1
+        self.most = max(self.most, self.running)
+
+    def on_result(self, job: Job, value: float) -> None:
+        self.running -= 1
+
+
+def test_two_studies_and_a_stream_share_a_machine(tmp_path: Path) -> None:
+    space = {"rate": Float(0, 1), "seconds": Choice([0.02])}
+    studies = [
+        Study(space, "fifo", "random", max_resource=3, max_trials=trials, seed=trials) for trials in (6, 12)
+    ]
+    watches = [Most(), Most()]
+    cluster = Cluster(slot=0.5, capacity={"CPU": 3}, policy="fair", history=tmp_path / "history.jsonl")
+    for study, watch in zip(studies, watches, strict=True):
+        cluster.submit(
+            study, trainable=trainables.Counter, callbacks=[watch], name=f"study {len(cluster.jobs)}"
+        )
+    run = Run(Workspace(), [f"{i % 2} |a x{i % 3}" for i in range(3000)])
+    cluster.submit(run, events=3000, name="stream")
+    cluster.run()
+    assert [(each.state, each.error) for each in cluster.jobs] == 3 * [("done", "")]
+    assert all(study.is_done for study in studies)
+    assert [len(study.trials) for study in studies] == [6, 12]
+    assert max(watch.most for watch in watches) <= 3
+    assert cluster.jobs[-1].done == 3000
+    records = cluster.history().records
+    assert {each.kind for each in records} == {"study-fifo-Counter", "stream"}
+    for slot in {each.slot for each in records}:
+        assert sum(each.workers for each in records if each.slot == slot) <= 3
+
+
+def test_a_study_that_cannot_be_run_is_the_error_of_its_job() -> None:
+    study = Study({"rate": Float(0, 1)}, max_trials=2)
+    cluster = Cluster(slot=0.2, capacity={"CPU": 1})
+    cluster.submit(study, name="a")
+    cluster.run()
+    [entry] = cluster.jobs
+    assert entry.state == "failed"
+    assert entry.error.startswith("OptionError: nobody has said what trials of 'study' run")
+
+
+def test_a_study_that_is_stopped_goes_on_in_another_cluster(tmp_path: Path) -> None:
+    space = {"rate": Float(0, 1), "seconds": Choice([0.05])}
+    storage = f"sqlite:///{tmp_path / 'study.db'}"
+
+    def submit() -> tuple[Cluster, Study]:
+        study = Study(space, "fifo", "random", max_resource=4, max_trials=10, storage=storage)
+        cluster = Cluster(slot=0.5, capacity={"CPU": 2}, history=tmp_path / "history.jsonl")
+        cluster.submit(study, trainable=trainables.Counter, name="a")
+        return cluster, study
+
+    def interrupt(_: Cluster) -> None:
+        if spent(study) >= 3:
+            raise KeyboardInterrupt
+
+    cluster, study = submit()
+    with pytest.raises(KeyboardInterrupt):
+        cluster.run(watch=interrupt)
+    assert cluster.jobs[0].held() == (0, 0)
+    cluster, study = submit()
+    cluster.run()
+    assert study.is_done
+    records = cluster.history().records
+    assert records[-1].finished
+    assert all(now.before >= then.done for then, now in pairwise(records))
+    assert records[0].before == 0
+
+
+def test_a_sharded_stream_is_the_same_whoever_had_what(tmp_path: Path) -> None:
+    events = "".join(f"{i % 2} |a x{i % 7} y{i % 11}\n" for i in range(10_000)).encode()
+    learner = ShardedLearner(parts=4, part_events=16, warm_up=100, blocks=4)
+    job = StreamJob(learner, events)
+    job.resize(2, 1)
+    until(lambda: job.progress()[0] > 500)
+    job.resize(0, 0)
+    until(lambda: job.held == (0, 0))
+    done = job.progress()[0]
+    assert job.progress()[0] == done < 10_000
+    cluster = Cluster(slot=0.3, capacity={"CPU": 4})
+    cluster.submit(job, name="stream")
+    cluster.run()
+    [entry] = cluster.jobs
+    assert (entry.state, entry.error, entry.done) == ("done", "", 10_000)
+    alone = learner.fit(events)
+    assert job.workspace().predict("|a x3 y5") == alone.predict("|a x3 y5")
+    assert job.held == (0, 0)
+
+
+def test_a_run_waits_without_a_worker() -> None:
+    run = Run(Workspace(), (f"{i % 2} |a x{i % 3}" for i in range(10**9)))
+    job = RunJob(run)
+    assert job.progress() == (0, 1000)
+    job.resize(1, 0)
+    until(lambda: job.progress()[0] > 0)
+    job.resize(0, 0)
+    until(lambda: job.held == (0, 0))
+    done = job.progress()[0]
+    time.sleep(0.1)
+    assert job.progress()[0] == done == run.position.events
+    job.resize(1, 0)
+    until(lambda: job.progress()[0] > done)
+    job.stop()
+    assert job.held == (0, 0)
+
+
+def test_a_stream_that_cannot_be_read_is_the_error_of_its_job() -> None:
+    job = RunJob(Run(Workspace(), "there is no such file"))
+    job.resize(1, 0)
+    with pytest.raises((InputError, OSError), match="no such file"):
+        until(lambda: job.progress() is None)
+
+
+def test_how_many_workers_there_are_is_the_clusters_word() -> None:
+    study = Study({"rate": Float(0, 1)}, max_trials=2)
+    options: Any = {"workers": 2}
+    with pytest.raises(OptionError, match="workers is not for a job of a cluster"):
+        StudyJob(study, trainables.Counter, **options)
+
+
+def until(holds: Any) -> None:
+    end = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.01)
