@@ -1,4 +1,4 @@
-"""What a cluster has, if nobody says it: the processors of this machine, or the resources of Ray's nodes."""
+"""Say what a cluster has, if nobody else does: the processors of this machine, or the resources of Ray's nodes."""
 
 from __future__ import annotations
 
