@@ -1,4 +1,4 @@
-"""Say what a cluster has, if nobody else does: the processors of this machine, or the resources of Ray's nodes."""
+"""Say what a cluster has, if nobody else does: the processors of this machine, or all that Ray has."""
 
 from __future__ import annotations
 
