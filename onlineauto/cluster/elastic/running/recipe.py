@@ -23,7 +23,7 @@ __all__ = ["Cutting", "Recipe"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cutting:
-    """How a stream is cut into ticks and a table into blocks. The result depends on it; workers do not.
+    """The cut of a stream into ticks and of a table into blocks, on which the result depends.
 
     Attributes
     ----------
