@@ -20,8 +20,8 @@ def _engine() -> Any:
     empty: Any = binding.parse_assembly("")
     empty.triple = binding.get_process_triple()
     target = binding.Target.from_triple(empty.triple)
-    # The memory manager of llvmlite places the sections of an object side by side. LLVM's own one asks for each
-    # by itself: in a process that has mapped gigabytes, as an actor of Ray has, they may be too far apart to
+    # llvmlite's memory manager places the sections of an object side by side. LLVM's own one asks for each by
+    # itself: in a process that has mapped gigabytes, as an actor of Ray has, they may be too far apart to
     # refer to one another, and then LLVM aborts.
     return binding.create_mcjit_compiler(empty, target.create_target_machine(jit=True), use_lmm=True)
 

@@ -2,10 +2,10 @@
 
     python -m tests.bench.elastic [--only resizes throughput loss] [--resizes 12] [--backend ray]
 
-*Resizes*: workers and servers join and leave while a log is learnt. The weights must be, bit for bit, those of
-a run that was never resized. A pause is the longest time between two ticks from a request on until its layout
-is in force, and a little beyond. Beside it: the same change as a snapshot to a file, the end of all nodes, and
-a run that goes on from the file.
+*Resizes*: workers and servers join and leave while a log is learnt. The weights must be, bit for bit, those
+of a run that was never resized. A pause is the longest time between two ticks from one request to the next,
+which comes 30 ticks after the layout is in force. Beside it: the same change as a snapshot to a file, the end
+of all nodes, and a run that goes on from the file.
 
 *Throughput*: events a second of one workspace, and of workers in step. The parts of each worker and of each
 server are timed one after the other on one core; a tick takes as long as its slowest worker and its slowest
@@ -42,6 +42,13 @@ __all__ = ["losses", "main", "resizes", "throughput"]
 
 DATA = Path(__file__).resolve().parents[2] / "datasets"
 BANDIT: dict[str, Any] = {"cb_explore_adf": True, "quadratic": ["::"]}
+HEAVY: dict[str, Any] = {"cb_explore_adf": True, "cubic": [":::"], "bit_precision": 20}
+LOGS: dict[str, tuple[str, dict[str, Any]]] = {
+    "letter -q ::": ("cb-letter-u", BANDIT),
+    "letter --cubic :::": ("cb-letter-u", HEAVY),
+    "diamonds -q ::": ("cb-diamonds-u", BANDIT),
+    "flights, single lines, -q ::": ("reg-flights", {"quadratic": ["::"]}),
+}
 SMALL: dict[str, float] = {"CPU": 0.1}
 SIZES = [(3, 2), (3, 3), (2, 3), (2, 2), (1, 2), (2, 1), (3, 1), (2, 2)]
 """Workers and servers, one after the other."""
@@ -106,7 +113,7 @@ def pauses_of(run: ShardedRun, asked: Sequence[float]) -> tuple[list[float], lis
 
 
 def restart(learner: ShardedLearner, path: Path, kept: Path, how: dict[str, Any]) -> float:
-    """Return the seconds between the last tick before a restart with another worker and the first one after."""
+    """Return the seconds between the last tick before a restart, with another worker, and the next."""
     run = learner.run(path, workers=2, servers=2, **how).start()
     wait_for(run, 40)
     run.snapshot().save(kept)
@@ -169,11 +176,14 @@ def throughput(name: str, options: dict[str, Any], copies: int, part_events: int
     """Return the speed of one workspace and of 1, 2 and 4 workers on a log."""
     source, cutting = log(name, copies), Cutting(part_events=part_events)
     single(source, options)
+    simulated(source[: len(source) // 10], options, cutting, 1, 1)  # compiles
     seconds, _, events = single(source, options)
     rows: list[dict[str, Any]] = [{"what": "one workspace", "events a second": events / seconds}]
     for workers in (1, 2, 4):
         took = simulated(source, options, cutting, workers, max(workers // 2, 1))
-        rows.append({"what": f"{workers} workers", "events a second": events / took, "speed-up": seconds / took})
+        rows.append(
+            {"what": f"{workers} workers", "events a second": events / took, "speed-up": seconds / took}
+        )
     return rows
 
 
@@ -185,13 +195,22 @@ def losses() -> list[dict[str, Any]]:
         options = BANDIT if name.startswith("cb") else {}
         source = log(name)
         found = [ShardedLearner(**options, parts=parts).run(source).loss() for parts in (2, 8, 16)]
-        rows.append({"log": name, "one workspace": single(source, options)[1]} | dict(zip("2 8 16".split(), found, strict=True)))
+        rows.append(
+            {"log": name, "one workspace": single(source, options)[1]}
+            | dict(zip(["2", "8", "16"], found, strict=True))
+        )
     return rows
+
+
+def line(row: dict[str, Any], digits: int) -> str:
+    """Return a row as text."""
+    return ", ".join(f"{k}: {v if isinstance(v, str) else f'{v:.{digits}f}'}" for k, v in row.items())
 
 
 def main(words: list[str] | None = None) -> None:
     """Print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    how = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=how)
     parser.add_argument("--only", nargs="+", choices=["resizes", "throughput", "loss"])
     parser.add_argument("--resizes", type=int, default=12)
     parser.add_argument("--copies", type=int, default=3, help="how often the log is repeated")
@@ -201,19 +220,20 @@ def main(words: list[str] | None = None) -> None:
     if "resizes" in chosen:
         found = resizes(given.resizes, given.backend, given.copies)
         pauses, ticks = found["pauses"], found["pauses in ticks"]
+        restarts = statistics.median(found["restarts"])
         print(f"{found['resizes']} requests, {found['layouts']} layouts; weights exact: {found['exact']}")
-        print(f"longest pause of a request: median {statistics.median(pauses):.3f} s, at most {max(pauses):.3f} s")
+        print(f"longest pause: median {statistics.median(pauses):.3f} s, at most {max(pauses):.3f} s")
         print(f"in ticks: median {statistics.median(ticks):.1f}, at most {max(ticks):.1f}")
-        print(f"restart: median {statistics.median(found['restarts']):.2f} s, {found['ratio']:.0f} times as long")
+        print(f"restart: median {restarts:.2f} s, {found['ratio']:.0f} times as long")
     if "throughput" in chosen:
-        for name, options in (("cb-letter-u", BANDIT), ("cb-diamonds-u", BANDIT), ("reg-flights", {"quadratic": ["::"]})):
-            for part_events in (32, 128):
-                print(f"{name}, parts of {part_events} events")
-                for row in throughput(name, options, 3, part_events):
-                    print("  " + ", ".join(f"{k}: {v if isinstance(v, str) else f'{v:.2f}'}" for k, v in row.items()))
+        for title, (name, options) in LOGS.items():
+            for part_events in (32, 256):
+                print(f"{title}, parts of {part_events} events")
+                for row in throughput(name, options, 1, part_events):
+                    print(f"  {line(row, 2)}")
     if "loss" in chosen:
         for row in losses():
-            print(", ".join(f"{k}: {v if isinstance(v, str) else f'{v:.4f}'}" for k, v in row.items()))
+            print(line(row, 4))
 
 
 if __name__ == "__main__":

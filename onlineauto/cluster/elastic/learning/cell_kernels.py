@@ -1,4 +1,4 @@
-"""List the cells of the weight table that a part of a block needs, each once."""
+"""List the cells of the weight table that events need, each once; copy cells out of the table and into it."""
 
 from __future__ import annotations
 
@@ -8,50 +8,110 @@ from onlineauto.engine.event.event_kernels import open_event
 from onlineauto.engine.event.example_kernels import open_action
 from onlineauto.engine.event.pass_kernels import run_on
 from onlineauto.features._kernels import forget
-from onlineauto.features.product_kernels import cross_all, list_linear
+from onlineauto.features.product_kernels import cross_product, is_linear, look_up
 from onlineauto.features.records import Listing
-from onlineauto.jit import entry_kernel, short_loop
+from onlineauto.jit import entry_kernel, inline_kernel, short_loop
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from onlineauto.engine.event.state import Context
+    from onlineauto.engine.event.state import Context, Run
     from onlineauto.features.records import Stream
+
+
+@inline_kernel
+def _is_shared(run: Run, product: int, n_shared: int) -> bool:
+    """Return whether all factors of a looked-up product are groups of the shared line."""
+    interactions = run.interactions
+    for k in range(interactions.start[product], interactions.start[product + 1]):
+        short_loop()
+        if run.scratch.places[interactions.factor[k]].group >= n_shared:
+            return False
+    return True
+
+
+@inline_kernel
+def _list_linear(run: Run, n_shared: int, groups: int, again: bool, listing: Listing) -> int:
+    """List the features of groups by themselves, those of the shared line once; return their number."""
+    n, features = 0, run.stream.features
+    for group in range(n_shared if again else 0, groups):
+        short_loop()
+        if is_linear(run.layout, run.scratch, group, n_shared):
+            for i in range(run.scratch.groups[group].start, run.scratch.groups[group].end):
+                short_loop()
+                listing.cell[n] = features[i].hash & listing.mask
+                n += 1
+    return n
 
 
 @entry_kernel
 def list_cells(
     context: Context,
     stream: Stream,
-    first: int,
     last: int,
-    known: NDArray[np.bool_],
+    seen: NDArray[np.uint32],
+    stamp: int,
     found: NDArray[np.uint32],
     n: int,
 ) -> int:
-    """Append to the `n` cells found those of events [first, last) that are not `known`; return their number.
+    """Append to the `n` cells found those of the first `last` events; return their number.
 
-    The cells of all actions count, since all are scored, with those of the interactions.
+    A cell that was `seen` with this stamp is not found again. The cells of all actions count, since all are
+    scored, with those of the interactions. What only the shared line has is the same for all actions, and is
+    listed once, unless an action has features in a namespace of the shared line.
     """
     run, buffers = run_on(context, stream), context.buffers
-    listing = Listing(buffers.cell, buffers.value, run.task.mask)
-    for event in range(first, last):
+    listing, interactions = Listing(buffers.cell, buffers.value, run.task.mask), run.interactions
+    for event in range(last):
         short_loop()
         actions, _ = open_event(run, event)
+        again, n_shared = False, actions.n_shared
         for action in range(actions.n):
             short_loop()
-            groups, _, _ = open_action(run, actions, action)
-            n_shared, features = actions.n_shared, run.stream.features
-            linear = list_linear(run.layout, run.scratch, features, n_shared, groups, listing)
-            listed, _ = cross_all(run.interactions, run.scratch, features, listing, buffers.runs, linear)
+            groups, _, merged = open_action(run, actions, action)
+            again = again and not merged
+            listed = _list_linear(run, n_shared, groups, again, listing)
+            for product in range(len(interactions.start) - 1):
+                short_loop()
+                if look_up(interactions, run.scratch, product):
+                    if again and _is_shared(run, product, n_shared):
+                        continue
+                    order = interactions.start[product + 1] - interactions.start[product]
+                    listed = cross_product(run.scratch, run.stream.features, order, listing, listed)
             for i in range(listed):
                 short_loop()
                 cell = buffers.cell[i]
-                if not known[cell]:
-                    known[cell] = True
+                if seen[cell] != stamp:
+                    seen[cell] = stamp
                     found[n] = cell
                     n += 1
+            again = (action == 0 and not merged) or again
             forget(run.scratch, n_shared, groups)
-        forget(run.scratch, 0, actions.n_shared)
+        forget(run.scratch, 0, n_shared)
     return n
+
+
+@entry_kernel
+def take_cells(table: NDArray[np.float32], cells: NDArray[np.uint32], taken: NDArray[np.float32]) -> None:
+    """Copy the first numbers of cells out of a table, as many as `taken` has columns."""
+    for i in range(len(cells)):
+        short_loop()
+        for k in range(taken.shape[1]):
+            short_loop()
+            taken[i, k] = table[cells[i], k]
+
+
+@entry_kernel
+def put_cells(
+    table: NDArray[np.float32],
+    cells: NDArray[np.uint32],
+    values: NDArray[np.float32],
+    rows: NDArray[np.uint32],
+) -> None:
+    """Copy rows of values into the first numbers of cells of a table."""
+    for i in range(len(cells)):
+        short_loop()
+        for k in range(values.shape[1]):
+            short_loop()
+            table[cells[i], k] = values[rows[i], k]

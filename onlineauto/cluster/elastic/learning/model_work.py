@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from onlineauto.cluster.elastic.learning.cell_kernels import list_cells
+from onlineauto.cluster.elastic.learning.cell_kernels import list_cells, put_cells, take_cells
 from onlineauto.cluster.elastic.learning.combine_kernels import FIELDS
 from onlineauto.cluster.elastic.learning.header import EVENTS, LOSS, SKIPPED, WEIGHTS, Header
 from onlineauto.cluster.elastic.learning.rows import HEADER, Cells
@@ -33,8 +33,16 @@ class _Part(NamedTuple):
     """A part of a tick: its events, the cells that they need, and how many lines were skipped."""
 
     events: list[Block]
-    cells: NDArray[np.uint32]  # ascending
+    cells: NDArray[np.uint32]
     skipped: int
+
+
+class _Tick(NamedTuple):
+    """The parts of a rank in a tick, and the cells that they need together, by block."""
+
+    parts: list[_Part]
+    cells: NDArray[np.uint32]
+    blocks: list[tuple[int, slice]]
 
 
 class ModelWork:
@@ -53,31 +61,38 @@ class ModelWork:
     def __init__(self, scratch: Workspace, feed: Feed, shift: int) -> None:
         self._scratch, self._feed, self._shift = scratch, feed, shift
         cells, _, self._lanes = scratch.weights.shape
-        self._known, self._found = np.zeros(cells, bool), np.empty(cells, np.uint32)
+        self._seen, self._stamp = np.zeros(cells, np.uint32), 0
+        self._found, self._row = np.empty(cells, np.uint32), np.empty(cells, np.uint32)
         self._memory = WorkingMemory(scratch.configuration, scratch.layout, live_configs=1)
-        self._latest: tuple[tuple[int, int, int], list[_Part]] | None = None
+        self._latest: tuple[tuple[int, int, int], _Tick] | None = None
 
     # -- what a part needs -----------------------------------------------------------------------------
 
     def wants(self, tick: int, rank: int, n: int) -> dict[int, Any] | None:
         """Return the cells that a rank's parts need, by block; None if the stream has no such tick."""
-        parts = self._parts_of(tick, rank, n)
-        if parts is None:
+        needed = self._tick(tick, rank, n)
+        if needed is None:
             return None
-        together = np.unique(np.concatenate([np.zeros(0, np.uint32), *(part.cells for part in parts)]))
-        return {HEADER: None} | {block: cells for block, cells, _ in self._by_block(together)}
+        local = self._local(needed.cells)
+        return {HEADER: None} | {block: local[where] for block, where in needed.blocks}
 
-    def _by_block(self, cells: NDArray[np.uint32]) -> list[tuple[int, NDArray[np.uint32], slice]]:
-        """Return for each block the cells in it, of cells in ascending order, and where they are."""
-        blocks, begins = np.unique(cells >> self._shift, return_index=True)
-        mask = np.uint32((1 << self._shift) - 1)
-        ends = [*begins[1:].tolist(), len(cells)][: len(blocks)]
-        return [
-            (int(block) + 1, cells[begin:end] & mask, slice(begin, end))
-            for block, begin, end in zip(blocks.tolist(), begins.tolist(), ends, strict=True)
-        ]
+    def _local(self, cells: NDArray[np.uint32]) -> NDArray[np.uint32]:
+        """Return where in their blocks cells are."""
+        return cells & np.uint32((1 << self._shift) - 1)
 
-    def _parts_of(self, tick: int, rank: int, n: int) -> list[_Part] | None:
+    def _by_block(self, cells: NDArray[np.uint32]) -> tuple[NDArray[np.int64], list[tuple[int, slice]]]:
+        """Return an order of cells by block, which is stable, and where each block is then."""
+        block = cells >> self._shift
+        if len(self._seen) >> self._shift <= 1 << 16:
+            block = block.astype(np.uint16)  # which NumPy sorts much faster
+        order = np.argsort(block, kind="stable")
+        counts = np.bincount(block)
+        ends = np.cumsum(counts)
+        present = np.flatnonzero(counts)
+        where = [(int(each) + 1, slice(int(ends[each] - counts[each]), int(ends[each]))) for each in present]
+        return order, where
+
+    def _tick(self, tick: int, rank: int, n: int) -> _Tick | None:
         if self._latest is not None and self._latest[0] == (tick, rank, n):
             return self._latest[1]
         self._feed.drop_before(tick - 2)  # no worker can be further behind
@@ -85,8 +100,20 @@ class ModelWork:
         if texts is None:
             return None
         parts = self._read(texts)
-        self._latest = (tick, rank, n), parts
-        return parts
+        together = self._union([part.cells for part in parts])
+        order, blocks = self._by_block(together)
+        made = _Tick(parts, together[order], blocks)
+        self._latest = (tick, rank, n), made
+        return made
+
+    def _union(self, cells: Sequence[NDArray[np.uint32]]) -> NDArray[np.uint32]:
+        """Return the cells that are in any of the arrays, each once."""
+        if len(cells) == 1:
+            return cells[0]
+        known = np.zeros(len(self._seen), bool)
+        for each in cells:
+            known[each] = True
+        return np.flatnonzero(known).astype(np.uint32)
 
     def _read(self, texts: Sequence[bytes]) -> list[_Part]:
         """Read the events of consecutive parts at once, and cut them where the parts end."""
@@ -96,20 +123,18 @@ class ModelWork:
         for block in self._scratch.read(b"".join(texts), diagnostics=found) if texts else ():
             lines = block.line_number[block.event_start[:-1]]
             cuts = [0, *np.searchsorted(lines, ends[:-1], side="right").tolist(), len(block)]
-            for part, (begin, end) in enumerate(itertools.pairwise(cuts)):
+            for part, (begin, end) in enumerate(pairwise(cuts)):
                 if end > begin:
                     events[part].append(block.head(end).tail(begin))
         skipped = [found.total, *[0] * len(texts)]
         return [_Part(each, self._cells_of(each), skipped[i]) for i, each in enumerate(events)]
 
     def _cells_of(self, blocks: Sequence[Block]) -> NDArray[np.uint32]:
-        """Return the cells that events need, in ascending order."""
-        n = 0
+        """Return the cells that events need, each once."""
+        n, self._stamp = 0, self._stamp + 1
         for block in blocks:
             n = self._list(block, n)
-        cells = np.sort(self._found[:n])
-        self._known[cells] = False
-        return cells
+        return self._found[:n].copy()
 
     def _list(self, block: Block, n: int) -> int:
         scratch, memory = self._scratch, self._memory
@@ -120,39 +145,37 @@ class ModelWork:
         live, screen = searching.live_configs.arrays, searching.screening.screen
         given = Parts(learner.task, learner.rule, learner.model, live, screen)
         results = make_results(block, learner.task)
-        context = memory.context(layout, given, block, stream, results)
-        return list_cells(context.record, Sealed(stream).record, 0, len(block), self._known, self._found, n)
+        context = memory.context(layout, given, block, stream, results).record
+        return list_cells(context, Sealed(stream).record, len(block), self._seen, self._stamp, self._found, n)
 
     # -- what a part does ------------------------------------------------------------------------------
 
     def compute(self, tick: int, rank: int, n: int, values: Mapping[int, Any]) -> dict[int, Any]:
         """Learn a rank's parts, each from the pulled weights; return what they have made of the blocks."""
-        parts = self._parts_of(tick, rank, n)
-        assert parts is not None, "only a tick that is there is pulled"
-        wanted = np.unique(np.concatenate([np.zeros(0, np.uint32), *(part.cells for part in parts)]))
-        pulled = np.empty((len(wanted), FIELDS * self._lanes), np.float32)
-        for block, _, where in self._by_block(wanted):
-            pulled[where] = values[block]
+        needed = self._tick(tick, rank, n)
+        assert needed is not None, "only a tick that is there is pulled"
         header: Header = values[HEADER]
-        headers, cells, learnt = [], [], []
+        pulled = np.empty((len(needed.cells), FIELDS * self._lanes), np.float32)
+        for block, where in needed.blocks:
+            pulled[where] = values[block]
+        self._row[needed.cells] = np.arange(len(needed.cells), dtype=np.uint32)
+        parts = [part for part in needed.parts if part.events or part.skipped]
+        cells = np.concatenate([np.zeros(0, np.uint32), *(part.cells for part in parts)])
+        learnt = np.empty((len(cells), FIELDS * self._lanes), np.float32)
+        headers, at, table = [], 0, self._scratch.learner.model.table
         for part in parts:
-            if part.events or part.skipped:
-                headers.append(self._learn(part, header, pulled[np.searchsorted(wanted, part.cells)]))
-                cells.append(part.cells)
-                learnt.append(self._weights_of(part.cells))
-        updates: dict[int, Any] = {HEADER: headers}
-        if not cells:
-            return updates
-        cell, value = np.concatenate(cells), np.concatenate(learnt)
-        order = np.argsort(cell >> self._shift, kind="stable")
-        return updates | {
-            block: Cells(local, value[order[where]]) for block, local, where in self._by_block(cell[order])
-        }
+            put_cells(table, part.cells, pulled, self._row[part.cells])
+            headers.append(self._learn(part, header))
+            take_cells(table, part.cells, learnt[at : at + len(part.cells)])
+            at += len(part.cells)
+        order, blocks = self._by_block(cells)
+        local = self._local(cells)[order]
+        learnt = learnt[order]
+        return {HEADER: headers} | {block: Cells(local[where], learnt[where]) for block, where in blocks}
 
-    def _learn(self, part: _Part, header: Header, weights: NDArray[np.float32]) -> Header:
-        """Learn a part from a header and the weights of its cells; return the header that it leaves."""
+    def _learn(self, part: _Part, header: Header) -> Header:
+        """Learn a part, whose cells are in the table, from a header; return the header that it leaves."""
         model, account = self._scratch.learner.model, header.account.copy()
-        model.weights[part.cells, :FIELDS] = weights.reshape(-1, FIELDS, self._lanes)
         header.write_to(model)
         for block in part.events:
             outcomes = self._scratch.learn_block(block)
@@ -161,7 +184,3 @@ class ModelWork:
             account[LOSS] += outcomes.loss.sum(dtype=np.float64)
         account[SKIPPED] += part.skipped
         return Header.of(model, account)
-
-    def _weights_of(self, cells: NDArray[np.uint32]) -> NDArray[np.float32]:
-        weights = self._scratch.weights
-        return weights[cells, :FIELDS].reshape(-1, FIELDS * self._lanes)
