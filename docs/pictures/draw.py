@@ -27,6 +27,8 @@ from onlineauto.pictures.story import story_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from onlineauto.pictures.runs import Course
+
 HERE = Path(__file__).parent
 DATA = HERE / "data"
 JOURNAL = DATA / "flights-journal.jsonl"
@@ -36,11 +38,19 @@ RUNS = {
     "flights-vw": "VW --automl 4",
 }
 """By name of a file: what the picture calls the run."""
+STACKS = {
+    "stones-all": "all members",
+    "stones-features-waves": "features, waves",
+    "stones-none": "no members",
+    "stones-champion": "the champion alone",
+}
+"""The same, of runs with a stack and without one."""
 
 
 def pictures(*, dark: bool) -> Iterator[tuple[str, Picture]]:
     """Yield each picture with its name."""
     story = story_of(JOURNAL)
+    yield "stack", _stack(dark=dark)
     yield "reward", _reward([events for events, _ in story.swaps], dark=dark)
     yield "race", race(JOURNAL, dark=dark)
     yield "crossings", crossings(story.crossed(), namespaces=story.namespaces, dark=dark)
@@ -66,22 +76,29 @@ def main(folder: Path) -> None:
             picture.save(folder / f"{name}-{'dark' if dark else 'light'}.svg")
 
 
+def _stack(*, dark: bool) -> Picture:
+    courses = [_settled(DATA / f"{file}.txt", name=name) for file, name in STACKS.items()]
+    title = "Which of ten prices has a stone? Average reward, numbers as numbers"
+    picture = rewards(courses, title=title, dark=dark)
+    picture.figure.axes[0].set_xlim(left=100)
+    return picture
+
+
+def _settled(path: Path, *, name: str) -> Course:
+    """Return the course of a run without the first hundred events, which are noise."""
+    course = course_of(path)
+    loss = [
+        loss
+        for events, loss in zip(course.events, course.loss, strict=True)
+        if events > 100
+    ]
+    return course._replace(
+        name=name, loss=loss, events=[events for events in course.events if events > 100]
+    )
+
+
 def _reward(changes: list[int], *, dark: bool) -> Picture:
-    courses = [
-        course_of(DATA / f"{file}.txt")._replace(name=name) for file, name in RUNS.items()
-    ]
-    # The first hundred events are noise.
-    courses = [
-        each._replace(
-            loss=[
-                loss
-                for events, loss in zip(each.events, each.loss, strict=True)
-                if events > 100
-            ],
-            events=[events for events in each.events if events > 100],
-        )
-        for each in courses
-    ]
+    courses = [_settled(DATA / f"{file}.txt", name=name) for file, name in RUNS.items()]
     title = "Which of ten carriers flew? Average reward over a log of 30,000 events"
     picture = rewards(
         courses, changes={RUNS["flights-automl"]: changes}, title=title, dark=dark

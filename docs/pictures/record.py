@@ -19,7 +19,7 @@ from onlineauto.tune import Choice, Float, Int, Study
 HERE = Path(__file__).parent
 DATA = HERE / "data"
 SETS = HERE.parents[1] / "datasets"
-FLIGHTS = SETS / "cb-flights-u.txt.gz"
+FLIGHTS, STONES = SETS / "cb-flights-u.txt.gz", SETS / "cb-diamonds-n-u.txt.gz"
 RUNS = {
     "flights-automl": (
         "onlineauto",
@@ -31,6 +31,13 @@ RUNS = {
     "flights-vw": ("vowpalwabbit", "--automl", "4"),
 }
 """By name of a file: a program, and its options beside those of all."""
+STACKS = {
+    "stones-champion": ("--predict_with", "champion"),
+    "stones-none": ("--members", "none"),
+    "stones-features-waves": ("--members", "features,waves"),
+    "stones-all": (),
+}
+"""By name of a file: options beside ``--automl``."""
 POINTS = 60
 """Number of points of each curve of intervals."""
 CHANGE, EACH = 12_000, 500
@@ -40,13 +47,18 @@ CHANGE, EACH = 12_000, 500
 def main() -> None:
     """Record all."""
     DATA.mkdir(exist_ok=True)
-    for name, (program, *options) in RUNS.items():
+    runs = [(name, FLIGHTS, run) for name, run in RUNS.items()]
+    runs += [
+        (name, STONES, ("onlineauto", "--automl", *options))
+        for name, options in STACKS.items()
+    ]
+    for name, log, (program, *options) in runs:
         words = [
             sys.executable,
             "-m",
             program,
             "-d",
-            str(FLIGHTS),
+            str(log),
             "--cb_explore_adf",
             *options,
         ]

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 import pytest
 
+from onlineauto import Workspace
 from onlineauto.errors import InputError, OptionError
 from onlineauto.evaluation.evaluation import Bounded
 from onlineauto.pictures import Picture, check_picture, crossings, pmfs, race, reward_bands, rewards, values
 from onlineauto.pictures.race import difference
 from onlineauto.pictures.runs import course_of, has_table
 from onlineauto.pictures.story import story_of
+from tests.engine.stack_streams import odd
 from tests.pictures.test_story import JOURNAL, rotate
 
 if TYPE_CHECKING:
@@ -60,6 +63,23 @@ def test_race_of_many_lanes() -> None:
     picture = race([*lines, JOURNAL[-1]], title="Many")
     assert picture.figure.get_figheight() < 16
     assert picture.figure.texts[0].get_text() == "Many"
+
+
+def test_race_shows_when_the_stack_predicts() -> None:
+    journal: list[dict[str, Any]] = []
+    workspace = Workspace(cb_explore_adf=True, automl=3, default_lease=60, bit_precision=10)
+    workspace.observe(lambda entry: journal.append(msgspec.to_builtins(entry)))
+    workspace.fit(odd(1000, numbers=2))
+    since = [line["events"] for line in journal if line["decision"] == "predict_with"]
+    axes = race(journal).figure.axes[0]
+    legend = axes.get_legend()
+    assert legend is not None
+    assert "the stack predicts" in {text.get_text() for text in legend.get_texts()}
+    begins = [np.asarray(path.vertices)[0, 0] for drawn in axes.collections for path in drawn.get_paths()]
+    assert since[0] in begins
+    without = race(JOURNAL).figure.axes[0].get_legend()
+    assert without is not None
+    assert "the stack predicts" not in {text.get_text() for text in without.get_texts()}
 
 
 def test_differences() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -215,6 +216,23 @@ def test_it_is_said_what_predicts(tmp_path: Path, capsys: pytest.CaptureFixture[
     alone = workspace.fork(predict_with="champion")
     assert inspection(alone, names={})["predicted_by"] == {"who": "champion", "since": 0}
     assert not any(line.startswith("predicted") for line in story(alone.searching))
+
+
+def test_the_weights_of_the_stack_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    workspace = Workspace(**BANDIT).fit(text())
+    shares = inspection(workspace, names={})["stack"]
+    live = [f"live config {index}" for index in range(len(workspace.estimates))]
+    crosses = [f"crosses {how}" for how in ("one by one", "in pairs", "in triples")]
+    assert [each["who"] for each in shares] == [*live, "features", "waves", *crosses, "constant"]
+    weights = stack_of(workspace).weights
+    assert [each["weight"] for each in shares[len(live) :]] == weights[-6:].tolist()
+    workspace.save(tmp_path / "its.model")
+    assert main(["inspect", str(tmp_path / "its.model")]) == 0
+    printed = capsys.readouterr().out
+    assert re.search(rf"crosses in pairs +{shares[-3]['weight']:.3f}\n", printed)
+    words = Workspace(**BANDIT | {"members": "waves"}).fit(b"shared |a x\n0:0:0.5 |b y\n|b z\n\n")
+    assert [each["weight"] for each in inspection(words, names={})["stack"][-6:-1]] == [None] * 5
+    assert inspection(workspace.fork(predict_with="champion"), names={})["stack"] == []
 
 
 def test_it_is_said_that_a_mix_predicts_or_nothing_without_a_search() -> None:

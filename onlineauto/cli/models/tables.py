@@ -50,6 +50,7 @@ def tables_of(found: Mapping[str, Any]) -> Iterator[Table]:
             ],
         ),
         Table("Live configs", _LIVE_COLUMNS, [_live(each) for each in found["live_configs"]]),
+        Table("Stack", ("adds up the scores of", "with weight"), [_share(each) for each in found["stack"]]),
         Table(
             "Largest weights", ("name", "number", "weight"), [_weight(each) for each in found["top_weights"]]
         ),
@@ -112,6 +113,10 @@ def _live(each: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _bounds(bounds: Sequence[float] | None) -> str:
     return "" if bounds is None else f"{bounds[0]:.4g} to {bounds[1]:.4g}"
+
+
+def _share(each: Mapping[str, Any]) -> tuple[str, ...]:
+    return each["who"], "has no say" if each["weight"] is None else f"{each['weight']:.3f}"
 
 
 def _weight(each: Mapping[str, Any]) -> tuple[str, ...]:

@@ -12,12 +12,14 @@ from onlineauto.engine.event.state import (
     CB,
     FEATURES,
     MOST_ACTIONS,
+    MOST_CROSSED,
     MOST_FEATURES,
     MOST_NUMBERS,
     NUMBERS,
     ORDERS,
     RING,
     WAVES,
+    WIDEST,
     Crosses,
     Members,
     Regression,
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.event.state import Task
     from onlineauto.features.stored import Stored
 
-__all__ = ["can_have_members", "make_members", "members_state", "restore_members"]
+__all__ = ["can_have_members", "make_members", "members_at_work", "members_state", "restore_members"]
 
 _PLACES, _MOST_CELLS = 1024, 1 << 20
 _SEED = 20_261_122
@@ -104,6 +106,21 @@ def _make_crosses(cells: int) -> Crosses:
         spread=np.zeros((cells, ORDERS), np.float32),
         mean=np.zeros(1),
     )
+
+
+def members_at_work(members: Members) -> dict[str, bool]:
+    """Return whether each member has scores, by its name, in the order of their weights."""
+    known, numbers = int(members.tally[ACTIONS]), int(members.tally[NUMBERS])
+    widest = int(members.tally[WIDEST])
+    at_work = {
+        "features": members.features and members.tally[FEATURES] <= MOST_FEATURES,
+        "waves": members.waving and numbers <= MOST_NUMBERS and (numbers > 0 or known > MOST_ACTIONS),
+    }
+    names = ("crosses one by one", "crosses in pairs", "crosses in triples")
+    at_work |= {
+        name: members.crossing and widest <= most for name, most in zip(names, MOST_CROSSED, strict=True)
+    }
+    return {name: bool(works and known > 0) for name, works in at_work.items()}
 
 
 def members_state(members: Members) -> dict[str, Any]:

@@ -8,7 +8,9 @@ import numpy as np
 
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.automl.text import namespace_text
+from onlineauto.engine.event.state import MEMBERS
 from onlineauto.engine.report.search_story import story
+from onlineauto.engine.stack.members import members_at_work
 from onlineauto.features.options import FeatureOptions
 from onlineauto.learners._kernels import A, N, T, W
 from onlineauto.learners.model_state import materialised
@@ -54,6 +56,7 @@ def inspection(workspace: Workspace, *, names: Mapping[int, str], top: int = 20)
         },
         "champion": _champion(workspace),
         "predicted_by": _predicted_by(workspace),
+        "stack": list(_stack(workspace)) if _searches(workspace) else [],
         "history": list(story(workspace.searching)) if _searches(workspace) else [],
         "namespaces": list(_namespaces(workspace)),
         "live_configs": [_live(workspace, live) for live in range(len(workspace.estimates))]
@@ -86,6 +89,21 @@ def _predicted_by(workspace: Workspace) -> dict[str, Any] | None:
         return None
     who, since = workspace.searching.predicts
     return {"who": who, "since": since}
+
+
+def _stack(workspace: Workspace) -> Iterator[dict[str, Any]]:
+    """Yield the weight of each live config and member in the stack; a member's is None if it has no say."""
+    live = workspace.searching.live_configs.arrays
+    if not live.stack.on:
+        return
+    weights, members = live.stack.weights.tolist(), live.stack.members
+    for index in range(live.n):
+        yield {"who": f"live config {index}", "weight": weights[index]}
+    if members.on:
+        working = members_at_work(members)
+        for (name, works), weight in zip(working.items(), weights[-1 - MEMBERS : -1], strict=True):
+            yield {"who": name, "weight": weight if works else None}
+    yield {"who": "constant", "weight": weights[-1]}
 
 
 def _texts(interactions: Iterable[Interaction]) -> list[str]:
