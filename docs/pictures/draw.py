@@ -67,6 +67,7 @@ def pictures(*, dark: bool) -> Iterator[tuple[str, Picture]]:
         ),
     )
     yield "parts", _parts(dark=dark)
+    yield "cluster", _cluster(dark=dark)
 
 
 def main(folder: Path) -> None:
@@ -188,6 +189,38 @@ def _drift(*, dark: bool) -> Picture:
         axes.set_xlabel("events")
         axes.set_ylabel("reward")
         axes.legend(loc="lower left", ncols=2)
+    return picture
+
+
+def _cluster(*, dark: bool) -> Picture:
+    """Draw how long jobs of a cluster take under each policy, from few jobs to many."""
+    recorded = msgspec.json.decode((DATA / "cluster.json").read_bytes())
+    note = "simulated: mean completion time / that of fair sharing, with 95 % intervals; less is faster"
+    picture = Picture(
+        9, 4, title="What a policy gains over fair sharing", note=note, dark=dark
+    )
+    with picture.drawing() as look:
+        axes = picture.figure.subplots()
+        axes.axhline(1, color=look.quiet, linewidth=1, linestyle=(0, (2, 2)))
+        for at, name in enumerate(("learned", "marginal-gain", "srtf", "fifo")):
+            rates, ratios, low, high = zip(*recorded[name], strict=True)
+            axes.fill_between(
+                rates, low, high, color=look.series[at], alpha=0.15, linewidth=0
+            )
+            axes.plot(
+                rates,
+                ratios,
+                color=look.series[at],
+                marker="o",
+                markersize=4,
+                label=name,
+            )
+        axes.set_xscale("log")
+        axes.set_xticks(rates, [f"{rate:g}" for rate in rates])
+        axes.minorticks_off()
+        axes.set_xlabel("jobs that arrive in a slot")
+        axes.set_ylabel("time / fair")
+        axes.legend(loc="upper left", ncols=2)
     return picture
 
 

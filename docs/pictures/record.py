@@ -14,6 +14,8 @@ import msgspec
 import numpy as np
 
 from onlineauto import Evaluation, Run, Workspace
+from onlineauto.cluster.learned import Learned
+from onlineauto.cluster.simulator import Workload, compare, draw_traces, policies_for
 from onlineauto.tune import Choice, Float, Int, Study
 
 HERE = Path(__file__).parent
@@ -72,6 +74,19 @@ def main() -> None:
     (DATA / "values.json").write_bytes(
         msgspec.json.format(msgspec.json.encode(values())) + b"\n"
     )
+    (DATA / "cluster.json").write_bytes(msgspec.json.encode(cluster()) + b"\n")
+
+
+def cluster() -> dict[str, list[list[float]]]:
+    """Return the completion times of policies beside `Fair`: rate, ratio, and its interval."""
+    found: dict[str, list[list[float]]] = {}
+    for rate in (0.2, 0.3, 0.5, 0.8, 1.2, 1.6):
+        workload = Workload(rate=rate)
+        policies = policies_for(workload) | {"learned": Learned.load()}
+        traces = draw_traces(workload, range(8_000_000, 8_000_032))
+        for row in compare(policies, traces, by="fair"):
+            found.setdefault(row.name, []).append([rate, row.ratio, row.low, row.high])
+    return found
 
 
 def values() -> dict[str, object]:

@@ -36,6 +36,7 @@ _OF_WORDS: Final = {
     "studies": "onlineauto.cli.tuning.studies",
     "serve": "onlineauto.cli.serving.serve",
     "loop": "onlineauto.cli.serving.loop",
+    "simulate": "onlineauto.cli.cluster.simulate",
     "completion": "onlineauto.cli.machine.completion",
 }
 """Commands with options of their own: the module whose ``run`` takes the words that follow."""

@@ -48,6 +48,10 @@ _TASKS: Final = (
         ("onlineauto loop FOLDER", "look into the folder of a service"),
     ),
     (
+        "Share a cluster",
+        ("onlineauto simulate LOG", "which policy would have been faster"),
+    ),
+    (
         "Convert and merge",
         ("onlineauto convert FILE ... TO", "text to blocks, or back"),
         ("onlineauto convert MODEL TO", "a model of Vowpal Wabbit to ours, or back"),

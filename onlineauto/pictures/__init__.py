@@ -4,6 +4,7 @@ Each function returns a `Picture`, which a notebook shows and `Picture.save` wri
 need matplotlib, the extra ``plot``, which is imported when the first picture is drawn.
 """
 
+from onlineauto.pictures.completion_times import completion_times
 from onlineauto.pictures.crossings import crossings
 from onlineauto.pictures.picture import Picture, check_picture
 from onlineauto.pictures.pmfs import pmfs
@@ -16,6 +17,7 @@ from onlineauto.pictures.values import values
 __all__ = [
     "Picture",
     "check_picture",
+    "completion_times",
     "crossings",
     "pmfs",
     "race",

@@ -6,6 +6,7 @@ import argparse
 import textwrap
 from typing import TYPE_CHECKING, Final
 
+from onlineauto.cli.cluster.simulate import REGISTRY as SIMULATE
 from onlineauto.cli.evaluation.evaluate import REGISTRY as EVALUATE
 from onlineauto.cli.main import VERBS
 from onlineauto.cli.plot import REGISTRY as PLOT
@@ -25,6 +26,7 @@ __all__ = ["run"]
 _OWN: Final = {
     "evaluate": EVALUATE,
     "plot": PLOT,
+    "simulate": SIMULATE,
     "tune": TUNE,
     "worker": WORKER,
     "serve": SERVE,

@@ -1,0 +1,211 @@
+"""The verb ``simulate``: which policy would have been faster on a cluster, by its log."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from onlineauto.cli.help import Page, help_text
+from onlineauto.errors import OptionError
+from onlineauto.options import Registry, option
+from onlineauto.pictures import check_picture, completion_times
+from onlineauto.workspace.model_file import check_target
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from onlineauto.cluster.policies import Policy
+    from onlineauto.cluster.simulator import Compared, Traces, Workload
+
+__all__ = ["REGISTRY", "SimulateOptions", "run"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulateOptions:
+    """Options of the verb ``simulate``."""
+
+    title: ClassVar[str] = "Options"
+
+    file: tuple[str, ...] = option(
+        (),
+        "History of a cluster: lines of JSON, which Cluster.history().save writes. Without one, the cluster "
+        "and its jobs are made up. The flag may be left out.",
+        vw=False,
+        metavar="FILE",
+        positional=True,
+    )
+    policies: str = option(
+        "",
+        "Policies to compare, separated by commas: marginal-gain, fair, fifo, srtf, tetris, learned. All by "
+        "default; learned by default if jobs are made up, or there is a --learned.",
+        vw=False,
+        metavar="NAMES",
+        listed=True,
+    )
+    by: str = option(
+        "",
+        "The policy that others are compared with; the one that wrote the log by default, or fair.",
+        vw=False,
+        metavar="NAME",
+    )
+    learned: str = option(
+        "", "A learned policy, which Learned.save wrote. [that of the package]", vw=False, metavar="FILE"
+    )
+    traces: int = option(32, "Simulated clusters.", vw=False, minimum=2, metavar="N")
+    rate: float = option(
+        0.5, "Made-up jobs that arrive in a slot, on average.", vw=False, above=0, metavar="R"
+    )
+    jobs: int = option(40, "Made-up jobs of a cluster.", vw=False, minimum=1, metavar="N")
+    seed: int = option(0, "Of the first simulated cluster.", vw=False, minimum=0, metavar="N")
+    record: str = option(
+        "",
+        "Write the history of the first made-up cluster into this file, under the policy of --by.",
+        vw=False,
+        metavar="FILE",
+    )
+    output: str = option(
+        "", "Draw into this file: SVG, PNG or PDF, by its ending.", short="o", vw=False, metavar="FILE"
+    )
+    heading: str = option("", "Title of the picture.", vw=False, metavar="TEXT")
+    dark: bool = option(False, "Draw on a dark background.", vw=False)
+    help: bool = option(False, "Print this help and stop.", short="h")
+
+
+REGISTRY: Final = Registry((SimulateOptions,))
+"""The flags of this verb."""
+
+_PAGE: Final = Page(
+    "Usage: onlineauto simulate [options] LOG\n       onlineauto simulate [options]",
+    "Would it have been faster? Fit a simulator to the log of a cluster, run jobs like those of the log "
+    "under other policies, and compare mean completion times, trace by trace, with 95 % intervals. Without a "
+    "log, do so with made-up jobs.",
+    """\
+Examples:
+  onlineauto simulate log.jsonl
+  onlineauto simulate log.jsonl --policies marginal-gain,fair -o faster.svg
+  onlineauto simulate --rate 0.3""",
+)
+
+
+def run(words: Sequence[str]) -> int:
+    """Print the table and return 0.
+
+    Raises
+    ------
+    OptionError
+        If a policy is unknown, or several logs are named.
+    InputError
+        If the log is not the history of a cluster, or too little happened in it.
+    OSError
+        If a file cannot be read or written.
+    """
+    options = REGISTRY.parse(words)[SimulateOptions]
+    if options.help:
+        print(help_text(REGISTRY, width=shutil.get_terminal_size().columns, page=_PAGE))
+        return 0
+    if len(options.file) > 1:
+        raise OptionError("simulate takes one log: onlineauto simulate log.jsonl")
+    if options.output:
+        check_picture(options.output)
+        check_target(options.output)
+    if options.file:
+        rows, by, note = _of_log(options)
+    else:
+        rows, by, note = _made_up(options)
+    for line in (note, *_table(rows, by)):
+        print(line)
+    if options.output:
+        completion_times(rows, by=by, note=note, title=options.heading, dark=options.dark).save(
+            options.output
+        )
+        print(f"the picture is in {options.output}")
+    return 0
+
+
+def _of_log(options: SimulateOptions) -> tuple[list[Compared], str, str]:
+    """Compare policies on jobs like those of a log."""
+    from onlineauto.cluster.history import History
+    from onlineauto.cluster.simulator import simulate
+
+    if options.record:
+        raise OptionError("--record writes the history of a made-up cluster; leave out the log")
+    simulated = simulate(History.load(options.file[0]))
+    policies = _chosen(options, simulated.workload, learned=bool(options.learned))
+    by = _by(options, policies, simulated.policy)
+    seeds = range(options.seed, options.seed + options.traces)
+    jobs = int((simulated.replay.work > 0).sum())
+    kinds = len(simulated.workload.kinds)
+    note = f"{options.traces} traces like {options.file[0]}: {jobs} jobs of {kinds} kind{'s' * (kinds != 1)}"
+    error = simulated.error()
+    if not math.isnan(error):
+        more = "more" if error > 0 else "less"
+        note += f"; its own jobs, simulated, take {abs(error):.1%} {more} time than they did"
+    return _compared(policies, simulated.traces(seeds), by), by, note
+
+
+def _made_up(options: SimulateOptions) -> tuple[list[Compared], str, str]:
+    """Compare policies on made-up jobs."""
+    from onlineauto.cluster.simulator import Workload, draw_traces, record
+
+    workload = Workload(rate=options.rate)
+    policies = _chosen(options, workload, learned=True)
+    by = _by(options, policies, "fair")
+    seeds = range(options.seed, options.seed + options.traces)
+    traces = draw_traces(workload, seeds, jobs=options.jobs)
+    if options.record:
+        check_target(options.record)
+        record(policies[by], traces).save(options.record)
+    note = f"{options.traces} made-up traces of {options.jobs} jobs, {options.rate:g} a slot"
+    return _compared(policies, traces, by), by, note
+
+
+def _compared(policies: dict[str, Policy], traces: Traces, by: str) -> list[Compared]:
+    from onlineauto.cluster.simulator import compare
+
+    return sorted(compare(policies, traces, by=by), key=lambda row: row.ratio)
+
+
+def _chosen(options: SimulateOptions, workload: Workload, *, learned: bool) -> dict[str, Policy]:
+    """Return the policies to compare, by name, and always the one of --by."""
+    from onlineauto.cluster.learned import Learned
+    from onlineauto.cluster.simulator import policies_for
+
+    known = policies_for(workload)
+    names = options.policies.replace(",", " ").split()
+    valid = [*known, "learned"]
+    for name in (*names, *([options.by] if options.by else [])):
+        if name not in valid:
+            raise OptionError(f"there is no policy {name!r}; valid are {', '.join(valid)}")
+    if "learned" in (*names, options.by) or (learned and not names):
+        known["learned"] = Learned.load(options.learned) if options.learned else Learned.load()
+    wanted = {*names, options.by or "fair"} if names else {*known}
+    return {name: policy for name, policy in known.items() if name in wanted}
+
+
+def _by(options: SimulateOptions, policies: dict[str, Policy], decided: str) -> str:
+    return options.by or (decided if decided in policies else "fair")
+
+
+def _table(rows: Sequence[Compared], by: str) -> Iterator[str]:
+    """Yield the lines of the table."""
+    yield ""
+    yield f"{'policy':<15}{f'time / {by}':>20}{'95 % interval':>18}{'mean':>9}{'p95':>8}{'finished':>10}"
+    for row in rows:
+        interval = f"{row.low:.3f} to {row.high:.3f}" if row.name != by else ""
+        yield (
+            f"{row.name:<15}{row.ratio:>20.3f}{interval:>18}{row.mean:>9.2f}{row.late:>8.1f}{row.finished:>10.1%}"
+        )
+    yield ""
+    yield _verdict(rows, by)
+
+
+def _verdict(rows: Sequence[Compared], by: str) -> str:
+    """Return what the table says, in a sentence."""
+    best = min((row for row in rows if row.name != by), key=lambda row: row.ratio, default=None)
+    if best is None:
+        return f"there is nothing to compare {by} with"
+    if best.high < 1 and best.finished == 1:
+        return f"{best.name} would have been faster: jobs take {1 - best.ratio:.0%} less time on average"
+    return f"no policy is proved faster than {by}"

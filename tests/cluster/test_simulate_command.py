@@ -1,0 +1,68 @@
+"""``onlineauto simulate``: the table, the picture, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from onlineauto.cli.main import main
+from onlineauto.cluster import History
+from onlineauto.cluster.learned import Learned
+
+FEW = ["--traces", "4", "--jobs", "12"]
+
+
+@pytest.fixture
+def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
+    monkeypatch.chdir(tmp_path)
+    assert main(["simulate", *FEW, "--policies", "fair", "--record", "log.jsonl"]) == 0
+    assert "nothing to compare fair with" in capsys.readouterr().out
+    return "log.jsonl"
+
+
+def test_made_up_jobs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", *FEW, "--rate", "0.3"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("4 made-up traces of 12 jobs, 0.3 a slot\n")
+    names = [line.split()[0] for line in said.splitlines()[3:] if line.endswith("100.0%")]
+    assert sorted(names) == ["fair", "fifo", "learned", "marginal-gain", "srtf", "tetris"]
+    assert "would have been faster: jobs take" in said
+
+
+def test_a_log(log: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert History.load(log).head.policy == "fair"
+    Learned.load().save("own.npz")
+    words = ["--learned", "own.npz", "--policies", "learned,marginal-gain", "-o", "p.svg", "--dark"]
+    assert main(["simulate", log, "--traces", "4", *words, "--heading", "Faster?"]) == 0
+    said = capsys.readouterr().out
+    assert "12 jobs of 6 kinds; its own jobs, simulated, take" in said or "12 jobs of 5 kinds" in said
+    assert "time / fair" in said
+    assert "fifo" not in said
+    assert "Faster?" in Path("p.svg").read_text("utf-8") or Path("p.svg").stat().st_size > 5000
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["a.jsonl", "b.jsonl"], 2, "simulate takes one log"),
+        (["--policies", "lottery"], 2, "there is no policy 'lottery'; valid are marginal-gain, fair"),
+        (["--by", "lottery"], 2, "there is no policy 'lottery'"),
+        (["log.jsonl", "--record", "x"], 2, "--record writes the history of a made-up cluster"),
+        (["missing.jsonl"], 1, "missing.jsonl: no such file"),
+        (["bad.jsonl"], 1, "bad.jsonl:1: not a line of a cluster's history"),
+        (["-o", "p.txt"], 2, "ends with .svg, .png or .pdf"),
+        (["--rate", "0"], 2, "rate"),
+    ],
+)
+def test_what_is_refused(
+    words: list[str], code: int, message: str, log: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("bad.jsonl").write_text("0 | a b\n")
+    assert main(["simulate", *words]) == code
+    assert message in capsys.readouterr().err
+
+
+def test_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "--help"]) == 0
+    assert "Would it have been faster?" in capsys.readouterr().out
