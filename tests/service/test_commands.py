@@ -12,8 +12,11 @@ import pytest
 
 from onlineauto.cli.main import main
 from onlineauto.service.http.tokens import Tokens
+from onlineauto.service.log.segment_log import SegmentLog
+from onlineauto.service.loop.folder_lock import FolderLock
 from onlineauto.workspace.workspace import Workspace
 from tests.service.serving import MODEL, Service
+from tests.service.traffic import records
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -116,3 +119,21 @@ def test_a_folder_without_a_log_is_named(tmp_path: Path, capfd: pytest.CaptureFi
     code, _, err = said(capfd, "loop", str(tmp_path))
     assert (code, "it has no log" in err) == (1, True)
     assert said(capfd, "loop")[0] == 2
+
+
+def test_events_are_erased_while_no_service_runs(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "loop"
+    log = SegmentLog(folder / "log")
+    log.append(list(records(20)))
+    log.close()
+    held = FolderLock(folder)
+    code, _, err = said(capfd, "loop", str(folder), "--erase", "e1,e2")
+    assert code == 1
+    assert "stop it before" in err
+    held.release()
+    code, out, _ = said(capfd, "loop", str(folder), "--erase", "e1,e2")
+    assert (code, out) == (0, "2 decisions have no features now\n")
+    lines = [line for _, line in SegmentLog(folder / "log").lines(0) if b'"EventId":"e1"' in line]
+    assert b'"article"' not in b"".join(lines)
+    assert b'"_tag":"politics"' in lines[0]
+    assert said(capfd, "loop", str(folder), "--erase", "nobody")[0] == 1

@@ -158,11 +158,13 @@ def _erase(folder: Path, event_ids: list[str]) -> int:
     from onlineauto.service.log.segment_log import SegmentLog
     from onlineauto.service.loop.folder_lock import FolderLock
 
-    held = FolderLock(folder)
     try:
-        print(
-            f"{erase(SegmentLog(folder / 'log', read_only=True), event_ids)} decisions have no features now"
-        )
+        held = FolderLock(folder)
+    except InputError:
+        raise InputError(f"a service runs in {folder}: stop it before events are erased") from None
+    try:
+        erased = erase(SegmentLog(folder / "log", read_only=True), event_ids)
+        print(f"{erased} decisions have no features now")
     finally:
         held.release()
     return 0
