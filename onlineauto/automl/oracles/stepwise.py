@@ -55,6 +55,9 @@ class Stepwise(Oracle):
 
     def screened(self, champion: Config, *, space: Space, turn: int) -> Sequence[Interaction]:
         """Return the champion's interactions, then those one step away: the best so far, others in turn."""
+        own = [each for each in champion.elements if _is_searched(each, space)]
+        if len(reached := _within_reach(own, space)) == _SCREENED:
+            return reached
         held = set(champion.elements)
         steps = dict.fromkeys(each for each in _steps(champion, space, turn) if each not in held)
         known = sorted(steps.keys() & space.gains.keys(), key=lambda each: (-space.gains[each], each))
@@ -62,7 +65,6 @@ class Stepwise(Oracle):
         chosen = set(best)
         others = [each for each in steps if each not in chosen]
         start = turn * (_SCREENED // 2) % len(others) if len(others) > _SCREENED else 0
-        own = [each for each in champion.elements if _is_searched(each, space)]
         return _within_reach([*own, *best, *others[start:], *others[:start]], space)
 
     def propose(self, champion: Config, *, space: Space, draw: Draw) -> Sequence[Config]:  # noqa: ARG002
@@ -173,9 +175,11 @@ def _within_reach(interactions: Iterable[Interaction], space: Space) -> list[Int
         size = space.size(each)
         if not space.of_actions.isdisjoint(each):
             size /= max(space.n_actions, 1.0)
-        if len(reached) < _SCREENED and terms + size <= _SCREENED_TERMS:
+        if terms + size <= _SCREENED_TERMS:
             reached.append(each)
             terms += size
+        if len(reached) == _SCREENED:
+            break
     return reached
 
 
