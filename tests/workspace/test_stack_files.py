@@ -102,6 +102,24 @@ def test_a_damaged_stack_is_refused_by_name(place: str, change: Callable[[Any], 
         Workspace.load(forged(place, change))
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("used", np.array([1 << 10], np.uint32)),
+        ("used", np.zeros(1, np.int64)),
+        ("rows", np.zeros((1, 3), np.float32)),
+        ("length", 5),
+    ],
+)
+def test_a_damaged_table_of_screening_is_refused_by_name(name: str, value: object) -> None:
+    tree = decoded(model(), name="the model")
+    screening = tree["model"]["search"]["screening"]
+    assert 1 < len(screening["used"]) < screening["length"]
+    screening[name] = value
+    with pytest.raises(InputError, match=rf"screening\.({name}|rows)"):
+        Workspace.load(b"".join(map(bytes, encoded(tree))))
+
+
 @pytest.mark.parametrize("name", ["weights", "members", "level", "tests", "serves"])
 def test_a_missing_part_of_a_stack_is_named(name: str) -> None:
     tree = decoded(model(), name="the model")
