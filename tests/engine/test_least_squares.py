@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from onlineauto.engine.stack.least_squares_kernels import Told, cut_off, learn_squares
+from onlineauto.engine.stack.least_squares_kernels import Observed, cut_off, learn_squares
 
 
 @pytest.mark.parametrize(("noise", "size"), [(1.0, 1.0), (1e-38, 1.0), (1.0, 1e38)])
@@ -20,8 +20,8 @@ def test_covariance_stays_symmetric_and_positive(noise: float, size: float, each
         inputs[-1] = 1.0
         odd = at == 100
         inputs *= size if odd else 1.0
-        told = Told(0.5 * base, noise if odd else 1.0, 0.9995, each if at % each == 0 else 0)
-        learn_squares(weights, spread, inputs, gains, told)
+        observed = Observed(0.5 * base, noise if odd else 1.0, 0.9995, each if at % each == 0 else 0)
+        learn_squares(weights, spread, inputs, gains, observed)
         cut_off(spread, n, 1.0)
     assert np.array_equal(spread, spread.T)
     assert np.linalg.eigvalsh(spread)[0] > 0

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 _SURE = 1e-6
 
 
-class Told(NamedTuple):
-    """What is told of an event: what it has led to, and how much that counts."""
+class Observed(NamedTuple):
+    """An event: what its inputs have led to, and for how much it counts."""
 
     target: float
     noise: float  # variance of the target
@@ -42,13 +42,13 @@ def learn_squares(
     spread: NDArray[np.float64],
     inputs: NDArray[np.float64],
     gains: NDArray[np.float64],
-    told: Told,
+    observed: Observed,
 ) -> None:
     """Learn what the inputs have led to.
 
     `spread` is the covariance of at least so many weights, and `gains` scratch of their number.
     """
-    n, error, keeps = len(inputs), told.target, 1.0
+    n, error, keeps = len(inputs), observed.target, 1.0
     for i in range(n):
         gains[i] = 0.0
         error -= weights[i] * inputs[i]
@@ -66,17 +66,17 @@ def learn_squares(
     known = 0.0
     for i in range(n):
         known += gains[i] * inputs[i]
-    unsure = told.keeps * max(told.noise, _SURE * known) + known
+    unsure = observed.keeps * max(observed.noise, _SURE * known) + known
     if not unsure > 0.0 or not math.isfinite(error):
         return
     step = error / unsure
     for i in range(n):
         weights[i] += gains[i] * step
-    if told.times == 0:
+    if observed.times == 0:
         return
-    for _ in range(told.times):
-        keeps *= told.keeps
-    unsure = keeps * max(told.noise / told.times, _SURE * known) + known
+    for _ in range(observed.times):
+        keeps *= observed.keeps
+    unsure = keeps * max(observed.noise / observed.times, _SURE * known) + known
     scale = 1.0 / keeps
     part = math.sqrt(scale / unsure)
     for i in range(n):

@@ -33,7 +33,7 @@ from onlineauto.engine.event.state import (
 )
 from onlineauto.engine.stack.action_key_kernels import action_key, index_of
 from onlineauto.engine.stack.cross_kernels import learn_crosses, score_crosses
-from onlineauto.engine.stack.least_squares_kernels import Told, cut_off, learn_squares
+from onlineauto.engine.stack.least_squares_kernels import Observed, cut_off, learn_squares
 from onlineauto.engine.stack.member_input_kernels import (
     LINEAR,
     RAW,
@@ -271,7 +271,7 @@ def _learn(
     times, seen = 1, members.seen[action]
     if seen > _OFTEN:
         times = _EACH if seen % _EACH == 0 else 0
-    learn_squares(weights, spread, inputs[:n], members.gains[:n], Told(cost, noise, _KEEPS, times))
+    learn_squares(weights, spread, inputs[:n], members.gains[:n], Observed(cost, noise, _KEEPS, times))
     if members.seen[action] % _ROUND == 0:
         cut_off(spread, n, LINEAR_SPREAD if member == LINEAR else WAVY_SPREAD)
 

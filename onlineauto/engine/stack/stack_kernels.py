@@ -33,7 +33,7 @@ from onlineauto.engine.event.state import (
     STACK_EARNS,
     STACK_PREDICTS,
 )
-from onlineauto.engine.stack.least_squares_kernels import Told, cut_off, learn_squares
+from onlineauto.engine.stack.least_squares_kernels import Observed, cut_off, learn_squares
 from onlineauto.engine.stack.member_input_kernels import works
 from onlineauto.engine.stack.member_kernels import learn_members, score_members
 from onlineauto.estimators.difference_kernels import observe_any_difference, share
@@ -242,5 +242,5 @@ def _learn_weights(run: Run, actions: Actions, action: int, label: Label, buffer
     noise = np.float64(_rank(score, action, actions.n, column) + 1) / rare
     noise /= np.float64(label.weight)
     cost = _on_scale(stack, label.cost)
-    learn_squares(stack.weights, stack.spread, inputs, stack.scratch[1], Told(cost, noise, _KEEPS, 1))
+    learn_squares(stack.weights, stack.spread, inputs, stack.scratch[1], Observed(cost, noise, _KEEPS, 1))
     cut_off(stack.spread, len(inputs), UNSURE)
