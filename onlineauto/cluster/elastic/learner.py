@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from onlineauto.cluster.elastic.running.nodes import Demand
 from onlineauto.cluster.elastic.running.recipe import Cutting, Recipe
-from onlineauto.cluster.elastic.running.run import ShardedRun
+from onlineauto.cluster.elastic.running.run import ShardedRun, check_layout
 from onlineauto.cluster.elastic.running.threads import Threads
 from onlineauto.cluster.elastic.shardable import check_shardable
 from onlineauto.engine.stream.source import can_be_read_again
 from onlineauto.errors import OptionError
+from onlineauto.tune.workers.on_ray.connecting import imported_ray
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -124,10 +125,14 @@ class ShardedLearner:
         Raises
         ------
         OptionError
-            There is no such backend; not all nodes can read the source; or the snapshot is of other options.
+            There is no such backend; not all nodes can read the source; the snapshot is of other options; or
+            a number is out of range.
         """
-        if min(workers, servers) < 1:
-            raise OptionError("a sharded run needs a worker and a server at least")
+        check_layout(workers, servers)
+        if margin < 0 or (snapshot_every is not None and snapshot_every < 1):
+            raise OptionError(
+                f"margin = {margin} and snapshot_every = {snapshot_every}: ticks, at least 0 and at least 1"
+            )
         command = self._fresh.configuration.command()
         if begin is not None and (begin.command, begin.cutting) != (command, self.cutting):
             raise OptionError("the snapshot is of other options, and its weights mean something else")
@@ -148,13 +153,18 @@ class ShardedLearner:
 
     def fit(self, source: Source, *, workers: int = 1, servers: int = 1) -> Workspace:
         """Learn a stream in this process; return the model as an ordinary workspace."""
-        return self.run(source, workers=workers, servers=servers).workspace()
+        run = self.run(source, workers=workers, servers=servers)
+        try:
+            return run.workspace()
+        finally:
+            run.stop()  # interrupted, it would go on in its threads
 
 
 def _backend(name: str) -> Callable[[], Backend]:
     if name == "local":
         return Threads
     if name == "ray":
+        imported_ray()  # or say how to install it
         from onlineauto.cluster.elastic.running.ray_actors import RayActors
 
         return RayActors

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import itertools
+import threading
 import time
 from typing import TYPE_CHECKING
 
 import pytest
 
-from onlineauto.cluster.elastic import ShardedLearner, Snapshot
+from onlineauto.cluster.elastic import ShardedLearner, ShardedRun, Snapshot
 from onlineauto.cluster.elastic.protocol.messages import COORDINATOR, Died
+from onlineauto.cluster.elastic.running.threads import Threads
 from onlineauto.errors import InputError, OnlineautoError
 from tests.cluster.elastic.streams import BANDIT, EXPLORING, FINE, LINES, bits_of, same
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from onlineauto.cluster.elastic import ShardedRun
+    from onlineauto.cluster.elastic.running.nodes import Post, Spec
 
 LONG = BANDIT * 3
 
@@ -164,6 +166,81 @@ def test_a_run_that_is_stopped(learner: ShardedLearner) -> None:
     assert run.ended
     with pytest.raises(OnlineautoError, match="without"):
         run.snapshot()
+
+
+def test_a_run_that_is_stopped_is_not_taken_for_finished(learner: ShardedLearner) -> None:
+    run = learner.run(LONG, snapshot_every=2).start()
+    with run._hub.condition:
+        assert run._hub.condition.wait_for(lambda: run._hub.snapshot is not None, 60)
+    run.stop()
+    done, total = run.progress()
+    assert done < total
+    for result in (run.wait, run.snapshot, run.workspace, run.loss):
+        with pytest.raises(OnlineautoError, match="stopped|without"):
+            result()
+
+
+def test_joiners_that_are_called_off_are_ended(learner: ShardedLearner) -> None:
+    """On Ray each of them would keep its processors until the end of the run."""
+    run = learner.run(LONG).start()
+    reach(run, 1)
+    run.resize(6, 4)
+    run.resize(2, 1)
+    commits(run, 2)
+    backend = run._hub._backend
+    assert isinstance(backend, Threads)
+    assert len(backend._queues) == 3
+    run.stop()
+
+
+def test_a_snapshot_that_is_asked_for_before_all_nodes_are_ready(learner: ShardedLearner) -> None:
+    run = learner.run(LONG)
+    taken = run.snapshot(60)
+    assert taken.tick < run.wait().snapshot().tick
+
+
+def test_a_snapshot_that_is_asked_for_when_a_server_dies(
+    learner: ShardedLearner, undisturbed: Snapshot
+) -> None:
+    run = learner.run(LONG, workers=2, servers=2).start()
+    reach(run, 2)
+    hub = run._hub
+    server = hub._target[1][0]
+    assert hub._backend is not None
+    hub._backend.end(server)
+    hub.copy()
+    hub._queue.put((hub._epoch, COORDINATOR, Died(server)))
+    assert run.snapshot(60).tick < undisturbed.tick
+    assert same(run.wait().snapshot(), undisturbed)
+
+
+def test_nodes_that_never_begin_end_the_run(
+    learner: ShardedLearner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node may lack what a worker imports: its actor dies, and so would all that take its place."""
+
+    def begin(_self: Threads, spec: Spec, post: Post) -> None:
+        post(COORDINATOR, Died(spec.name))
+
+    monkeypatch.setattr(Threads, "begin", begin)
+    with pytest.raises(OnlineautoError, match="before they were ready"):
+        learner.run(LONG).wait(60)
+
+
+def test_learning_that_is_interrupted_leaves_no_threads(
+    learner: ShardedLearner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_self: object, _timeout: object = None) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ShardedRun, "wait", interrupted)
+    before = {thread.name for thread in threading.enumerate()}
+    with pytest.raises(KeyboardInterrupt):
+        learner.fit(LONG)
+    deadline = time.monotonic() + 60
+    while {thread.name for thread in threading.enumerate()} - before - {"elastic count"}:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def test_single_lines_too() -> None:

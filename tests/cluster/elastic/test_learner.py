@@ -113,6 +113,18 @@ def test_malformed_lines_are_skipped_and_counted() -> None:
     assert bits_of(run.workspace()) == bits_of(other.workspace())
 
 
+def test_parts_without_a_good_line_change_nothing() -> None:
+    """Malformed lines fill whole parts of ticks; who learns them may not show in a rounded sum."""
+    lines = LINES.splitlines(keepends=True)[:400]
+    lines[100:108] = lines[130:150] = lines[-8:] = [b"1 |a:z x\n"] * 8
+    learner = ShardedLearner(parts=4, part_events=4, warm_up=16, blocks=4)
+    expected = learner.run(b"".join(lines)).wait().snapshot()
+    for workers in (2, 4, 7):
+        found = learner.run(b"".join(lines), workers=workers).wait().snapshot()
+        assert bits_of(found.workspace()) == bits_of(expected.workspace())
+        assert found.header.account.tolist() == expected.header.account.tolist()
+
+
 def test_what_cannot_be_learnt_ends_the_run() -> None:
     run = ShardedLearner(**FINE, **EXPLORING).run("nowhere/stream.txt", workers=2)
     with pytest.raises(OnlineautoError, match=r"nowhere/stream\.txt"):
@@ -149,6 +161,14 @@ def test_requests_that_make_no_sense() -> None:
         learner.run(LINES, workers=0)
     with pytest.raises(OptionError, match="worker"):
         learner.run(LINES).resize(1, 0)
+    running = learner.run(LINES).start()
+    with pytest.raises(OptionError, match=r"1\.5"):
+        running.resize(cast("int", 1.5), 1)
+    assert running.wait(60).ended
+    with pytest.raises(OptionError, match="margin"):
+        learner.run(LINES, margin=-1)
+    with pytest.raises(OptionError, match="snapshot_every"):
+        learner.run(LINES, snapshot_every=0)
     taken = learner.run(LINES).wait().snapshot()
     with pytest.raises(OptionError, match="other options"):
         ShardedLearner(**FINE, learning_rate=0.1).run(LINES, begin=taken)

@@ -41,9 +41,18 @@ class Header(NamedTuple):
 def combined(before: Header, parts: Sequence[Header]) -> Header:
     """Return the header after a tick, given what each part has made of the one before it.
 
-    Counts and sums add up, in the order of the parts; ranges of labels widen. With one part all is as it is
-    there.
+    Counts and sums add up, in the order of the parts; ranges of labels widen. Where one part has events all is
+    as it is there. Of parts without any, the lines that they skipped count, and nothing else: a sum is rounded.
     """
+    skipped = sum(part.account[SKIPPED] - before.account[SKIPPED] for part in parts)
+    learnt = [part for part in parts if part.account[EVENTS] > before.account[EVENTS]]
+    made = _summed(before, learnt)
+    account = made.account.copy()
+    account[SKIPPED] = before.account[SKIPPED] + skipped
+    return made._replace(account=account)
+
+
+def _summed(before: Header, parts: Sequence[Header]) -> Header:
     if not parts:
         return before
     if len(parts) == 1:

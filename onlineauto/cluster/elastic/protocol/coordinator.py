@@ -92,6 +92,13 @@ class Coordinator:
         self._missing: set[int] = set()
         self._closing: Close | None = None
 
+    @property
+    def involved(self) -> set[str]:
+        """Nodes of the layout in force, of the one that is wanted, and of the one that is on its way."""
+        coming = self._next[0] if self.phase is Phase.MOVING else ()
+        wanted, plan = self._wanted, self.plan
+        return {*plan.workers, *plan.servers, *wanted.workers, *wanted.servers, *coming}
+
     def start(self) -> Outbox:
         """Return the messages that begin it all: the first plan, to everyone."""
         return [(node, self.plan) for node in (*self.plan.servers, *self.plan.workers)]

@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Change", "Hub"]
 
+_MOST_LOST = 5
+"""Nodes that may die one after the other before any is ready."""
+
 
 class _Wanted(Message, frozen=True):
     """Ask for so many nodes."""
@@ -96,17 +99,20 @@ class Hub:
         self.changes: list[Change] = []
         self.times: list[tuple[int, float]] = []
         self._backend: Backend | None = None
-        self._queue: SimpleQueue[tuple[int, str, Message | None]] = SimpleQueue()
+        self._queue: SimpleQueue[tuple[int | None, str, Message | None]] = SimpleQueue()
         self._epoch = 0  # it grows when all nodes begin anew; messages of old ones are dropped
         self._coordinator: Coordinator | None = None
         self._target: tuple[list[str], list[str]] = [], []
+        self._begun: set[str] = set()  # nodes that were not ended
         self._ready: set[str] = set()
+        self._lost = 0  # nodes that died before they were ready, one after the other
         self._count = 0
         self._asked = time.monotonic()
         self._last_plan = Plan(-1, tick, {}, (), ())
         self._copies: dict[int, dict[int, Any]] = {}  # by attempt, then by block
         self._copied_at: dict[int, int] = {}  # ticks of copies, by generation
         self._copied = tick
+        self._copy_is_due = False
         self._finishing = False
         self._thread = Thread(target=self._run, name="elastic hub", daemon=True)
 
@@ -120,15 +126,15 @@ class Hub:
 
     def resize(self, workers: int, servers: int) -> None:
         """Ask for so many workers and servers."""
-        self._queue.put((self._epoch, RUN, _Wanted(workers, servers)))
+        self._queue.put((None, RUN, _Wanted(workers, servers)))
 
     def copy(self) -> None:
         """Ask for a snapshot."""
-        self._queue.put((self._epoch, COORDINATOR, Copy()))
+        self._queue.put((None, COORDINATOR, Copy()))
 
     def stop(self) -> None:
         """End all nodes and the thread."""
-        self._queue.put((-1, RUN, None))
+        self._queue.put((None, RUN, None))
         if self._thread.is_alive():
             self._thread.join(timeout=30)
 
@@ -139,8 +145,8 @@ class Hub:
             while not self.done:
                 epoch, node, message = self._queue.get()
                 if message is None:
-                    break
-                if epoch == self._epoch:
+                    raise OnlineautoError("the run was stopped before the end of its stream")
+                if epoch in (None, self._epoch):
                     with self.condition:
                         self._take(node, message)
                         self.condition.notify_all()
@@ -161,6 +167,8 @@ class Hub:
         if node == COORDINATOR:
             if isinstance(message, Died):
                 self._replace(message.node)
+            if isinstance(message, Copy):
+                self._copy_is_due = True
             if self._coordinator is not None:
                 self._send(self._coordinator.on(message))
         elif node == STORE:
@@ -183,6 +191,7 @@ class Hub:
                 self._reach(message.version)
             case Ready():
                 self._ready.add(message.node)
+                self._lost = 0
                 self._ask()
             case _Wanted():
                 self._want(message.workers, message.servers)
@@ -209,9 +218,26 @@ class Hub:
             names += [self._begin(serves=serves) for _ in range(n - len(names))]
         self._target = kept[0], kept[1]
         self._ask()
+        self._dismiss()
+
+    def _dismiss(self) -> None:
+        """End the nodes that nobody needs: those that left, and joiners that were called off."""
+        assert self._backend is not None
+        needed = {*self._target[0], *self._target[1]}
+        if self._coordinator is not None:
+            needed |= self._coordinator.involved
+        for name in self._begun - needed:
+            self._begun.discard(name)
+            self._ready.discard(name)
+            self._backend.end(name)
 
     def _replace(self, node: str) -> None:
         """Begin a node in place of one that is gone, if it was still wanted."""
+        if node in self._begun and node not in self._ready:
+            self._lost += 1
+            if self._lost >= _MOST_LOST:
+                raise OnlineautoError(f"{self._lost} nodes died before they were ready, the last one {node}")
+        self._begun.discard(node)
         self._ready.discard(node)
         for names, serves in zip(self._target, (False, True), strict=True):
             if node in names:
@@ -222,6 +248,7 @@ class Hub:
         assert self._backend is not None
         self._count += 1
         name = f"{'server' if serves else 'worker'}-{self._count}"
+        self._begun.add(name)
         tick = self.begun if serves else max(self.begun, self.version - 1)
         resources = self._demand.server if serves else self._demand.worker
         epoch = self._epoch
@@ -244,17 +271,16 @@ class Hub:
         self._coordinator = made
         self._send(made.start())
         self._note(made.plan)
+        if self._copy_is_due:
+            self._take(COORDINATOR, Copy())
 
     def _note(self, plan: Plan) -> None:
-        """Note a layout that came into force, and end the nodes that it does not have."""
-        assert self._backend is not None
+        """Note a layout that came into force, and end the nodes that left."""
         before, self._last_plan = self._last_plan, plan
         moved = sum(before.owner.get(block, home) != home for block, home in plan.owner.items())
         n = len(plan.workers), len(plan.servers)
         self.changes.append(Change(plan.tick, *n, moved, self._asked, time.monotonic()))
-        for name in {*before.workers, *before.servers} - {*plan.workers, *plan.servers}:
-            self._ready.discard(name)
-            self._backend.end(name)
+        self._dismiss()
 
     def _begin_anew(self) -> None:
         """Go back to the last snapshot, or to the start, since blocks are lost."""
@@ -269,7 +295,8 @@ class Hub:
             self._recipe.kept = self.snapshot.blocks
             self.begun = self.snapshot.tick
         self.version, self._copied = self.begun, self.begun
-        self._coordinator, self._target, self._ready = None, ([], []), set()
+        self._coordinator, self._target = None, ([], [])
+        self._begun, self._ready = set(), set()
         self._copies, self._copied_at, self._last_plan = {}, {}, Plan(-1, self.begun, {}, (), ())
         self._finishing = False
         self._want(workers, servers)
@@ -302,4 +329,5 @@ class Hub:
                 self.snapshot = Snapshot(tick, self._recipe.command, self._recipe.cutting, blocks)
                 self._copies = {each: kept for each, kept in self._copies.items() if each > generation}
                 del self._copied_at[generation]
+                self._copy_is_due = False
                 self.done = self._finishing and tick == self.end

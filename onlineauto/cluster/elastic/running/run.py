@@ -19,7 +19,16 @@ if TYPE_CHECKING:
     from onlineauto.cluster.elastic.running.snapshot import Snapshot
     from onlineauto.workspace.workspace import Workspace
 
-__all__ = ["ShardedRun"]
+__all__ = ["ShardedRun", "check_layout"]
+
+
+def check_layout(workers: int, servers: int) -> None:
+    """Raise `OptionError` if a run cannot have so many workers and servers."""
+    if not isinstance(workers, int) or not isinstance(servers, int) or min(workers, servers) < 1:
+        raise OptionError(
+            f"workers = {workers!r} and servers = {servers!r}: a sharded run has whole numbers of them, "
+            "a worker and a server at least"
+        )
 
 
 class ShardedRun:
@@ -88,10 +97,7 @@ class ShardedRun:
         OptionError
             There would be no worker or no server.
         """
-        if min(workers, servers) < 1:
-            raise OptionError(
-                f"a sharded run needs a worker and a server: {workers} and {servers} are asked for"
-            )
+        check_layout(workers, servers)
         if self._started:
             self._hub.resize(workers, servers)
         else:
@@ -136,7 +142,7 @@ class ShardedRun:
         TimeoutError
             It is not there in so many seconds; the run goes on.
         OnlineautoError
-            A node has failed.
+            A node has failed, or the run was stopped.
         """
         self.start()
         hub = self._hub
@@ -157,6 +163,7 @@ class ShardedRun:
         OnlineautoError
             A node has failed, or the run was stopped.
         """
+        self.start()
         hub = self._hub
         with hub.condition:
             known = hub.snapshot

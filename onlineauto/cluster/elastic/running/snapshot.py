@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zipfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -33,7 +33,7 @@ class _About(msgspec.Struct):
     cutting: dict[str, int]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Snapshot:
     """A sharded model after so many ticks of its stream.
 
@@ -52,7 +52,7 @@ class Snapshot:
     tick: int
     command: str
     cutting: Cutting
-    blocks: dict[int, Any]
+    blocks: dict[int, Any] = field(repr=False)
 
     @property
     def header(self) -> Header:

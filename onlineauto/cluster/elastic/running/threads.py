@@ -28,11 +28,10 @@ class Threads:
 
     def begin(self, spec: Spec, post: Post) -> None:
         """Begin a node."""
-        self._queues[spec.name] = SimpleQueue()
-        Thread(target=self._run, args=(spec, post), name=spec.name, daemon=True).start()
+        queue = self._queues[spec.name] = SimpleQueue()
+        Thread(target=self._run, args=(spec, queue, post), name=spec.name, daemon=True).start()
 
-    def _run(self, spec: Spec, post: Post) -> None:
-        queue = self._queues[spec.name]
+    def _run(self, spec: Spec, queue: SimpleQueue[Message | None], post: Post) -> None:
         try:
             with self._opening:
                 if self._feed is None and not spec.serves:
