@@ -61,6 +61,18 @@ def test_one_observation_gives_the_scale() -> None:
     assert 1 / 40 < float(speeds.slowness("study", 2, 2)) < 1 / 20  # what is unknown is guessed
 
 
+def test_units_that_take_longer_than_a_slot() -> None:
+    """A study counts whole units: if only the slots that end one counted, all its sizes would look alike."""
+    speeds, done, slot = Speeds(), 0.0, 0
+    for workers in (1, 2, 4, 8) * 3:
+        for _ in range(40):
+            before, done, slot = done, done + workers / 10, slot + 1
+            whole = {"before": float(int(before)), "done": float(int(done))}
+            speeds.observe([record(slot=slot, workers=workers, servers=0, **whole)])
+    for workers in (1, 2, 4, 8):
+        assert float(speeds.slowness("study", workers, 0)) == pytest.approx(10 / workers, rel=0.2)
+
+
 def test_slots_that_say_nothing_are_left_out() -> None:
     speeds = Speeds({"known": [1, 0, 0, 0, 0]})
     speeds.observe(

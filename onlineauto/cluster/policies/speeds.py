@@ -104,16 +104,28 @@ class Speeds:
         self._given = {kind: np.array(list(each), np.float64) for kind, each in (coefficients or {}).items()}
         self._fitted: dict[str, Floats] = {}
         self._seen: dict[str, list[tuple[float, float, float]]] = {}
+        self._waiting: dict[
+            str, Floats
+        ] = {}  # by job, since its last progress: time, and it by workers, servers
 
     def observe(self, records: Iterable[Record]) -> None:
-        """Take what jobs did in a slot: those that worked, and of endless ones those that lagged behind."""
+        """Take what jobs did in a slot: those that worked, and of endless ones those that lagged behind.
+
+        Slots without progress count towards the next that has some: a unit may take longer than a slot.
+        """
         for each in records:
             made = each.done - each.before
             kept_up = each.endless and each.done >= each.total
-            if each.kind in self._given or each.workers == 0 or made <= 0 or each.used <= 0 or kept_up:
+            if each.kind in self._given or each.workers == 0 or each.used <= 0 or kept_up:
                 continue
+            worked = each.used * np.array([1.0, each.workers, each.servers])
+            worked = worked + self._waiting.pop(each.job, 0.0)
+            if made <= 0:
+                self._waiting[each.job] = worked
+                continue
+            time, workers, servers = worked.tolist()
             seen = self._seen.setdefault(each.kind, [])
-            seen.append((each.workers, each.servers, each.used / made))
+            seen.append((workers / time, servers / time, time / made))
             del seen[:-_KEPT]
             self._fitted.pop(each.kind, None)
 

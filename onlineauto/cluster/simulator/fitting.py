@@ -193,15 +193,17 @@ def fit_workload(history: History, *, places: int = 12) -> Workload:
 def _jobs(history: History) -> list[_Job]:
     """Return the jobs that have an end, in the order of arrival."""
     found: dict[str, _Job] = {}
+    first: dict[str, float] = {}  # what was done before the history begins: a study may go on from its store
     for each in history.records:
         if each.endless:
             continue
         if each.job not in found:
             arrival = min(int(np.ceil(each.arrived)), each.slot)
+            first[each.job] = each.before
             found[each.job] = _Job(kind=each.kind, arrival=max(arrival, 0), work=each.total - each.before)
         else:
-            before = found[each.job]
-            found[each.job] = replace(before, work=max(before.work, each.total))
+            known = found[each.job]
+            found[each.job] = replace(known, work=max(known.work, each.total - first[each.job]))
     return sorted((job for job in found.values() if job.work > 0), key=lambda job: job.arrival)
 
 

@@ -176,7 +176,7 @@ def test_a_run_that_is_stopped_is_not_taken_for_finished(learner: ShardedLearner
     done, total = run.progress()
     assert done < total
     for result in (run.wait, run.snapshot, run.workspace, run.loss):
-        with pytest.raises(OnlineautoError, match="stopped|without"):
+        with pytest.raises(OnlineautoError, match=r"stopped|without"):
             result()
 
 
@@ -214,9 +214,7 @@ def test_a_snapshot_that_is_asked_for_when_a_server_dies(
     assert same(run.wait().snapshot(), undisturbed)
 
 
-def test_nodes_that_never_begin_end_the_run(
-    learner: ShardedLearner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nodes_that_never_begin_end_the_run(learner: ShardedLearner, monkeypatch: pytest.MonkeyPatch) -> None:
     """A node may lack what a worker imports: its actor dies, and so would all that take its place."""
 
     def begin(_self: Threads, spec: Spec, post: Post) -> None:

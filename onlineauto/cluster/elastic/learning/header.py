@@ -41,8 +41,8 @@ class Header(NamedTuple):
 def combined(before: Header, parts: Sequence[Header]) -> Header:
     """Return the header after a tick, given what each part has made of the one before it.
 
-    Counts and sums add up, in the order of the parts; ranges of labels widen. Where one part has events all is
-    as it is there. Of parts without any, the lines that they skipped count, and nothing else: a sum is rounded.
+    Counts and sums add up, in the order of the parts; ranges of labels widen. If one part alone has events,
+    all is as it is there: a sum would be rounded. Of parts without events, only the skipped lines count.
     """
     skipped = sum(part.account[SKIPPED] - before.account[SKIPPED] for part in parts)
     learnt = [part for part in parts if part.account[EVENTS] > before.account[EVENTS]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from threading import Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from onlineauto.cluster.elastic.running.hub import Hub
 from onlineauto.engine.stream.source import can_be_read_again
@@ -24,7 +24,8 @@ __all__ = ["ShardedRun", "check_layout"]
 
 def check_layout(workers: int, servers: int) -> None:
     """Raise `OptionError` if a run cannot have so many workers and servers."""
-    if not isinstance(workers, int) or not isinstance(servers, int) or min(workers, servers) < 1:
+    counts: tuple[Any, ...] = workers, servers
+    if not all(isinstance(count, int) and count > 0 for count in counts):
         raise OptionError(
             f"workers = {workers!r} and servers = {servers!r}: a sharded run has whole numbers of them, "
             "a worker and a server at least"
