@@ -138,7 +138,9 @@ class ShardedLearner:
             raise OptionError("the snapshot is of other options, and its weights mean something else")
         if backend == "ray" and not can_be_read_again(source):
             raise OptionError("on Ray each worker reads the stream by itself: give a path that all can read")
-        demand = Demand(worker or {"CPU": 1.0}, server or {"CPU": 0.5})
+        demand = Demand(
+            worker or {"CPU": 1.0}, server or {"CPU": 0.5}, self.cutting.parts, self.cutting.blocks
+        )
         recipe = Recipe(command, source, self.cutting)
         return ShardedRun(
             recipe,

@@ -150,6 +150,7 @@ def test_it_is_a_job(learner: ShardedLearner) -> None:
     run = learner.run(LONG, worker={"CPU": 2.0}, server={"CPU": 0.25})
     assert run.demand.worker == {"CPU": 2.0}
     assert run.demand.server == {"CPU": 0.25}
+    assert (run.demand.most_workers, run.demand.most_servers) == (4, 8)
     run.resize(2, 2)  # before it has begun
     run.start()
     reach(run, 3)

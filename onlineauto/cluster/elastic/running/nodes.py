@@ -18,6 +18,8 @@ class Demand(NamedTuple):
 
     worker: Mapping[str, float]
     server: Mapping[str, float]
+    most_workers: int  # more have nothing to do
+    most_servers: int
 
 
 class Core(Protocol):

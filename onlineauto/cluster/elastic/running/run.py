@@ -80,9 +80,17 @@ class ShardedRun:
         return self
 
     def progress(self) -> tuple[int, int]:
-        """Return the events learnt, and those that there are; of a stream without end, those that arrived."""
+        """Return the events learnt, and those that there are; of a stream without end, those that arrived.
+
+        Raises
+        ------
+        OnlineautoError
+            A node has failed.
+        """
         hub = self._hub
         with hub.condition:
+            if hub.error is not None:
+                raise OnlineautoError(str(hub.error)) from hub.error
             done = self._recipe.cutting.events_at(hub.version)
             if hub.done and hub.error is None and hub.snapshot is not None:
                 done = self._events = hub.snapshot.events
