@@ -92,7 +92,7 @@ class ShardedRun:
             if hub.error is not None:
                 raise OnlineautoError(str(hub.error)) from hub.error
             done = self._recipe.cutting.events_at(hub.version)
-            if hub.done and hub.error is None and hub.snapshot is not None:
+            if hub.done and hub.snapshot is not None:
                 done = self._events = hub.snapshot.events
             ahead = self._recipe.cutting.events_at(hub.version + 1)
         total = self._events
