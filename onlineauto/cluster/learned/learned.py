@@ -160,6 +160,9 @@ class Learned(Policy):
     def load(cls, path: str | os.PathLike[str] = _COMMITTED) -> Learned:
         """Read a policy; by default the one of this package, trained on the simulator's own workload.
 
+        It knows the kinds of jobs that it was trained on. For a cluster with others, train one on the
+        workload that is fitted to its history, and let it be `guarded`.
+
         Raises
         ------
         InputError
