@@ -175,6 +175,7 @@ class History:
                     break
                 raise InputError(f"{name}:{number}: not a line of a cluster's history: {error}") from error
             if isinstance(each, Head):
+                _check_amounts(each.capacity, f"{name}:{number}")
                 if head is not None and each.capacity.keys() != head.capacity.keys():
                     raise InputError(f"{name}:{number}: the cluster has other resources from here on")
                 head = each
@@ -200,6 +201,15 @@ def _check(record: Record, head: Head | None, where: str) -> None:
     unknown = (record.worker.keys() | record.server.keys()) - head.capacity.keys()
     if unknown:
         raise InputError(f"{where}: the cluster has no {', '.join(sorted(unknown))}")
+    for amounts in (record.worker, record.server):
+        _check_amounts(amounts, where)
     numbers = (record.before, record.done, record.total, record.used, record.arrived)
-    if not all(abs(number) < 1e300 for number in numbers) or min(record.workers, record.servers) < 0:
+    counts = (record.slot, record.workers, record.servers, record.most_workers, record.most_servers)
+    if not all(0 <= number < 1e300 for number in (*numbers, *counts)):
         raise InputError(f"{where}: a number of job {record.job!r} is negative or without bounds")
+
+
+def _check_amounts(amounts: dict[str, float], where: str) -> None:
+    """Refuse negative amounts of resources."""
+    if wrong := [name for name, amount in amounts.items() if not 0 <= amount < 1e300]:
+        raise InputError(f"{where}: {wrong[0]} = {amounts[wrong[0]]:g}: give an amount, 0 or more")

@@ -76,6 +76,28 @@ def test_streams_are_not_jobs_and_take_of_the_capacity() -> None:
     assert "stream" not in workload.names
 
 
+def test_jobs_that_were_begun_before_the_history() -> None:
+    log = history(10)
+    known = simulate(log).replay.work[0]
+    more = [
+        msgspec.structs.replace(each, before=each.before + 5, done=each.done + 5, total=each.total + 5)
+        for each in log.records
+    ]
+    assert simulate(History(log.head, more)).replay.work[0] == pytest.approx(known)
+
+
+def test_every_job_has_space_in_the_simulated_cluster() -> None:
+    """Otherwise none would end, under no policy, and all policies would look alike."""
+    log = history(20)
+    log.head.capacity["CPU"] = 2.0
+    stream = {"job": "s", "kind": "stream", "arrived": 0.0, "endless": True, "worker": {"CPU": 2.0}}
+    more = [msgspec.structs.replace(each, workers=1, servers=0, **stream) for each in log.records]
+    assert fit_workload(History(log.head, [*log.records, *more])).capacity["CPU"] == 2
+    log.head.capacity["CPU"] = 0.5
+    with pytest.raises(InputError, match=r"take . CPU, and the cluster of this history has 0\.5"):
+        simulate(log)
+
+
 def test_a_history_of_nothing_is_refused() -> None:
     log = history(10)
     with pytest.raises(InputError, match="0 jobs with an end; 3 are the fewest"):

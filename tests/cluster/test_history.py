@@ -52,6 +52,9 @@ def test_a_torn_last_line_is_left_out() -> None:
         ((b'"worker":{"CPU":1.0}', b'"worker":{"GPU":1.0}'), "log:2: the cluster has no GPU"),
         ((b'"workers":2', b'"workers":-2'), "log:2: a number of job 'a'"),
         ((b'"done":2.0', b'"done":1e301'), "log:2: a number of job 'a'"),
+        ((b'"used":0.25', b'"used":-0.25'), "log:4: a number of job 'a'"),
+        ((b'"worker":{"CPU":1.0}', b'"worker":{"CPU":-1.0}'), "log:2: CPU = -1: give an amount"),
+        ((b'"capacity":{"CPU":', b'"capacity":{"CPU":-'), "log:1: CPU = -"),
     ],
 )
 def test_what_is_no_history_is_refused(change: tuple[bytes, bytes], message: str) -> None:

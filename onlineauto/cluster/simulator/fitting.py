@@ -163,7 +163,7 @@ def fit_workload(history: History, *, places: int = 12) -> Workload:
     Raises
     ------
     InputError
-        If too few jobs worked in it, or a kind never made progress.
+        If too few jobs worked in it, or a kind never made progress or takes more than the cluster has.
     """
     jobs = _jobs(history)
     if len(jobs) < _FEWEST:
@@ -178,9 +178,10 @@ def fit_workload(history: History, *, places: int = 12) -> Workload:
     works = {kind: [job.work for job in jobs if job.kind == kind] for kind in last}
     logs = [np.log(work) - np.mean(np.log(each)) for each in works.values() for work in each]
     slots = max(each.slot for each in history.records) + 1 - jobs[0].arrival
+    kinds = tuple(_kind(last[kind], speeds, works[kind]) for kind in sorted(last))
     return Workload(
-        kinds=tuple(_kind(last[kind], speeds, works[kind]) for kind in sorted(last)),
-        capacity=_capacity(history),
+        kinds=kinds,
+        capacity=_capacity(history, kinds),
         places=places,
         rate=len(jobs) / max(slots, 1),
         swing=0.0,
@@ -233,8 +234,11 @@ def _noise(records: Sequence[Record], speeds: Speeds) -> float:
     return float(np.std(errors))
 
 
-def _capacity(history: History) -> dict[str, float]:
-    """Return the capacity less what streams take on average; without a head, the most that was in use."""
+def _capacity(history: History, kinds: Sequence[Kind]) -> dict[str, float]:
+    """Return the capacity less what streams take on average; without a head, the most that was in use.
+
+    One worker, with a server, of each kind has space in it, though streams may on average leave less.
+    """
     slots: dict[int, dict[str, float]] = {}
     streams: dict[str, float] = {}
     for each in history.records:
@@ -248,6 +252,14 @@ def _capacity(history: History) -> dict[str, float]:
         name: max(used.get(name, 0.0) for used in slots.values())
         for name in sorted({name for used in slots.values() for name in used})
     }
-    return {
-        name: max(amount - streams.get(name, 0.0) / max(len(slots), 1), 1e-9) for name, amount in has.items()
-    }
+    free = {name: amount - streams.get(name, 0.0) / max(len(slots), 1) for name, amount in has.items()}
+    for kind in kinds:
+        for name, left in free.items():
+            bundle = kind.worker.get(name, 0.0) + kind.server.get(name, 0.0)
+            if bundle > has[name]:
+                raise InputError(
+                    f"jobs of kind {kind.name} take {bundle:g} {name}, and the cluster of this history has "
+                    f"{has[name]:g}"
+                )
+            free[name] = max(left, bundle)
+    return free

@@ -90,9 +90,9 @@ class RayWorkers:
             An amount is no number.
         """
         needs = self.needs(config) if callable(self.needs) else self.needs
-        bundles = [needs] if isinstance(needs, Mapping) else [*needs]
-        first: Mapping[str, float] = bundles[0] if bundles else {}
-        return tuple(_checked(each) for each in [{"CPU": 1, **first}, *bundles[1:]])
+        several = isinstance(needs, Sequence) and not isinstance(needs, str)
+        first, *more = [_checked(each) for each in (needs if several else [needs])] or [{}]
+        return tuple(tuple(sorted(each.items())) for each in [{"CPU": 1, **first}, *more])
 
 
 class Checked:
@@ -123,9 +123,9 @@ def _of_ray(needs: Mapping[str, float]) -> dict[str, float]:
     return {name.upper(): amount for name, amount in needs.items() if name.upper() in ("CPU", "GPU")}
 
 
-def _checked(needs: Any) -> tuple[tuple[str, float], ...]:
-    if not isinstance(needs, Mapping):
+def _checked(needs: Any) -> Mapping[str, float]:
+    if not isinstance(needs, Mapping) or not all(isinstance(name, str) for name in needs):
         raise OptionError(f"a trial needs {needs!r}: give names and amounts, as in {{'CPU': 1}}")
     if wrong := [name for name, amount in needs.items() if not is_amount(amount)]:
         raise OptionError(f"a trial needs {wrong[0]} = {needs[wrong[0]]!r}: give a number, 0 or more")
-    return tuple(sorted(needs.items()))
+    return needs
