@@ -26,6 +26,7 @@ PRINTED = {
     "11_serve.py": "the same from the log: True",
     "12_autovw.py": "interactions searched: 0.0",
     "13_tune_a_stream.py": "the winner is the champion after 100 more events",
+    "15_cluster.py": "clicks: done, 12,000 of 12,000",
     "14_service.py": "clicks with -q ::: 0.",
 }
 

@@ -34,6 +34,7 @@ _OF_WORDS: Final = {
     "tune": "onlineauto.cli.tuning.tune",
     "worker": "onlineauto.cli.tuning.worker",
     "studies": "onlineauto.cli.tuning.studies",
+    "cluster": "onlineauto.cli.cluster.cluster",
     "serve": "onlineauto.cli.serving.serve",
     "loop": "onlineauto.cli.serving.loop",
     "simulate": "onlineauto.cli.cluster.simulate",

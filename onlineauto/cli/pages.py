@@ -43,13 +43,14 @@ _TASKS: Final = (
         ("onlineauto studies URL", "how far the studies of a store are"),
     ),
     (
+        "Share a cluster",
+        ("onlineauto cluster run jobs.toml", "studies and streams that share a machine, or a cluster"),
+        ("onlineauto simulate LOG", "which policy would have been faster"),
+    ),
+    (
         "Serve",
         ("onlineauto serve FOLDER --cb_explore_adf --automl 4", "decide over HTTP, and learn from rewards"),
         ("onlineauto loop FOLDER", "look into the folder of a service"),
-    ),
-    (
-        "Share a cluster",
-        ("onlineauto simulate LOG", "which policy would have been faster"),
     ),
     (
         "Convert and merge",

@@ -6,6 +6,7 @@ import argparse
 import textwrap
 from typing import TYPE_CHECKING, Final
 
+from onlineauto.cli.cluster.cluster import REGISTRY as CLUSTER
 from onlineauto.cli.cluster.simulate import REGISTRY as SIMULATE
 from onlineauto.cli.evaluation.evaluate import REGISTRY as EVALUATE
 from onlineauto.cli.main import VERBS
@@ -29,6 +30,7 @@ _OWN: Final = {
     "simulate": SIMULATE,
     "tune": TUNE,
     "worker": WORKER,
+    "cluster": CLUSTER,
     "serve": SERVE,
     "loop": LOOP,
 }

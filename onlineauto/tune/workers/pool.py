@@ -76,6 +76,10 @@ class Crew(Protocol[W]):
     def is_uniform(self) -> bool:
         """True if every worker may run every trial, so that workers are started before there are jobs."""
 
+    @property
+    def costs_idle(self) -> bool:
+        """True if a worker takes resources from others though it has no job."""
+
     def start(self, config: Config | None) -> W:
         """Start a worker, for trials that need what this config needs."""
 
@@ -154,6 +158,8 @@ class Pool(Generic[W]):
         """Start workers that are missing; let those leave that are too many and have no job."""
         while self._crew.is_uniform and self._has_vacancy:
             self._start()
+        if not self._crew.costs_idle:
+            return  # they begin sooner when there are more again
         too_many = len(self._starting) + len(self._idle) + len(self._busy) - self._count.now
         for _ in range(min(too_many, len(self._starting))):
             self._starting.pop().kill()

@@ -202,6 +202,7 @@ class Processes:
     """
 
     is_uniform = True
+    costs_idle = False
 
     def __init__(self, what: What) -> None:
         self._what = what

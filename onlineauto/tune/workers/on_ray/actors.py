@@ -142,6 +142,11 @@ class Actors:
         """True if all trials need the same."""
         return not callable(self._workers.needs)
 
+    @property
+    def costs_idle(self) -> bool:
+        """True: Ray keeps for an actor what it asked for."""
+        return True
+
     def start(self, config: Config | None) -> Actor:
         """Start an actor with what a trial needs; it is up when Ray has found a place for it."""
         bundles = self._workers.bundles(config or {})

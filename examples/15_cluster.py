@@ -1,0 +1,42 @@
+"""Let a study and two streams share a machine: every slot a policy decides who has how many workers."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from onlineauto import Run, Workspace
+from onlineauto.cluster import Cluster, ShardedLearner, StreamJob
+from onlineauto.tune import Float, Study
+
+EVENTS = "".join(f"{i % 7 % 2} |user u{i % 7} |item i{i % 5}\n" for i in range(12_000)).encode()
+
+
+def main(folder: Path) -> None:
+    # Slots of a second, as this ends soon; half a minute is more usual. Without `capacity`, there is what
+    # this machine has, and with backend="ray" what the nodes of a Ray cluster have.
+    history = folder / "history.jsonl"
+    cluster = Cluster(slot=1.0, capacity={"CPU": 4}, history=history)
+
+    # The workers of a study are processes, each with a trial. They import what trials run: here a function of
+    # the standard library, which stands for a training.
+    study = Study({"x": Float(0, 1)}, "fifo", "random", max_resource=1, max_trials=20)
+    cluster.submit(study, trainable="operator:length_hint", name="rates")
+
+    # A stream in blocks of weights has workers and servers, and the same result whoever had how many.
+    learner = ShardedLearner(parts=4, part_events=32, quadratic=["ui"])
+    cluster.submit(StreamJob(learner, EVENTS), name="sharded")
+
+    # A learner with all its live configs takes one worker.
+    run = Run(Workspace(quadratic=["ui"]), EVENTS)
+    cluster.submit(run, events=12_000, name="clicks")
+
+    cluster.run()
+    for job in cluster.jobs:
+        print(f"{job.name}: {job.state}, {job.done:,.0f} of {job.total:,.0f}")
+    took = cluster.history().completion_times()
+    print("slots from arrival to end:", {name: round(slots, 1) for name, slots in took.items()})
+    print(f"{len(history.read_text().splitlines())} lines of history, for onlineauto simulate")
+
+
+if __name__ == "__main__":  # processes of the study import this file
+    with TemporaryDirectory() as temporary:
+        main(Path(temporary))

@@ -1,0 +1,177 @@
+"""The verb ``cluster``: run jobs that share a machine or a Ray cluster, as a file describes them."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from onlineauto.cli.help import Page, help_text
+from onlineauto.errors import OptionError
+from onlineauto.options import Registry, option
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from onlineauto.cluster import Cluster
+    from onlineauto.cluster.submitted import Submitted
+
+__all__ = ["REGISTRY", "ClusterOptions", "run"]
+
+_INTERRUPTED: Final = 130
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterOptions:
+    """Options of the verb ``cluster``; they go before what the file says."""
+
+    title: ClassVar[str] = "Options"
+
+    file: tuple[str, ...] = option(
+        (), "The jobs, as TOML. The flag may be left out.", vw=False, metavar="FILE", positional=True
+    )
+    capacity: str = option(
+        "",
+        "How much there is, as in CPU=8,GPU=2. Not supplied: this machine's processors, or all that Ray has.",
+        vw=False,
+        metavar="AMOUNTS",
+    )
+    slot: float | None = option(
+        None, "Seconds between two decisions. Not supplied: 30.", vw=False, above=0, metavar="SECONDS"
+    )
+    policy: str = option(
+        "",
+        "Who is given how much: marginal-gain (which is fair until it knows how fast jobs are), fair, fifo, "
+        "srtf or tetris. Not supplied: marginal-gain.",
+        vw=False,
+        metavar="NAME",
+    )
+    backend: str = option(
+        "",
+        "local, or ray, which is the cluster of RAY_ADDRESS. Not supplied: local.",
+        vw=False,
+        metavar="NAME",
+    )
+    history: str = option(
+        "",
+        "Append to this file what was decided and done; onlineauto simulate reads it.",
+        vw=False,
+        metavar="FILE",
+    )
+    quiet: bool = option(False, "Show no progress; in a pipe none is shown anyway.", vw=False)
+    help: bool = option(False, "Print this help and stop.", short="h")
+
+
+REGISTRY: Final = Registry((ClusterOptions,))
+"""The flags of this verb."""
+
+_PAGE: Final = Page(
+    "Usage: onlineauto cluster run FILE [options]",
+    "Run jobs that share one machine, or one Ray cluster: studies and streams. Every slot a policy decides "
+    "who has how many workers. The command ends when all jobs have ended; if it is interrupted, the same "
+    "command goes on with studies that are in a store.",
+    """\
+Examples:
+  onlineauto cluster run jobs.toml
+  onlineauto cluster run jobs.toml --capacity CPU=4 --slot 5 --history history.jsonl
+  onlineauto cluster run jobs.toml --backend ray --policy fair""",
+)
+
+
+def run(words: Sequence[str]) -> int:
+    """Run the jobs of a file; return 0, 1 if a job failed, or 130 if this was interrupted.
+
+    Raises
+    ------
+    OptionError
+        The file, or an option, says what cannot be; the message says where.
+    InputError
+        A file cannot be read or used.
+    """
+    subject, *rest = [*words] or [""]
+    if subject == "run":
+        words = rest
+    options = REGISTRY.parse(words)[ClusterOptions]
+    if options.help:
+        print(help_text(REGISTRY, width=shutil.get_terminal_size().columns, page=_PAGE))
+        return 0
+    if subject != "run" or len(options.file) != 1:
+        raise OptionError("cluster takes what to do, and the jobs: onlineauto cluster run jobs.toml")
+    from onlineauto.cli.cluster.job_file import JobFile
+    from onlineauto.cli.tuning.running import ending_well
+
+    jobs, code = JobFile(options.file[0]), 0
+    cluster = jobs.cluster(**_supplied(options))
+    with ending_well():
+        jobs.submit(cluster)
+        try:
+            with _shown(quiet=options.quiet) as watch:
+                cluster.run(watch=watch)
+        except KeyboardInterrupt:
+            print("onlineauto: interrupted; the same command goes on with studies in stores", file=sys.stderr)
+            code = _INTERRUPTED
+    saved = jobs.save(cluster)
+    for each in cluster.jobs:
+        print(_outcome(each, cluster))
+    print(*saved, sep="\n", end="\n" if saved else "")
+    return code or int(any(each.error for each in cluster.jobs))
+
+
+def _supplied(options: ClusterOptions) -> dict[str, Any]:
+    """Return the options that were given."""
+    found: dict[str, Any] = {"capacity": _amounts(options.capacity), "slot": options.slot}
+    found |= {name: getattr(options, name) or None for name in ("policy", "backend", "history")}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _amounts(text: str) -> dict[str, float] | None:
+    """Return amounts by their names.
+
+    >>> _amounts("CPU=8,GPU=0.5")
+    {'CPU': 8.0, 'GPU': 0.5}
+    """
+    if not text:
+        return None
+    try:
+        return {name: float(amount) for name, amount in (each.split("=") for each in text.split(","))}
+    except ValueError:
+        raise OptionError(f"--capacity {text}: give names and amounts, as in CPU=8,GPU=2") from None
+
+
+@contextmanager
+def _shown(*, quiet: bool) -> Iterator[Callable[[Cluster], object] | None]:
+    """Yield what draws a line of progress on standard error; None if nobody looks."""
+    stream = sys.stderr
+    if quiet or not stream.isatty():
+        yield None
+        return
+
+    def draw(cluster: Cluster) -> None:
+        width = shutil.get_terminal_size().columns - 1
+        stream.write(f"\r{_line(cluster)[:width]:{width}}")
+        stream.flush()
+
+    yield draw
+    stream.write("\n")
+
+
+def _line(cluster: Cluster) -> str:
+    """Return how far a cluster is, as one line."""
+    over = sum(each.ended for each in cluster.jobs)
+    parts = [f"slot {cluster.at:.1f}: {over} of {len(cluster.jobs)} jobs ended"]
+    for each in cluster.jobs:
+        if not each.ended:
+            size = f"{each.workers}+{each.servers}" if each.demand.server else f"{each.workers}"
+            parts.append(f"{each.name} {each.done:,.0f}/{each.total:,.0f} on {size}")
+    return "; ".join(parts)
+
+
+def _outcome(each: Submitted, cluster: Cluster) -> str:
+    """Return how a job has ended, as one line."""
+    text = f"{each.name}: {each.state}, {each.done:,.0f} of {each.total:,.0f}"
+    took = cluster.history().completion_times().get(each.name)
+    if each.error:
+        return f"{text}: {each.error}"
+    return text if took is None else f"{text} in {took * cluster.slot:.1f} s"

@@ -1,0 +1,208 @@
+"""``JobFile``: the jobs of a cluster, as TOML. What is wrong in it is said with the line."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from onlineauto.cluster import Cluster, RunJob, ShardedLearner, StreamJob, StudyJob
+from onlineauto.errors import InputError, OnlineautoError, OptionError
+from onlineauto.tune import Space, Study
+from onlineauto.workspace.options import REGISTRY
+from onlineauto.workspace.run import Run
+from onlineauto.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["JobFile"]
+
+_CLUSTER: Final = {"capacity", "slot", "policy", "backend", "history", "places", "address"}
+_ANY: Final = {"name", "kind", "worker"}
+_OF_STUDY: Final = {
+    "scheduler",
+    "searcher",
+    "min_resource",
+    "max_resource",
+    "eta",
+    "mode",
+    "seed",
+    "max_trials",
+}
+_STUDY: Final = {"study", "space", "trainable", "retries", "lease", *_OF_STUDY}
+_RUNS: Final = {"rounds", "checkpoint_every", "checkpoints", "most_workers"}
+_STREAM: Final = {"stream", "flags", "events", "model"}
+_SHARDED: Final = {"sharded", "server"}
+_STRINGS: Final = {
+    "name",
+    "kind",
+    "study",
+    "trainable",
+    "stream",
+    "flags",
+    "model",
+    "scheduler",
+    "searcher",
+    "mode",
+}
+
+
+class JobFile:
+    """A file with the table ``cluster`` and the tables ``jobs``.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+
+    Raises
+    ------
+    InputError
+        It cannot be read, or is not TOML.
+    OptionError
+        It has a key that means nothing.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        try:
+            self._text = Path(path).read_text("utf-8")
+            found = tomllib.loads(self._text)
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise InputError(f"{path}: not TOML: {error}") from None
+        self._cluster: dict[str, Any] = found.pop("cluster", {})
+        self._jobs: list[dict[str, Any]] = found.pop("jobs", [])
+        self._models: dict[int, str] = {}
+        if found:
+            self._refuse(next(iter(found)), "the file has the tables [cluster] and [[jobs]]")
+        if not isinstance(self._cluster, dict):
+            self._refuse("cluster", "it is a table: [cluster]")
+        if not self._jobs or not isinstance(self._jobs, list):
+            raise OptionError(f"{path}: there is no job: add a table [[jobs]]")
+        self._check_keys(self._cluster, _CLUSTER)
+        for number, job in enumerate(self._jobs, 1):
+            self._check_job(job, number)
+
+    def cluster(self, **options: Any) -> Cluster:
+        """Return the cluster that the file describes, with options that go before.
+
+        Raises
+        ------
+        OptionError
+            It cannot be; the message says where the file says so.
+        """
+        try:
+            return Cluster(**self._cluster | options)
+        except OptionError as error:
+            raise self._placed(error, 0, self._cluster.keys() - options.keys()) from None
+
+    def submit(self, cluster: Cluster) -> None:
+        """Submit all jobs.
+
+        Raises
+        ------
+        OptionError, InputError
+            A job cannot be; the message says where it is.
+        """
+        for number, described in enumerate(self._jobs, 1):
+            try:
+                made = self._stream if "stream" in described else self._study
+                job = made(described)
+                name = described.get("name") or Path(described.get("stream", f"job {number}")).stem
+                cluster.submit(job, name=name, kind=described.get("kind"))
+            except OnlineautoError as error:
+                raise self._placed(error, number, described.keys()) from None
+            if "model" in described:
+                self._models[id(job)] = described["model"]
+
+    def save(self, cluster: Cluster) -> list[str]:
+        """Save the models of streams that were learnt to their end; return a line for each."""
+        lines = []
+        for each in cluster.jobs:
+            path = self._models.get(id(each.job))
+            if path is None or each.state != "done":
+                continue
+            job: Any = each.job
+            workspace = job.workspace() if isinstance(job, StreamJob) else job.run.workspace
+            workspace.save(path)
+            lines.append(f"the model of {each.name} is in {path}")
+        return lines
+
+    def _study(self, job: Mapping[str, Any]) -> Any:
+        """Return a study that is begun, or gone on with."""
+        name, storage = job.get("name", "study"), job.get("study")
+        if "space" in job:
+            space = job["space"]
+            space = Space.from_toml(self._beside(space)) if isinstance(space, str) else space
+            options = {key: job[key] for key in (*_OF_STUDY, "retries", "lease") if key in job}
+            study = Study(space, name=name, storage=storage, **options)
+        else:
+            study = Study.load(name, storage=job["study"], lease=job.get("lease"))
+        options = {key: job[key] for key in (*_RUNS, "worker") if key in job}
+        return StudyJob(study, job.get("trainable"), **options)
+
+    def _stream(self, job: Mapping[str, Any]) -> Any:
+        """Return a stream that is learnt from its beginning."""
+        configuration = REGISTRY.parse(job.get("flags", ""))
+        source = self._beside(job["stream"])
+        sharded = job.get("sharded", False)
+        options = {key: job[key] for key in ("worker", "server") if key in job}
+        if sharded:
+            cut = sharded if isinstance(sharded, dict) else {}
+            learner = ShardedLearner(**cut, configuration=configuration)
+            return StreamJob(learner, source, **options)
+        run = Run(Workspace(configuration=configuration), Path(source))
+        return RunJob(run, events=job.get("events"), **options)
+
+    def _beside(self, path: str) -> str:
+        """Return a path, which is relative to the folder of the file."""
+        return str(Path(self._path).parent / path)
+
+    def _check_job(self, job: Any, number: int) -> None:
+        if not isinstance(job, dict):
+            self._refuse("jobs", "it is a table for each job: [[jobs]]")
+        is_study, is_stream = bool({"study", "space"} & job.keys()), "stream" in job
+        if is_study == is_stream:
+            raise OptionError(
+                f"{self._path}:{self._line(number)}: a job has either a stream, or a study: the URL of its "
+                "store, or a space"
+            )
+        if is_study:
+            self._check_keys(job, _ANY | _STUDY | _RUNS, number)
+        else:
+            self._check_keys(job, _ANY | _STREAM | (_SHARDED if job.get("sharded") else {"sharded"}), number)
+        for key in _STRINGS & job.keys():
+            if not isinstance(job[key], str):
+                self._refuse(key, f"{key} = {job[key]!r}: give a text", number)
+
+    def _check_keys(self, table: Mapping[str, Any], valid: set[str], number: int = 0) -> None:
+        for key in table:
+            if key not in valid:
+                self._refuse(key, f"{key} is unknown here; valid are {', '.join(sorted(valid))}", number)
+
+    def _refuse(self, key: str, why: str, number: int = 0) -> None:
+        raise OptionError(f"{self._path}:{self._line(number, key)}: {why}")
+
+    def _placed(self, error: OnlineautoError, number: int, keys: Any) -> OnlineautoError:
+        """Return an error with the line that it is about: of a key that it names, or of the table."""
+        named = next((key for key in keys if re.search(rf"\b{re.escape(key)}\b", f"{error}")), None)
+        kind = type(error) if type(error) in (OptionError, InputError) else OptionError
+        return kind(f"{self._path}:{self._line(number, named)}: {error}")
+
+    def _line(self, number: int, key: str | None = None) -> int:
+        """Return the line of a key in the table of a job, or of the cluster; at least that of the table."""
+        header = re.compile(r"\s*\[\[\s*jobs\s*\]\]" if number else r"\s*\[\s*cluster\s*\]")
+        lines, seen, begin = self._text.splitlines(), 0, 0
+        for at, line in enumerate(lines, 1):
+            if header.match(line):
+                seen += 1
+                if seen == max(number, 1):
+                    begin = at
+                    break
+        if key is not None:
+            for at, line in enumerate(lines[begin:], begin + 1):
+                if re.match(rf"\s*\[*\s*(cluster\.|jobs\.)?{re.escape(key)}\b", line):
+                    return at
+        return max(begin, 1)

@@ -1,0 +1,151 @@
+"""The verb ``cluster``: jobs of a file share a machine."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from onlineauto.cli.main import main
+from onlineauto.cluster import History
+from onlineauto.errors import InputError, OptionError
+from onlineauto.tune import Study
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+JOBS = """\
+[cluster]
+capacity = {CPU = 3}
+slot = 0.5
+
+[[jobs]]
+name = "rates"
+study = "sqlite:///study.db"
+trainable = "tuned_in_a_cluster:loss"
+space = {rate = {type = "float", low = 0, high = 1}}
+scheduler = "fifo"
+max_resource = 2
+max_trials = 6
+
+[[jobs]]
+stream = "train.txt"
+flags = "--l2 0.001"
+events = 500
+model = "learnt.model"
+"""
+TRAINABLE = """
+import os, time
+def loss(config, resource, report):
+    while True:
+        time.sleep(float(os.environ.get("SECONDS_OF_A_STEP", "0")))
+        report(config["rate"] / (report.step + 1), save=report.step)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "tuned_in_a_cluster.py").write_text(TRAINABLE)
+    (tmp_path / "train.txt").write_text("".join(f"{i % 2} |a x{i % 3}\n" for i in range(500)))
+    (tmp_path / "jobs.toml").write_text(JOBS)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "tuned_in_a_cluster", raising=False)
+    return tmp_path
+
+
+def test_the_jobs_of_a_file_are_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cluster", "run", "jobs.toml", "--history", "history.jsonl"]) == 0
+    out, err = capsys.readouterr()
+    first, second, third = out.splitlines()
+    assert first.startswith("rates: done, 12 of 12 in ")
+    assert second.startswith("train: done, 500 of 500 in ")
+    assert third == "the model of train is in learnt.model"
+    assert err == ""
+    assert (folder / "learnt.model").exists()
+    assert Study.load("rates", storage="sqlite:///study.db").is_done
+    assert set(History.load("history.jsonl").completion_times()) == {"rates", "train"}
+
+
+def test_a_job_that_fails_is_said_and_the_others_go_on(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "jobs.toml").write_text(JOBS.replace("train.txt", "nothing.txt"))
+    assert main(["cluster", "run", "jobs.toml"]) == 1
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("rates: done")
+    assert second.startswith("nothing: failed, 0 of")
+    assert "nothing.txt" in second
+
+
+def test_an_interrupt_ends_all_and_the_same_command_goes_on(folder: Path) -> None:
+    words = [sys.executable, "-m", "onlineauto", "cluster", "run", "jobs.toml", "--history", "history.jsonl"]
+    environment = os.environ | {"SECONDS_OF_A_STEP": "0.5"}
+    process = subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    )
+    end = time.monotonic() + 120
+    while (
+        not (folder / "history.jsonl").exists() or b'"done":2' not in (folder / "history.jsonl").read_bytes()
+    ):
+        assert time.monotonic() < end
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert "the same command goes on" in err
+    assert "Traceback" not in err
+    assert out.startswith("rates: ")
+    assert main(["cluster", "run", "jobs.toml", "--history", "history.jsonl"]) == 0
+    assert {"rates"} <= set(History.load("history.jsonl").completion_times())
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("slot = 0.5", "slot = -1", "jobs.toml:3: slot = -1"),
+        ("slot = 0.5", "slots = 1", "jobs.toml:3: slots is unknown here; valid are"),
+        ("CPU = 3", "CPU = 0", "jobs.toml:2: capacity CPU = 0"),
+        ("max_trials = 6", "max_trails = 6", "jobs.toml:12: max_trails is unknown here"),
+        ("max_trials = 6", "max_trials = 0", "jobs.toml:12: max_trials"),
+        ('scheduler = "fifo"', 'scheduler = "fife"', "jobs.toml:10: scheduler = 'fife' is unknown"),
+        ('stream = "train.txt"\n', "", "jobs.toml:14: a job has either a stream, or a study"),
+        ('flags = "--l2 0.001"', 'flags = "--l3 1"', r"jobs.toml:1[46]: "),
+        ('flags = "--l2 0.001"', "flags = 3", "jobs.toml:16: flags = 3: give a text"),
+        ('model = "learnt.model"', "worker = {GPU = 1}", "jobs.toml:.*takes GPU = 1 at least"),
+        ("[[jobs]]\nname", "[[works]]\nname", "jobs.toml:5: the file has the tables"),
+    ],
+)
+def test_what_is_wrong_is_said_with_the_line(before: str, after: str, message: str, folder: Path) -> None:
+    assert before in JOBS
+    (folder / "jobs.toml").write_text(JOBS.replace(before, after, 1))
+    from onlineauto.cli.cluster.cluster import run
+
+    with pytest.raises((OptionError, InputError), match=message):
+        run(["run", "jobs.toml"])
+
+
+def test_what_is_no_toml_is_said_with_the_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "jobs.toml").write_text("[cluster]\nslot = \n")
+    assert main(["cluster", "run", "jobs.toml"]) == 1
+    assert "jobs.toml: not TOML: Invalid value (at line 2" in capsys.readouterr().err
+    assert main(["cluster", "jobs.toml"]) == 2
+    assert "onlineauto cluster run jobs.toml" in capsys.readouterr().err
+    assert main(["cluster", "run", "jobs.toml", "--capacity", "8"]) in (1, 2)
+
+
+def test_help_imports_neither_numba_nor_ray() -> None:
+    code = """
+import sys
+from onlineauto.cli.main import main
+main(["cluster", "--help"])
+assert not {"numba", "llvmlite", "ray", "torch"} & sys.modules.keys()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "onlineauto cluster run FILE" in done.stdout
