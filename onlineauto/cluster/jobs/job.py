@@ -17,7 +17,7 @@ __all__ = ["Demand", "Job", "check_demand"]
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What a job takes of the cluster.
+    """Name what a job takes of the cluster.
 
     Attributes
     ----------
