@@ -165,6 +165,8 @@ def test_a_run_that_is_stopped(learner: ShardedLearner) -> None:
     reach(run, 2)
     run.stop()
     assert run.ended
+    done, total = run.progress()
+    assert done < total
     with pytest.raises(OnlineautoError, match="without"):
         run.snapshot()
 

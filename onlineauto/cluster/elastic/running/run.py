@@ -80,19 +80,11 @@ class ShardedRun:
         return self
 
     def progress(self) -> tuple[int, int]:
-        """Return the events learnt, and those that there are; of a stream without end, those that arrived.
-
-        Raises
-        ------
-        OnlineautoError
-            A node has failed.
-        """
+        """Return the events learnt, and those that there are; of a stream without end, those that arrived."""
         hub = self._hub
         with hub.condition:
-            if hub.error is not None:
-                raise OnlineautoError(str(hub.error)) from hub.error
             done = self._recipe.cutting.events_at(hub.version)
-            if hub.done and hub.snapshot is not None:
+            if hub.snapshot is not None and hub.snapshot.tick == hub.end:
                 done = self._events = hub.snapshot.events
             ahead = self._recipe.cutting.events_at(hub.version + 1)
         total = self._events
