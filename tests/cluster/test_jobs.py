@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from onlineauto import Run, Workspace
-from onlineauto.cluster import Cluster, RunJob, ShardedLearner, StreamJob, StudyJob
+from onlineauto.cluster import Cluster, RunJob, ShardedLearner, ShardedRun, StreamJob, StudyJob
 from onlineauto.cluster.jobs.budget import expected_budget, spent
 from onlineauto.errors import InputError, OptionError
 from onlineauto.tune import SCHEDULERS, Callback, Choice, Float, Study
@@ -187,3 +187,26 @@ def until(holds: Any) -> None:
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.01)
+
+
+def test_a_stream_that_is_paused_while_its_progress_is_asked_for_has_not_failed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    job = StreamJob(ShardedLearner(parts=2, part_events=2, warm_up=2, blocks=2), b"1 |a x\n" * 20000)
+    job.resize(1, 1)
+    while job.progress()[0] == 0:
+        time.sleep(0.01)
+    run, before = job._run, ShardedRun.progress
+    assert run is not None
+
+    def paused(self: ShardedRun) -> tuple[int, int]:
+        found = before(self)
+        job._run = None
+        self.stop()
+        return found
+
+    monkeypatch.setattr(ShardedRun, "progress", paused)
+    done, total = job.progress()
+    assert 0 < done < total
+    assert run.ended
+    job.stop()

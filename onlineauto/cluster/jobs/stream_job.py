@@ -87,7 +87,7 @@ class StreamJob:
         run = self._run
         if run is not None:
             done, total = run.progress()
-            if run.ended and not self._stops:
+            if run.ended and run is self._run and not self._stops:  # not by a pause, meanwhile
                 run.wait(0)  # which raises what ended it
                 total = done
             else:
