@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["bent", "numbered", "odd", "worded"]
+__all__ = ["bent", "in_turn", "numbered", "odd", "repeated", "worded"]
 
 
 def odd(
@@ -70,3 +70,24 @@ def worded(n: int, *, words: int, actions: int = 3) -> bytes:
         label = f"0:{-(shown == first)}:{1 / actions:.6f} "
         text += [*(f"{label if k == shown else ''}|a a{k}" for k in range(actions)), ""]
     return ("\n".join(text) + "\n").encode()
+
+
+def repeated(n: int, *, times: int, words: int = 3, actions: int = 3) -> bytes:
+    """Events of a word that is repeated so many times, and tells which action pays, among other words."""
+    draw = np.random.default_rng(11)
+    others = " ".join(f"g{k}" for k in range(words - 2))
+    text = []
+    for _ in range(n):
+        first, shown = int(draw.integers(3)), int(draw.integers(actions))
+        text.append(f"shared |w {' '.join([f'f{first}'] * times)} b{draw.integers(4)} {others}")
+        label = f"0:{0.1 * draw.normal() - (shown % 3 == first):.3f}:{1 / actions:.6f} "
+        text += [*(f"{label if k == shown else ''}|a a{k} a{k}" for k in range(actions)), ""]
+    return ("\n".join(text) + "\n").encode()
+
+
+def in_turn(n: int, period: int) -> tuple[bytes, list[float]]:
+    """Single lines of hours, one after the other, and the mean of the label of each hour."""
+    draw = np.random.default_rng(0)
+    means = draw.normal(size=period).tolist()
+    labels = (means[at % period] + 0.5 * draw.normal() for at in range(n))
+    return "".join(f"{y:.4f} |h h{at % period}\n" for at, y in enumerate(labels)).encode(), means

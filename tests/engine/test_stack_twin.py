@@ -12,7 +12,7 @@ import pytest
 from onlineauto import Workspace, read
 from onlineauto.engine.event.state import FEATURES, NUMBERS
 from onlineauto.estimators.paired_kernels import BETTER, WORSE
-from tests.engine.stack_streams import bent, numbered, odd, worded
+from tests.engine.stack_streams import bent, numbered, odd, repeated, worded
 from tests.naive.members import OFTEN
 from tests.naive.native_search.streams import choices, lines, slots
 from tests.naive.stacking import Choice, Logged, Stack
@@ -59,6 +59,8 @@ CASES = [
     case("as many numbers as may be", lambda: odd(140, numbers=64), "no room for bins"),
     case("numbers enough for pairs", lambda: odd(300, numbers=16), "no triples", "bins"),
     case("more words than are crossed", lambda: worded(150, words=70), "nothing crossed"),
+    case("repeated words", lambda: repeated(300, times=12)),
+    case("many actions of repeated words", lambda: repeated(90, times=3, actions=34), "joint"),
     case("a number that drifts", lambda: odd(1200, numbers=1, drift=9.0), "groups divided"),
     case("numbered actions", lambda: numbered(600, 5), cb_explore_adf=False, cb_explore=5),
     case("many numbered actions", lambda: numbered(300, 40), cb_explore_adf=False, cb_explore=40),

@@ -182,7 +182,10 @@ class Members:
                     found.append((of_bin(place, part), of_group(place, group)))
             elif at not in self.numbers and x == 1:
                 found.append((of_word(hash_), of_word(hash_)))
-        return found
+        first: dict[int, tuple[int, int]] = {}
+        for fine, coarse in found:
+            first.setdefault(coarse, (fine, coarse))
+        return list(first.values())
 
     def _crossed_with(self, number: int, features: Features) -> list[int]:
         whole = number + 1 if self.numbered else hash_of(features)
@@ -236,7 +239,8 @@ class Members:
             both = zip(self.works[:2], (known.linear, known.waves), (linear, waves), strict=True)
             for works, squares, inputs in both:
                 if works:
-                    times = 1 if known.seen <= OFTEN else EACH * (known.seen % EACH == 0)
+                    taken = known.seen * 0x9E3779B97F4A7C15 % 2**64 < 2**62
+                    times = 1 if known.seen <= OFTEN else EACH * taken
                     squares.learn(inputs, cost, 1 / weight, times)
                     if known.seen % 64 == 0:
                         squares.cut_off()

@@ -86,7 +86,7 @@ FORGERIES: list[tuple[str, Callable[[Any], object]]] = [
     *((f"members.crosses.{name}", NAN) for name in ("weights", "spread", "mean")),
     ("members.crosses.spread", put(1.5)),
     ("members.crosses.cells", put(-1)),
-    ("members.crosses.cells", put(1024, -1)),
+    ("members.crosses.cells", put(1 << 14, -1)),
     ("members.crosses.cells", lambda array: array[::-1].copy()),
     ("members.crosses.cells", lambda array: array.astype(np.float64)),
     ("members.crosses.weights", lambda array: array[:-1]),

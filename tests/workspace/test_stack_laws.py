@@ -14,7 +14,7 @@ import pytest
 from onlineauto import Workspace, read
 from onlineauto.cli.main import main
 from onlineauto.engine.stack.stack import stack_state
-from tests.engine.stack_streams import bent, odd
+from tests.engine.stack_streams import bent, in_turn, odd, repeated
 from tests.engine.test_threads import at_once, shuffled
 from tests.naive.native_search.streams import slots
 
@@ -188,3 +188,26 @@ def test_a_replayed_journal_gives_the_same_model(
     assert msgspec.msgpack.encode(kept, enc_hook=np.ndarray.tobytes) == msgspec.msgpack.encode(
         replayed, enc_hook=np.ndarray.tobytes
     )
+
+
+@pytest.mark.parametrize(
+    ("times", "words", "actions", "bits"),
+    [(8, 2, 3, 18), (22, 2, 3, 18), (1, 20, 3, 6), (1, 8, 40, 6)],
+    ids=["repeated", "often repeated", "a small table", "a small table of many actions"],
+)
+def test_weights_of_products_do_not_grow_without_bound(
+    times: int, words: int, actions: int, bits: int
+) -> None:
+    options = {**BANDIT, "bit_precision": bits}
+    workspace = Workspace(**options).fit(repeated(500, times=times, words=words, actions=actions))
+    crosses = workspace.searching.live_configs.arrays.stack.members.crosses
+    assert 0.0 < np.abs(crosses.weights).max() < 1.0
+    assert saved(again(workspace)) == saved(workspace)
+
+
+def test_events_that_come_in_turn_are_all_learnt() -> None:
+    text, means = in_turn(4000, 24)
+    workspace = Workspace(**LINES).fit(text)
+    weights = workspace.searching.live_configs.arrays.stack.members.linear.weights[0]
+    off = weights[0] + weights[1:25] - means  # inputs are in the order in which they were met
+    assert float(np.mean(off**2)) < 0.006  # 0.03 where the covariance learns each fourth event

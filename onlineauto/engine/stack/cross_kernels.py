@@ -50,10 +50,20 @@ def _mixed(key: np.uint64) -> np.uint64:
 
 
 @inline_kernel
+def _is_new(crossed: NDArray[np.uint64], n: int, coarse: np.uint64) -> bool:
+    """Return whether none of the first `n` features is this one."""
+    for i in range(n):
+        if crossed[_COARSE, i] == coarse:
+            return False
+    return True
+
+
+@inline_kernel
 def _take_features(run: Run, line: int, crossed: NDArray[np.uint64], most: int) -> int:
     """Put the hashes of the features of a line into two rows: bins of numbers, and groups of bins.
 
-    Returns how many features may be crossed; those behind the first `most` are only counted.
+    A feature that is repeated is taken once: no product may have its cell twice, as the step that is right
+    for one would be too far for two. Returns how many there are, `most` + 1 if more than `most`.
     """
     members, stream, n = run.live.stack.members, run.stream, 0
     for span in range(stream.lines[line].start, stream.lines[line + 1].start):
@@ -63,22 +73,24 @@ def _take_features(run: Run, line: int, crossed: NDArray[np.uint64], most: int) 
         for i in range(stream.spans[span].start, stream.spans[span + 1].start):
             short_loop()
             feature, value = stream.features[i].hash, np.float64(stream.features[i].value)
-            if value == 0.0 or not math.isfinite(value):
+            if n > most or value == 0.0 or not math.isfinite(value):
                 continue
             place, number = place_of(members, feature), -1
             if members.feature[place] != 0:
                 number = members.number[members.input[place]]
             if number < 0 and value == 1.0:
-                if n < most:
-                    crossed[_FINE, n] = crossed[_COARSE, n] = _mixed(np.uint64(feature))
-                n += 1
+                fine = coarse = _mixed(np.uint64(feature))
             elif number >= 0 and members.bins[number] > 0:
+                at = bin_of(members, number, value)
+                name = np.uint64(number + 1) << _BYTE
+                part, group = np.uint64(members.part[number, at]), np.uint64(members.group[number, at])
+                fine = _mixed((name + part) + (np.uint64(1) << _BIN_SHIFT))
+                coarse = _mixed((name + group) + (np.uint64(1) << _GROUP_SHIFT))
+            else:
+                continue
+            if _is_new(crossed, n, coarse):
                 if n < most:
-                    at = bin_of(members, number, value)
-                    name = np.uint64(number + 1) << _BYTE
-                    part, group = np.uint64(members.part[number, at]), np.uint64(members.group[number, at])
-                    crossed[_FINE, n] = _mixed((name + part) + (np.uint64(1) << _BIN_SHIFT))
-                    crossed[_COARSE, n] = _mixed((name + group) + (np.uint64(1) << _GROUP_SHIFT))
+                    crossed[_FINE, n], crossed[_COARSE, n] = fine, coarse
                 n += 1
     return n
 

@@ -67,6 +67,8 @@ _KEEPS = 0.9995
 _ROUND = 64
 _OFTEN, _EACH = 512, 4
 """Events of a regression of which the covariance learns each; after them it learns one in so many."""
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+_QUARTER = np.uint64(1) << np.uint64(62)
 
 
 @kernel
@@ -259,6 +261,15 @@ def score_of(regression: Regression, action: int, inputs: NDArray[np.float64], n
     return total
 
 
+@inline_kernel
+def _is_taken(seen: int) -> bool:
+    """Return whether the covariance takes the event of this number: one in `_EACH`, at no fixed pace.
+
+    Events often come in turn, such as hours, and each kind of them has to have its share.
+    """
+    return bool(np.uint64(seen) * _MIX < _QUARTER)
+
+
 @kernel
 def _learn(
     members: Members, member: int, action: int, inputs: NDArray[np.float64], cost: float, weight: float
@@ -270,7 +281,7 @@ def _learn(
     noise = 1.0 / weight
     times, seen = 1, members.seen[action]
     if seen > _OFTEN:
-        times = _EACH if seen % _EACH == 0 else 0
+        times = _EACH if _is_taken(seen) else 0
     learn_squares(weights, spread, inputs[:n], members.gains[:n], Observed(cost, noise, _KEEPS, times))
     if members.seen[action] % _ROUND == 0:
         cut_off(spread, n, LINEAR_SPREAD if member == LINEAR else WAVY_SPREAD)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["can_have_members", "make_members", "members_at_work", "members_state", "restore_members"]
 
-_PLACES, _MOST_CELLS = 1024, 1 << 20
+_PLACES, _FEWEST_CELLS, _MOST_CELLS = 1024, 1 << 14, 1 << 20
 _SEED = 20_261_122
 _BOUNDED = {
     "tally": max(MOST_FEATURES, MOST_NUMBERS, MOST_ACTIONS) + 1,
@@ -61,7 +61,8 @@ def can_have_members(task: Task) -> bool:
 def make_members(which: frozenset[str], *, cells: int) -> Members:
     """Return the members before the first event: some of "features", "waves" and "crosses", or none.
 
-    Products of those that cross have so many cells, a power of two.
+    Products of those that cross have so many cells, a power of two; but never so few that those of one event
+    share cells all the time, of which their weights would grow without bound.
     """
     on = bool(which)
     actions, features = (MOST_ACTIONS, MOST_FEATURES) if on else (0, 0)
@@ -91,7 +92,7 @@ def make_members(which: frozenset[str], *, cells: int) -> Members:
         phase=draw.uniform(0.0, 2.0 * np.pi, waves),
         linear=_make_regression(actions, features),
         waves=_make_regression(actions, waves),
-        crosses=_make_crosses(min(max(cells, 2), _MOST_CELLS) if "crosses" in which else 0),
+        crosses=_make_crosses(min(max(cells, _FEWEST_CELLS), _MOST_CELLS) if "crosses" in which else 0),
         gains=np.zeros(max(features, waves)),
     )
 
