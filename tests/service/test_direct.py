@@ -118,6 +118,22 @@ def test_a_body_that_comes_late(service: Service) -> None:
         assert [status for status, _ in answers(connection, 1)] == [200]
 
 
+def test_a_body_that_drips_is_not_waited_for_for_ever(service: Service) -> None:
+    with connected(service) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.sendall(HEAD + b"Content-Length: 1000\r\n\r\n")
+        connection.settimeout(0.3)
+        for _ in range(100):
+            connection.sendall(b" ")
+            try:
+                assert connection.recv(100).startswith(b"HTTP/1.1 408 ")
+                break
+            except TimeoutError:
+                continue
+        else:
+            pytest.fail("the body is still waited for")
+
+
 def test_refusals_keep_the_connection(service: Service) -> None:
     with connected(service) as connection:
         for body, status in (

@@ -52,10 +52,10 @@ def _mixed(key: np.uint64) -> np.uint64:
 @inline_kernel
 def _is_new(crossed: NDArray[np.uint64], n: int, coarse: np.uint64) -> bool:
     """Return whether none of the first `n` features is this one."""
+    new = True
     for i in range(n):
-        if crossed[_COARSE, i] == coarse:
-            return False
-    return True
+        new = new and crossed[_COARSE, i] != coarse
+    return new
 
 
 @inline_kernel

@@ -38,6 +38,7 @@ class DirectProtocol(HttpToolsProtocol):
         self._app = app
         self._reading = self._pending = self._last = False
         self._held = b""
+        self._until = 0.0
         self._timer: asyncio.TimerHandle | None = None
 
     def on_message_begin(self) -> None:
@@ -56,6 +57,9 @@ class DirectProtocol(HttpToolsProtocol):
             self._held += data
             self.flow.pause_reading()
             return
+        until = self.loop.time() + _PATIENCE
+        if self._timer is not None:  # a body that comes in many pieces is not waited for anew with each
+            until = self._until
         if self._held:
             data = self._released() + data
         head = head_of(data) if self._is_idle() else None
@@ -66,8 +70,8 @@ class DirectProtocol(HttpToolsProtocol):
             self._take(endpoint, head, path, data)
         elif head.end > len(data):
             self._unset_keepalive_if_required()
-            self._held = data
-            self._timer = self.loop.call_later(_PATIENCE, self._hand_over)
+            self._held, self._until = data, until
+            self._timer = self.loop.call_at(until, self._hand_over)
         else:
             super().data_received(data)
 
