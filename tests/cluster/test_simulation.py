@@ -124,7 +124,7 @@ def test_the_interval_is_students() -> None:
     assert 0.935 < np.mean(covered) < 0.965
     assert paired(np.ones(1), np.ones(1)) == (1, -np.inf, np.inf)
     for many, quantile in ((2, 12.706), (3, 4.303), (4, 3.182), (6, 2.571), (30, 2.045)):
-        several = np.arange(many) + 1.0
+        several = np.linspace(1, many, many)
         mean, low, _ = paired(several, np.ones(many))
         assert (mean - low) / several.std(ddof=1) * many**0.5 == pytest.approx(quantile, rel=0.003)
 
