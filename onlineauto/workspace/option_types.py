@@ -194,7 +194,7 @@ class Options(TypedDict, total=False):
     # AutoML
     automl: int | None
     oracle_type: Word | None
-    search: Word | Sequence[float] | None
+    search: Word | Sequence[Word] | None
     interaction_type: Word | None
     default_lease: int | None
     lease: int | None
@@ -203,8 +203,8 @@ class Options(TypedDict, total=False):
     estimator: Word | None
     champion_test: Word | None
     predict_with: Word | None
-    members: Word | Sequence[float] | None
-    cost_range: Word | Sequence[float] | None
+    members: Word | Sequence[Word] | None
+    cost_range: Word | Sequence[Word] | None
     min_prob: float | None
     on_drift: Word | None
     feature_cost: float | None

@@ -69,6 +69,7 @@ def learn(paths: list[Path], block: Block) -> None:
     workspace.predict_block(made)
     assert_type(Workspace.load("a.model").predictor(), Predictor)
     convert(paths[0], "log.blocks", cb_explore_adf=True)
+    Workspace(automl=2, members=["features", "waves"], search=("interactions",), cost_range=(0, 1.5))
     Workspace(cb_explore_adf="yes")  # type: ignore[arg-type]
     Workspace(quadratics=3)  # type: ignore[call-arg]
     options: dict[str, Any] = {"cb_explore_adf": True}

@@ -67,7 +67,7 @@ def _type_of(option: Option) -> str:
     if option.repeatable:
         return "Word | Sequence[Word]"
     if option.kind is str:
-        return "Word | Sequence[float]" if option.listed else "Word"
+        return "Word | Sequence[Word]" if option.listed else "Word"
     return option.kind.__name__
 
 
