@@ -152,6 +152,18 @@ def test_a_job_that_asks_for_what_is_not_there_is_refused() -> None:
         Situation.of([linear(1, worker={"GPU": 1})], {"CPU": 3})
 
 
+@pytest.mark.parametrize("amount", [-1.0, np.nan])
+def test_a_job_that_takes_less_than_nothing_is_refused(amount: float) -> None:
+    with pytest.raises(OptionError, match=f"takes {amount} of a resource: give 0 or more"):
+        Situation.of([linear(1, worker={"CPU": amount})], {"CPU": 3})
+
+
+def test_a_score_that_is_nan_is_refused() -> None:
+    situation = Situation.of([linear(1)], {"CPU": 3})
+    with pytest.raises(OptionError, match="scored an action as NaN"):
+        allocate(Drawn(0, np.nan), situation)
+
+
 def test_settings_out_of_range_are_refused() -> None:
     for make in (lambda: Fifo(0), lambda: Srtf(asked=0), lambda: MarginalGain(least=-1)):
         with pytest.raises(OptionError):

@@ -117,6 +117,11 @@ def test_fair_is_level_with_itself_and_humps_are_worth_knowing() -> None:
     assert gain.low < gain.ratio < gain.high
 
 
+def test_an_unknown_policy_to_compare_with_is_refused() -> None:
+    with pytest.raises(OptionError, match="by = 'srtf' is none of the policies, which are fair"):
+        compare({"fair": Fair()}, draw_traces(Workload(), range(2)), by="srtf")
+
+
 def test_the_interval_is_students() -> None:
     draw = np.random.default_rng(0)
     ratios = draw.normal(1, 0.1, (4000, 6))

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from onlineauto.errors import OptionError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -47,8 +49,15 @@ def best(score: Floats, choices: Bools) -> Ints:
     """Return the choice with the highest score in each cluster.
 
     If all are minus infinity it is nothing more; or the first choice, where a job has to be begun.
+
+    Raises
+    ------
+    OptionError
+        The score of a choice is NaN.
     """
     allowed = np.where(choices, score, -np.inf)
+    if np.isnan(allowed).any():
+        raise OptionError("a policy scored an action as NaN: scores are numbers, or minus infinity for never")
     found = allowed.argmax(1)
     none = np.isneginf(allowed[np.arange(len(found)), found])
     instead = np.where(choices[:, -1], score.shape[1] - 1, choices.argmax(1))

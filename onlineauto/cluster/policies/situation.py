@@ -119,7 +119,7 @@ class Situation:
         Raises
         ------
         OptionError
-            If a job takes a resource that the cluster does not have.
+            If a job takes a resource that the cluster does not have, or less than nothing of one.
 
         Examples
         --------
@@ -138,6 +138,9 @@ class Situation:
                     f"a job of kind {row.kind} takes {', '.join(unknown)}; the cluster has "
                     f"{', '.join(names) or 'nothing'}"
                 )
+            wrong = [each for each in (*row.worker.values(), *row.server.values()) if not each >= 0]
+            if wrong:
+                raise OptionError(f"a job of kind {row.kind} takes {wrong[0]} of a resource: give 0 or more")
         shown = [*rows[:places], *[_EMPTY] * (places - len(rows))]
         kinds = tuple(sorted({row.kind for row in rows[:places]})) or ("",)
         has = np.array([[capacity[name] for name in names]], np.float64)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from onlineauto.cluster.simulator.simulation import run
+from onlineauto.errors import OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,6 +77,11 @@ def _quantile(many: int) -> float:
 def compare(policies: Mapping[str, Policy], traces: Traces, *, by: str) -> list[Compared]:
     """Run all traces under each policy, and compare with the one called `by`; return a row for each.
 
+    Raises
+    ------
+    OptionError
+        No policy is called `by`.
+
     Examples
     --------
     >>> from onlineauto.cluster import Fair, MarginalGain
@@ -86,6 +92,8 @@ def compare(policies: Mapping[str, Policy], traces: Traces, *, by: str) -> list[
     >>> fair.ratio, gain.ratio < 1
     (1.0, True)
     """
+    if by not in policies:
+        raise OptionError(f"by = {by!r} is none of the policies, which are {', '.join(policies)}")
     ran = {name: run(policy, traces) for name, policy in policies.items()}
     return [_compared(name, each, ran[by]) for name, each in ran.items()]
 
