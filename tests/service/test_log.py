@@ -173,6 +173,27 @@ def test_erased_events_have_no_features_and_the_rest_is_as_it_was(log: SegmentLo
         erase(log, ["nobody"])
 
 
+def test_an_erasure_that_is_stopped_changes_nothing_and_is_done_again(
+    log: SegmentLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = list(log.lines(0))
+    written = [path.stat().st_mtime for path in sorted(log.folder.glob("*.dsjson"))]
+    with monkeypatch.context() as patched:
+        patched.setattr("os.fsync", stopped)
+        with pytest.raises(OSError, match="stopped"):
+            erase(log, ["e3"])
+    assert list(SegmentLog(log.folder, read_only=True).lines(0)) == before
+    assert erase(SegmentLog(log.folder, read_only=True), ["e3"]) == 1
+    after = list(SegmentLog(log.folder, read_only=True).lines(0))
+    assert sum(old != new for old, new in zip(before, after, strict=True)) == 1
+    assert [path.stat().st_mtime for path in sorted(log.folder.glob("*.dsjson"))] == written
+    assert not list(log.folder.glob("*.new"))
+
+
+def stopped(_: int) -> None:
+    raise OSError("stopped")
+
+
 def test_a_log_with_erased_events_is_learnt(log: SegmentLog, tmp_path: Path) -> None:
     erase(log, [f"e{number}" for number in range(0, 400, 3)])
     (tmp_path / "loop").mkdir()

@@ -13,6 +13,8 @@ import pytest
 
 from onlineauto import Workspace, read
 from onlineauto.cli.main import main
+from onlineauto.engine.event.state import Crosses
+from onlineauto.engine.stack.cross_kernels import learn_products
 from onlineauto.engine.stack.stack import stack_state
 from tests.engine.stack_streams import bent, in_turn, odd, repeated
 from tests.engine.test_threads import at_once, shuffled
@@ -203,6 +205,16 @@ def test_weights_of_products_do_not_grow_without_bound(
     crosses = workspace.searching.live_configs.arrays.stack.members.crosses
     assert 0.0 < np.abs(crosses.weights).max() < 1.0
     assert saved(again(workspace)) == saved(workspace)
+
+
+def test_products_that_all_share_a_cell_leave_finite_weights() -> None:
+    n = np.zeros
+    crosses = Crosses(n((2**14, 3), np.float32), n((2**14, 3), np.float32), n(1))
+    crossed = n((4, 64), np.uint64)
+    for event in range(2000):
+        learn_products(crosses, crossed, 1, 64, 2, float(event % 2), 1.0)
+    assert np.isfinite(crosses.weights).all()
+    assert np.isfinite(crosses.spread).all()
 
 
 def test_events_that_come_in_turn_are_all_learnt() -> None:

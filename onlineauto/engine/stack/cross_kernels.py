@@ -33,7 +33,7 @@ SPREAD, KEEPS = 0.1, 0.9995
 """Variance of a weight before the first event, and what a weight keeps of its certainty when it is learnt."""
 
 _FINE, _COARSE, _KEYS, _PRODUCTS = range(4)
-_MOST_KEYS, _LATEST, _SURE = 8, 1000.0, 1e-7
+_MOST_KEYS, _LATEST, _SURE, _LARGEST = 8, 1000.0, 1e-7, 1e30
 _SINGLE, _PAIRED, _TRIPLED = MOST_CROSSED
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(32)
@@ -208,7 +208,7 @@ def score_crosses(run: Run, actions: Actions, buffers: Buffers) -> None:
 
 
 @kernel
-def _learn(
+def learn_products(
     crosses: Crosses, crossed: NDArray[np.uint64], keys: int, end: int, order: int, cost: float, weight: float
 ) -> None:
     """Let the member of an order learn the cost of an event from the products before `end`."""
@@ -227,7 +227,8 @@ def _learn(
         for i in range(end):
             cell = _cell(products[i], crossed[_KEYS, k], shift)
             spread = np.float64(crosses.spread[cell, order])
-            crosses.weights[cell, order] += spread * (error / total)
+            learnt = crosses.weights[cell, order] + spread * (error / total)
+            crosses.weights[cell, order] = min(max(learnt, -_LARGEST), _LARGEST)
             less = (spread - spread * (spread / total)) / KEEPS
             crosses.spread[cell, order] = min(max(less, _SURE), SPREAD)
 
@@ -246,10 +247,10 @@ def learn_crosses(
     if works(members, SINGLES):
         ends = _take_products(run, actions, buffers)
         keys = _take_keys(run, actions, action, buffers)
-        _learn(members.crosses, buffers.crossed, keys, ends[0], 0, cost, weight)
+        learn_products(members.crosses, buffers.crossed, keys, ends[0], 0, cost, weight)
         if works(members, SINGLES + 1):
-            _learn(members.crosses, buffers.crossed, keys, ends[1], 1, cost, weight)
+            learn_products(members.crosses, buffers.crossed, keys, ends[1], 1, cost, weight)
         if works(members, SINGLES + 2):
-            _learn(members.crosses, buffers.crossed, keys, ends[2], 2, cost, weight)
+            learn_products(members.crosses, buffers.crossed, keys, ends[2], 2, cost, weight)
     seen = np.float64(members.seen[MOST_ACTIONS] + 1)
     members.crosses.mean[0] += (cost - members.crosses.mean[0]) / min(seen, _LATEST)

@@ -66,16 +66,16 @@ def erase(log: SegmentLog, event_ids: Collection[str]) -> int:
         It cannot be written.
     """
     wanted, found = set(event_ids), set()
-    count = 0
+    erased: dict[int, bytes] = {}
     for position, line in log.lines(log.begin):
         if not line.startswith(b'{"Type":"rank"'):
             continue
         record = read_record(line, where=f"{log.folder}, position {position}")
         if record.event_id in wanted:
-            log.replace(position, without_features(line))
+            erased[position] = without_features(line)
             found.add(record.event_id)
-            count += 1
+    log.replace(erased)
     if wanted - found:
         names = ", ".join(sorted(wanted - found)[:5])
         raise InputError(f"the log has no decision {names}; of the others, the features are gone")
-    return count
+    return len(erased)

@@ -10,6 +10,7 @@ import itertools
 import math
 import os
 import re
+import shutil
 from bisect import bisect_right
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -18,7 +19,7 @@ from onlineauto.errors import InputError
 from onlineauto.service.log.record import is_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 __all__ = ["SegmentLog"]
 
@@ -139,21 +140,37 @@ class SegmentLog:
         """Return the line of `size` bytes at a position."""
         return self._read(position, size)
 
-    def replace(self, position: int, line: bytes) -> None:
-        """Write a line over the one of the same length at a position; the disk has it at once.
+    def replace(self, lines: Mapping[int, bytes]) -> None:
+        """Write lines over those of the same length, by position, in a log that nobody appends to.
+
+        Each segment is copied, changed, synced and then put in the place of the old one: whenever this is
+        stopped, a line is wholly the old one or wholly the new one.
 
         Raises
         ------
         OSError
-            It cannot be written.
+            They cannot be written; whole segments may have been changed.
         """
-        start = self._starts[bisect_right(self._starts, position) - 1]
-        file = os.open(self._path(start), os.O_RDWR)
-        try:
-            os.pwrite(file, line, position - start)
-            os.fsync(file)
-        finally:
-            os.close(file)
+        by_segment: dict[int, list[int]] = {}
+        for position in lines:
+            by_segment.setdefault(self._starts[bisect_right(self._starts, position) - 1], []).append(position)
+        for start, positions in by_segment.items():
+            copy = self.folder / f"{start:020d}.new"
+            shutil.copyfile(self._path(start), copy)
+            with copy.open("r+b") as file:
+                for position in positions:
+                    file.seek(position - start)
+                    file.write(lines[position])
+                file.flush()
+                os.fsync(file.fileno())
+            shutil.copystat(self._path(start), copy)  # what is too old to keep goes by when it was written
+            copy.replace(self._path(start))
+            self._sync_folder()
+            if start in self._opened:
+                os.close(self._opened.pop(start))
+            if start == self._starts[-1] and self._file >= 0:
+                os.close(self._file)
+                self._open_last()
 
     def old_segments(self, position: int, *, written_before: float = math.inf) -> int:
         """Return how many segments end before a position and were last written before a time."""
