@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from typing import ClassVar
 
 import uvloop
 from vowpalwabbit import pyvw
 
-model = pyvw.Workspace("--cb_explore_adf --automl 4 --epsilon 0.1 --quiet")
-
 
 class Daemon(asyncio.Protocol):
-    """One connection."""
+    """One connection; all of them share a model."""
+
+    model: ClassVar[pyvw.Workspace]
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport, self.data = transport, b""
@@ -27,17 +28,20 @@ class Daemon(asyncio.Protocol):
         for event in events:
             lines = event.decode().split("\n")
             if any(line.startswith("0:") for line in lines):
-                model.learn(lines)
+                self.model.learn(lines)
                 self.transport.write(b"\n")  # type: ignore[attr-defined]
             else:
-                pmf = model.predict(lines)
+                pmf = self.model.predict(lines)
                 answer = ",".join(f"{action}:{chance:g}" for action, chance in enumerate(pmf))
                 self.transport.write(answer.encode() + b"\n")  # type: ignore[attr-defined]
 
 
 async def main() -> None:
+    """Serve at the port that is the first argument, until the process ends."""
+    Daemon.model = pyvw.Workspace("--cb_explore_adf --automl 4 --epsilon 0.1 --quiet")
     server = await asyncio.get_running_loop().create_server(Daemon, "127.0.0.1", int(sys.argv[1]))
     await server.serve_forever()
 
 
-uvloop.run(main())
+if __name__ == "__main__":
+    uvloop.run(main())

@@ -79,8 +79,9 @@ def test_the_rest_of_a_log_is_learnt_as_if_there_had_been_no_end(log: Path, tmp_
 
 
 def test_a_model_predicts_and_is_left_as_it_is(log: Path, tmp_path: Path) -> None:
-    assert run(f"-d {log} {SEARCH} -f m.model --quiet") == 0
-    assert run(f"-d {log} {SEARCH} -f alone.model --predict_only_model --quiet") == 0
+    search = f"{SEARCH} --predict_with champion"  # a model that only predicts has no stack
+    assert run(f"-d {log} {search} -f m.model --quiet") == 0
+    assert run(f"-d {log} {search} -f alone.model --predict_only_model --quiet") == 0
     before = (tmp_path / "m.model").read_bytes()
     assert run(f"-t -i m.model -d {log} -p t.p --quiet") == 0
     assert run(f"-t -i alone.model -d {log} -p alone.p --quiet") == 0

@@ -31,7 +31,7 @@ def head_of(data: bytes) -> Head | None:
 
     >>> head = head_of(b"POST /v1/rank HTTP/1.1\r\nHost: here\r\nContent-Length: 2\r\n\r\n{}")
     >>> head.path, head.headers, (head.begin, head.end)
-    ('/v1/rank', {'host': 'here', 'content-length': '2'}, (58, 60))
+    ('/v1/rank', {'host': 'here', 'content-length': '2'}, (57, 59))
     >>> head_of(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n") is None
     True
     """
