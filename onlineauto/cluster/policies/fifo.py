@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from onlineauto.cluster.policies.actions import NEVER, bundles
+from onlineauto.cluster.policies.asked import check_asked, score_asked
 from onlineauto.cluster.policies.policy import Policy
-from onlineauto.errors import OptionError
 
 if TYPE_CHECKING:
     from onlineauto.cluster.policies.situation import Floats, Situation
@@ -28,11 +27,9 @@ class Fifo(Policy):
     name: ClassVar[str] = "fifo"
 
     def __init__(self, asked: int = 4) -> None:
-        if asked < 1:
-            raise OptionError(f"asked = {asked}: a job asks for one bundle at least")
-        self.asked = asked
+        self.asked = check_asked(asked)
 
     def score(self, situation: Situation) -> Floats:
         """Return a higher score for an earlier row."""
         order = -np.broadcast_to(np.arange(situation.places, dtype=np.float64), situation.valid.shape)
-        return bundles(situation, np.where(situation.workers < self.asked, order, NEVER))
+        return score_asked(situation, order, self.asked)

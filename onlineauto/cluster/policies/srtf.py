@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-
-from onlineauto.cluster.policies.actions import NEVER, bundles
+from onlineauto.cluster.policies.asked import check_asked, score_asked, time_asked
 from onlineauto.cluster.policies.modelled import Modelled
-from onlineauto.errors import OptionError
 
 if TYPE_CHECKING:
     from onlineauto.cluster.policies.situation import Floats, Situation
@@ -32,13 +29,8 @@ class Srtf(Modelled):
 
     def __init__(self, speeds: Speeds | None = None, *, asked: int = 4) -> None:
         super().__init__(speeds)
-        if asked < 1:
-            raise OptionError(f"asked = {asked}: a job asks for one bundle at least")
-        self.asked = asked
+        self.asked = check_asked(asked)
 
     def score(self, situation: Situation) -> Floats:
         """Return a higher score for less time that remains, with what each job asked for."""
-        asked = np.full_like(situation.workers, self.asked)
-        servers = np.where(situation.takes_servers, asked, 0)
-        time = situation.remaining * self.speeds.times(situation, asked, servers)
-        return bundles(situation, np.where(situation.workers < self.asked, -time, NEVER))
+        return score_asked(situation, -time_asked(situation, self.speeds, self.asked), self.asked)

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from onlineauto.cluster.policies.actions import NEVER, bundles
+from onlineauto.cluster.policies.asked import check_asked, score_asked, time_asked
 from onlineauto.cluster.policies.modelled import Modelled
-from onlineauto.errors import OptionError
 
 if TYPE_CHECKING:
     from onlineauto.cluster.policies.situation import Floats, Situation
@@ -34,20 +33,16 @@ class Tetris(Modelled):
 
     def __init__(self, speeds: Speeds | None = None, *, asked: int = 4) -> None:
         super().__init__(speeds)
-        if asked < 1:
-            raise OptionError(f"asked = {asked}: a job asks for one bundle at least")
-        self.asked = asked
+        self.asked = check_asked(asked)
 
     def score(self, situation: Situation) -> Floats:
         """Return alignment less remaining time, each relative to the mean of all jobs."""
-        asked = np.full_like(situation.workers, self.asked)
-        servers = np.where(situation.takes_servers, asked, 0)
         has = np.maximum(situation.capacity, 1e-12)[:, None, :]
         demand = (situation.worker_demand + situation.server_demand) / has
         fits = (demand * situation.free[:, None, :] / has).sum(2)
-        time = situation.remaining * self.speeds.times(situation, asked, servers)
+        time = time_asked(situation, self.speeds, self.asked)
         score = _relative(fits, situation) - _relative(time, situation)
-        return bundles(situation, np.where(situation.workers < self.asked, score, NEVER))
+        return score_asked(situation, score, self.asked)
 
 
 def _relative(numbers: Floats, situation: Situation) -> Floats:
