@@ -93,7 +93,7 @@ class Connection(asyncio.Protocol):
     ) -> None:
         self.requests, self.until, self.latencies = requests, until, latencies
         self.draw, self.prefix = Random(time.time_ns() + number), b"%04x" % (number % 65536)
-        self.pause, self.unrewarded = pause, unrewarded
+        self.pause, self.unrewarded, self.due = pause, unrewarded, time.perf_counter()
         self.done = self.failed = 0
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.ranking, self.data, self.began, self.event_id = False, b"", 0.0, b""
@@ -101,7 +101,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
-        self._rank()
+        self._next()
 
     def data_received(self, data: bytes) -> None:
         self.data += data
@@ -125,10 +125,7 @@ class Connection(asyncio.Protocol):
             self.done += 1
         else:
             self.failed += 1
-        if self.pause:
-            asyncio.get_running_loop().call_later(self.pause * 2 * self.draw.random(), self._rank)
-        else:
-            self._rank()
+        self._next()
 
     def connection_lost(self, error: Exception | None) -> None:
         del error
@@ -136,10 +133,20 @@ class Connection(asyncio.Protocol):
             self.failed += 1
             self.ended.set_result(None)
 
+    def _next(self) -> None:
+        """Send the next rank when it is due; one that is late is sent at once, so the rate is held."""
+        if not self.pause:
+            self._rank()
+            return
+        self.due += self.pause * 2 * self.draw.random()
+        delay = max(self.due - time.perf_counter(), 0.0)
+        asyncio.get_running_loop().call_later(delay, self._rank)
+
     def _rank(self) -> None:
         self.began = time.perf_counter()
-        if self.began >= self.until:
-            self.ended.set_result(None)
+        if self.began >= self.until or self.transport.is_closing():
+            if not self.ended.done():
+                self.ended.set_result(None)
             self.transport.close()
             return
         self.ranking, self.event_id = True, self.prefix + b"%012x" % self.draw.getrandbits(48)
@@ -208,7 +215,8 @@ async def loaded(
     seconds : float
         For how long.
     pause : float
-        Mean seconds between a reward and the next rank.
+        Mean seconds between two ranks of a connection, if answers come as fast; without it, a rank is
+        sent as soon as the last reward is answered.
     unrewarded : float
         Share of the ranks that get no reward.
     connection : type of Connection

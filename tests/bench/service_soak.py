@@ -1,6 +1,6 @@
 """A soak: a service for an hour at a steady load, with hostile requests beside; its memory and its lag.
 
-    python -m tests.bench.service_soak --seconds 3600 --pairs 290
+    python -m tests.bench.service_soak --seconds 3600 --pairs 300
 
 Connections send ranks and rewards at that rate, each with an id of its own; a tenth of the decisions get no
 reward. Beside them a client sends, ten times a second, what a hostile one would: new names of namespaces
@@ -110,7 +110,9 @@ def soak(*, seconds: float, pairs: float, connections: int = 64, every: float = 
                     "log_bytes",
                     "champion_changes",
                 )
+                snapshot = Path(folder) / "loop" / "snapshot.oam"
                 row = {name: status[name] for name in names} | {
+                    "snapshot_mb": snapshot.stat().st_size / 1e6 if snapshot.exists() else 0.0,
                     "seconds": time.perf_counter() - began,
                     "mb": resident_mb(serving.process.pid),
                     "pairs": found.pairs_per_second,
@@ -121,7 +123,8 @@ def soak(*, seconds: float, pairs: float, connections: int = 64, every: float = 
                 rows.append(row)
                 print(
                     f"{row['seconds']:6.0f} s  {row['ranked']:9} ranked  {row['learnt']:9} learnt  "
-                    f"{row['mb']:7.1f} MB  lag {row['lag_seconds']:.2f} s  {row['pairs']:5.0f} pairs/s  "
+                    f"{row['mb']:7.1f} MB, snapshot {row['snapshot_mb']:5.1f}  "
+                    f"lag {row['lag_seconds']:.2f} s  {row['pairs']:5.0f} pairs/s  "
                     f"p50 {row['p50']:.1f} p99 {row['p99']:.1f} ms  {row['failed']} failed  "
                     f"hostile {dict(sorted(statuses.items()))}",
                     flush=True,
@@ -142,7 +145,7 @@ def soak(*, seconds: float, pairs: float, connections: int = 64, every: float = 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=3600.0)
-    parser.add_argument("--pairs", type=float, default=290.0, help="pairs of rank and reward a second")
+    parser.add_argument("--pairs", type=float, default=300.0, help="pairs of rank and reward a second")
     parser.add_argument("--connections", type=int, default=64)
     parser.add_argument("--every", type=float, default=30.0)
     parser.add_argument("--json", help="a file for all rows")

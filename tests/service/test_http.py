@@ -278,6 +278,14 @@ def test_limits_have_reasons(serve: Callable[..., TestClient]) -> None:
     refused(b'{"event_id":"e","reward":"1"}', 400, "Expected `float`", "/v1/reward")
 
 
+def test_only_named_namespaces_are_taken(serve: Callable[..., TestClient]) -> None:
+    client = serve(limits=Limits(only=("user", "topic")))
+    taken = {"context": {"user": {"age": 3}, "hour": 7}, "actions": [{"topic": {"art": 1}}]}
+    assert client.post("/v1/rank", json=taken).status_code == 200
+    refused = client.post("/v1/rank", json={**taken, "context": {"users": {"age": 3}}})
+    assert (refused.status_code, "'users' is not one of user, topic" in refused.text) == (413, True)
+
+
 def test_what_was_answered_is_there_after_a_restart(tmp_path: Path) -> None:
     def started() -> TestClient:
         waiting = Waiting()

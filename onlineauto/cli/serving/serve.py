@@ -82,6 +82,17 @@ class ServeOptions:
         200_000, "Decisions that wait for their reward, at most.", vw=False, minimum=1, metavar="N"
     )
     max_actions: int = option(256, "Actions of a rank, at most.", vw=False, minimum=1, metavar="N")
+    max_namespaces: int = option(
+        128, "Names of namespaces, over all requests, at most.", vw=False, minimum=1, metavar="N"
+    )
+    namespaces: str | None = option(
+        None,
+        "Names of namespaces that are taken, separated by commas; others are refused. Not supplied: any, as "
+        "far as --max_namespaces goes.",
+        vw=False,
+        metavar="NAMES",
+        listed=True,
+    )
     max_body: int = option(65_536, "Bytes of a request, at most.", vw=False, minimum=256, metavar="BYTES")
     max_requests: int = option(1000, "Requests at once, at most.", vw=False, minimum=1, metavar="N")
 
@@ -153,6 +164,8 @@ def run(words: Sequence[str]) -> int:
         keep_log=options.keep_log,
         max_pending=options.max_pending,
         max_actions=options.max_actions,
+        max_namespaces=options.max_namespaces,
+        namespaces=None if options.namespaces is None else tuple(options.namespaces.split(",")),
         max_body=options.max_body,
         max_requests=options.max_requests,
     )

@@ -20,6 +20,7 @@ from onlineauto.errors import OptionError
 from onlineauto.options import Configuration
 from onlineauto.service.http.app import application, follower_application
 from onlineauto.service.http.direct.protocol import DirectProtocol
+from onlineauto.service.http.memory import return_memory
 from onlineauto.service.http.tokens import Tokens
 from onlineauto.service.http.waiting import Waiting
 from onlineauto.service.loop.follower import Follower
@@ -61,6 +62,8 @@ class Serving(msgspec.Struct, kw_only=True):
     keep_log: float | None = None
     max_pending: int = 200_000
     max_actions: int = 256
+    max_namespaces: int = 128
+    namespaces: tuple[str, ...] | None = None
     max_body: int = 65_536
     max_requests: int = 1000
 
@@ -101,6 +104,7 @@ def serve(serving: Serving) -> None:
                 "loss_window_seconds": 0.0,
             },
         )
+        return_memory()
         sys.setswitchinterval(_SWITCH)
         gc.collect()
         gc.freeze()  # what is there now stays, and no later collection stops a rank to look at it
@@ -130,7 +134,13 @@ def _bound(host: str, port: int) -> socket.socket:
 
 
 def _limits(serving: Serving) -> Limits:
-    return Limits(body_bytes=serving.max_body, actions=serving.max_actions, pending=serving.max_pending)
+    return Limits(
+        body_bytes=serving.max_body,
+        actions=serving.max_actions,
+        namespaces=serving.max_namespaces,
+        only=serving.namespaces,
+        pending=serving.max_pending,
+    )
 
 
 def _learner(serving: Serving, waiting: Waiting, tokens: Tokens) -> tuple[Loop, Application]:

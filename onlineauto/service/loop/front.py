@@ -72,7 +72,7 @@ class Front:
     ) -> None:
         self.folder, self.log, self.join, self.published = Path(folder), log, join, published
         self.limits, self.app, self.clock = limits, app, clock
-        self._namespaces = set(namespaces)
+        self._namespaces = set(namespaces if limits.only is None else limits.only)
         self._lock = threading.Lock()
         self._commit = GroupCommit(log, deliver=deliver)
 

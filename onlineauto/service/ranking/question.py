@@ -37,6 +37,8 @@ class Limits(msgspec.Struct, frozen=True):
         Length of an id, and of the name of a namespace.
     namespaces : int
         Number of distinct names of namespaces, over all requests.
+    only : tuple of str, optional
+        The names of namespaces that are taken; by default any are, while there are not too many.
     pending : int
         Number of decisions that wait for their rewards, and of ids whose rewards wait for a decision.
     parts : int
@@ -49,7 +51,8 @@ class Limits(msgspec.Struct, frozen=True):
     actions: int = 256
     members: int = 64
     name_bytes: int = 128
-    namespaces: int = 512
+    namespaces: int = 128
+    only: tuple[str, ...] | None = None
     pending: int = 200_000
     parts: int = 64
     queue: int = 10_000
@@ -188,6 +191,11 @@ def _quoted(name: str) -> bytes:
 
 def _check_names(names: set[str], known: set[str], limits: Limits) -> None:
     new = names - known
+    if new and limits.only is not None:
+        raise RefusedError(
+            f"namespace {min(new)!r} is not one of {', '.join(limits.only)}, which --namespaces names",
+            status=413,
+        )
     if new and len(known) + len(new) > limits.namespaces:
         raise RefusedError(
             f"namespace {min(new)!r} is new, and {limits.namespaces} are known already: names of namespaces "

@@ -1,0 +1,29 @@
+"""``return_memory``: let the C library give large blocks back to the machine as soon as they are free.
+
+glibc keeps what is free for later: once a large block was freed, blocks of up to its size come from a heap,
+and each thread has one of its own. In a process that writes a large snapshot every half a minute, that is
+memory which grows for an hour and then stays.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from typing import Final
+
+__all__ = ["return_memory"]
+
+_MMAP_THRESHOLD: Final = -3
+_ARENA_MAX: Final = -8
+_LARGE: Final = 1 << 20
+_ARENAS: Final = 2
+
+
+def return_memory() -> bool:
+    """Give blocks of a MB or more back once they are free; return whether the C library can be told so."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if mallopt is None:
+        return False
+    wanted = ((_MMAP_THRESHOLD, _LARGE), (_ARENA_MAX, _ARENAS))
+    taken = [mallopt(name, value) == 1 for name, value in wanted]
+    return all(taken)
