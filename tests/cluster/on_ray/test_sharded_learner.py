@@ -11,23 +11,19 @@ from onlineauto.cluster.elastic import ShardedLearner
 from tests.cluster.elastic.streams import BANDIT, EXPLORING, FINE, same
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from onlineauto.cluster.elastic import ShardedRun
+    from tests.tune.on_ray.conftest import Nodes
 
-pytestmark = pytest.mark.ray
+pytestmark = [pytest.mark.ray, pytest.mark.filterwarnings("default")]
 
 LONG = BANDIT * 12
 ON_RAY: dict[str, Any] = {"backend": "ray", "worker": {"CPU": 0.1}, "server": {"CPU": 0.1}}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def ray() -> Iterator[Any]:
-    """Start Ray in this process, and end it again."""
-    ray = pytest.importorskip("ray")
-    ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False, ignore_reinit_error=True)
-    yield ray
-    ray.shutdown()
+@pytest.fixture
+def ray(nodes: Nodes) -> Any:
+    """Return Ray, connected to two nodes."""
+    return pytest.importorskip("ray")
 
 
 def reach(run: ShardedRun, ticks: int) -> None:

@@ -54,9 +54,9 @@ class Nodes:
         self._cluster.shutdown()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cluster() -> Iterator[Nodes]:
-    """Start the cluster once for all tests, and connect to it."""
+    """Start the cluster once for all tests of a folder, and connect to it."""
     ray = pytest.importorskip("ray")
     os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"  # a warning otherwise
     nodes = Nodes()
