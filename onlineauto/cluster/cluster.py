@@ -16,9 +16,9 @@ from onlineauto.cluster.jobs.adapting import job_of
 from onlineauto.cluster.jobs.job import check_demand
 from onlineauto.cluster.jobs.stream_job import StreamJob
 from onlineauto.cluster.jobs.study_job import StudyJob
-from onlineauto.cluster.policies import POLICIES, Policy, Situation, allocate
+from onlineauto.cluster.named import policy_named
+from onlineauto.cluster.policies import Policy, Situation, allocate
 from onlineauto.cluster.submitted import Submitted
-from onlineauto.cluster.until_known import UntilKnown
 from onlineauto.errors import OptionError
 from onlineauto.tune.workers.resources import is_amount
 
@@ -43,9 +43,11 @@ class Cluster:
 
     Parameters
     ----------
-    policy : Policy or str, optional
-        Who is given how much: one of `POLICIES` by its name, or an object. By default `MarginalGain`, which
-        learns how fast jobs are; while there are jobs of which it knows nothing, `Fair` decides.
+    policy : Policy or str
+        Who is given how much: an object, or a name: ``marginal-gain``, ``fair``, ``fifo``, ``srtf``,
+        ``tetris`` or ``learned``. `MarginalGain` learns how fast jobs are; while there are jobs of which it
+        knows nothing, `Fair` decides. ``learned`` is that of this package, and decides only while its shadow
+        is proved to be faster than that of `Fair` (`Learned.guarded`).
     slot : float
         Seconds between two decisions.
     backend : str
@@ -91,7 +93,7 @@ class Cluster:
 
     def __init__(
         self,
-        policy: Policy | str | None = None,
+        policy: Policy | str = "marginal-gain",
         *,
         slot: float = 30.0,
         backend: str = "local",
@@ -106,7 +108,7 @@ class Cluster:
             raise OptionError(f"slot = {slot!r}: seconds, more than 0")
         if places < 1:
             raise OptionError(f"places = {places}: give 1 or more")
-        self.policy = _policy_of(policy)
+        self.policy = policy if isinstance(policy, Policy) else policy_named(policy)
         self.slot, self.backend = float(slot), backend
         self._capacity = None if capacity is None else checked_capacity(capacity)
         if self._capacity is None and backend == "local":
@@ -341,18 +343,6 @@ class Cluster:
         for entry in self._unfinished():
             entry.stop()
             entry.workers = entry.servers = 0
-
-
-def _policy_of(policy: Policy | str | None) -> Policy:
-    if policy is None:
-        return UntilKnown()
-    if isinstance(policy, Policy):
-        return policy
-    if policy not in POLICIES:
-        raise OptionError(
-            f"policy = {policy!r} is unknown; valid are {', '.join(POLICIES)}, or your own Policy"
-        )
-    return UntilKnown() if policy == UntilKnown.name else POLICIES[policy]()
 
 
 def _check_fits(entry: Submitted, capacity: Mapping[str, float]) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from onlineauto.cli.main import main
-from onlineauto.cluster import History
+from onlineauto.cluster import Cluster, Fair, Guarded, History, Learned
 from onlineauto.errors import InputError, OptionError
 from onlineauto.tune import Study
 
@@ -108,6 +108,23 @@ def test_an_interrupt_ends_all_and_the_same_command_goes_on(folder: Path) -> Non
     ("before", "after", "message"),
     [
         ("slot = 0.5", "slot = -1", "jobs.toml:3: slot = -1"),
+        (
+            "slot = 0.5",
+            'policy = "lottery"',
+            "jobs.toml:3: policy = 'lottery' is unknown; valid are .*learned",
+        ),
+        ("slot = 0.5", 'learned = "no.npz"', r"jobs.toml:3: learned = 'no.npz': there is no such file"),
+        (
+            "slot = 0.5",
+            'learned = "train.txt"',
+            r"jobs.toml:3: .*train.txt: not a policy that Learned.save wrote",
+        ),
+        (
+            "slot = 0.5",
+            'policy = "fair"\nlearned = "train.txt"',
+            "jobs.toml:4: learned = .* is the file of policy",
+        ),
+        ("slot = 0.5", "learned = 3", "jobs.toml:3: learned = 3: give the path of a file"),
         ("slot = 0.5", "slots = 1", "jobs.toml:3: slots is unknown here; valid are"),
         ("CPU = 3", "CPU = 0", "jobs.toml:2: capacity CPU = 0"),
         ("max_trials = 6", "max_trails = 6", "jobs.toml:12: max_trails is unknown here"),
@@ -136,6 +153,32 @@ def test_what_is_no_toml_is_said_with_the_line(folder: Path, capsys: pytest.Capt
     assert main(["cluster", "jobs.toml"]) == 2
     assert "onlineauto cluster run jobs.toml" in capsys.readouterr().err
     assert main(["cluster", "run", "jobs.toml", "--capacity", "8"]) in (1, 2)
+
+
+def test_the_learned_policy_is_a_name_and_maybe_a_file(folder: Path) -> None:
+    from onlineauto.cli.cluster.job_file import JobFile
+
+    Learned.untrained(("study",)).save("own.npz")
+    (folder / "jobs.toml").write_text(JOBS.replace("slot = 0.5", 'policy = "learned"\nlearned = "own.npz"'))
+    jobs = JobFile("jobs.toml")
+    policy = jobs.cluster().policy
+    assert isinstance(policy, Guarded)
+    assert isinstance(policy.policy, Learned)
+    assert policy.policy.kinds == ("study",)
+    assert isinstance(policy.by, Fair)
+    assert not policy.trusted
+    assert isinstance(jobs.cluster(policy="fair").policy, Fair)
+    shipped = Cluster("learned", capacity={"CPU": 1}).policy
+    assert isinstance(shipped, Guarded)
+    assert isinstance(shipped.policy, Learned)
+    assert "sharded" in shipped.policy.kinds
+
+
+def test_what_the_command_says_is_not_blamed_on_the_file(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["cluster", "run", "jobs.toml", "--policy", "lottery"]) == 2
+    assert "error: policy = 'lottery' is unknown" in capsys.readouterr().err
 
 
 def test_help_imports_neither_numba_nor_ray() -> None:

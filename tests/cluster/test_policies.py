@@ -22,6 +22,7 @@ from onlineauto.cluster import (
     Srtf,
     allocate,
 )
+from onlineauto.cluster.named import NAMED
 from onlineauto.errors import OptionError
 from onlineauto.testing import check_policy
 from tests.cluster.situations import linear, situations
@@ -34,6 +35,13 @@ if TYPE_CHECKING:
 def test_policies_are_policies(name: str) -> None:
     check_policy(POLICIES[name])
     assert POLICIES[name].name == name
+
+
+def test_the_policies_that_have_names_are_policies() -> None:
+    assert {*POLICIES, "learned"} == {*NAMED}
+    for name, make in NAMED.items():
+        if make is not POLICIES.get(name):
+            check_policy(make)
 
 
 class Drawn(Policy):

@@ -44,9 +44,16 @@ class ClusterOptions:
     policy: str = option(
         "",
         "Who is given how much: marginal-gain (which is fair until it knows how fast jobs are), fair, fifo, "
-        "srtf or tetris. Not supplied: marginal-gain.",
+        "srtf, tetris, or learned (which is fair until it is proved to be faster). Not supplied: "
+        "marginal-gain.",
         vw=False,
         metavar="NAME",
+    )
+    learned: str = option(
+        "",
+        "The file of --policy learned, which Learned.save wrote. [that of the package]",
+        vw=False,
+        metavar="FILE",
     )
     backend: str = option(
         "",
@@ -122,7 +129,7 @@ def run(words: Sequence[str]) -> int:
 def _supplied(options: ClusterOptions) -> dict[str, Any]:
     """Return the options that were given."""
     found: dict[str, Any] = {"capacity": _amounts(options.capacity), "slot": options.slot}
-    found |= {name: getattr(options, name) or None for name in ("policy", "backend", "history")}
+    found |= {name: getattr(options, name) or None for name in ("policy", "learned", "backend", "history")}
     return {name: value for name, value in found.items() if value is not None}
 
 

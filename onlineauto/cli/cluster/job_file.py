@@ -7,7 +7,9 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from onlineauto.cluster import Cluster, RunJob, ShardedLearner, StreamJob, StudyJob
+from onlineauto.cluster import Cluster, Learned, RunJob, ShardedLearner, StreamJob, StudyJob
+from onlineauto.cluster.named import policy_named
+from onlineauto.cluster.until_known import UntilKnown
 from onlineauto.errors import InputError, OnlineautoError, OptionError
 from onlineauto.tune import Space, Study
 from onlineauto.workspace.options import REGISTRY
@@ -15,11 +17,12 @@ from onlineauto.workspace.run import Run
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 __all__ = ["JobFile"]
 
-_CLUSTER: Final = {"capacity", "slot", "policy", "backend", "history", "places", "address"}
+_CLUSTER: Final = {"capacity", "slot", "policy", "learned", "backend", "history", "places", "address"}
+_PATHS: Final = {"history", "learned"}
 _ANY: Final = {"name", "kind", "worker"}
 _OF_STUDY: Final = {
     "scheduler",
@@ -92,11 +95,24 @@ class JobFile:
         ------
         OptionError
             It cannot be; the message says where the file says so.
+        InputError
+            The file of a learned policy is something else.
         """
+        described = {name: each for name, each in self._cluster.items() if name not in options}
+        for name in _PATHS & described.keys():
+            if not isinstance(described[name], str):
+                self._refuse(name, f"{name} = {described[name]!r}: give the path of a file")
+            described[name] = self._beside(described[name])
+        if options.get("policy", Learned.name) != Learned.name:
+            described.pop("learned", None)  # another policy is tried with the same file
+        elif "learned" in described and not Path(described["learned"]).is_file():
+            self._refuse("learned", f"learned = {self._cluster['learned']!r}: there is no such file")
         try:
-            return Cluster(**self._cluster | options)
-        except OptionError as error:
-            raise self._placed(error, 0, self._cluster.keys() - options.keys()) from None
+            return _cluster(**described | options)
+        except OnlineautoError as error:
+            if _named_in(error, [*self._cluster, *options]) in options:
+                raise  # it is about the command, not the file
+            raise self._placed(error, 0, self._cluster) from None
 
     def submit(self, cluster: Cluster) -> None:
         """Submit all jobs.
@@ -187,7 +203,7 @@ class JobFile:
 
     def _placed(self, error: OnlineautoError, number: int, keys: Any) -> OnlineautoError:
         """Return an error with the line that it is about: of a key that it names, or of the table."""
-        named = next((key for key in keys if re.search(rf"\b{re.escape(key)}\b", f"{error}")), None)
+        named = _named_in(error, keys)
         kind = type(error) if type(error) in (OptionError, InputError) else OptionError
         return kind(f"{self._path}:{self._line(number, named)}: {error}")
 
@@ -206,3 +222,21 @@ class JobFile:
                 if re.match(rf"\s*\[*\s*(cluster\.|jobs\.)?{re.escape(key)}\b", line):
                     return at
         return max(begin, 1)
+
+
+def _named_in(error: OnlineautoError, keys: Iterable[str]) -> str | None:
+    """Return the key that an error names first, or None."""
+    found = {key: re.search(rf"\b{re.escape(key)}\b", f"{error}") for key in keys}
+    places = {key: match.start() for key, match in found.items() if match is not None}
+    return min(places, key=places.__getitem__, default=None)
+
+
+def _cluster(*, policy: str = "", learned: str | None = None, **options: Any) -> Cluster:
+    """Return a cluster; a file of a learned policy is that of the policy ``learned``."""
+    if learned is not None:
+        try:
+            options["policy"] = policy_named(policy or Learned.name, learned=learned)
+        except InputError as error:
+            raise InputError(f"learned = {error}") from None
+        return Cluster(**options)
+    return Cluster(policy or UntilKnown.name, **options)

@@ -54,6 +54,10 @@ class Guarded(Policy):
         self._history: History | None = None
         self._judged = 0
 
+    def __repr__(self) -> str:
+        """Show who decides."""
+        return f"Guarded({self.policy!r}, by={self.by.name}, trusted={self.trusted})"
+
     def judge(self, workload: Workload) -> bool:
         """Let both work in simulated clusters, and return whether the policy is trusted from here on."""
         policies = {"policy": self.policy, "by": self.by}

@@ -61,6 +61,10 @@ class Learned(Policy):
         self.kinds, self.scales = kinds, scales
         self.net = Net(weights)
 
+    def __repr__(self) -> str:
+        """Show how many kinds of jobs it knows."""
+        return f"Learned of {len(self.kinds)} kinds"
+
     @classmethod
     def untrained(cls, kinds: tuple[str, ...], scales: Floats | None = None, *, seed: int = 0) -> Learned:
         """Return a policy that knows nothing."""

@@ -1,4 +1,4 @@
-"""A cluster whose backend is Ray: its capacity is that of the nodes; trials, workers and servers are actors."""
+"""A cluster whose backend is Ray: its capacity is that of the nodes; trials and workers are actors."""
 
 from __future__ import annotations
 

@@ -1,0 +1,63 @@
+"""``NAMED``: the policies of a cluster by the names that `Cluster`, and the command, know them by."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from onlineauto.cluster.learned import Guarded, Learned
+from onlineauto.cluster.policies import POLICIES, Fair, Policy
+from onlineauto.cluster.until_known import UntilKnown
+from onlineauto.errors import OptionError
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Mapping
+
+__all__ = ["NAMED", "policy_named"]
+
+
+def policy_named(name: str, *, learned: str | os.PathLike[str] | None = None) -> Policy:
+    """Return the policy of a name.
+
+    Parameters
+    ----------
+    name : str
+        One of `NAMED`.
+    learned : path, optional
+        A file of `Learned.save` for the policy ``learned``; by default that of the package.
+
+    Raises
+    ------
+    OptionError
+        There is no such policy, or it is not learned and there is a file.
+    InputError
+        The file is not a learned policy.
+    OSError
+        The file cannot be read.
+
+    Examples
+    --------
+    >>> policy_named("learned")  # is fair until it is proved to be better than that
+    Guarded(Learned of 6 kinds, by=fair, trusted=False)
+    """
+    if name not in NAMED:
+        raise OptionError(f"policy = {name!r} is unknown; valid are {', '.join(NAMED)}, or your own Policy")
+    if learned is None:
+        return NAMED[name]()
+    if name != Learned.name:
+        raise OptionError(
+            f"learned = {str(learned)!r} is the file of policy = 'learned', and policy = {name!r}"
+        )
+    return _guarded(Learned.load(learned))
+
+
+def _guarded(policy: Learned | None = None) -> Guarded:
+    return (Learned.load() if policy is None else policy).guarded(by=Fair())
+
+
+NAMED: Mapping[str, Callable[[], Policy]] = {
+    **POLICIES,
+    UntilKnown.name: UntilKnown,
+    Learned.name: _guarded,
+}
+"""By their names; called without arguments, each is as good as it can be without knowledge of the jobs."""
