@@ -246,10 +246,12 @@ class Cluster:
         arrived = {each.job: each.arrived for each in found.records}
         over = {each.job for each in found.records if each.finished}
         for entry in self.jobs:
+            entry.look(time.monotonic())
+            self._bury(entry)
             known = entry.name in arrived and entry.name not in over
             entry.arrived = arrived[entry.name] if known else entry.arrived + self._slots
             number = 2
-            while entry.name in over:  # a name has one job in a history
+            while entry.name in over and not entry.ended:  # a name has one job in a history
                 entry.name, number = f"{entry.name.removesuffix(f'-{number - 1}')}-{number}", number + 1
         self.policy.observe(found.records)
 

@@ -70,6 +70,10 @@ def test_the_jobs_of_a_file_are_run(folder: Path, capsys: pytest.CaptureFixture[
     assert (folder / "learnt.model").exists()
     assert Study.load("rates", storage="sqlite:///study.db").is_done
     assert set(History.load("history.jsonl").completion_times()) == {"rates", "train"}
+    learnt = (folder / "learnt.model").read_bytes()
+    assert main(["cluster", "run", "jobs.toml", "--history", "history.jsonl"]) == 0
+    assert capsys.readouterr().out == out  # nothing is done twice
+    assert (folder / "learnt.model").read_bytes() == learnt
 
 
 def test_a_job_that_fails_is_said_and_the_others_go_on(
@@ -134,6 +138,17 @@ def test_an_interrupt_ends_all_and_the_same_command_goes_on(folder: Path) -> Non
         ('flags = "--l2 0.001"', 'flags = "--l3 1"', r"jobs.toml:1[46]: "),
         ('flags = "--l2 0.001"', "flags = 3", "jobs.toml:16: flags = 3: give a text"),
         ('model = "learnt.model"', "worker = {GPU = 1}", "jobs.toml:.*takes GPU = 1 at least"),
+        (
+            'model = "learnt.model"',
+            'model = "no/m"',
+            "jobs.toml:18: cannot write .*its directory is not there",
+        ),
+        (
+            'model = "learnt.model"',
+            'model = "train.txt"',
+            "jobs.toml:18: model = .*train.txt.* is there already",
+        ),
+        ('model = "learnt.model"', "save_every = 0", "jobs.toml:18: save_every = 0: give 1 event or more"),
         ("[[jobs]]\nname", "[[works]]\nname", "jobs.toml:5: the file has the tables"),
     ],
 )

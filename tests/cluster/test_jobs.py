@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import threading
 import time
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -10,6 +12,7 @@ import pytest
 
 from onlineauto import Run, Workspace
 from onlineauto.cluster import Cluster, RunJob, ShardedLearner, ShardedRun, StreamJob, StudyJob
+from onlineauto.cluster.jobs import run_job
 from onlineauto.cluster.jobs.budget import expected_budget, spent
 from onlineauto.errors import InputError, OptionError
 from onlineauto.tune import SCHEDULERS, Callback, Choice, Float, Study
@@ -17,6 +20,7 @@ from onlineauto.tune.schedulers.pbt import Pbt
 from tests.tune.workers import trainables
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from onlineauto.tune.workers.jobs import Job
@@ -166,6 +170,46 @@ def test_a_run_waits_without_a_worker() -> None:
     until(lambda: job.progress()[0] > done)
     job.stop()
     assert job.held == (0, 0)
+
+
+def test_a_run_that_crashed_goes_on_and_comes_to_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_job, "_STEP", 100)
+    events = [f"{i % 2} |a x{i % 3} y{i % 7}" for i in range(900)]
+    options: dict[str, Any] = {"save_every": 200, "kind": "stream"}
+
+    def learn(run: Run, path: Path) -> RunJob:
+        job = RunJob(run, model=path, **options)
+        job.resize(1, 0)
+        until(lambda: job.progress()[0] == job.progress()[1])
+        return job
+
+    learn(Run(Workspace(), events), tmp_path / "whole")
+    goes_on = threading.Event()
+
+    def crashes() -> Iterator[str]:
+        yield from events[:550]
+        goes_on.wait(60)
+        yield from events[550:]
+
+    job = RunJob(Run(Workspace(), crashes()), model=tmp_path / "torn", **options)
+    job.resize(1, 0)
+    until((tmp_path / "torn").exists)
+    until(lambda: Run.resume(tmp_path / "torn", events).position.events == 400)
+    shutil.copy(tmp_path / "torn", tmp_path / "crashed")  # which is all that a crash leaves
+    job.resize(0, 0)
+    goes_on.set()
+    until(lambda: job.held == (0, 0))
+    paused = Run.resume(tmp_path / "torn", events)
+    assert paused.position.events == job.progress()[0] >= 400
+    job.stop()
+    for path in (tmp_path / "crashed", tmp_path / "torn"):
+        again = learn(Run.resume(path, events), path)
+        assert again.run.position.passes == 1
+        assert path.read_bytes() == (tmp_path / "whole").read_bytes()
+    over = RunJob(Run.resume(tmp_path / "whole", events), model=tmp_path / "whole")
+    assert over.progress() == (900, 900)  # before it has any worker
 
 
 def test_a_stream_that_cannot_be_read_is_the_error_of_its_job() -> None:

@@ -74,11 +74,16 @@ class ClusterOptions:
 REGISTRY: Final = Registry((ClusterOptions,))
 """The flags of this verb."""
 
+_GOES_ON: Final = (
+    "onlineauto: interrupted; the same command goes on with studies that have a store, and streams that have "
+    "a model"
+)
+
 _PAGE: Final = Page(
     "Usage: onlineauto cluster run FILE [options]",
     "Run jobs that share one machine, or one Ray cluster: studies and streams. Every slot a policy decides "
     "who has how many workers. The command ends when all jobs have ended; if it is interrupted, the same "
-    "command goes on with studies that are in a store.",
+    "command goes on with studies that have a store, and streams that have a model.",
     """\
 Examples:
   onlineauto cluster run jobs.toml
@@ -117,7 +122,7 @@ def run(words: Sequence[str]) -> int:
             with _shown(quiet=options.quiet) as watch:
                 cluster.run(watch=watch)
         except KeyboardInterrupt:
-            print("onlineauto: interrupted; the same command goes on with studies in stores", file=sys.stderr)
+            print(_GOES_ON, file=sys.stderr)
             code = _INTERRUPTED
     saved = jobs.save(cluster)
     for each in cluster.jobs:

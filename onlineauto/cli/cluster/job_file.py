@@ -12,12 +12,15 @@ from onlineauto.cluster.named import policy_named
 from onlineauto.cluster.until_known import UntilKnown
 from onlineauto.errors import InputError, OnlineautoError, OptionError
 from onlineauto.tune import Space, Study
+from onlineauto.workspace.model_file import check_target
 from onlineauto.workspace.options import REGISTRY
-from onlineauto.workspace.run import Run
+from onlineauto.workspace.run import Run, load_run
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from onlineauto.options import Configuration
 
 __all__ = ["JobFile"]
 
@@ -36,7 +39,8 @@ _OF_STUDY: Final = {
 }
 _STUDY: Final = {"study", "space", "trainable", "retries", "lease", *_OF_STUDY}
 _RUNS: Final = {"rounds", "checkpoint_every", "checkpoints", "most_workers"}
-_STREAM: Final = {"stream", "flags", "events", "model"}
+_STREAM: Final = {"stream", "flags", "model"}
+_LEARNT_HERE: Final = {"sharded", "events", "save_every"}
 _SHARDED: Final = {"sharded", "server"}
 _STRINGS: Final = {
     "name",
@@ -123,6 +127,8 @@ class JobFile:
             A job cannot be; the message says where it is.
         """
         for number, described in enumerate(self._jobs, 1):
+            if "model" in described:
+                self._check_model(described["model"], number)
             try:
                 made = self._stream if "stream" in described else self._study
                 job = made(described)
@@ -131,19 +137,21 @@ class JobFile:
             except OnlineautoError as error:
                 raise self._placed(error, number, described.keys()) from None
             if "model" in described:
-                self._models[id(job)] = described["model"]
+                self._models[id(job)] = self._beside(described["model"])
 
     def save(self, cluster: Cluster) -> list[str]:
-        """Save the models of streams that were learnt to their end; return a line for each."""
+        """Save the models of sharded streams that were learnt to their end; return a line for each model."""
         lines = []
         for each in cluster.jobs:
             path = self._models.get(id(each.job))
-            if path is None or each.state != "done":
+            if path is None:
                 continue
-            job: Any = each.job
-            workspace = job.workspace() if isinstance(job, StreamJob) else job.run.workspace
-            workspace.save(path)
-            lines.append(f"the model of {each.name} is in {path}")
+            if each.state == "done":
+                if isinstance(each.job, StreamJob):
+                    each.job.workspace().save(path)
+                lines.append(f"the model of {each.name} is in {path}")
+            elif Path(path).exists() and isinstance(each.job, RunJob):
+                lines.append(f"{each.name} goes on with {path}, where it is saved")
         return lines
 
     def _study(self, job: Mapping[str, Any]) -> Any:
@@ -160,7 +168,7 @@ class JobFile:
         return StudyJob(study, job.get("trainable"), **options)
 
     def _stream(self, job: Mapping[str, Any]) -> Any:
-        """Return a stream that is learnt from its beginning."""
+        """Return a stream that is learnt from its beginning, or from where it was saved."""
         configuration = REGISTRY.parse(job.get("flags", ""))
         source = self._beside(job["stream"])
         sharded = job.get("sharded", False)
@@ -169,8 +177,21 @@ class JobFile:
             cut = sharded if isinstance(sharded, dict) else {}
             learner = ShardedLearner(**cut, configuration=configuration)
             return StreamJob(learner, source, **options)
-        run = Run(Workspace(configuration=configuration), Path(source))
-        return RunJob(run, events=job.get("events"), **options)
+        options |= {key: job[key] for key in ("events", "save_every") if key in job}
+        if "model" not in job:
+            return RunJob(Run(Workspace(configuration=configuration), Path(source)), **options)
+        options["model"] = model = self._beside(job["model"])
+        return RunJob(_run_of(model, configuration, Path(source)), **options)
+
+    def _check_model(self, model: str, number: int) -> None:
+        """Refuse a model that cannot be written, or that is another job's."""
+        path = self._beside(model)
+        if path in self._models.values():
+            self._refuse("model", f"model = {model!r} is that of another job", number)
+        try:
+            check_target(path)
+        except OSError as error:
+            self._refuse("model", f"{error}", number)
 
     def _beside(self, path: str) -> str:
         """Return a path, which is relative to the folder of the file."""
@@ -188,7 +209,7 @@ class JobFile:
         if is_study:
             self._check_keys(job, _ANY | _STUDY | _RUNS, number)
         else:
-            self._check_keys(job, _ANY | _STREAM | (_SHARDED if job.get("sharded") else {"sharded"}), number)
+            self._check_keys(job, _ANY | _STREAM | (_SHARDED if job.get("sharded") else _LEARNT_HERE), number)
         for key in _STRINGS & job.keys():
             if not isinstance(job[key], str):
                 self._refuse(key, f"{key} = {job[key]!r}: give a text", number)
@@ -222,6 +243,20 @@ class JobFile:
                 if re.match(rf"\s*\[*\s*(cluster\.|jobs\.)?{re.escape(key)}\b", line):
                     return at
         return max(begin, 1)
+
+
+def _run_of(model: str, configuration: Configuration, source: Path) -> Run:
+    """Return a run that goes on where it was saved, or one that begins."""
+    if not Path(model).exists():
+        return Run(Workspace(configuration=configuration), source)
+    try:
+        workspace, stored = load_run(model, configuration)
+    except (InputError, OptionError) as error:
+        raise InputError(
+            f"model = {model!r} is there already, and this stream cannot go on with it: {error}; name "
+            "another file, or remove it"
+        ) from None
+    return Run(workspace, source, stored=stored)
 
 
 def _named_in(error: OnlineautoError, keys: Iterable[str]) -> str | None:
