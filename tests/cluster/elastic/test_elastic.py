@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from onlineauto.cluster.elastic import ShardedLearner, ShardedRun, Snapshot
+from onlineauto.cluster.elastic.learning.feed import Feed
 from onlineauto.cluster.elastic.protocol.messages import COORDINATOR, Died
 from onlineauto.cluster.elastic.running.threads import Threads
 from onlineauto.errors import InputError, OnlineautoError
@@ -31,6 +32,18 @@ def learner() -> ShardedLearner:
 @pytest.fixture(scope="module")
 def undisturbed(learner: ShardedLearner) -> Snapshot:
     return learner.run(LONG).wait().snapshot()
+
+
+@pytest.fixture(autouse=True)
+def no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each tick take some milliseconds, so that no stream ends before what is asked of its run."""
+    parts_of = Feed.parts_of
+
+    def later(feed: Feed, tick: int, rank: int, n: int) -> list[bytes] | None:
+        time.sleep(0.002)
+        return parts_of(feed, tick, rank, n)
+
+    monkeypatch.setattr(Feed, "parts_of", later)
 
 
 def reach(run: ShardedRun, ticks: int) -> None:
