@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypedDict
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from onlineauto.service.http.direct.direct_endpoint import DirectEndpoint
+from onlineauto.service.http.direct.direct_endpoint import DirectEndpoint, Turn
 from onlineauto.service.http.endpoint import Endpoint, Keeper, no_such_endpoint
 from onlineauto.service.http.front_handlers import FollowerHandlers, FrontHandlers
 from onlineauto.service.http.handlers import Handlers
@@ -20,6 +20,7 @@ from onlineauto.service.http.metrics import Metrics
 from onlineauto.service.http.routes import ROUTES
 from onlineauto.service.http.status import follower_status, status_of
 from onlineauto.service.http.tokens import Tokens
+from onlineauto.service.learning.learner import MOST_RECORDS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
@@ -92,7 +93,7 @@ def _application(
     work: Callable[[threading.Event], None],
 ) -> Application:
     """Return the application of all endpoints that there are handlers for; `work` runs in a thread."""
-    routes, direct = [], {}
+    routes, direct, turn = [], {}, Turn()
     for route in ROUTES:
         if not hasattr(handlers, route.name):
             continue
@@ -100,7 +101,7 @@ def _application(
         about: _About = {"name": route.name, "scope": route.scope, "body_bytes": size}
         endpoint = Endpoint(keeper, getattr(handlers, route.name), **about)
         if (begin := getattr(handlers, f"begin_{route.name}", None)) is not None:
-            direct[route.path] = DirectEndpoint(keeper, begin, **about)
+            direct[route.path] = DirectEndpoint(keeper, begin, turn=turn, **about)
         path = route.path.replace("{event_id}", "{event_id:path}")  # an id may have slashes
         routes.append(Route(path, endpoint, methods=[route.method]))
 
@@ -207,7 +208,7 @@ def _learn(loop: Loop, stop: threading.Event) -> None:
             taken = loop.learn()
         except Exception:
             return
-        if not taken:
+        if taken < MOST_RECORDS:  # a step costs as much as a hundred decisions: it takes more of them at once
             stop.wait(_IDLE)
 
 

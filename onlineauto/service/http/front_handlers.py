@@ -22,13 +22,16 @@ from onlineauto.service.http.wire import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from onlineauto.service.http.direct.direct_endpoint import Begin
     from onlineauto.service.http.endpoint import Asked
     from onlineauto.service.http.metrics import Metrics
     from onlineauto.service.log.group_commit import Done
     from onlineauto.service.loop.follower import Follower
     from onlineauto.service.loop.front import Front
+    from onlineauto.service.ranking.answer import Ranked
+    from onlineauto.service.ranking.question import Question
 
 __all__ = ["FollowerHandlers", "FrontHandlers"]
 
@@ -74,32 +77,25 @@ class FrontHandlers:
         """Take a reward."""
         return await _logged(self.begin_reward, asked)
 
-    def begin_personalizer_rank(self, asked: Asked, done: Done) -> Reply:
+    def begin_personalizer_rank(self, asked: Sequence[tuple[Asked, Done]]) -> list[Reply | Exception]:
         """Begin to rank as Personalizer does; this and the following are also called without a task."""
-        question = _PERSONALIZER_RANK.decode(asked.body).question(_new_id)
-        return Reply.json(personalizer_answer(self.front.rank(question, done)), 201)
+        return self._ranks(_PERSONALIZER_RANK, asked, _personalizer_reply)
 
-    def begin_personalizer_reward(self, asked: Asked, done: Done) -> Reply:
-        """Begin to take a reward as Personalizer does."""
-        value, key = _PERSONALIZER_REWARD.decode(asked.body).value, asked.headers.get("idempotency-key", "")
-        self.front.reward(asked.path["event_id"], value, done, key=key)
-        return _NOTHING
-
-    def begin_activate(self, asked: Asked, done: Done) -> Reply:
-        """Begin to activate a decision."""
-        self.front.activate(asked.path["event_id"], done)
-        return _NOTHING
-
-    def begin_rank(self, asked: Asked, done: Done) -> Reply:
+    def begin_rank(self, asked: Sequence[tuple[Asked, Done]]) -> list[Reply | Exception]:
         """Begin to rank."""
-        return Reply.json(answer_to(self.front.rank(_RANK.decode(asked.body).question(_new_id), done)))
+        return self._ranks(_RANK, asked, _reply)
 
-    def begin_reward(self, asked: Asked, done: Done) -> Reply:
-        """Begin to take a reward."""
-        found = _REWARD.decode(asked.body)
-        key = found.key or asked.headers.get("idempotency-key", "")
-        self.front.reward(found.event_id, found.reward, done, key=key)
-        return _NOTHING
+    def begin_personalizer_reward(self, asked: Sequence[tuple[Asked, Done]]) -> list[Reply | Exception]:
+        """Begin to take rewards as Personalizer does."""
+        return _each(self._personalizer_reward, asked)
+
+    def begin_activate(self, asked: Sequence[tuple[Asked, Done]]) -> list[Reply | Exception]:
+        """Begin to activate decisions."""
+        return _each(self._activate, asked)
+
+    def begin_reward(self, asked: Sequence[tuple[Asked, Done]]) -> list[Reply | Exception]:
+        """Begin to take rewards."""
+        return _each(self._reward, asked)
 
     async def alive(self, asked: Asked) -> Response:
         """Say that the process answers."""
@@ -115,6 +111,37 @@ class FrontHandlers:
         """Describe the endpoints."""
         del asked
         return json_answer(openapi_document(type(self)))
+
+    def _ranks(
+        self,
+        decoder: msgspec.json.Decoder[Rank] | msgspec.json.Decoder[PersonalizerRank],
+        asked: Sequence[tuple[Asked, Done]],
+        reply: Callable[[Ranked], Reply],
+    ) -> list[Reply | Exception]:
+        """Rank what can be read, all of it at once; return a reply or an error for each."""
+        found: list[Question | Exception] = []
+        for each, _ in asked:
+            try:
+                found.append(decoder.decode(each.body).question(_new_id))
+            except Exception as error:
+                found.append(error)
+        both = zip(found, asked, strict=True)
+        questions = [(each, done) for each, (_, done) in both if not isinstance(each, Exception)]
+        answers = iter(self.front.rank_all(questions))
+        results = (each if isinstance(each, Exception) else next(answers) for each in found)
+        return [each if isinstance(each, Exception) else reply(each) for each in results]
+
+    def _personalizer_reward(self, asked: Asked, done: Done) -> None:
+        value, key = _PERSONALIZER_REWARD.decode(asked.body).value, asked.headers.get("idempotency-key", "")
+        self.front.reward(asked.path["event_id"], value, done, key=key)
+
+    def _activate(self, asked: Asked, done: Done) -> None:
+        self.front.activate(asked.path["event_id"], done)
+
+    def _reward(self, asked: Asked, done: Done) -> None:
+        found = _REWARD.decode(asked.body)
+        key = found.key or asked.headers.get("idempotency-key", "")
+        self.front.reward(found.event_id, found.reward, done, key=key)
 
     def _readiness(self, stale: str) -> Response:
         """Return whether ranks can be answered, and why the model is stale, if it is."""
@@ -141,10 +168,34 @@ class FollowerHandlers(FrontHandlers):
         return self._readiness(stale)
 
 
-async def _logged(begin: Callable[[Asked, Done], Reply], asked: Asked) -> Response:
+def _reply(ranked: Ranked) -> Reply:
+    return Reply.json(answer_to(ranked))
+
+
+def _personalizer_reply(ranked: Ranked) -> Reply:
+    return Reply.json(personalizer_answer(ranked), 201)
+
+
+def _each(
+    take: Callable[[Asked, Done], None], asked: Sequence[tuple[Asked, Done]]
+) -> list[Reply | Exception]:
+    """Take requests one after the other; an error is that of its own request alone."""
+    found: list[Reply | Exception] = []
+    for each, done in asked:
+        try:
+            take(each, done)
+            found.append(_NOTHING)
+        except Exception as error:
+            found.append(error)
+    return found
+
+
+async def _logged(begin: Begin, asked: Asked) -> Response:
     """Begin an answer, and give it once the log has the record."""
     future, done = Waiting.future()
-    reply = begin(asked, done)
+    reply = begin([(asked, done)])[0]
+    if isinstance(reply, Exception):
+        raise reply
     await future
     return reply.response()
 

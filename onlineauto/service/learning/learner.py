@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from onlineauto.service.log.segment_log import SegmentLog
     from onlineauto.workspace.predictor import Predictor
 
-__all__ = ["Learner", "Published"]
+__all__ = ["MOST_RECORDS", "Learner", "Published"]
 
-_RECORDS: Final = 1024
+MOST_RECORDS: Final = 1024
 """Records that are taken in one step, at most."""
 
 
@@ -166,7 +166,7 @@ class Learner:
             taken += 1
             if record.kind == "model":
                 self._use(record.model)
-            if taken == _RECORDS:
+            if taken == MOST_RECORDS:
                 break
         self._learn(lines)
         return taken

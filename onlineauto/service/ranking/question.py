@@ -11,7 +11,7 @@ import msgspec
 from onlineauto.service.refused import RefusedError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
 __all__ = ["Features", "Limits", "Question", "context_of"]
 
@@ -20,6 +20,7 @@ Features = dict[str, msgspec.Raw]
 
 _ESCAPED: Final = re.compile(rb'"\\u005[fF]')
 _ALLOWED: Final = "_text"
+_ENCODER: Final = msgspec.json.Encoder()
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -147,24 +148,26 @@ def _check_ids(question: Question, limits: Limits) -> None:
 
 
 def _members(
-    objects: Iterable[Mapping[str, msgspec.Raw]],
+    objects: Iterable[Features],
     limits: Limits,
     names: set[str],
     known: set[str],
     *,
     where: str,
 ) -> list[bytes]:
-    """Return the members of objects as JSON, and add the names of new namespaces to `names`."""
-    members = []
+    """Return the members of each object as JSON, and add the names of new namespaces to `names`."""
+    members, count = [], 0
     for each in objects:
-        for name, raw in each.items():
-            value = bytes(raw)
-            if name not in known:
-                _check_member(name, value, limits, names, where)
-            members.append(b"%b:%b" % (_quoted(name), value))
-    if len(members) > limits.members:
+        if not each.keys() <= known:
+            for name, raw in each.items():
+                if name not in known:
+                    _check_member(name, bytes(raw), limits, names, where)
+        if each:
+            members.append(_ENCODER.encode(each)[1:-1])
+            count += len(each)
+    if count > limits.members:
         raise RefusedError(
-            f"{where} has {len(members)} namespaces and features; at most {limits.members} are taken: put "
+            f"{where} has {count} namespaces and features; at most {limits.members} are taken: put "
             "features into a namespace",
             status=413,
         )

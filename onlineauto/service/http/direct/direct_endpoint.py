@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -9,15 +10,16 @@ from onlineauto.service.http.endpoint import Asked, Reply, account, reply_to_err
 from onlineauto.service.refused import RefusedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from onlineauto.service.http.endpoint import Keeper
     from onlineauto.service.log.group_commit import Done
 
-__all__ = ["Begin", "DirectEndpoint"]
+__all__ = ["Begin", "DirectEndpoint", "Turn"]
 
-Begin: TypeAlias = "Callable[[Asked, Done], Reply]"
-"""Submits what a request says to the log, and returns what may be answered once `done` is called."""
+Begin: TypeAlias = "Callable[[Sequence[tuple[Asked, Done]]], list[Reply | Exception]]"
+"""Submits what requests say to the log; returns what each may be answered once its `done` is called, or why
+it is refused."""
 
 
 class DirectEndpoint:
@@ -35,13 +37,15 @@ class DirectEndpoint:
         What a token has to be for; None lets everybody in.
     body_bytes : int
         Size of the largest body.
+    turn : Turn
+        Where requests wait until the event loop has read all that came.
     """
 
     def __init__(
-        self, keeper: Keeper, begin: Begin, *, name: str, scope: str | None, body_bytes: int
+        self, keeper: Keeper, begin: Begin, *, name: str, scope: str | None, body_bytes: int, turn: Turn
     ) -> None:
         self.keeper, self.begin, self.name, self.scope = keeper, begin, name, scope
-        self.body_bytes = body_bytes
+        self.body_bytes, self.turn = body_bytes, turn
 
     def take(
         self, headers: Mapping[str, str], body: bytes, path: dict[str, str], answer: Callable[[Reply], object]
@@ -55,14 +59,38 @@ class DirectEndpoint:
             return
         self.keeper.served += 1
         waiting.counted = True
+        self.turn.add(self, Asked(headers, body, path), waiting)
+
+    def answer(self, asked: Sequence[tuple[Asked, _Waiting]]) -> None:
+        """Answer requests, once the log has what they say."""
         try:
-            reply = self.begin(Asked(headers, body, path), waiting.done)
+            replies = self.begin([(each, waiting.done) for each, waiting in asked])
         except Exception as error:
-            waiting.end(reply_to_error(error, self.name))
-            return
-        waiting.reply = reply
-        if waiting.written:
-            waiting.end(reply)
+            replies = [error] * len(asked)
+        for (_, waiting), reply in zip(asked, replies, strict=True):
+            waiting.begun(reply)
+
+
+class Turn:
+    """The requests of one turn of the event loop.
+
+    What came over all connections is answered endpoint by endpoint, once everything is read: a hundred ranks
+    in a row cost half of what they do with other work in between.
+    """
+
+    def __init__(self) -> None:
+        self._asked: dict[DirectEndpoint, list[tuple[Asked, _Waiting]]] = {}
+
+    def add(self, endpoint: DirectEndpoint, asked: Asked, waiting: _Waiting) -> None:
+        """Let a request be answered at the end of the turn."""
+        if not self._asked:
+            asyncio.get_running_loop().call_soon(self._answer)
+        self._asked.setdefault(endpoint, []).append((asked, waiting))
+
+    def _answer(self) -> None:
+        asked, self._asked = self._asked, {}
+        for endpoint, found in asked.items():
+            endpoint.answer(found)
 
 
 class _Waiting:
@@ -74,6 +102,15 @@ class _Waiting:
         self._endpoint, self._answer, self._began = endpoint, answer, time.perf_counter()
         self.reply: Reply | None = None
         self.written = self.ended = self.counted = False
+
+    def begun(self, reply: Reply | Exception) -> None:
+        """Take what may be answered: now if the log has the record or never will, else later."""
+        if isinstance(reply, Exception):
+            self.end(reply_to_error(reply, self._endpoint.name))
+            return
+        self.reply = reply
+        if self.written:
+            self.end(reply)
 
     def done(self, error: Exception | None) -> None:
         """Answer, now that the log has the record, or with why it does not."""

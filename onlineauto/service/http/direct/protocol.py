@@ -38,7 +38,7 @@ class DirectProtocol(HttpToolsProtocol):
         self._app = app
         self._reading = self._pending = self._last = False
         self._held = b""
-        self._until = 0.0
+        self._until = self._used = 0.0
         self._timer: asyncio.TimerHandle | None = None
 
     def on_message_begin(self) -> None:
@@ -107,8 +107,16 @@ class DirectProtocol(HttpToolsProtocol):
         """Let uvicorn read what is there of a request."""
         super().data_received(self._released())
 
+    def timeout_keep_alive_handler(self) -> None:
+        """Close the connection if nothing has come for long enough; a timer for each answer costs more."""
+        left = self._used + self.timeout_keep_alive - self.loop.time()
+        if self._pending or left > 0:
+            again = left if left > 0 else self.timeout_keep_alive
+            self.timeout_keep_alive_task = self.loop.call_later(again, self.timeout_keep_alive_handler)
+            return
+        super().timeout_keep_alive_handler()
+
     def _take(self, endpoint: DirectEndpoint, head: Head, path: dict[str, str], data: bytes) -> None:
-        self._unset_keepalive_if_required()
         self._pending = True
         endpoint.take(head.headers, data[head.begin :], path, self._answer)
 
@@ -125,6 +133,11 @@ class DirectProtocol(HttpToolsProtocol):
         if self._last:
             self.transport.close()
             return
-        self.on_response_complete()
+        self.server_state.total_requests += 1
+        self.flow.resume_reading()
+        self._used = self.loop.time()
+        if self.timeout_keep_alive_task is None:
+            later, handler = self.timeout_keep_alive, self.timeout_keep_alive_handler
+            self.timeout_keep_alive_task = self.loop.call_later(later, handler)
         if self._held:
             self.data_received(self._released())

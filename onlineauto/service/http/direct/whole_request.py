@@ -7,6 +7,7 @@ is framed. So both readers always agree on where a request ends.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 __all__ = ["Head", "head_of"]
@@ -15,6 +16,8 @@ _PLAIN: Final = re.compile(rb"POST (/[A-Za-z0-9/._~-]+) HTTP/1\.1\r\n((?:[A-Za-z
 _FRAMING: Final = frozenset(("transfer-encoding", "expect", "upgrade", "content-encoding"))
 _LONGEST: Final = 9
 """Digits of the longest length of a body that is read here."""
+_SHORT: Final = 1024
+"""Bytes of the longest head that is remembered."""
 
 
 class Head(NamedTuple):
@@ -35,7 +38,16 @@ def head_of(data: bytes) -> Head | None:
     >>> head_of(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n") is None
     True
     """
-    found = _PLAIN.match(data)
+    begin = data.find(b"\r\n\r\n") + 4
+    if begin < 4:
+        return None
+    found = (_again if begin <= _SHORT else _lines_of)(data[:begin])
+    return None if found is None else Head(found[0], found[1], begin, begin + found[2])
+
+
+def _lines_of(head: bytes) -> tuple[str, dict[str, str], int] | None:
+    """Return the path, the headers and the length of the body of a plain head."""
+    found = _PLAIN.fullmatch(head)
     if found is None:
         return None
     headers: dict[str, str] = {}
@@ -52,5 +64,8 @@ def head_of(data: bytes) -> Head | None:
         or headers.get("connection", "keep-alive").lower() != "keep-alive"
     ):
         return None
-    begin = found.end()
-    return Head(found[1].decode("ascii"), headers, begin, begin + int(length))
+    return found[1].decode("ascii"), headers, int(length)
+
+
+_again = lru_cache(maxsize=512)(_lines_of)
+"""The same heads come again and again: a client writes all of them alike."""
