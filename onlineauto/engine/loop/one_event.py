@@ -31,6 +31,8 @@ __all__ = ["OneEvent", "one_event"]
 
 _BRIEF = 1024
 """Number of features up to which an event takes so little time that no other thread should take over."""
+_MOST_FINE, _LONGEST = 256, 4096
+"""Number of sequences of namespaces that are known to be fine, and bytes of the longest one."""
 
 
 class OneEvent:
@@ -60,6 +62,7 @@ class OneEvent:
     """
 
     __slots__ = (
+        "_fine",
         "_model",
         "_named",
         "_prediction",
@@ -87,6 +90,7 @@ class OneEvent:
         seen = layout.seen(reader.namespaces)
         self._seen = None if seen is None or seen.all() else seen
         self._named = reader.records.spans["namespace"]
+        self._fine: set[bytes] = set()  # the same namespaces come again and again
         self.searches = model.parts.live.searching
         records = reader.records
         task, buffers = context.value.task, context.value.buffers
@@ -147,8 +151,14 @@ class OneEvent:
     def _has_seen(self) -> bool:
         """Return whether earlier events had features of all namespaces that this one has features of."""
         assert self._seen is not None
+        named = self._named[: self._sizes[SPANS]].tobytes()
+        if named in self._fine:
+            return True
         known = self._sizes[NAMES] <= len(self._seen)
-        return bool(known and self._seen[self._named[: self._sizes[SPANS]]].all())
+        fine = bool(known and self._seen[self._named[: self._sizes[SPANS]]].all())
+        if fine and len(named) <= _LONGEST and len(self._fine) < _MOST_FINE:
+            self._fine.add(named)
+        return fine
 
     @property
     def ended(self) -> bool:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["Application", "application", "follower_application"]
 
 _LOG = logging.getLogger("onlineauto.service")
-_IDLE: Final = 0.1
+_IDLE: Final = 0.2
 _TICK: Final = 0.25
 _BINARY_BYTES: Final = 1 << 28
 _FOLLOW: Final = 0.2
@@ -93,7 +93,7 @@ def _application(
     work: Callable[[threading.Event], None],
 ) -> Application:
     """Return the application of all endpoints that there are handlers for; `work` runs in a thread."""
-    routes, direct, turn = [], {}, Turn()
+    routes, direct, turn = [], {}, Turn(front.together)
     for route in ROUTES:
         if not hasattr(handlers, route.name):
             continue

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
 from onlineauto.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from onlineauto.service.log.segment_log import SegmentLog
 
 __all__ = ["Done", "GroupCommit", "call_all"]
@@ -56,6 +59,7 @@ class GroupCommit:
         self._waiting: list[Done] = []
         self._changed = threading.Condition()
         self._closing = False
+        self._together = 0
         self._thread = threading.Thread(target=self._run, name="onlineauto-log", daemon=True)
         self._thread.start()
 
@@ -78,8 +82,21 @@ class GroupCommit:
             self.position += len(line)
             self._lines.append(line)
             self._waiting.append(done)
-            self._changed.notify()
+            if not self._together:
+                self._changed.notify()
             return position
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Let what is submitted until the end of a ``with`` block be one group, or the end of one."""
+        self._together += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._together -= 1
+                if self._lines and not self._together:
+                    self._changed.notify()
 
     def close(self) -> None:
         """Write what is waiting, and end the thread."""

@@ -23,6 +23,7 @@ from onlineauto.service.refused import RefusedError
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Sequence
+    from contextlib import AbstractContextManager
 
     from onlineauto.service.join.join import Join
     from onlineauto.service.learning.learner import Published
@@ -139,6 +140,10 @@ class Front:
         with self._lock:
             self._check_parts(event_id, keyed=False)
             self._append("activate", done, EventId=event_id)
+
+    def together(self) -> AbstractContextManager[None]:
+        """Let what is taken until the end of a ``with`` block be written at once; one thread does this."""
+        return self._commit.together()
 
     def tick(self) -> None:
         """Let the time pass in the log, if decisions have waited for long enough and nothing else happens."""

@@ -111,6 +111,37 @@ def context_of(question: Question, limits: Limits, known: set[str]) -> bytes:
     b'{"user":{"age":3},"_multi":[{"_tag":"a","topic":"art"}]}'
     """
     _check_ids(question, limits)
+    text = _usual(question, limits, known) or _checked(question, limits, known)
+    if text.count(b'"_') > 1 + len(question.ids) or _ESCAPED.search(text):
+        _refuse_hidden(msgspec.json.decode(text), top=True)
+    if b"\n" in text or b"\r" in text:
+        text = text.replace(b"\n", b" ").replace(b"\r", b" ")
+    return text
+
+
+def _usual(question: Question, limits: Limits, known: set[str]) -> bytes:
+    """Return the text of a question all of whose names are known, from one object each; nothing if it is another."""
+    if len(question.context) != 1:
+        return b""
+    (context,), objects = question.context, []
+    most = limits.members
+    if not context.keys() <= known or len(context) > most:
+        return b""
+    for event_id, action in zip(question.ids, question.actions, strict=True):
+        if len(action) != 1 or not action[0].keys() <= known or len(action[0]) > most:
+            return b""
+        objects.append({"_tag": event_id, **action[0]})
+    return _ENCODER.encode({**context, "_multi": objects})
+
+
+def _checked(question: Question, limits: Limits, known: set[str]) -> bytes:
+    """Return the text of a question, and add the names of its new namespaces to those that are known.
+
+    Raises
+    ------
+    RefusedError
+        A name would mean something else in a log, or there are too many.
+    """
     names: set[str] = set()
     context = _members(question.context, limits, names, known, where="the context")
     objects = []
@@ -123,8 +154,6 @@ def context_of(question: Question, limits: Limits, known: set[str]) -> bytes:
     if text.count(b'"_') > 1 + len(objects) or _ESCAPED.search(text):
         _refuse_hidden(msgspec.json.decode(text), top=True)
     known |= names
-    if b"\n" in text or b"\r" in text:
-        text = text.replace(b"\n", b" ").replace(b"\r", b" ")
     return text
 
 
