@@ -108,7 +108,8 @@ class JsonReader(InPlaceReader):
 
     def _bind(self, most_bytes: int) -> tuple[Bound, Bound]:
         self._make_stage(most_bytes)
-        reader, stage = self.records, self._stage
+        reader = self.records
+        stage = self._stage._replace(log=self._stage.log.copy())  # the counts of the log stay as they are
         return (
             Bound(
                 find_json_marks,
@@ -122,13 +123,6 @@ class JsonReader(InPlaceReader):
             ),
             Bound(read_json_lines, self._buffer, 0, 0, reader, stage, varying=2, brief=True),
         )
-
-    def read(self, text: str | bytes) -> bool:
-        """Read a text of one usual event, as `InPlaceReader.read` does; the counts of the log stay."""
-        before = bytes(self._stage.log)
-        fine = super().read(text)
-        memoryview(self._stage.log.view(np.uint8))[:] = before
-        return fine
 
     def _read(self, p: int, end: int) -> tuple[int, int]:
         result = read_json_lines(self._buffer, p, end, self.records, self._stage)

@@ -61,7 +61,7 @@ def test_a_learner_that_is_stopped_anywhere_ends_with_the_same_bytes(
     folder = tmp_path / "pieces"
     learner = learner_of(folder, log)
     for _ in range(30):
-        monkeypatch.setattr("onlineauto.service.learning.learner._RECORDS", draw.randrange(1, 60))
+        monkeypatch.setattr("onlineauto.service.learning.learner.MOST_RECORDS", draw.randrange(1, 60))
         learner.step()
         if draw.random() < 0.5:
             learner.snapshot()
@@ -111,7 +111,7 @@ def test_the_command_line_learns_the_same_model_from_the_joined_lines(
 def test_what_is_published_stays_as_it_is(
     tmp_path: Path, log: SegmentLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("onlineauto.service.learning.learner._RECORDS", 200)
+    monkeypatch.setattr("onlineauto.service.learning.learner.MOST_RECORDS", 200)
     learner = learner_of(tmp_path / "loop", log)
     learner.step()
     published = learner.publish()

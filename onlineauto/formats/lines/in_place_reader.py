@@ -30,6 +30,8 @@ class _Kernels(NamedTuple):
     most_bytes: int
     view: memoryview[int]
     sizes: memoryview[int]
+    line_number: NDArray[Any]
+    fatal: NDArray[Any]
     mark: Bound
     read: Bound
     measure: Bound
@@ -62,8 +64,7 @@ class InPlaceReader(LineReader):
         if kernels is None or not fits or end > kernels.most_bytes:
             self._kernels = kernels = self._bound(min(2 * end, _MOST))
         kernels.view[:end] = data
-        state = self.records.state[0]
-        state["line_number"], state["fatal"] = 0, False
+        kernels.line_number[0], kernels.fatal[0] = 0, False
         kernels.mark(end)
         reason, _ = kernels.read(end)
         kernels.measure()
@@ -71,6 +72,7 @@ class InPlaceReader(LineReader):
             self._collect_names()
         if reason == DONE and kernels.sizes[FINE]:
             return True
+        state = self.records.state[0]
         state["problem_count"], state["problems"] = 0, 0  # `parse_one` finds them again, and tells of them
         return False
 
@@ -84,6 +86,8 @@ class InPlaceReader(LineReader):
             most_bytes,
             memoryview(buffer),  # type: ignore[arg-type]
             memoryview(sizes),  # type: ignore[arg-type]
+            reader.state["line_number"],
+            reader.state["fatal"],
             mark,
             read,
             measure=Bound(measure, reader, sizes, brief=True),

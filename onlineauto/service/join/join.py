@@ -213,7 +213,7 @@ class Join:
         """Return whether something ends if nothing but the time changes."""
         return (len(self._decisions) + len(self._early) > 0) and self.next_end <= time
 
-    def take(self, record: Record, position: int, size: int) -> list[Ended]:
+    def take(self, record: Record, position: int, size: int, *, at: float | None = None) -> list[Ended]:
         """Take the next record of the log, and return the decisions that it ends, in order.
 
         Parameters
@@ -222,26 +222,31 @@ class Join:
             The record.
         position, size : int
             Where its line is.
+        at : float, optional
+            Its time in seconds; by default the record has it.
 
         Raises
         ------
         InputError
             It has settings of a later program.
         """
-        self.now = max(self.now, (record.taken or record.time).timestamp())
-        ended = list(self._expired())
+        now = (record.taken or record.time).timestamp() if at is None else at
+        if now > self.now:
+            self.now = now
+        ended: list[Ended] = []
+        self._expire(ended)
         if record.source:
             if record.behind <= self.sources.get(record.source, 0):
                 self.counts.repeated += 1
                 return ended
             self.sources[record.source] = record.behind
         if record.kind == "rank":
-            ended += self._rank(record, position, size)
+            self._rank(record, position, size, ended)
         elif record.kind == "reward":
             self.counts.rewarded += 1
-            ended += self._reward(record.event_id, record.key, record.reward)
+            self._reward(record.event_id, record.key, record.reward, ended)
         elif record.kind == "activate":
-            ended += self._activate(record.event_id)
+            self._activate(record.event_id, ended)
         elif record.kind == "settings":
             try:
                 self.settings = msgspec.convert(record.settings, JoinSettings)
@@ -283,14 +288,14 @@ class Join:
         if table:
             yield next(iter(table.values()))
 
-    def _expired(self) -> Iterator[Ended]:
+    def _expire(self, ended: list[Ended]) -> None:
         """End the decisions that have waited, the oldest first, and forget what is over."""
         while self._decisions:
             event_id, found = next(iter(self._decisions.items()))
             if found.deadline > self.now:
                 break
             if not found.ended:
-                yield from self._end(found)
+                self._end(found, ended)
             del self._decisions[event_id]
         while self._early:
             event_id, early = next(iter(self._early.items()))
@@ -299,7 +304,7 @@ class Join:
             self.counts.dangling += len(early.rewards)
             del self._early[event_id]
 
-    def _rank(self, record: Record, position: int, size: int) -> Iterator[Ended]:
+    def _rank(self, record: Record, position: int, size: int, ended: list[Ended]) -> None:
         if record.event_id in self._decisions:
             self.counts.repeated += 1
             return
@@ -311,11 +316,11 @@ class Join:
         early = self._early.pop(record.event_id, None)
         if early is not None:
             if early.active:
-                yield from self._activate(record.event_id)
+                self._activate(record.event_id, ended)
             for key, reward in early.rewards:
-                yield from self._reward(record.event_id, key, reward)
+                self._reward(record.event_id, key, reward, ended)
 
-    def _reward(self, event_id: str, key: str, reward: float) -> Iterator[Ended]:
+    def _reward(self, event_id: str, key: str, reward: float, ended: list[Ended]) -> None:
         found = self._decisions.get(event_id)
         if found is None:
             early = self._waits(event_id)
@@ -335,16 +340,16 @@ class Join:
         found.value = combined(self.settings.aggregation, found.count, found.value, reward)
         found.count += 1
         if found.active and self.settings.aggregation == "first":
-            yield from self._end(found)
+            self._end(found, ended)
 
-    def _activate(self, event_id: str) -> Iterator[Ended]:
+    def _activate(self, event_id: str, ended: list[Ended]) -> None:
         found = self._decisions.get(event_id)
         if found is None:
             self._waits(event_id).active = True
             return
         found.active = True
         if found.count and not found.ended and self.settings.aggregation == "first":
-            yield from self._end(found)
+            self._end(found, ended)
 
     def _waits(self, event_id: str) -> _Early:
         """Return what waits for the decision of an id, from now on if nothing has so far."""
@@ -352,8 +357,8 @@ class Join:
             self._early[event_id] = _Early(self.now + self.settings.reward_wait, active=False, rewards=[])
         return self._early[event_id]
 
-    def _end(self, found: Decision) -> Iterator[Ended]:
-        """End a decision, and yield it if it is to be learnt."""
+    def _end(self, found: Decision, ended: list[Ended]) -> None:
+        """End a decision, and add it to `ended` if it is to be learnt."""
         found.ended = True
         self._open -= 1
         if not found.active:
@@ -366,4 +371,4 @@ class Join:
         else:
             self.counts.defaulted += 1
             reward = how.default_reward
-        yield Ended(found.position, found.size, reward, found.count > 0, waited)
+        ended.append(Ended(found.position, found.size, reward, found.count > 0, waited))

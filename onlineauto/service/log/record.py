@@ -12,7 +12,7 @@ member.
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final, Literal
 from zlib import crc32
@@ -21,12 +21,11 @@ import msgspec
 
 from onlineauto.errors import InputError
 
-__all__ = ["Kind", "Record", "moment", "read_record", "sealed", "stamp", "taken_over"]
+__all__ = ["Kind", "Record", "read_record", "sealed", "stamp", "taken_over"]
 
 Kind = Literal["rank", "reward", "activate", "tick", "settings", "model"]
 """Kinds of records; a tick has nothing but its time."""
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _TAIL: Final = len(b',"crc":"00000000"}\n')
 
 
@@ -113,15 +112,6 @@ def read_record(line: bytes, *, where: str = "the log") -> Record:
         return _DECODER.decode(line)
     except (msgspec.DecodeError, RecursionError) as error:
         raise InputError(f"{where}: not a record of a service's log: {error}") from None
-
-
-def moment(seconds: float) -> datetime:
-    """Return the time that a record with a `stamp` of it has.
-
-    >>> moment(1.25)
-    datetime.datetime(1970, 1, 1, 0, 0, 1, 250000, tzinfo=datetime.timezone.utc)
-    """
-    return _EPOCH + timedelta(microseconds=round(seconds * 1e6))
 
 
 def stamp(seconds: float) -> str:

@@ -7,14 +7,15 @@ it is submitted.
 from __future__ import annotations
 
 import threading
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from onlineauto.errors import InputError
 from onlineauto.service.log.group_commit import GroupCommit
-from onlineauto.service.log.record import Record, moment, read_record, sealed, stamp
+from onlineauto.service.log.record import Record, read_record, sealed, stamp
 from onlineauto.service.ranking.answer import Ranked, answer_of, line_of, read_answer
 from onlineauto.service.ranking.choice import choose, only, seed_of
 from onlineauto.service.ranking.question import Limits, Question, context_of
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from onlineauto.service.log.segment_log import SegmentLog
 
 __all__ = ["Front", "nobody"]
+
+_NOW: Final = datetime(1970, 1, 1, tzinfo=UTC)
+"""Stands for the time of a record that is given beside it."""
 
 
 class Front:
@@ -125,7 +129,7 @@ class Front:
             self._check_parts(event_id, bool(key))
             members = {"RewardId": key} if key else {}
             now = self._now()
-            record = Record("reward", moment(now), event_id, reward=value, key=key)
+            record = Record("reward", _NOW, event_id, reward=value, key=key)
             self._append("reward", done, now, record, EventId=event_id, RewardValue=value, **members)
 
     def activate(self, event_id: str, done: Done) -> None:
@@ -243,16 +247,28 @@ class Front:
         self._check_room(len(self.join), now)
         deferred = question.deferred
         line = line_of(one.answer, one.context, time=now, seed=one.seed, mode=one.mode, deferred=deferred)
-        self._submit(line, one.done, Record("rank", moment(now), question.event_id, deferred=deferred))
+        self._submit(line, one.done, now, Record("rank", _NOW, question.event_id, deferred=deferred))
 
     def _append(
         self, kind: str, done: Done, now: float | None = None, known: Record | None = None, **members: Any
     ) -> None:
-        record = {"Type": kind, "Timestamp": stamp(self._now() if now is None else now), **members}
-        self._submit(sealed(msgspec.json.encode(record)), done, known)
+        now = self._now() if now is None else now
+        record = {"Type": kind, "Timestamp": stamp(now), **members}
+        self._submit(sealed(msgspec.json.encode(record)), done, now, known)
 
-    def _submit(self, line: bytes, done: Done, known: Record | None = None) -> None:
-        """Let a line be written, and take it into the table; `known` has what a join reads in it.
+    def _submit(self, line: bytes, done: Done, now: float = 0.0, known: Record | None = None) -> None:
+        """Let a line be written, and take it into the table.
+
+        Parameters
+        ----------
+        line : bytes
+            The line.
+        done : callable
+            Called once it is in the log.
+        now : float
+            Its time, if `known` is given.
+        known : Record, optional
+            What a join reads in it, but for the time; by default it is read.
 
         Raises
         ------
@@ -263,7 +279,10 @@ class Front:
             position = self._commit.submit(line, done)
         except InputError as error:
             raise RefusedError(str(error), status=503) from None
-        self.join.take(known or read_record(line), position, len(line))
+        if known is None:
+            self.join.take(read_record(line), position, len(line))
+        else:  # in microseconds, as the line has it
+            self.join.take(known, position, len(line), at=round(now * 1e6) / 1e6)
 
 
 class _Ranking:

@@ -120,7 +120,7 @@ def context_of(question: Question, limits: Limits, known: set[str]) -> bytes:
 
 
 def _usual(question: Question, limits: Limits, known: set[str]) -> bytes:
-    """Return the text of a question all of whose names are known, from one object each; nothing if it is another."""
+    """Return the text of a question of one object each, all of whose names are known; else nothing."""
     if len(question.context) != 1:
         return b""
     (context,), objects = question.context, []

@@ -1,0 +1,94 @@
+"""What a front keeps in its memory is what a reader of its log finds; short ways end where long ones do."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onlineauto.service.http.wire import Rank
+from onlineauto.service.join.join import Join, JoinSettings
+from onlineauto.service.log.record import read_record
+from onlineauto.service.loop.loop import Loop
+from onlineauto.service.ranking.question import Limits, context_of
+from onlineauto.service.refused import RefusedError
+from onlineauto.workspace.options import REGISTRY
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from onlineauto.service.ranking.question import Question
+
+DECODER = msgspec.json.Decoder(Rank)
+NAMES = st.sampled_from(["user", "topic", "été", 'a"b', "b\\n"])
+VALUES = st.one_of(
+    st.integers(),
+    st.text(max_size=5),
+    st.dictionaries(st.text("xyz\n", max_size=3), st.integers(), max_size=2),
+)
+OBJECTS = st.dictionaries(NAMES, VALUES, max_size=3)
+
+
+def question(event_id: str, context: object = None, *, deferred: bool = False, bad: bool = False) -> Question:
+    actions = {} if bad else {"a": {"topic": {"art": 1}}, "b": {"topic": {"sports": 1}}}
+    asked = {"event_id": event_id, "context": context or {}, "actions": actions, "deferred": deferred}
+    return DECODER.decode(json.dumps(asked)).question(str)
+
+
+@given(OBJECTS, st.lists(OBJECTS, min_size=1, max_size=3), st.sampled_from([None, 2]))
+def test_a_question_of_known_names_has_the_text_of_one_of_new_names(
+    context: dict[str, object], actions: list[dict[str, object]], indent: int | None
+) -> None:
+    asked = DECODER.decode(json.dumps({"context": context, "actions": actions}, indent=indent)).question(str)
+    asked = asked._replace(event_id="e")
+    known = {"user", "topic", "été", 'a"b', "b\\n"}
+    assert context_of(asked, Limits(), known) == context_of(asked, Limits(), set())
+
+
+def test_several_ranks_at_once_are_as_one_after_the_other(tmp_path: Path) -> None:
+    now = [1.7e9]
+    written = threading.Semaphore(0)
+
+    def done(error: Exception | None) -> None:
+        assert error is None
+        written.release()
+
+    loop = Loop(
+        tmp_path / "loop",
+        REGISTRY.parse("--cb_explore_adf --bit_precision 10"),
+        settings={"reward_wait": 50.0},
+        clock=lambda: now[0],
+    )
+    turn = [
+        question("e1"),
+        question("e2", deferred=True),
+        question("", bad=True),
+        question("e1"),
+        question("e3"),
+    ]
+    with loop.together():
+        found = loop.rank_all([(each, done) for each in turn])
+    assert [isinstance(each, RefusedError) for each in found] == [False, False, True, True, False]
+    with pytest.raises(RefusedError, match="no actions"):
+        loop.rank(question("e4", bad=True), done)
+    for _ in range(3):
+        assert written.acquire(timeout=20)
+    alone = [loop.rank(question(name), done) for name in ("e1", "e3")]
+    assert alone == [found[0], found[4]]
+    now[0] += 0.1234567
+    loop.reward("e1", 1.0, done, key="k")
+    loop.activate("e2", done)
+    now[0] += 49.9
+    loop.rank(question("e5"), done)
+    for _ in range(5):
+        assert written.acquire(timeout=20)
+    read = Join(JoinSettings())
+    for position, line in loop.log.lines(0):
+        read.take(read_record(line), position, len(line))
+    assert read.state() == loop.join.state()
+    loop.close()
