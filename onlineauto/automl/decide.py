@@ -22,6 +22,7 @@ from onlineauto.automl.decisions import (
     Swap,
     Widen,
 )
+from onlineauto.automl.member_seats import rest_members
 from onlineauto.automl.oracles import ORACLES
 from onlineauto.automl.proposals import propose, renew, reviewed, space_of
 from onlineauto.automl.queue import any_waits
@@ -168,7 +169,8 @@ def _review(
         search = renew(rules, search, statistics)
     search = reviewed(rules, search, statistics)
     indices = tuple(each.index for each in search.slots)
-    return search, ((Reopen(rules.on_drift, indices),) if reopens else ())
+    search, rests = rest_members(rules, search, statistics)
+    return search, ((Reopen(rules.on_drift, indices),) if reopens else ()) + rests
 
 
 def _reopened(rules: Rules, search: Search, statistics: Statistics) -> Search:
@@ -177,7 +179,8 @@ def _reopened(rules: Rules, search: Search, statistics: Statistics) -> Search:
         replace(each, lease=rules.lease, state=State.INACTIVE if each.state is State.REMOVED else each.state)
         for each in search.candidates
     )
-    return replace(search, candidates=candidates, since=statistics.learnt())
+    members = tuple(replace(each, works=True, since=statistics.learnt()) for each in search.members)
+    return replace(search, candidates=candidates, since=statistics.learnt(), members=members)
 
 
 def _exchange(rules: Rules, search: Search, live: int) -> Search:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from onlineauto.automl.config import Config, Interaction
 
@@ -21,6 +21,7 @@ __all__ = [
     "ProvedWorse",
     "Remove",
     "Reopen",
+    "RestMembers",
     "ReviewDue",
     "Rotate",
     "Signal",
@@ -144,6 +145,16 @@ class Statistics(Protocol):
 
     def updates(self, live: int) -> int:
         """Return how many events the estimators of live config `live` rest on."""
+
+    def member_prices(self) -> Mapping[str, float]:
+        """Return what each member of the stack that can work costs, in multiples of one config."""
+
+    def member_worths(self, resting: Collection[str]) -> Mapping[str, float]:
+        """Return what each member of the stack is worth, once those that are `resting` are left out.
+
+        It is the squared error that the latest events would have without it, less the one that they have, in
+        multiples of that of one event; about 1 for a member that is worth nothing.
+        """
 
     def lower(self, live: int) -> float:
         """Return a lower bound on the reward of live config `live`."""
@@ -285,5 +296,18 @@ class PredictWith:
     by: str = "reward"
 
 
-Decision = Widen | Rotate | Extend | Swap | Remove | Reopen | PredictWith
+@dataclass(frozen=True, slots=True)
+class RestMembers:
+    """Let these members of the stack rest from the next event on, and all others work.
+
+    Attributes
+    ----------
+    members : tuple of str
+        Their names.
+    """
+
+    members: tuple[str, ...]
+
+
+Decision = Widen | Rotate | Extend | Swap | Remove | Reopen | PredictWith | RestMembers
 """A change for the engine to apply; without a decision it goes on as before."""

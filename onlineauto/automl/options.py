@@ -138,6 +138,17 @@ class AutomlOptions:
         listed=True,
         needs=_NEEDS,
     )
+    member_budget: float = option(
+        100.0,
+        "Price of all members that work at once, in multiples of one config. Those that are worth least for "
+        "their price rest; and those that are worth nothing rest for longer and longer pauses.",
+        vw=False,
+        keep=True,
+        override=True,
+        above=0,
+        metavar="CONFIGS",
+        needs=_NEEDS,
+    )
     cost_range: str | None = option(
         None,
         "Lowest and highest cost. In the test, a cost outside counts as the nearer of the two; in learning "

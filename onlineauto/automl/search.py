@@ -16,11 +16,14 @@ if TYPE_CHECKING:
     from onlineauto.automl.options import AutomlOptions
     from onlineauto.options import Tunable
 
-__all__ = ["REVIEW", "Candidate", "LiveConfig", "Rules", "Search", "State"]
+__all__ = ["PATIENCE", "REVIEW", "Candidate", "LiveConfig", "MemberSeat", "Rules", "Search", "State"]
 
 
 REVIEW = 2048
 """Largest number of learnt events between two reviews."""
+
+PATIENCE = 6144
+"""Learnt events after which a member of the stack rests if worth nothing, and for how many at first."""
 
 
 class State(Enum):
@@ -68,6 +71,34 @@ class LiveConfig:
     gives_way: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class MemberSeat:
+    """A member of the stack: whether it works or rests.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    since : int
+        Number of learnt events when it began to work, or to rest.
+    works : bool
+        True if it works.
+    last : int
+        Number of learnt events when it was last worth something.
+    pause : int
+        Learnt events for which it rests when it is worth nothing.
+    worth : float
+        What it was worth for its price when it last had to give way to others; -1 if it never had.
+    """
+
+    name: str
+    since: int
+    works: bool = True
+    last: int = 0
+    pause: int = PATIENCE
+    worth: float = -1.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
     """Everything that does not change during a run.
@@ -98,6 +129,9 @@ class Rules:
     telling : tuple of bytes
         Namespaces by which VW distinguishes the slots of an event, that of the slot's number last; no config
         leaves them out.
+    member_budget : float
+        Price of all members of the stack that may work at a time, in multiples of one config; 0 if there are
+        none.
     """
 
     max_live: int
@@ -113,6 +147,7 @@ class Rules:
     defaults: Mapping[str, float | str] = field(default_factory=dict)
     on_drift: str = "ignore"
     telling: tuple[bytes, ...] = ()
+    member_budget: float = 0.0
 
     @staticmethod
     def of(
@@ -122,8 +157,12 @@ class Rules:
         tunable: Mapping[str, Tunable] | None = None,
         defaults: Mapping[str, float | str] | None = None,
         telling: tuple[bytes, ...] = (),
+        members: bool = False,
     ) -> Rules:
-        """Return the rules that the options set, with the hyperparameters of the command line."""
+        """Return the rules that the options set, with the hyperparameters of the command line.
+
+        `members` says whether there are members of a stack.
+        """
         max_live, oracle, lease = (
             options.automl or 1,
             options.oracle_type or control.oracle,
@@ -145,6 +184,7 @@ class Rules:
             defaults=defaults or {},
             on_drift=options.on_drift if control.follows_drift else "ignore",
             telling=telling,
+            member_budget=options.member_budget if members else 0.0,
         )
 
     @property
@@ -190,6 +230,8 @@ class Search:
         Number of reviews.
     random_state : int
         State (uint64) of the random oracles.
+    members : tuple of MemberSeat
+        Members of the stack that can work; none before the first review.
     """
 
     candidates: tuple[Candidate, ...]
@@ -204,6 +246,7 @@ class Search:
     review: int = 2**62
     turn: int = 0
     random_state: int = 0
+    members: tuple[MemberSeat, ...] = ()
 
     @property
     def champion(self) -> Config:

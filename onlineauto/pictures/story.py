@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 
 from onlineauto.automl.config import Config, Kind
-from onlineauto.automl.decisions import Extend, PredictWith, Remove, Reopen, Rotate, Swap, Widen
+from onlineauto.automl.decisions import (
+    Extend,
+    PredictWith,
+    Remove,
+    Reopen,
+    RestMembers,
+    Rotate,
+    Swap,
+    Widen,
+)
 from onlineauto.engine.search.journal import End, Head, decision_of, read_journal
 from onlineauto.errors import InputError
 
@@ -89,6 +98,8 @@ class Story:
         Events at which the champion changed, and the lane that its challenger was in.
     predicted : list of (int, str)
         Changes of what predicts, the stack or the champion, and after how many events.
+    rested : list of (int, tuple of str)
+        Changes of the members of the stack that rest.
     drifts : list of int
         Events at which drift was found.
     late : list of (int, tuple of bytes)
@@ -105,6 +116,7 @@ class Story:
     swaps: list[tuple[int, int]] = field(default_factory=list)
     drifts: list[int] = field(default_factory=list)
     predicted: list[tuple[int, str]] = field(default_factory=list)
+    rested: list[tuple[int, tuple[str, ...]]] = field(default_factory=list)
     late: list[tuple[int, tuple[bytes, ...]]] = field(default_factory=list)
     intervals: list[Interval] = field(default_factory=list)
     namespaces: list[bytes] = field(default_factory=list)
@@ -186,6 +198,8 @@ class _Teller:
             self._of(decision.live).outcome = "worse"
         elif isinstance(decision, PredictWith):
             story.predicted.append((now, decision.who))
+        elif isinstance(decision, RestMembers):
+            story.rested.append((now, decision.members))
         else:
             self._swap(decision, now)
 

@@ -204,6 +204,7 @@ class Options(TypedDict, total=False):
     champion_test: Word | None
     predict_with: Word | None
     members: Word | Sequence[Word] | None
+    member_budget: float | None
     cost_range: Word | Sequence[Word] | None
     min_prob: float | None
     on_drift: Word | None

@@ -19,7 +19,7 @@ from onlineauto.learners.options import UpdateOptions
 from onlineauto.options import options_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from onlineauto.automl.config import Interaction
     from onlineauto.automl.decisions import Decision, Signal
@@ -85,6 +85,12 @@ class Table:
     def gains(self) -> dict[Interaction, float]:
         pairs = combinations_with_replacement(sorted(self.counts), 2)
         return dict(zip(pairs, self.move.gains, strict=False))
+
+    def member_prices(self) -> dict[str, float]:
+        return {}
+
+    def member_worths(self, resting: Collection[str]) -> dict[str, float]:
+        return dict.fromkeys(resting, 0.0)
 
     def promise(self, slot: int) -> float:
         return self._of(self.move.promise, slot)

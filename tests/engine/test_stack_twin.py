@@ -64,6 +64,9 @@ CASES = [
     case("a number that drifts", lambda: odd(1200, numbers=1, drift=9.0), "groups divided"),
     case("numbered actions", lambda: numbered(600, 5), cb_explore_adf=False, cb_explore=5),
     case("many numbered actions", lambda: numbered(300, 40), cb_explore_adf=False, cb_explore=40),
+    case("a budget", lambda: odd(500, numbers=2), "rest", member_budget=6.0),
+    case("a small budget", lambda: odd(300, numbers=2), "all rest", member_budget=0.1),
+    case("many actions and a budget", lambda: odd(150, actions=36), "rest", "joint", member_budget=1.0),
     case("losses decide", lambda: odd(500, numbers=1), "stack", champion_test="loss"),
     case("rewards decide", lambda: odd(900, numbers=1), "stack", champion_test="reward"),
     case(
@@ -150,7 +153,8 @@ def test_the_stack_does_what_its_twin_does(case: Case) -> None:
         score = workspace._runner._memory._buffers.score[: len(choice.actions)]
         live = score[:, : twin.n_live]
         own = twin.scores(choice, live)
-        close(score[:, -len(own[0]) :], own)
+        used = [True] if twin.members is None else [*(not rests for rests in twin.members.rests), True]
+        close(score[:, -len(own[0]) :][:, used], np.asarray(own)[:, used])
         if twin.serves:
             ours = score[:, -1]
             assert predicted[0] == ours[0] if single else ours[np.argmax(predicted)] <= ours.min() + 1e-3
@@ -183,6 +187,8 @@ def follow(twin: Stack, journal: list[dict[str, Any]]) -> None:
             twin.exchange(line["slot"])
         elif line["decision"] == "predict_with":
             twin.serve(line["who"])
+        elif line["decision"] == "rest_members":
+            twin.rest(line["members"])
 
 
 def remix(mix: np.ndarray, journal: list[dict[str, Any]]) -> None:
@@ -200,6 +206,8 @@ def happenings(twin: Stack) -> set[str]:
     assert members is not None
     found = {
         "joint": members.joint is not None,
+        "rest": any(members.rests) and not all(members.rests),
+        "all rest": all(members.rests),
         "rarely": any(known.seen > OFTEN for known in members.actions.values()),
         "too many features": members.has_too_many_features,
         "too many numbers": members.has_too_many_numbers,

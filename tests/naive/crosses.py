@@ -72,15 +72,23 @@ class Crosses:
             for order in (1, 2, 3)
         ]
 
-    def learn(self, context: Names, keys: Sequence[int], cost: float, weight: float, events: int) -> None:
-        """Learn an event, before which there were so many."""
+    def learn(
+        self,
+        context: Names,
+        keys: Sequence[int],
+        cost: float,
+        weight: float,
+        events: int,
+        learns: Sequence[bool],
+    ) -> None:
+        """Learn an event, before which there were so many; only some members learn."""
         self.widest = max(self.widest, min(len(context), MOST[0] + 1))
         for order, works in enumerate(self.works, 1):
             weights, spread = self.weights[order - 1], self.spread[order - 1]
             cells = self._cells(context, keys, order)
             error = cost - self.mean - math.fsum(weights[cell] for cell in cells)
             total = 1 / weight + math.fsum(spread[cell] for cell in cells)
-            if works:
+            if works and learns[order - 1]:
                 for cell in cells:
                     weights[cell] += spread[cell] * error / total
                     spread[cell] *= (1 - spread[cell] / total) / KEEPS

@@ -29,6 +29,7 @@ MOST_FEATURES, MOST_NUMBERS, MOST_ACTIONS, WAVES = 300, 64, 32, 128
 BINS, FIRST_BINS, GROUPS, LATEST = 24, 12, 8, 128
 LEFT, TOGETHER = 64, 3
 MEMORY = 16384
+NAMES = ("features", "waves", "crosses one by one", "crosses in pairs", "crosses in triples")
 KEEPS = 0.9995
 OFTEN, EACH = 512, 4
 
@@ -131,6 +132,7 @@ class Members:
         self.actions: dict[object, OfAction] = {}
         self.joint: OfAction | None = None
         self.events = 0
+        self.rests = [False] * len(NAMES)
 
     # -- what is known ---------------------------------------------------------------------------------
 
@@ -138,8 +140,9 @@ class Members:
     def works(self) -> tuple[bool, ...]:
         """Whether each member has scores."""
         waves = not self.has_too_many_numbers and (bool(self.numbers) or self.joint is not None)
-        works = not self.has_too_many_features, waves, *self.crosses.works
-        return tuple(each and bool(self.actions) for each in works)
+        able = not self.has_too_many_features, waves, *self.crosses.works
+        begun = bool(self.actions)
+        return tuple(each and begun and not rests for each, rests in zip(able, self.rests, strict=True))
 
     def _key(self, number: int, features: Features) -> object:
         return number if self.numbered else tuple(sorted((hash_, int(x * 65536)) for hash_, x in features))
@@ -226,6 +229,8 @@ class Members:
     def learn(
         self, context: Features, actions: Sequence[Features], logged: int, cost: float, weight: float
     ) -> None:
+        if all(self.rests):
+            return
         self._meet(context)
         for number, features in enumerate(actions):
             self._meet_action(self._key(number, features))
@@ -245,7 +250,9 @@ class Members:
                     if known.seen % 64 == 0:
                         squares.cut_off()
         keys = self._crossed_with(logged, features)
-        self.crosses.learn(self._names(context), keys, cost, weight, self.events)
+        if not all(self.rests[2:]):
+            learns = [not rests for rests in self.rests[2:]]
+            self.crosses.learn(self._names(context), keys, cost, weight, self.events, learns)
         self._see_numbers(context, features if self.joint else ())
 
     def _meet(self, features: Features) -> None:

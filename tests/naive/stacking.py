@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tests.naive.members import Members, Squares
+from tests.naive.members import NAMES, Members, Squares
 from tests.naive.native_search.bets import LossTest, RewardTest, level_of_test
 from tests.naive.native_search.options import Options
 from tests.naive.native_search.scale import Scale
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from numpy.typing import NDArray
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Choice", "Logged", "Stack"]
 
-LEANING = 0.25
+LEANING, UNSURE = 0.25, 2.0
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Stack:
         self.asks_rewards = not single and asks != "loss"
         self.asks_losses = single or asks != "reward"
         self.members = Members(numbered=numbered) if members else None
-        self.squares = Squares(1.0)
+        self.squares = Squares(UNSURE)
         self.begin()
         self.range = 0.0, 0.0
         self.labels = 0.0, 0.0
@@ -82,7 +82,7 @@ class Stack:
 
     def begin(self) -> None:
         """Trust the champion alone."""
-        self.squares = Squares(1.0, self.most_live + 6)
+        self.squares = Squares(UNSURE, self.most_live + 6)
         self.squares.weights[0] = 1.0
 
     def test_anew(self) -> None:
@@ -101,7 +101,7 @@ class Stack:
             weights[live] = 0.0
             spread[live, :] = 0.0
             spread[:, live] = 0.0
-            spread[live, live] = 1.0
+            spread[live, live] = UNSURE
 
     def exchange(self, live: int) -> None:
         order = list(range(self.most_live + 6))
@@ -109,6 +109,21 @@ class Stack:
         self.squares.weights = self.squares.weights[order]
         self.squares.spread = self.squares.spread[np.ix_(order, order)]
         self.test_anew()
+
+    def rest(self, names: Collection[str]) -> None:
+        """Let these members rest; the weights become those of least squares without their scores."""
+        assert self.members is not None
+        for member, name in enumerate(NAMES):
+            if name in names and not self.members.rests[member]:
+                at = self.most_live + member
+                others = np.arange(len(self.squares.weights)) != at
+                weights, spread = self.squares.weights, self.squares.spread
+                gone = spread[others, at] / spread[at, at]
+                weights[others] -= gone * weights[at]
+                spread[np.ix_(others, others)] -= np.outer(gone, spread[at, others])
+                weights[at] = spread[at, :] = spread[:, at] = 0.0
+                spread[at, at] = UNSURE
+        self.members.rests = [name in names for name in NAMES]
 
     def serve(self, who: str) -> None:
         self.serves = who == "stack"

@@ -50,13 +50,15 @@ def tables_of(found: Mapping[str, Any]) -> Iterator[Table]:
             ],
         ),
         Table("Live configs", _LIVE_COLUMNS, [_live(each) for each in found["live_configs"]]),
-        Table("Stack", ("adds up the scores of", "with weight"), [_share(each) for each in found["stack"]]),
+        Table("Stack", _STACK_COLUMNS, [_share(each) for each in found["stack"]]),
         Table(
             "Largest weights", ("name", "number", "weight"), [_weight(each) for each in found["top_weights"]]
         ),
     )
     return (table for table in tables if table.rows)
 
+
+_STACK_COLUMNS = ("adds up the scores of", "with weight", "price in configs")
 
 _LIVE_COLUMNS = (
     "index",
@@ -116,7 +118,9 @@ def _bounds(bounds: Sequence[float] | None) -> str:
 
 
 def _share(each: Mapping[str, Any]) -> tuple[str, ...]:
-    return each["who"], "has no say" if each["weight"] is None else f"{each['weight']:.3f}"
+    idle = "rests" if each.get("rests") else "has no say"
+    price = f"{each['price']:.1f}" if "price" in each else ""
+    return each["who"], idle if each["weight"] is None else f"{each['weight']:.3f}", price
 
 
 def _weight(each: Mapping[str, Any]) -> tuple[str, ...]:

@@ -114,6 +114,7 @@ class Members(NamedTuple):
     features: bool  # there is least squares on features
     waving: bool  # and on waves
     crossing: bool  # and on products of context and action
+    rests: NDArray[np.bool_]  # [MEMBERS]: whether a member rests: it neither learns nor has scores
     tally: NDArray[np.int64]  # [4]: FEATURES, NUMBERS, ACTIONS known so far; more than there can be: too many
     feature: NDArray[np.uint64]  # [places]: hash of a known feature + 1, or 0
     input: NDArray[np.int64]  # [places]: its input
@@ -155,6 +156,7 @@ class Stack(NamedTuple):
     policies: NDArray[np.float64]  # [SELF | CHAMPION, POLICY_SIZE]: as those of a live config
     level: NDArray[np.float64]  # [1]: probability of error of both tests together
     updates: NDArray[np.int64]  # [1]: events learnt since both tests began
+    error: NDArray[np.float64]  # [2]: its mean squared error, of the latest events; how many these are
     scratch: NDArray[np.float64]  # [2, inputs]
     members: Members
 

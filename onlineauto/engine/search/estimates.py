@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 from onlineauto.automl.decisions import STACK
 from onlineauto.engine.event.state import CHAMPION, LEARNT, N_ACTIONS, N_EVENTS, SELF
+from onlineauto.engine.stack.member_prices import price_of_config, prices
+from onlineauto.engine.stack.stack import worths
 from onlineauto.estimators.interval_kernels import interval
 from onlineauto.estimators.robust_kernels import lower_bound, upper_bound
 from onlineauto.jit import prepare
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from onlineauto.automl.config import Interaction
     from onlineauto.engine.search.live_configs import LiveConfigs
@@ -84,6 +86,22 @@ class Estimates:
         """Count the events that the estimators of live config `live` have observed."""
         arrays = self._live_configs.arrays
         return int(arrays.stack.updates[0] if live == STACK else arrays.updates[live])
+
+    def member_prices(self) -> Mapping[str, float]:
+        """Return what each member of the stack that can work costs, in multiples of the champion."""
+        configs, actions = self._live_configs, self.n_actions()
+        sizes = {name: self.size(name) for name in configs.namespaces}
+        one = price_of_config(sizes, configs.interactions(0), actions)
+        members = configs.arrays.stack.members
+        found = prices(members, features=1.0 + sum(sizes.values()), n_actions=actions)
+        return {name: price / one for name, price in found.items()}
+
+    def member_worths(self, resting: Collection[str]) -> Mapping[str, float]:
+        """Return what each member of the stack is worth, once those that are `resting` are left out.
+
+        That is the statistic of an F-test of its weight; see `onlineauto.automl.member_seats`.
+        """
+        return worths(self._live_configs.arrays.stack, resting)
 
     def lower(self, live: int) -> float:
         """Return the lower bound on the reward of live config `live`."""

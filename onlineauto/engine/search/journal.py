@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal, NamedTuple, Type
 import msgspec
 
 from onlineauto.automl.config import Config, Interaction, Kind, Settings
-from onlineauto.automl.decisions import STACK, Extend, PredictWith, Remove, Reopen, Rotate, Swap, Widen
+from onlineauto.automl.decisions import (
+    STACK,
+    Extend,
+    PredictWith,
+    Remove,
+    Reopen,
+    RestMembers,
+    Rotate,
+    Swap,
+    Widen,
+)
 from onlineauto.errors import InputError
 
 if TYPE_CHECKING:
@@ -146,13 +156,20 @@ class _PredictWith(msgspec.Struct, frozen=True, tag="predict_with", tag_field="d
     stack: Bounds  # of the stack, and of the champion over the same events
 
 
+class _RestMembers(msgspec.Struct, frozen=True, tag="rest_members", tag_field="decision"):
+    events: Count
+    members: list[str]  # those that rest from here on
+    prices: dict[str, float]  # of those that can work
+    worths: dict[str, float]  # of those that work
+
+
 class End(msgspec.Struct, frozen=True, tag="end", tag_field="decision"):
     """The last line: the number of events after which the run was over."""
 
     events: Count
 
 
-Entry: TypeAlias = _Widen | _Rotate | _Extend | _Swap | _Remove | _Reopen | _PredictWith
+Entry: TypeAlias = _Widen | _Rotate | _Extend | _Swap | _Remove | _Reopen | _PredictWith | _RestMembers
 """A line about a decision."""
 
 _DECODER = msgspec.json.Decoder(Head | End | Entry)
@@ -207,6 +224,9 @@ def entry_of(decision: Decision, *, events: int, statistics: Statistics) -> Entr
         return _Reopen(events, decision.what, list(decision.indices))
     if isinstance(decision, PredictWith):
         return _PredictWith(events, decision.who, decision.by, bounds_of(STACK, statistics))
+    if isinstance(decision, RestMembers):
+        prices, worths = statistics.member_prices(), statistics.member_worths(decision.members)
+        return _RestMembers(events, list(decision.members), dict(prices), dict(worths))
     if isinstance(decision, Rotate):
         config, live = decision.config, decision.live
         made_room = bounds_of(live, statistics) if statistics.updates(live) > 0 else None
@@ -244,6 +264,8 @@ def decision_of(entry: Entry) -> Decision:
         return Swap(entry.slot, _config(entry), entry.by, entry.keeps)
     if isinstance(entry, _PredictWith):
         return PredictWith(entry.who, entry.by)
+    if isinstance(entry, _RestMembers):
+        return RestMembers(tuple(entry.members))
     return Remove(entry.slot, entry.index)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto.automl.config import Config
-from onlineauto.automl.decisions import STACK, PredictWith, Remove, Reopen, Rotate, Swap, Widen
+from onlineauto.automl.decisions import STACK, PredictWith, Remove, Reopen, RestMembers, Rotate, Swap, Widen
 from onlineauto.engine.event.state import CHAMPION, GROUP, LEARNT, MARK, SELF, SIMPLE
 from onlineauto.engine.search.lanes import Lanes
 from onlineauto.engine.search.live_arrays import NEVER, make_live
@@ -206,9 +206,13 @@ class LiveConfigs:
         self.arrays.met[new] = True
         return tuple(sorted(self._layout.name_of(int(key)) for key in new))
 
+    def interactions(self, live: int) -> Sequence[Interaction]:
+        """Return the interactions of live config `live`."""
+        return self._interactions(self.configs[live], self.namespaces)
+
     def cross(self) -> None:
         """Set the interactions of each live config in the layout."""
-        crossed = [self._interactions(config, self.namespaces) for config in self.configs]
+        crossed = [self.interactions(live) for live in range(len(self.configs))]
         self._layout.cross([*crossed, *[()] * (self.max_live - len(crossed))])
 
     def lease(self, leases: Sequence[int], *, fill: bool, replaceable: bool) -> None:
@@ -253,6 +257,8 @@ class LiveConfigs:
             stack = self.arrays.stack._replace(serves=decision.who == "stack")
             self.arrays = self.arrays._replace(stack=stack)
             self._test_stack_anew()
+        elif isinstance(decision, RestMembers):
+            stacking.rest(self.arrays.stack, decision.members)
         elif isinstance(decision, Swap) and decision.keeps:
             self._exchange(decision.live, model)
         elif isinstance(decision, Swap):
@@ -407,6 +413,8 @@ class LiveConfigs:
         if decision.what == "reset_model":
             unlearn(model, self._lanes.of(0, model.weights), self._unlearnt)
             model.sums[0] = 0
+        if self.arrays.stack.members.on:
+            stacking.rest(self.arrays.stack, ())
         if decision.what != "reopen":
             stacking.begin(self.arrays.stack)
         for live in range(1, len(self.configs)):

@@ -21,6 +21,7 @@ from onlineauto.automl.decisions import (
     PredictWith,
     ProvedWorse,
     Reopen,
+    RestMembers,
     ReviewDue,
     Rotate,
     StackCrossed,
@@ -60,6 +61,7 @@ from onlineauto.engine.search.live_configs import LiveConfigs
 from onlineauto.engine.search.observers import Observers
 from onlineauto.engine.search.replay import replayed_entries
 from onlineauto.engine.search.screening import Screening
+from onlineauto.engine.stack.members import NAMES, can_have_members
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.slots import INDEX_NAME, SLOT_NAME
 from onlineauto.jit import prepare
@@ -129,12 +131,14 @@ class Searching:
         hyperparameters = Hyperparameters(configuration)
         telling = (SLOT_NAME, INDEX_NAME) if control.tells_slots and layout.slots else ()
         self.options = options
+        predictor = predicts_with(configuration, simple=learner.task.shape == SIMPLE)
         self._rules = Rules.of(
             options,
             control=control,
             defaults=hyperparameters.defaults,
             tunable=hyperparameters.tunable,
             telling=telling,
+            members=predictor == "stack" and bool(options.stacked()) and can_have_members(learner.task),
         )
         self._feature_cost = options.feature_cost
         self._slots = layout.slots
@@ -146,7 +150,7 @@ class Searching:
             control=control,
             first=self.search.champion,
             hyperparameters=hyperparameters,
-            predicts_with=predicts_with(configuration, simple=learner.task.shape == SIMPLE),
+            predicts_with=predictor,
             interactions=self._interactions,
         )
         self.screening = Screening(layout, cells=min(len(learner.model.weights), _SCREEN_CELLS))
@@ -195,7 +199,7 @@ class Searching:
 
     def interactions(self, live: int) -> Sequence[Interaction]:
         """Return the interactions of live config `live`."""
-        return self._interactions(self.live_configs.configs[live], self.live_configs.namespaces)
+        return self.live_configs.interactions(live)
 
     def state(self) -> dict[str, Any]:
         """Return the state, as `restore` takes it.
@@ -425,6 +429,8 @@ class Searching:
             return all(decision.names)
         if isinstance(decision, PredictWith):
             return self.live_configs.arrays.stack.on
+        if isinstance(decision, RestMembers):
+            return self.live_configs.arrays.stack.members.on and set(decision.members) <= set(NAMES)
         if isinstance(decision, Reopen):
             return len(decision.indices) == n_live and decision.what == self._rules.on_drift
         if isinstance(decision, Rotate | Swap) and config_problem(self._rules, decision.config):

@@ -21,13 +21,21 @@ import numpy as np
 from onlineauto.engine.event.example_kernels import line_of
 from onlineauto.engine.event.state import MEMBERS, MOST_ACTIONS, MOST_CROSSED, ORDERS, WIDEST
 from onlineauto.engine.stack.action_key_kernels import action_key, index_of
-from onlineauto.engine.stack.member_input_kernels import SINGLES, bin_of, context_line, joins, place_of, works
+from onlineauto.engine.stack.member_input_kernels import (
+    SINGLES,
+    all_rest,
+    bin_of,
+    context_line,
+    joins,
+    place_of,
+    works,
+)
 from onlineauto.jit import inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.engine.event.state import Actions, Buffers, Crosses, Run
+    from onlineauto.engine.event.state import Actions, Buffers, Crosses, Members, Run
 
 SPREAD, KEEPS = 0.1, 0.9995
 """Variance of a weight before the first event, and what a weight keeps of its certainty when it is learnt."""
@@ -122,13 +130,21 @@ def _multiply(crossed: NDArray[np.uint64], n: int, pairs: bool, triples: bool) -
 
 
 @inline_kernel
+def _any_works(members: Members) -> bool:
+    """Return whether one of the members that cross has scores."""
+    return works(members, SINGLES) or works(members, SINGLES + 1) or works(members, SINGLES + 2)
+
+
+@inline_kernel
 def _take_products(run: Run, actions: Actions, buffers: Buffers) -> tuple[int, int, int]:
     """Fill the products of the context of an event; return where each kind of them ends."""
     line, n = context_line(run, actions), 0
     if line >= 0:
         n = min(_take_features(run, line, buffers.crossed, _SINGLE), _SINGLE)
-    widest = max(run.live.stack.members.tally[WIDEST], n)
-    return _multiply(buffers.crossed, n, widest <= _PAIRED, widest <= _TRIPLED)
+    members = run.live.stack.members
+    triples = works(members, SINGLES + 2) and n <= _TRIPLED
+    pairs = (triples or works(members, SINGLES + 1)) and n <= _PAIRED
+    return _multiply(buffers.crossed, n, pairs, triples)
 
 
 @inline_kernel
@@ -188,7 +204,7 @@ def score_crosses(run: Run, actions: Actions, buffers: Buffers) -> None:
     """Fill the columns of the members that cross; where they have no score, with the champion's."""
     members, score = run.live.stack.members, buffers.score
     first = score.shape[1] - 1 - MEMBERS + SINGLES
-    works_at_all = works(members, SINGLES)
+    works_at_all = _any_works(members)
     ends = _take_products(run, actions, buffers) if works_at_all else (0, 0, 0)
     for action in range(actions.n):
         short_loop()
@@ -200,7 +216,8 @@ def score_crosses(run: Run, actions: Actions, buffers: Buffers) -> None:
             continue
         keys = _take_keys(run, actions, action, buffers)
         sums, mean = _add_up(members.crosses, buffers.crossed, keys, ends), members.crosses.mean[0]
-        score[action, first] = mean + sums[0]
+        if works(members, SINGLES):
+            score[action, first] = mean + sums[0]
         if works(members, SINGLES + 1):
             score[action, first + 1] = mean + sums[1]
         if works(members, SINGLES + 2):
@@ -239,15 +256,16 @@ def learn_crosses(
 ) -> None:
     """Let the members that cross learn the cost of the logged action of an event."""
     members, line, n = run.live.stack.members, context_line(run, actions), 0
-    if not members.crossing:
+    if not members.crossing or all_rest(members, SINGLES):
         return
     if line >= 0:
         n = _take_features(run, line, buffers.crossed, _SINGLE)
     members.tally[WIDEST] = max(members.tally[WIDEST], min(n, _SINGLE + 1))
-    if works(members, SINGLES):
+    if _any_works(members):
         ends = _take_products(run, actions, buffers)
         keys = _take_keys(run, actions, action, buffers)
-        learn_products(members.crosses, buffers.crossed, keys, ends[0], 0, cost, weight)
+        if works(members, SINGLES):
+            learn_products(members.crosses, buffers.crossed, keys, ends[0], 0, cost, weight)
         if works(members, SINGLES + 1):
             learn_products(members.crosses, buffers.crossed, keys, ends[1], 1, cost, weight)
         if works(members, SINGLES + 2):

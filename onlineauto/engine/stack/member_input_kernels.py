@@ -16,6 +16,7 @@ from onlineauto.engine.event.state import (
     ACTIONS,
     CB,
     FEATURES,
+    MEMBERS,
     MOST_ACTIONS,
     MOST_CROSSED,
     MOST_FEATURES,
@@ -53,15 +54,24 @@ def joins(members: Members) -> bool:
 
 @inline_kernel
 def works(members: Members, member: int) -> bool:
-    """Return whether a member has scores: there is something for it, and not too much."""
+    """Return whether a member has scores: it does not rest, and has something to go by, and not too much."""
     tally = members.tally
-    if tally[ACTIONS] == 0:
+    if tally[ACTIONS] == 0 or members.rests[member]:
         return False
     if member == LINEAR:
         return bool(members.features and tally[FEATURES] <= MOST_FEATURES)
     if member >= SINGLES:
         return bool(members.crossing and tally[WIDEST] <= MOST_CROSSED[member - SINGLES])
     return bool(members.waving and tally[NUMBERS] <= MOST_NUMBERS and (tally[NUMBERS] > 0 or joins(members)))
+
+
+@inline_kernel
+def all_rest(members: Members, first: int) -> bool:
+    """Return whether all members from `first` on rest."""
+    rest = True
+    for member in range(first, MEMBERS):
+        rest = rest and members.rests[member]
+    return rest
 
 
 @inline_kernel

@@ -41,6 +41,7 @@ from onlineauto.engine.stack.member_input_kernels import (
     SUMS,
     WAVY,
     add_wave,
+    all_rest,
     begin_of,
     bin_of,
     context_line,
@@ -120,6 +121,8 @@ def score_members(run: Run, actions: Actions, buffers: Buffers) -> None:
     members, score, inputs = run.live.stack.members, buffers.score, buffers.inputs
     joined, first = joins(members), score.shape[1] - 1 - MEMBERS
     linear, wavy = works(members, LINEAR), works(members, WAVY)
+    if all_rest(members, 0):
+        return
     for action in range(actions.n):
         short_loop()
         score[action, first + LINEAR] = score[action, first + WAVY] = score[action, 0]
@@ -295,6 +298,8 @@ def learn_members(run: Run, actions: Actions, label: Label, cost: float, buffers
     """
     members = run.live.stack.members
     action = max(int(label.action), 0)
+    if all_rest(members, 0):
+        return
     if meet_event(run, actions):
         take_inputs(run, actions, action if joins(members) else -1, buffers)
     index = 0 if joins(members) else index_of(members, action_key(run, actions, action))

@@ -11,6 +11,7 @@ from onlineauto.engine.event.state import (
     BINS,
     CB,
     FEATURES,
+    MEMBERS,
     MOST_ACTIONS,
     MOST_CROSSED,
     MOST_FEATURES,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.event.state import Task
     from onlineauto.features.stored import Stored
 
-__all__ = ["can_have_members", "make_members", "members_at_work", "members_state", "restore_members"]
+__all__ = ["NAMES", "able_members", "can_have_members", "make_members", "members_state", "restore_members"]
 
 _PLACES, _FEWEST_CELLS, _MOST_CELLS = 1024, 1 << 14, 1 << 20
 _SEED = 20_261_122
@@ -73,6 +74,7 @@ def make_members(which: frozenset[str], *, cells: int) -> Members:
         features="features" in which,
         waving="waves" in which,
         crossing="crosses" in which,
+        rests=np.zeros(MEMBERS, np.bool_),
         tally=np.zeros(4, np.int64),
         feature=np.zeros(places, np.uint64),
         input=np.zeros(places, np.int64),
@@ -109,19 +111,20 @@ def _make_crosses(cells: int) -> Crosses:
     )
 
 
-def members_at_work(members: Members) -> dict[str, bool]:
-    """Return whether each member has scores, by its name, in the order of their weights."""
+NAMES = "features", "waves", "crosses one by one", "crosses in pairs", "crosses in triples"
+"""Names of the members, in the order of their weights."""
+
+
+def able_members(members: Members) -> dict[str, bool]:
+    """Return whether each member has scores unless it rests, by its name."""
     known, numbers = int(members.tally[ACTIONS]), int(members.tally[NUMBERS])
     widest = int(members.tally[WIDEST])
-    at_work = {
-        "features": members.features and members.tally[FEATURES] <= MOST_FEATURES,
-        "waves": members.waving and numbers <= MOST_NUMBERS and (numbers > 0 or known > MOST_ACTIONS),
-    }
-    names = ("crosses one by one", "crosses in pairs", "crosses in triples")
-    at_work |= {
-        name: members.crossing and widest <= most for name, most in zip(names, MOST_CROSSED, strict=True)
-    }
-    return {name: bool(works and known > 0) for name, works in at_work.items()}
+    able = (
+        members.features and members.tally[FEATURES] <= MOST_FEATURES,
+        members.waving and numbers <= MOST_NUMBERS and (numbers > 0 or known > MOST_ACTIONS),
+        *(members.crossing and widest <= most for most in MOST_CROSSED),
+    )
+    return {name: bool(each and known > 0) for name, each in zip(NAMES, able, strict=True)}
 
 
 def members_state(members: Members) -> dict[str, Any]:
@@ -133,7 +136,7 @@ def members_state(members: Members) -> dict[str, Any]:
         features = 0
     waves = members.waving and known and numbers <= MOST_NUMBERS and (numbers > 0 or joined)
     actions = 1 if joined else known
-    return {name: getattr(members, name) for name in _SMALL} | {
+    return {name: getattr(members, name) for name in (*_SMALL, "rests")} | {
         "linear": _regression_state(members.linear, actions, features),
         "waves": _regression_state(members.waves, actions, WAVES if waves else 0),
         "crosses": _crosses_state(members.crosses),
@@ -173,7 +176,7 @@ def restore_members(stored: Stored, members: Members) -> None:
         array = getattr(members, name)
         array[...] = stored[name].finite(array.dtype, array.shape)
     members.seen[:] = stored["seen"].counts(members.seen.shape)
-    for name in ("feature", "action"):
+    for name in ("feature", "action", "rests"):
         array = getattr(members, name)
         array[...] = stored[name].like(array)
     if np.count_nonzero(members.feature) > MOST_FEATURES:

@@ -7,18 +7,38 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto.engine.event.state import MEMBERS, Stack
-from onlineauto.engine.stack.members import make_members, members_state, restore_members
+from onlineauto.engine.stack.members import (
+    NAMES,
+    able_members,
+    make_members,
+    members_state,
+    restore_members,
+)
 from onlineauto.engine.stack.stack_kernels import UNSURE
 from onlineauto.estimators.difference_kernels import SPREAD_SIZE
 from onlineauto.estimators.interval_kernels import POLICY_SIZE
 from onlineauto.estimators.paired_kernels import SIZE as PAIR_SIZE
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from numpy.typing import NDArray
+
     from onlineauto.features.stored import Stored
 
-__all__ = ["begin", "exchange", "join", "make_stack", "restore_stack", "stack_state", "test_anew"]
+__all__ = [
+    "begin",
+    "exchange",
+    "join",
+    "make_stack",
+    "rest",
+    "restore_stack",
+    "stack_state",
+    "test_anew",
+    "worths",
+]
 
-_KEPT = ("weights", "spread", "range", "pair", "loss", "loss_spread", "policies", "level", "updates")
+_KEPT = ("weights", "spread", "range", "pair", "loss", "loss_spread", "policies", "level", "updates", "error")
 
 
 def make_stack(live_configs: int, *, on: bool, members: frozenset[str], cells: int) -> Stack:
@@ -39,6 +59,7 @@ def make_stack(live_configs: int, *, on: bool, members: frozenset[str], cells: i
         policies=np.zeros((2, POLICY_SIZE)),
         level=np.zeros(1),
         updates=np.zeros(1, np.int64),
+        error=np.zeros(2),
         scratch=np.zeros((2, inputs)),
         members=make_members(members if on else frozenset(), cells=cells),
     )
@@ -70,6 +91,42 @@ def exchange(stack: Stack, live: int) -> None:
             array[[0, live]] = array[[live, 0]]
 
 
+def rest(stack: Stack, names: Collection[str]) -> None:
+    """Let these members rest and all others work; the weights become those that they would have been without.
+
+    One that works again has no weight at first.
+    """
+    rests = stack.members.rests
+    for at, name in enumerate(NAMES, len(stack.weights) - 1 - MEMBERS):
+        if name in names and not rests[at - len(stack.weights) + 1 + MEMBERS]:
+            _leave_out(stack.weights, stack.spread, at)
+    rests[:] = [name in names for name in NAMES]
+
+
+def _leave_out(weights: NDArray[np.float64], spread: NDArray[np.float64], at: int) -> None:
+    """Let a weight be 0: the others become those of least squares without its input."""
+    others = spread[at] / spread[at, at]
+    weights -= weights[at] * others
+    spread -= np.outer(spread[at], others)
+    weights[at] = 0.0
+    spread[at] = spread[:, at] = 0.0
+    spread[at, at] = UNSURE
+
+
+def worths(stack: Stack, resting: Collection[str]) -> dict[str, float]:
+    """Return what each member is worth that can have scores and does not rest; see `Statistics`."""
+    weights, spread = stack.weights.copy(), stack.spread.copy()
+    places = dict(zip(NAMES, range(len(weights) - 1 - MEMBERS, len(weights) - 1), strict=True))
+    for name in resting:
+        _leave_out(weights, spread, places[name])
+    able, error = able_members(stack.members), float(stack.error[0])
+    return {
+        name: float(weights[at] ** 2 / (spread[at, at] * error)) if error > 0 else 0.0
+        for name, at in places.items()
+        if able[name] and name not in resting
+    }
+
+
 def test_anew(stack: Stack, level: float) -> None:
     """Start both tests of the stack anew, with a probability of error of `level`."""
     for array in (stack.pair, stack.loss, stack.loss_spread, stack.policies, stack.updates):
@@ -89,14 +146,19 @@ def restore_stack(stored: Stored, stack: Stack) -> Stack:
     Raises
     ------
     ValueError
-        The state is of other options, or is not that of a stack.
+        The state is of other options, or of an earlier version, or is not that of a stack.
     """
+    if "error" not in stored:
+        raise ValueError(
+            "its stack is one of an earlier version of onlineauto, which had other members: let it learn its "
+            "stream anew with this version"
+        )
     for name in _KEPT:
         array = getattr(stack, name)
         part = stored[name]
         if name == "updates":
             array[...] = part.counts(array.shape)
-        elif name in ("weights", "spread", "range"):
+        elif name in ("weights", "spread", "range", "error"):
             array[...] = part.finite(np.float64, array.shape)
         elif name == "level":
             array[...] = part.within(array, 0.0, 1.0)

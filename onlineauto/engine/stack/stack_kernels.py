@@ -50,10 +50,10 @@ if TYPE_CHECKING:
     from onlineauto.engine.event.state import Actions, Buffers, Context, Label, Run, Stack
     from onlineauto.features.records import Stream
 
-UNSURE = 1.0
+UNSURE = 2.0
 """Variance of a weight before the first event; it never grows beyond it."""
 
-_KEEPS, _RAREST = 0.9995, 32.0
+_KEEPS, _RAREST, _LATEST = 0.9995, 32.0, 2000.0
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
@@ -242,5 +242,10 @@ def _learn_weights(run: Run, actions: Actions, action: int, label: Label, buffer
     noise = np.float64(_rank(score, action, actions.n, column) + 1) / rare
     noise /= np.float64(label.weight)
     cost = _on_scale(stack, label.cost)
+    error = cost
+    for i in range(last + 1):
+        error -= stack.weights[i] * inputs[i]
+    stack.error[1] = min(stack.error[1] + 1.0, _LATEST)
+    stack.error[0] += (error * error / noise - stack.error[0]) / stack.error[1]
     learn_squares(stack.weights, stack.spread, inputs, stack.scratch[1], Observed(cost, noise, _KEEPS, 1))
     cut_off(stack.spread, len(inputs), UNSURE)

@@ -10,7 +10,7 @@ from onlineauto.automl.options import AutomlOptions
 from onlineauto.automl.text import namespace_text
 from onlineauto.engine.event.state import MEMBERS
 from onlineauto.engine.report.search_story import story
-from onlineauto.engine.stack.members import members_at_work
+from onlineauto.engine.stack.members import able_members
 from onlineauto.features.options import FeatureOptions
 from onlineauto.learners._kernels import A, N, T, W
 from onlineauto.learners.model_state import materialised
@@ -92,7 +92,10 @@ def _predicted_by(workspace: Workspace) -> dict[str, Any] | None:
 
 
 def _stack(workspace: Workspace) -> Iterator[dict[str, Any]]:
-    """Yield the weight of each live config and member in the stack; a member's is None if it has no say."""
+    """Yield the weight of each live config and member in the stack.
+
+    A member's is None if it has no say, as it rests or has nothing to go by.
+    """
     live = workspace.searching.live_configs.arrays
     if not live.stack.on:
         return
@@ -100,9 +103,11 @@ def _stack(workspace: Workspace) -> Iterator[dict[str, Any]]:
     for index in range(live.n):
         yield {"who": f"live config {index}", "weight": weights[index]}
     if members.on:
-        working = members_at_work(members)
-        for (name, works), weight in zip(working.items(), weights[-1 - MEMBERS : -1], strict=True):
-            yield {"who": name, "weight": weight if works else None}
+        able, rests = able_members(members), members.rests.tolist()
+        prices = workspace.estimates.member_prices()
+        for (name, can), rest, weight in zip(able.items(), rests, weights[-1 - MEMBERS : -1], strict=True):
+            price = {"price": prices[name]} if name in prices else {}
+            yield {"who": name, "weight": weight if can and not rest else None, "rests": rest, **price}
     yield {"who": "constant", "weight": weights[-1]}
 
 

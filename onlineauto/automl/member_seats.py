@@ -1,0 +1,122 @@
+"""Members of the stack: which of them work, within a budget for their price, by what they are worth.
+
+A member that was worth no more than chance would have it, at each review of the latest `PATIENCE` events,
+rests. It is tried again after a pause, which doubles each time. Members are judged one by one, those worth
+least first: of two that say the same, each is worth nothing beside the other, and only one has to go.
+
+If the others cost more than the budget, those that are worth least for their price give way. One that is on
+trial keeps its seat, and one that was never tried comes before those that were; the cheapest is first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from onlineauto.automl.decisions import RestMembers
+from onlineauto.automl.search import PATIENCE, MemberSeat
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from onlineauto.automl.decisions import Decision, Statistics
+    from onlineauto.automl.search import Rules, Search
+
+__all__ = ["LEAST_WORTH", "rest_members"]
+
+LEAST_WORTH = 6.0
+"""What a member must be worth: of those that are worth nothing, chance alone brings one in seventy so far."""
+
+_TRIAL = 2048
+"""Learnt events for which no budget takes the seat of a member that has just begun to work."""
+
+_LONGEST_PAUSE = 2**40
+
+
+def rest_members(rules: Rules, search: Search, statistics: Statistics) -> tuple[Search, tuple[Decision, ...]]:
+    """Return the search with the members that work from here on, and a decision if others rest than before.
+
+    Parameters
+    ----------
+    rules : Rules
+        The budget.
+    search : Search
+        The members so far; it is not changed.
+    statistics : Statistics
+        Asked for what members cost and are worth.
+    """
+    if not rules.member_budget:
+        return search, ()
+    prices, now = statistics.member_prices(), statistics.learnt()
+    known = {seat.name: seat for seat in search.members}
+    before = [seat.name for seat in search.members if not seat.works]
+    new = MemberSeat("", now if known else 0, pause=PATIENCE)
+    seats = [known.get(name, replace(new, name=name)) for name in prices]
+    seats, worths = _without_worthless(seats, statistics, now)
+    rates = {seat.name: worths.get(seat.name, 0.0) / prices[seat.name] for seat in seats if seat.works}
+    chosen = _within_budget(seats, prices, rates, budget=rules.member_budget, now=now)
+    members = tuple(_seated(seat, seat.name in chosen, rates, now) for seat in seats)
+    after = [seat.name for seat in members if not seat.works]
+    return replace(search, members=members), (RestMembers(tuple(after)),) if after != before else ()
+
+
+def _without_worthless(
+    seats: list[MemberSeat], statistics: Statistics, now: int
+) -> tuple[list[MemberSeat], Mapping[str, float]]:
+    """Let those rest that have been worth nothing for long; return what the others are worth, too."""
+    while True:
+        worths = statistics.member_worths({seat.name for seat in seats if not seat.works})
+        worthy = {name for name, worth in worths.items() if worth >= LEAST_WORTH}
+        seats = [replace(seat, last=now) if seat.name in worthy else seat for seat in seats]
+        judged = [seat for seat in seats if seat.works and now - max(seat.since, seat.last) >= PATIENCE]
+        if not judged:
+            return seats, worths
+        least = min(judged, key=lambda seat: worths.get(seat.name, 0.0))
+        rests = MemberSeat(least.name, now, works=False, last=least.last, pause=least.pause)
+        seats = [rests if seat is least else seat for seat in seats]
+
+
+def _within_budget(
+    seats: list[MemberSeat],
+    prices: Mapping[str, float],
+    rates: Mapping[str, float],
+    *,
+    budget: float,
+    now: int,
+) -> set[str]:
+    """Return who works: those whose turn it is, and whose price the budget has room for."""
+    chosen: set[str] = set()
+    for _, _, name in sorted(_turns(seats, prices, rates, now)):
+        if prices[name] <= budget:
+            chosen.add(name)
+            budget -= prices[name]
+    return chosen
+
+
+def _turns(
+    seats: list[MemberSeat], prices: Mapping[str, float], rates: Mapping[str, float], now: int
+) -> Iterator[tuple[int, float, str]]:
+    """Yield the members that may work: on trial, to be tried, then by their worth for their price."""
+    for seat in seats:
+        price = prices[seat.name]
+        if seat.works and now - seat.since < _TRIAL:
+            yield 0, price, seat.name
+        elif seat.works:
+            yield 2, -rates[seat.name], seat.name
+        elif seat.worth >= 0:
+            yield 2, -seat.worth, seat.name
+        elif now - seat.since >= seat.pause:
+            yield 1, price, seat.name
+
+
+def _seated(seat: MemberSeat, works: bool, rates: Mapping[str, float], now: int) -> MemberSeat:
+    """Return a seat, now that it is known whether its member works."""
+    if seat.works == works:
+        return seat
+    if works and seat.worth >= 0:
+        return replace(seat, works=True, since=now, worth=-1.0)
+    if works:
+        return replace(seat, works=True, since=now, pause=min(max(2 * seat.pause, PATIENCE), _LONGEST_PAUSE))
+    if now - seat.since < _TRIAL:
+        return replace(seat, works=False, since=now, pause=0)
+    return replace(seat, works=False, since=now, worth=rates[seat.name])

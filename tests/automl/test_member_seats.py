@@ -1,0 +1,130 @@
+"""Members of the stack: who works and who rests, by what they cost and what they are worth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from onlineauto.automl.config import Config
+from onlineauto.automl.decisions import RestMembers
+from onlineauto.automl.member_seats import LEAST_WORTH, rest_members
+from onlineauto.automl.search import PATIENCE, Candidate, Search
+from tests.automl.moves import Move, Table, make_rules
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from onlineauto.automl.search import Rules
+
+NAMES = "abcde"
+MANY = 2 * LEAST_WORTH
+
+
+@dataclass
+class Known(Table):
+    """What members cost and are worth; two that are alike are worth something only without each other."""
+
+    costs: dict[str, float] = field(default_factory=dict)
+    values: dict[str, float] = field(default_factory=dict)
+    alike: frozenset[str] = frozenset()
+
+    def member_prices(self) -> dict[str, float]:
+        return self.costs
+
+    def member_worths(self, resting: Collection[str]) -> dict[str, float]:
+        left = {name: self.values.get(name, 0.0) for name in self.costs if name not in resting}
+        if len(self.alike & left.keys()) > 1:
+            left |= dict.fromkeys(self.alike & left.keys(), 0.0)
+        return left
+
+
+def rules(budget: float) -> Rules:
+    return replace(make_rules("stepwise", exact=False), member_budget=budget)
+
+
+def start() -> Search:
+    return Search(candidates=(Candidate(Config(), 10),))
+
+
+def review(search: Search, budget: float, known: Known, at: int) -> tuple[Search, list[tuple[str, ...]]]:
+    known.move = Move("review", learnt=at)
+    search, decisions = rest_members(rules(budget), search, known)
+    return search, [each.members for each in decisions if isinstance(each, RestMembers)]
+
+
+def working(search: Search) -> set[str]:
+    return {seat.name for seat in search.members if seat.works}
+
+
+def test_without_members_nothing_is_decided() -> None:
+    assert review(start(), 0.0, Known(costs={"a": 1.0}), 100) == (start(), [])
+
+
+def test_a_member_that_is_worth_nothing_rests_and_is_tried_after_longer_and_longer_pauses() -> None:
+    known = Known(costs={"a": 1.0, "b": 1.0}, values={"a": MANY})
+    search, changes = start(), []
+    for at in range(0, 20 * PATIENCE, PATIENCE // 4):
+        search, decided = review(search, 10.0, known, at)
+        changes += [(at // PATIENCE, rests) for rests in decided]
+    assert changes == [
+        (1, ("b",)),
+        (2, ()),
+        (3, ("b",)),
+        (5, ()),
+        (6, ("b",)),
+        (10, ()),
+        (11, ("b",)),
+        (19, ()),
+    ]
+
+
+def test_a_member_that_was_worth_something_lately_goes_on() -> None:
+    known = Known(costs={"a": 1.0}, values={"a": MANY})
+    search, _ = review(start(), 10.0, known, PATIENCE)
+    known.values["a"] = 0.0
+    search, decided = review(search, 10.0, known, 2 * PATIENCE - 1)
+    assert not decided
+    assert review(search, 10.0, known, 2 * PATIENCE)[1] == [("a",)]
+
+
+def test_of_two_that_say_the_same_one_stays() -> None:
+    known = Known(costs={"a": 1.0, "b": 1.0}, values={"a": MANY, "b": MANY}, alike=frozenset("ab"))
+    search, _ = review(start(), 10.0, known, PATIENCE)
+    assert len(working(search)) == 1
+
+
+def test_the_budget_goes_to_those_that_are_worth_most_for_their_price() -> None:
+    known = Known(costs={"a": 4.0, "b": 1.0, "c": 4.0}, values={"a": 40.0, "b": 30.0, "c": 60.0})
+    search = start()
+    for at in range(0, 5 * PATIENCE, PATIENCE // 8):
+        search, _ = review(search, 5.0, known, at)
+    assert working(search) == {"b", "c"}
+
+
+def test_a_member_that_comes_later_is_tried() -> None:
+    known = Known(costs={"a": 1.0}, values={"a": MANY})
+    search, _ = review(start(), 10.0, known, 50 * PATIENCE)
+    known.costs["b"] = 1.0
+    search, decided = review(search, 10.0, known, 51 * PATIENCE)
+    assert (working(search), decided) == ({"a", "b"}, [])
+
+
+figures = st.dictionaries(st.sampled_from(NAMES), st.floats(0.1, 20.0), max_size=5)
+
+
+@given(st.floats(0.1, 40.0), st.lists(st.tuples(st.integers(1, 3 * PATIENCE), figures, figures), max_size=8))
+def test_the_budget_always_holds_and_decisions_say_who_rests(
+    budget: float, steps: list[tuple[int, dict[str, float], dict[str, float]]]
+) -> None:
+    search, at = start(), 0
+    resting: tuple[str, ...] = ()
+    for more, costs, values in steps:
+        at += more
+        search, decided = review(search, budget, Known(costs=costs, values=values), at)
+        assert sum(costs[name] for name in working(search)) <= budget * (1 + 1e-12)
+        assert [seat.name for seat in search.members] == list(costs)
+        resting = decided[0] if decided else resting
+        assert set(resting) & costs.keys() == costs.keys() - working(search)

@@ -1,0 +1,89 @@
+"""Members of the stack within a budget: what is journalled, replayed, saved and shown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from onlineauto import Workspace
+from onlineauto.engine.search.journal import Journal
+from onlineauto.workspace.inspection.inspection import inspection
+from tests.engine.stack_streams import odd
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+OPTIONS: dict[str, Any] = {"cb_explore_adf": True, "automl": 2, "default_lease": 60, "member_budget": 6.0}
+
+
+def learnt(n: int, **more: Any) -> tuple[Workspace, list[dict[str, Any]]]:
+    workspace, journal = Workspace(**OPTIONS, **more), []
+    workspace.observe(lambda entry: journal.append(msgspec.to_builtins(entry)))
+    return workspace.fit(odd(n, numbers=2)), journal
+
+
+def rests(workspace: Workspace) -> list[bool]:
+    found: list[bool] = workspace.searching.live_configs.arrays.stack.members.rests.tolist()
+    return found
+
+
+def test_the_journal_says_who_rests_and_why() -> None:
+    workspace, journal = learnt(300)
+    entries = [line for line in journal if line["decision"] == "rest_members"]
+    assert entries
+    last = entries[-1]
+    working = last["prices"].keys() - set(last["members"])
+    assert working == last["worths"].keys()
+    assert sum(last["prices"][name] for name in working) <= OPTIONS["member_budget"]
+    shown = {each["who"]: each for each in inspection(workspace, names={})["stack"]}
+    assert [name for name, each in shown.items() if each.get("rests")] == last["members"]
+    assert all(shown[name]["weight"] is None for name in last["members"])
+
+
+def test_a_replay_lets_the_same_members_rest(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    first = Workspace(**OPTIONS)
+    with path.open("wb") as file:
+        journal = Journal(file, command=first.configuration.command(kept=True))
+        first.observe(journal.append)
+        first.fit(odd(300, numbers=2))
+        journal.end(events=300)
+    again = Workspace(**OPTIONS, replay=str(path))
+    again.fit(odd(300, numbers=2))
+    assert rests(again) == rests(first)
+    assert any(rests(again))
+
+
+def test_who_rests_is_saved(tmp_path: Path) -> None:
+    text = odd(400, numbers=2)
+    events = text.split(b"\n\n")[:-1]
+    whole, half = Workspace(**OPTIONS), Workspace(**OPTIONS)
+    for event in events[:250]:
+        half.learn(event + b"\n\n")
+    half.save(tmp_path / "model")
+    other = Workspace.load(tmp_path / "model")
+    assert any(rests(other))
+    assert rests(other) == rests(half)
+    for event in events[250:]:
+        np.testing.assert_array_equal(other.learn(event + b"\n\n"), half.learn(event + b"\n\n"))
+    whole.fit(text)
+    assert rests(whole) == rests(other)
+
+
+def test_a_stack_of_an_earlier_version_is_refused() -> None:
+    workspace, _ = learnt(100)
+    state = workspace.state()
+    del state["search"]["slots"]["stack"]["error"]
+    with pytest.raises(ValueError, match="its stack is one of an earlier version"):
+        workspace.restore(state)
+
+
+def test_all_may_rest_and_the_stack_goes_on() -> None:
+    workspace = Workspace(**{**OPTIONS, "member_budget": 0.01}).fit(odd(300, numbers=2))
+    stack = workspace.searching.live_configs.arrays.stack
+    assert all(rests(workspace))
+    assert stack.weights[-6:-1].tolist() == [0.0] * 5
+    assert stack.weights[0] != 1.0
