@@ -247,7 +247,7 @@ def test_the_weights_of_the_stack_are_shown(tmp_path: Path, capsys: pytest.Captu
     workspace.save(tmp_path / "its.model")
     assert main(["inspect", str(tmp_path / "its.model")]) == 0
     printed = capsys.readouterr().out
-    assert re.search(rf"crosses in pairs +{shares[-3]['weight']:.3f}\n", printed)
+    assert re.search(rf"crosses in pairs +{shares[-3]['weight']:.3f} +{shares[-3]['price']:.1f}\n", printed)
     words = Workspace(**BANDIT | {"members": "waves"}).fit(b"shared |a x\n0:0:0.5 |b y\n|b z\n\n")
     assert [each["weight"] for each in inspection(words, names={})["stack"][-6:-1]] == [None] * 5
     assert inspection(workspace.fork(predict_with="champion"), names={})["stack"] == []
