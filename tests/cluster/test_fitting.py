@@ -100,11 +100,27 @@ def test_every_job_has_space_in_the_simulated_cluster() -> None:
 
 def test_a_history_of_nothing_is_refused() -> None:
     log = history(10)
-    with pytest.raises(InputError, match="0 jobs with an end; 3 are the fewest"):
+    with pytest.raises(InputError, match="0 jobs with an end that worked, and 3 are the fewest"):
         simulate(History(log.head))
     idle = [msgspec.structs.replace(each, done=each.before) for each in log.records]
     with pytest.raises(InputError, match="never made progress"):
         simulate(History(log.head, idle))
+
+
+def test_a_kind_that_only_waited_is_left_out() -> None:
+    log = history(20)
+    waits = {"workers": 0, "servers": 0, "before": 0.0, "done": 0.0, "total": 7.0, "arrived": 2.0}
+    more = [
+        msgspec.structs.replace(log.records[0], job=job, kind="waiting", slot=slot, **waits)
+        for job in ("w1", "w2")
+        for slot in range(2, 9)
+    ]
+    both = sorted([*log.records, *more], key=lambda each: each.slot)
+    simulated, without = simulate(History(log.head, both)), simulate(log)
+    assert simulated.left_out == {"waiting": 2}
+    assert without.left_out == {}
+    assert np.array_equal(simulated.replay.work, without.replay.work)
+    assert simulated.error() == without.error()
 
 
 def test_noise_is_found_again() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from onlineauto.cli.main import main
@@ -40,6 +41,19 @@ def test_a_log(log: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "time / fair" in said
     assert "fifo" not in said
     assert "Faster?" in Path("p.svg").read_text("utf-8") or Path("p.svg").stat().st_size > 5000
+
+
+def test_jobs_that_never_worked_are_left_out_and_said(log: str, capsys: pytest.CaptureFixture[str]) -> None:
+    history = History.load(log)
+    last = history.records[-1]
+    history.add(
+        msgspec.structs.replace(last, job="w", kind="waiting", workers=0, servers=0, before=0.0, done=0.0)
+    )
+    history.save(log)
+    assert main(["simulate", log, "--traces", "4", "--policies", "fifo"]) == 0
+    out, err = capsys.readouterr()
+    assert "12 jobs of" in out
+    assert "warning: left out 1 job of kind waiting, as none of this kind made any progress in the log" in err
 
 
 @pytest.mark.parametrize(

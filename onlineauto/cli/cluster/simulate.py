@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shutil
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -132,6 +133,12 @@ def _of_log(options: SimulateOptions) -> tuple[list[Compared], str, str]:
     if options.record:
         raise OptionError("--record writes the history of a made-up cluster; leave out the log")
     simulated = simulate(History.load(options.file[0]))
+    for kind, many in simulated.left_out.items():
+        jobs_of = f"{many} job{'s' * (many != 1)} of kind {kind}"
+        print(
+            f"onlineauto: warning: left out {jobs_of}, as none of this kind made any progress in the log",
+            file=sys.stderr,
+        )
     policies = _chosen(options, simulated.workload, learned=bool(options.learned))
     by = _by(options, policies, simulated.policy)
     seeds = range(options.seed, options.seed + options.traces)

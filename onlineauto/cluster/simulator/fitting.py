@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -52,13 +53,17 @@ class Simulated:
     policy : str
         Name of the policy that had decided.
     actual : float
-        Mean completion time of the jobs that finished in the history, in slots; NaN if none did.
+        Mean completion time of the jobs of the history, in slots; NaN if not all of them finished.
+    left_out : mapping
+        How many jobs of a kind are left out, by kind: all jobs of these kinds only waited, or worked without
+        progress, so nobody knows how fast they would have been.
     """
 
     workload: Workload
     replay: Traces
     policy: str
     actual: float
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     def traces(self, seeds: Sequence[int]) -> Traces:
         """Draw traces like the history: its jobs, with their gaps, in another order and frequency."""
@@ -127,7 +132,7 @@ def simulate(history: History, *, places: int = 12) -> Simulated:
     Raises
     ------
     InputError
-        If too few jobs worked in it, or a kind never made progress.
+        If too few jobs worked in it.
 
     Examples
     --------
@@ -139,7 +144,9 @@ def simulate(history: History, *, places: int = 12) -> Simulated:
     True
     """
     workload = fit_workload(history, places=places)
-    jobs = _jobs(history)
+    found = _jobs(history)
+    named = {name: job for name, job in found.items() if job.kind in workload.names}
+    jobs = [*named.values()]
     numbers = {name: number for number, name in enumerate(workload.names)}
     first = jobs[0].arrival
     replay = Traces(
@@ -149,32 +156,39 @@ def simulate(history: History, *, places: int = 12) -> Simulated:
         work=np.array([[job.work for job in jobs]]),
         noise=np.ones((1, 1, len(jobs))),
     )
-    times = list(history.completion_times().values())
-    actual = float(np.mean(times)) if len(times) == len(jobs) else float("nan")
-    return Simulated(workload=workload, replay=replay, policy=history.head.policy, actual=actual)
+    times = history.completion_times()
+    actual = float(np.mean([times.get(name, float("nan")) for name in named]))
+    left_out = Counter(job.kind for job in found.values() if job.kind not in workload.names)
+    return Simulated(
+        workload=workload, replay=replay, policy=history.head.policy, actual=actual, left_out=left_out
+    )
 
 
 def fit_workload(history: History, *, places: int = 12) -> Workload:
     """Return the workload of a history: kinds with their speeds, the rate of arrivals, the spread of work.
 
     Streams, which have no end, are not jobs of the workload: what they take on average is taken off the
-    capacity.
+    capacity. Kinds of which no job ever made progress are left out.
 
     Raises
     ------
     InputError
-        If too few jobs worked in it, or a kind never made progress or takes more than the cluster has.
+        If too few jobs worked in it, or a kind takes more than the cluster has.
     """
-    jobs = _jobs(history)
-    if len(jobs) < _FEWEST:
-        raise InputError(f"the history has {len(jobs)} jobs with an end; {_FEWEST} are the fewest to go by")
     speeds = Speeds()
     ended = [each for each in history.records if not each.endless]
     speeds.observe(ended)
+    found = _jobs(history).values()
+    jobs = [job for job in found if job.kind in speeds.kinds]
+    if len(jobs) < _FEWEST:
+        never = sorted({job.kind for job in found} - {*speeds.kinds})
+        why = f"; jobs of kind {', '.join(never)} never made progress" if never else ""
+        raise InputError(
+            f"the history has {len(jobs)} jobs with an end that worked, and {_FEWEST} are the fewest to go by"
+            f"{why}"
+        )
+    ended = [each for each in ended if each.kind in speeds.kinds]
     last = {each.kind: each for each in ended}
-    never = sorted(last.keys() - {*speeds.kinds})
-    if never:
-        raise InputError(f"jobs of kind {', '.join(never)} never made progress in this history")
     works = {kind: [job.work for job in jobs if job.kind == kind] for kind in last}
     logs = [np.log(work) - np.mean(np.log(each)) for each in works.values() for work in each]
     slots = max(each.slot for each in history.records) + 1 - jobs[0].arrival
@@ -191,8 +205,8 @@ def fit_workload(history: History, *, places: int = 12) -> Workload:
     )
 
 
-def _jobs(history: History) -> list[_Job]:
-    """Return the jobs that have an end, in the order of arrival."""
+def _jobs(history: History) -> dict[str, _Job]:
+    """Return the jobs that have an end by their names, in the order of arrival."""
     found: dict[str, _Job] = {}
     first: dict[str, float] = {}  # what was done before the history begins: a study may go on from its store
     for each in history.records:
@@ -205,7 +219,8 @@ def _jobs(history: History) -> list[_Job]:
         else:
             known = found[each.job]
             found[each.job] = replace(known, work=max(known.work, each.total - first[each.job]))
-    return sorted((job for job in found.values() if job.work > 0), key=lambda job: job.arrival)
+    there = {name: job for name, job in found.items() if job.work > 0}
+    return dict(sorted(there.items(), key=lambda each: each[1].arrival))
 
 
 def _kind(record: Record, speeds: Speeds, works: list[float]) -> Kind:
