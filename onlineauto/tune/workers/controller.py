@@ -30,9 +30,12 @@ if TYPE_CHECKING:
     from onlineauto.tune.workers.stoppers import Stopper
     from onlineauto.tune.workers.trainable import Details
 
-__all__ = ["Controller"]
+__all__ = ["TRIES", "Controller"]
 
 _LOG: Final = logging.getLogger("onlineauto")
+TRIES: Final = 3
+"""How often a trial is tried that kills its process each time, before it is an error."""
+
 _FIRST_WAIT: Final = 0.05
 _LONGEST_WAIT: Final = 5.0
 """Seconds between two attempts to reach a store."""
@@ -68,8 +71,8 @@ class Controller:
         They hear what happens.
     patience : float
         Seconds for which a store that cannot be reached is tried again.
-    most_killed : int
-        How often a trial may lose its process before it is an error of its own.
+    tries : int
+        A trial whose process was lost so often, and that came no further between, is an error of its own.
     """
 
     def __init__(
@@ -85,7 +88,7 @@ class Controller:
         stoppers: Sequence[Stopper] = (),
         callbacks: Sequence[Callback] = (),
         patience: float = 300,
-        most_killed: int = 5,
+        tries: int = TRIES,
     ) -> None:
         self._study = study
         self._store = store
@@ -96,11 +99,13 @@ class Controller:
         self._stoppers = stoppers
         self._callbacks = callbacks
         self._patience = patience
-        self._most_killed = most_killed
-        self._killed: dict[int, int] = {}
+        self._tries = tries
+        self._reached: dict[int, int] = {}  # by trial: the last step that was heard of
+        self._killed: dict[int, tuple[int, int]] = {}  # by trial: how often, and the step it had reached
         self._jobs: dict[Claim, Job] = {}
         self._disposable: list[int] = []
         self._values: dict[Claim, float] = {}
+        self.lease = lease
         self._heartbeat = Heartbeat(store, lease)
 
     def __enter__(self) -> Self:
@@ -159,9 +164,13 @@ class Controller:
         """Receive that the worker's process is dead: others go on with the job, unless it happens again."""
         if claim_of(job) not in self._jobs:
             return
-        times = self._killed[job.trial] = self._killed.get(job.trial, 0) + 1
-        if times > self._most_killed:
-            self.end(job, Failed(f"its process was lost {times} times, at last {fate}", fate))
+        reached = self._reached.get(job.trial, 0)
+        times, before = self._killed.get(job.trial, (0, reached))
+        times = 1 if reached > before else times + 1
+        self._killed[job.trial] = times, reached
+        if times >= self._tries:
+            why = f"its process was lost {times} times after step {reached}, at last {fate}"
+            self.end(job, Failed(f"{why}; it is not tried again", fate))
         else:
             self._give_back(job)
             self._lose(job, f"its process was {fate}")
@@ -193,6 +202,7 @@ class Controller:
         claim = claim_of(job)
         if claim not in self._jobs:
             return False
+        self._reached[job.trial] = max(step.step, self._reached.get(job.trial, 0))
         value = _number(step.value)
         if value is None:
             self._fail(job, f"its value after step {step.step} is {step.value!r}, and no number")

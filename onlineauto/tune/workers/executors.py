@@ -68,7 +68,8 @@ def run_on_ray(controller: Controller, what: What, workers: int | Workers | RayW
     asked = RayWorkers.of(workers)
     with connected(asked.address):
         account = Free(workers) if isinstance(workers, Workers) else Checked(asked)
-        run_pool(controller, Pool(controller, Actors(what, asked), asked.count, account))
+        with Actors(what, asked, lease=controller.lease) as actors:
+            run_pool(controller, Pool(controller, actors, asked.count, account))
 
 
 def run_pool(controller: Controller, pool: Pool[Any]) -> None:

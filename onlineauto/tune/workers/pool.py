@@ -140,11 +140,16 @@ class Pool(Generic[W]):
                 self._hear(worker)
 
     def close(self) -> None:
-        """End all workers; those that have a job at once."""
+        """End all workers, those that have a job at once; nobody is busy any more."""
         for worker in [*self._busy, *self._starting]:
             worker.kill()
         for worker in self._idle:
             worker.close()
+        for job in self._busy.values():
+            self._give_back(job)
+        self._busy.clear()
+        self._starting.clear()
+        self._idle.clear()
 
     @property
     def _has_vacancy(self) -> bool:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -184,10 +186,26 @@ def test_a_driver_that_was_killed_loses_nothing(
     ]
 
 
+def fall_asleep(driver: subprocess.Popen[str], storage: str) -> None:
+    """Stop a driver, but not while it holds SQLite's lock, which nobody else would ever have."""
+
+    def is_asleep() -> bool:
+        os.kill(driver.pid, signal.SIGSTOP)
+        with closing(sqlite3.connect(storage.removeprefix("sqlite:///"), timeout=0.2)) as connection:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                os.kill(driver.pid, signal.SIGCONT)
+                return False
+            return True
+
+    until(is_asleep)
+
+
 def test_a_driver_that_slept_through_its_lease_writes_nothing(
     driver_of_a_study: subprocess.Popen[str], storage: str
 ) -> None:
-    os.kill(driver_of_a_study.pid, signal.SIGSTOP)
+    fall_asleep(driver_of_a_study, storage)
     study = Study.load("study", storage=storage)
     taken: list[StudysJob] = []
 
@@ -210,6 +228,23 @@ def test_a_driver_that_slept_through_its_lease_writes_nothing(
     study.refresh()
     assert study.is_done
     assert [each.preemptions for each in study.trials] == [2, 2]
+
+
+def test_actors_whose_driver_is_silent_make_room_for_another_one(
+    driver_of_a_study: subprocess.Popen[str], storage: str
+) -> None:
+    fall_asleep(driver_of_a_study, storage)
+    study = Study.load("study", storage=storage)
+    study.run(Placed, workers=2, executor="ray", checkpoint_every=2)  # on the processors that the others had
+    assert study.is_done
+    records = records_of(storage)
+    taken = [at for at, each in enumerate(records) if each["kind"] == "expired"]
+    assert {records[at]["trial"] for at in taken} == {0, 1}
+    os.kill(driver_of_a_study.pid, signal.SIGCONT)
+    assert driver_of_a_study.wait(180) == 0
+    assert records_of(storage) == records
+    told = [each for each in records if each["kind"] == "told"]
+    assert sorted((each["trial"], each["attempt"]) for each in told) == [(0, 1), (1, 1)]
 
 
 def test_a_trial_that_does_nothing_takes_twenty_milliseconds(nodes: Nodes, storage: str) -> None:

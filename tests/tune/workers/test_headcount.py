@@ -85,6 +85,7 @@ def test_a_run_that_is_closed_gives_its_jobs_back(tmp_path: Path) -> None:
     workers.close()
     thread.join(30)
     assert not thread.is_alive()
+    assert workers.busy == 0
     assert not study.is_done
     study.run(trainables.Counter, workers=4)
     assert study.is_done

@@ -257,8 +257,16 @@ def test_a_killed_process_loses_one_step(store: SqlStore, tmp_path: Path) -> Non
 
 def test_a_trial_that_kills_its_processes_is_an_error(store: SqlStore) -> None:
     study = Ladder(store, "me", configs=[{}])
-    records = run(study, trainables.dying, workers=1, most_killed=2)
-    assert ends(records) == [(0, "its process was lost 3 times, at last killed by SIGKILL")]
+    records = run(study, trainables.dying, workers=1)
+    why = "its process was lost 3 times after step 0, at last killed by SIGKILL; it is not tried again"
+    assert ends(records) == [(0, why)]
+
+
+def test_a_trial_that_comes_further_each_time_is_tried_on(store: SqlStore) -> None:
+    study = Ladder(store, "me", configs=[{"rate": 1.0}], resources=(4,))
+    records = run(study, trainables.Mortal, workers=1)
+    assert ends(records) == [(0, 4, 4.0)]
+    assert [each["kind"] for each in records].count("expired") == 3
 
 
 def test_what_no_process_can_import_is_refused(store: SqlStore) -> None:

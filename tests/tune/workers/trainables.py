@@ -41,6 +41,18 @@ class Counter(Trainable):
         self.total = saved["total"]
 
 
+class Mortal(Counter):
+    """Kills its process in the second step there."""
+
+    here = 0
+
+    def step(self) -> float:
+        self.here += 1
+        if self.here == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().step()
+
+
 class Reused(Counter):
     """One object for many trials."""
 

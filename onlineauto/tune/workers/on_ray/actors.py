@@ -2,14 +2,16 @@
 
 An actor that died is never started again by Ray: its job is given back to the store, and whoever asks next
 goes on behind the last checkpoint, as another attempt. What the old actor may still do on a node that nobody
-reaches has no way into the store.
+reaches has no way into the store, and it ends itself when it has not heard of its driver for a lease.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from typing import TYPE_CHECKING, Any, Final
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from onlineauto.errors import OptionError
 from onlineauto.tune.workers.naming import name_of_trainable
@@ -27,6 +29,12 @@ if TYPE_CHECKING:
 __all__ = ["Actor", "Actors"]
 
 _LOG: Final = logging.getLogger("onlineauto")
+_BEAT: Final = "beat"
+"""Ray's group of the calls that are beside all others."""
+_BEATS: Final = 6
+"""How often actors hear of their driver in a lease."""
+_RARELY: Final = 60.0
+"""Seconds between two beats, at most."""
 
 
 class Actor:
@@ -42,12 +50,15 @@ class Actor:
         What it needs.
     strategy : str
         How its bundles are laid on nodes.
+    silence : float
+        Seconds after which it ends itself if nobody calls `beat`.
     """
 
-    def __init__(self, ray: Any, what: Any, bundles: Bundles, strategy: str) -> None:
+    def __init__(self, ray: Any, what: Any, bundles: Bundles, strategy: str, silence: float) -> None:
         self.bundles = bundles
         self._ray = ray
         self._group = None
+        self._is_killed = False
         options: dict[str, Any] = _asked_of_ray(dict(bundles[0]))
         if len(bundles) > 1:
             from ray.util.placement_group import placement_group
@@ -57,8 +68,9 @@ class Actor:
             options["scheduling_strategy"] = PlacementGroupSchedulingStrategy(
                 self._group, placement_group_bundle_index=0, placement_group_capture_child_tasks=True
             )
+        options["concurrency_groups"] = {_BEAT: 1}  # all other calls are one after the other
         remote = ray.remote(max_restarts=0, max_task_retries=0, **options)(TrialActor)
-        self._actor = remote.remote(what)
+        self._actor = remote.remote(what, silence)
         self._ready: Any = self._actor.ready.remote()
         self.awaited: Any = self._ready
 
@@ -82,6 +94,11 @@ class Actor:
         why, self._ready = self._get(self._ready), None
         if why:
             raise OptionError(f"a worker of Ray cannot run the trials, as on its node {why}")
+
+    def beat(self) -> None:
+        """Let it hear that its driver is there, if it is up."""
+        if self._ready is None and not self._is_killed:
+            self._actor.hear.options(concurrency_group=_BEAT).remote()
 
     def begin(self, task: Task) -> None:
         """Give it a task."""
@@ -111,6 +128,7 @@ class Actor:
 
     def kill(self) -> None:
         """End it at once, and give back what it had."""
+        self._is_killed = True
         self._ray.kill(self._actor, no_restart=True)
         if self._group is not None:
             from ray.util.placement_group import remove_placement_group
@@ -120,7 +138,7 @@ class Actor:
 
 
 class Actors:
-    """Starts actors for a trainable, and waits for them.
+    """Starts actors for a trainable, and waits for them; enter it to let them hear of their driver.
 
     Parameters
     ----------
@@ -128,14 +146,29 @@ class Actors:
         The trainable. One that can be imported is sent as its name, any other as Ray sends functions.
     workers : RayWorkers
         What a trial needs.
+    lease : float
+        Seconds after which an actor whose driver is silent ends itself: its trial is anybody's then.
     """
 
-    def __init__(self, what: What, workers: RayWorkers) -> None:
+    def __init__(self, what: What, workers: RayWorkers, *, lease: float) -> None:
         self._ray = imported_ray()
         name = name_of_trainable(what)
         self._what = self._ray.put(what) if name is None else name
         self._workers = workers
         self._warned: set[Bundles] = set()
+        self._lease = lease
+        self._actors: weakref.WeakSet[Actor] = weakref.WeakSet()
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._beat, name="onlineauto beat", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
 
     @property
     def is_uniform(self) -> bool:
@@ -151,7 +184,10 @@ class Actors:
         """Start an actor with what a trial needs; it is up when Ray has found a place for it."""
         bundles = self._workers.bundles(config or {})
         self._warn(bundles)
-        return Actor(self._ray, self._what, bundles, self._workers.strategy)
+        actor = Actor(self._ray, self._what, bundles, self._workers.strategy, self._lease)
+        with self._lock:
+            self._actors.add(actor)
+        return actor
 
     def fits(self, worker: Actor, config: Config) -> bool:
         """Return whether an actor has just what a trial needs."""
@@ -164,6 +200,13 @@ class Actors:
         if ready and rest:
             ready += self._ray.wait(rest, num_returns=len(rest), timeout=0, fetch_local=False)[0]
         return [by_reference[each] for each in ready]
+
+    def _beat(self) -> None:
+        while not self._over.wait(min(self._lease / _BEATS, _RARELY)):
+            with self._lock:
+                actors = [*self._actors]
+            for actor in actors:
+                actor.beat()
 
     def _warn(self, bundles: Bundles) -> None:
         """Say once if no node has what a trial needs: Ray waits for one that has, be it for ever."""

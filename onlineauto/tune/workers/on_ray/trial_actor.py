@@ -2,15 +2,21 @@
 
 Each call returns the next message of the trial, so there is always one call under way, whose end the driver
 awaits: either a message, or that the actor is gone.
+
+A driver may be gone as well, or asleep, and its trials another driver's: it is the one who writes, so what
+this actor goes on with has no way into the store. So that it does not keep its resources from those who need
+them, it ends itself when its driver was silent for a lease. (If the driver has died, Ray ends it sooner.)
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import threading
+import time
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from onlineauto.errors import OptionError
 from onlineauto.tune.workers.naming import imported
@@ -20,6 +26,9 @@ if TYPE_CHECKING:
     from onlineauto.tune.workers.trainable import Trainable, What
 
 __all__ = ["Message", "TrialActor", "message_of", "said_in"]
+
+_LOOKS: Final = 6
+"""Looks in a row that have to find the driver silent. What holds up its word here holds up looks too."""
 
 Message: TypeAlias = tuple[Any, ...]
 """Plain values: ``("step", step, number or None, text, checkpoint, details)``, ``("ended",)``, or
@@ -33,10 +42,13 @@ class TrialActor:
     ----------
     what : str, class or function
         The trainable; a name is imported here.
+    silence : float
+        Seconds that its driver may be silent for.
     """
 
-    def __init__(self, what: str | What) -> None:
-        self._what = what
+    def __init__(self, what: str | What, silence: float) -> None:
+        self._what, self._silence = what, silence
+        self._heard = True
         self._tasks: SimpleQueue[Task] = SimpleQueue()
         self._answers: SimpleQueue[bool] = SimpleQueue()
         self._said: SimpleQueue[Message] = SimpleQueue()
@@ -50,8 +62,14 @@ class TrialActor:
             except (ImportError, OptionError) as error:
                 return f"{error}"
         self._serves = True
+        if math.isfinite(self._silence):
+            threading.Thread(target=self._watch, name="onlineauto watch", daemon=True).start()
         threading.Thread(target=self._serve, args=(self._what,), name="onlineauto trial", daemon=True).start()
         return ""
+
+    def hear(self) -> None:
+        """Hear that the driver is there; this is called beside the other methods."""
+        self._heard = True
 
     def begin(self, config: str, resource: int, step: int, saved: bytes | None, every: int) -> Message:
         """Begin a task, and return what it says first; nothing if there is no trainable."""
@@ -73,6 +91,14 @@ class TrialActor:
                 self._said.put(message_of(end))
         except BaseException:  # it asks the interpreter to exit, as it could in a process of its own
             os._exit(1)
+
+    def _watch(self) -> None:
+        silent = 0
+        while silent < _LOOKS:
+            time.sleep(self._silence / _LOOKS)
+            heard, self._heard = self._heard, False
+            silent = 0 if heard else silent + 1
+        os._exit(1)
 
     def _say(self, step: Step) -> bool:
         self._said.put(message_of(step))
