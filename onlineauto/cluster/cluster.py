@@ -36,6 +36,7 @@ _LONGEST: Final = 0.25
 """Seconds between two looks, at most."""
 
 _ROUNDING: Final = 1e-9
+"""The part of the capacity that sums of demands may seem to lack, whatever its unit is."""
 
 
 class Cluster:
@@ -328,7 +329,7 @@ class Cluster:
             for takes, count in ((each.demand.worker, workers), (each.demand.server, servers)):
                 for name, amount in takes.items():
                     left[name] -= amount * count
-        return min(left.values()) >= -_ROUNDING
+        return all(amount >= -_ROUNDING * self._capacity[name] for name, amount in left.items())
 
     def _bury(self, entry: Submitted) -> None:
         """Free what a job had that is over."""
@@ -353,6 +354,6 @@ def _check_fits(entry: Submitted, capacity: Mapping[str, float]) -> None:
     for name, amount in entry.demand.server.items():
         needs[name] = needs.get(name, 0) + amount
     for name, amount in needs.items():
-        if amount > capacity.get(name, 0) + _ROUNDING:
+        if amount > capacity.get(name, 0) * (1 + _ROUNDING):
             has = f"there is {capacity[name]:g}" if name in capacity else "the cluster has none"
             raise OptionError(f"the job {entry.name!r} takes {name} = {amount:g} at least, and {has}")

@@ -44,6 +44,15 @@ def test_the_policies_that_have_names_are_policies() -> None:
             check_policy(make)
 
 
+@pytest.mark.parametrize("unit", [1.0, 1e-6, 2.0**30, 1e15])
+def test_the_unit_of_a_resource_does_not_matter(unit: float) -> None:
+    """A third of 0.3 fits three times into it, in gibibytes as in bytes."""
+    worker = {"CPU": 0.1, "memory": 0.1 * unit}
+    job = Row(kind="study", age=0, done=0, remaining=9, worker=worker, server={})
+    situation = Situation.of([job], {"CPU": 0.7, "memory": 0.3 * unit}, places=1)
+    assert allocate(Fair(), situation).workers[0, 0] == 3
+
+
 class Drawn(Policy):
     """Scores that mean nothing."""
 

@@ -146,3 +146,11 @@ def test_workloads_out_of_range_are_refused() -> None:
             replace(QUIET, **change)
     with pytest.raises(OptionError, match="kind plain: give 5 coefficients"):
         replace(QUIET, kinds=(replace(PLAIN, coefficients=(-1, 0, 0, 0, 0)),))
+
+
+def test_a_resource_that_the_cluster_has_none_of_is_not_full() -> None:
+    """Nobody takes any of it, so there is no more interference than without it."""
+    crowded = Workload(rate=2, interference=0.5)
+    more = replace(crowded, capacity={**crowded.capacity, "GPU": 0.0})
+    one, other = (run(Fair(), draw_traces(each, range(3), jobs=8)) for each in (crowded, more))
+    assert np.array_equal(one.times, other.times)

@@ -51,7 +51,7 @@ def features(situation: Situation, kinds: tuple[str, ...], scales: Floats) -> Fe
     share, worker, server = situation.shares(), situation.parts(1, 0), situation.parts(0, 1)
     remaining = situation.remaining * scales[of]
     total = situation.done + situation.remaining
-    free = situation.free / np.maximum(situation.capacity, 1e-12)
+    free = situation.free_parts
     jobs = np.stack(
         [
             np.log1p(np.maximum(situation.age, 0)) / 3,

@@ -23,7 +23,7 @@ Bools = NDArray[np.bool_]
 """An array of truth values."""
 
 _ROUNDING = 1e-9
-"""Capacity that sums of demands may seem to lack."""
+"""The part of the capacity that sums of demands may seem to lack, whatever its unit is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,6 +172,12 @@ class Situation:
         """bool[B, J]: jobs that need servers beside workers."""
         return self.most_servers > 0
 
+    @property
+    def free_parts(self) -> Floats:
+        """float64[B, R]: the part of each resource that is left; 1 of one that the cluster has none of."""
+        has = self.capacity > 0
+        return np.where(has, self.free / np.where(has, self.capacity, 1.0), 1.0)
+
     def cleared(self) -> Situation:
         """Return the situation with nothing given away."""
         nothing = np.zeros_like(self.workers)
@@ -208,7 +214,7 @@ class Situation:
         """
         begun = self.workers > 0
         takes = self.takes_servers
-        room = self.free[:, None, :] + _ROUNDING
+        room = (self.free + _ROUNDING * self.capacity)[:, None, :]
         hires = self.valid & (self.workers < self.most_workers)
         serves = self.valid & takes & (self.servers < self.most_servers)
         worker = hires & (begun | ~takes) & (self.worker_demand <= room).all(2)

@@ -49,7 +49,8 @@ def fit_slowness(rows: Floats, slowness: Floats, weights: Floats | None = None) 
 
     Errors are relative to the times. The model is linear in its coefficients, and there are five: the best
     fit on each of the 31 sets of coefficients is tried, and the best one without a negative coefficient is
-    the answer, exactly.
+    the answer, exactly. But so what happened to be fast counts more, and all times come out too short, by the
+    variance of the noise. The answer is therefore scaled so that speeds are right on average.
 
     Parameters
     ----------
@@ -82,7 +83,8 @@ def fit_slowness(rows: Floats, slowness: Floats, weights: Floats | None = None) 
         if found.min() >= 0 and error < least - 1e-12:
             answer, least = np.zeros(TERMS), error
             answer[support] = found
-    return answer
+    ratio = float((scaled @ answer) @ target / (target @ target))
+    return answer / ratio if ratio > 0 else answer
 
 
 class Speeds:

@@ -115,5 +115,4 @@ class ClusterEnv(gymnasium.Env["NDArray[np.float32]", "np.int64"]):
             1,
         )
         rows = np.concatenate([kinds, jobs], 1) * now.valid[0][:, None]
-        free = now.free[0] / np.maximum(now.capacity[0], 1e-12)
-        return np.concatenate([rows.ravel(), free, np.log1p(now.backlog)]).astype(np.float32)
+        return np.concatenate([rows.ravel(), now.free_parts[0], np.log1p(now.backlog)]).astype(np.float32)

@@ -196,7 +196,7 @@ class Simulation:
         """Return the speed of each job, with the interference that no policy knows of."""
         works = (given.workers > 0) & (~given.takes_servers | (given.servers > 0))
         slowness = self._coefficients[given.kind] * terms(np.maximum(given.workers, 1), given.servers)
-        full = (1 - given.free / np.maximum(given.capacity, 1e-12)).max(1, keepdims=True)
+        full = 1 - given.free_parts.min(1, keepdims=True)
         large = np.minimum(given.workers / _LARGE, 1)
         lost = self.traces.workload.interference * np.clip(full, 0, 1) ** 2 * large
         return np.where(works, (1 - lost) / np.maximum(slowness.sum(-1), 1e-12), 0.0)

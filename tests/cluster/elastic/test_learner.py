@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 from onlineauto import Workspace
 from onlineauto.cluster.elastic import ShardedLearner
+from onlineauto.cluster.elastic.running import counting
 from onlineauto.errors import OnlineautoError, OptionError
 from tests.cluster.elastic.streams import BANDIT, EXPLORING, FINE, LINES, bits_of
 
@@ -172,3 +174,23 @@ def test_requests_that_make_no_sense() -> None:
     taken = learner.run(LINES).wait().snapshot()
     with pytest.raises(OptionError, match="other options"):
         ShardedLearner(**FINE, learning_rate=0.1).run(LINES, begin=taken)
+
+
+def test_a_large_stream_is_not_read_to_count_its_events(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counting, "_SOME", 10_000)
+    (tmp_path / "lines").write_bytes(LINES)
+    (tmp_path / "packed").write_bytes(gzip.compress(LINES))
+
+    def counted(source: Any) -> tuple[int, bool] | None:
+        return counting.events_of(ShardedLearner().run(source)._recipe)
+
+    for plain in (LINES, tmp_path / "lines"):
+        about, is_exact = counted(plain) or (0, True)
+        assert about == pytest.approx(1500, rel=0.1)
+        assert not is_exact
+    assert counted(LINES[:5000]) == (LINES[:5000].count(b"\n") + 1, True)
+    for source in (tmp_path / "packed", gzip.compress(LINES), io.BytesIO(LINES)):
+        assert counted(source) is None
+    assert counted(b"") == (0, True)

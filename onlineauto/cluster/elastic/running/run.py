@@ -6,8 +6,8 @@ from contextlib import suppress
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
+from onlineauto.cluster.elastic.running.counting import events_of
 from onlineauto.cluster.elastic.running.hub import Hub
-from onlineauto.engine.stream.source import can_be_read_again
 from onlineauto.errors import InputError, OnlineautoError, OptionError
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class ShardedRun:
         self._hub = Hub(recipe, backend, demand, sizes=self._sizes, tick=tick, margin=margin, every=every)
         self._hub.snapshot = begin
         self._started = False
-        self._events: int | None = None
+        self._events: tuple[int, bool] | None = None  # how many there are, and whether that is exact
 
     def __repr__(self) -> str:
         """Show how far it is."""
@@ -75,20 +75,24 @@ class ShardedRun:
         if not self._started:
             self._started = True
             self._hub.start(*self._first)
-            if can_be_read_again(self._recipe.source):
-                Thread(target=self._count, name="elastic count", daemon=True).start()
+            Thread(target=self._count, name="elastic count", daemon=True).start()
         return self
 
     def progress(self) -> tuple[int, int]:
-        """Return the events learnt, and those that there are; of a stream without end, those that arrived."""
+        """Return the events learnt, and those that there are.
+
+        Of a file of more than 4 MB these are estimated from its size until its end is reached; of what is
+        packed, or has no end, they are those that arrived.
+        """
         hub = self._hub
         with hub.condition:
             done = self._recipe.cutting.events_at(hub.version)
             if hub.snapshot is not None and hub.snapshot.tick == hub.end:
-                done = self._events = hub.snapshot.events
+                done = hub.snapshot.events
+                return done, done
             ahead = self._recipe.cutting.events_at(hub.version + 1)
-        total = self._events
-        return (done, ahead) if total is None else (min(done, total), total)
+        total, is_exact = self._events or (ahead, False)
+        return (min(done, total), total) if is_exact else (done, max(total, ahead))
 
     def resize(self, workers: int, servers: int) -> None:
         """Ask for so many workers and servers; return at once. Several requests coalesce.
@@ -185,6 +189,6 @@ class ShardedRun:
         return self.wait().snapshot().loss
 
     def _count(self) -> None:
-        """Count the events of a stream that can be read again, for `progress`."""
+        """Find out about how many events there are, for `progress`."""
         with suppress(InputError):  # a worker reports it
-            self._events = self._recipe.feed(tick=2**62).count()
+            self._events = events_of(self._recipe)

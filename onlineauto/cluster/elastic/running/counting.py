@@ -1,0 +1,48 @@
+"""``events_of``: how many events a stream has, without reading all of it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from onlineauto.engine.stream.source import can_be_read_again
+from onlineauto.formats.sources.source import ByteSource
+
+if TYPE_CHECKING:
+    from onlineauto.cluster.elastic.running.recipe import Recipe
+
+__all__ = ["events_of"]
+
+_SOME: Final = 1 << 22
+"""Bytes at the beginning of a stream that stand for all of it."""
+
+
+def events_of(recipe: Recipe) -> tuple[int, bool] | None:
+    """Return about how many events the stream of a recipe has, and whether that is exact.
+
+    The events of its first 4 MB are counted, and its size says how many more there are. None if it is packed,
+    or is not a file whose size is known.
+
+    Raises
+    ------
+    InputError
+        It cannot be read.
+    """
+    if not can_be_read_again(recipe.source):
+        return None
+    source, some = ByteSource(recipe.source), b""
+    try:
+        descriptor = source.plain_file()
+        while len(some) < _SOME and (more := source.read(_SOME - len(some))):
+            some += more
+        if descriptor is not None:
+            size = os.fstat(descriptor).st_size
+        elif isinstance(recipe.source, bytes) and recipe.source.startswith(some):
+            size = len(recipe.source)
+        else:
+            return None
+    finally:
+        source.close()
+    counted = replace(recipe, source=some).feed(2**62).count()
+    return (counted, True) if len(some) >= size else (round(counted * size / len(some)), False)
