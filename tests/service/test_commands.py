@@ -137,3 +137,24 @@ def test_events_are_erased_while_no_service_runs(tmp_path: Path, capfd: pytest.C
     assert b'"article"' not in b"".join(lines)
     assert b'"_tag":"politics"' in lines[0]
     assert said(capfd, "loop", str(folder), "--erase", "nobody")[0] == 1
+
+
+def test_events_are_erased_in_the_logs_of_rank_servers_too(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folders = [tmp_path / "learner", tmp_path / "rank1"]
+    for folder, count in zip(folders, (20, 10), strict=True):
+        log = SegmentLog(folder / "log")
+        log.append(list(records(count)))
+        log.close()
+    names = [str(each) for each in folders]
+    held = FolderLock(folders[1])
+    assert said(capfd, "loop", *names, "--erase", "e1")[0] == 1
+    assert b"".join(line for _, line in SegmentLog(folders[0] / "log").lines(0)).count(b'"article"') >= 20
+    held.release()
+    code, out, err = said(capfd, "loop", *names, "--erase", "e1,e18,nobody")
+    assert (code, out) == (1, "3 decisions have no features now\n")
+    assert "no decision nobody" in err
+    for folder in folders:
+        lines = [line for _, line in SegmentLog(folder / "log").lines(0) if b'"EventId":"e1"' in line]
+        assert b'"article"' not in b"".join(lines)

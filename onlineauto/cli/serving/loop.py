@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections import Counter
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
@@ -29,7 +31,7 @@ class LoopOptions:
     title: ClassVar[str] = "Options"
 
     folder: tuple[str, ...] = option(
-        (), "The folder of a service.", vw=False, metavar="FOLDER", positional=True
+        (), "The folder of a service; several with --erase.", vw=False, metavar="FOLDER", positional=True
     )
     export: str | None = option(
         None,
@@ -42,8 +44,9 @@ class LoopOptions:
     )
     erase: str | None = option(
         None,
-        "Take the context and the features of these events out of the log, for good; the service does not "
-        "run meanwhile. What was learnt of them stays learnt.",
+        "Take the context and the features of these events out of the log, for good, and out of those of "
+        "rank servers whose folders are given as well; none of the services runs meanwhile. What was learnt "
+        "of them stays learnt.",
         vw=False,
         metavar="IDS",
         listed=True,
@@ -72,6 +75,7 @@ Examples:
   onlineauto loop ./loop --export - | onlineauto --dsjson --cb_explore_adf -q ::
   onlineauto loop ./loop --event e1
   onlineauto loop ./loop --erase e1,e2
+  onlineauto loop ./learner ./rank1 ./rank2 --erase e1,e2
   onlineauto loop ./loop --new_token rank,reward""",
 )
 
@@ -90,6 +94,8 @@ def run(words: Sequence[str]) -> int:
     if options.help:
         print(help_text(REGISTRY, width=shutil.get_terminal_size().columns, page=_PAGE))
         return 0
+    if options.erase is not None and options.folder:
+        return _erase([Path(each) for each in options.folder], options.erase.split(","))
     if len(options.folder) != 1:
         raise OptionError("loop takes the folder of a service: onlineauto loop ./loop")
     folder = Path(options.folder[0])
@@ -103,8 +109,6 @@ def run(words: Sequence[str]) -> int:
         raise InputError(f"{folder} is no folder of a service: it has no log")
     from onlineauto.service.log.segment_log import SegmentLog
 
-    if options.erase is not None:
-        return _erase(folder, options.erase.split(","))
     log = SegmentLog(folder / "log", read_only=True)
     if options.export is not None:
         _export(log, options.export)
@@ -146,27 +150,35 @@ def _print_event(log: SegmentLog, event_id: str, *, app: str) -> None:
             print(f"the action is {'' if drawn else 'not '}the one that its id and its probabilities give")
 
 
-def _erase(folder: Path, event_ids: list[str]) -> int:
-    """Take the features of events out of the log, and return 0.
+def _erase(folders: Sequence[Path], event_ids: Sequence[str]) -> int:
+    """Take the features of events out of the logs in some folders, and return 0.
 
     Raises
     ------
     InputError
-        The service runs, or the log has no such event.
+        A service runs there, a folder has no log, or none of the logs has an event.
     """
     from onlineauto.service.log.erase import erase
     from onlineauto.service.log.segment_log import SegmentLog
     from onlineauto.service.loop.folder_lock import FolderLock
 
-    try:
-        held = FolderLock(folder)
-    except InputError:
-        raise InputError(f"a service runs in {folder}: stop it before events are erased") from None
-    try:
-        erased = erase(SegmentLog(folder / "log", read_only=True), event_ids)
-        print(f"{erased} decisions have no features now")
-    finally:
-        held.release()
+    for folder in folders:
+        if not (folder / "log").is_dir():
+            raise InputError(f"{folder} is no folder of a service: it has no log")
+    found: Counter[str] = Counter()
+    with ExitStack() as stack:
+        for folder in folders:
+            try:
+                stack.callback(FolderLock(folder).release)
+            except InputError:
+                raise InputError(f"a service runs in {folder}: stop it before events are erased") from None
+        for folder in folders:
+            found += erase(SegmentLog(folder / "log", read_only=True), event_ids)
+    print(f"{found.total()} decisions have no features now")
+    if missing := sorted(set(event_ids) - set(found)):
+        raise InputError(
+            f"there is no decision {', '.join(missing[:5])}; of the others, the features are gone"
+        )
     return 0
 
 

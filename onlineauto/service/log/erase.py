@@ -7,11 +7,11 @@ there. What a model has learnt of the features is not undone.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from onlineauto.errors import InputError
 from onlineauto.service.log.record import read_record, sealed
 
 if TYPE_CHECKING:
@@ -55,17 +55,17 @@ def without_features(line: bytes) -> bytes:
     return sealed(text[: text.rindex(b',"crc":')] + b"}")
 
 
-def erase(log: SegmentLog, event_ids: Collection[str]) -> int:
-    """Take the features of decisions out of a log that nobody writes to; return how many there were.
+def erase(log: SegmentLog, event_ids: Collection[str]) -> Counter[str]:
+    """Take the features of decisions out of a log that nobody writes to; return how many each id had.
 
     Raises
     ------
     InputError
-        The log has none of an id.
+        The log is damaged.
     OSError
         It cannot be written.
     """
-    wanted, found = set(event_ids), set()
+    wanted, found = set(event_ids), Counter[str]()
     erased: dict[int, bytes] = {}
     for position, line in log.lines(log.begin):
         if not line.startswith(b'{"Type":"rank"'):
@@ -73,9 +73,6 @@ def erase(log: SegmentLog, event_ids: Collection[str]) -> int:
         record = read_record(line, where=f"{log.folder}, position {position}")
         if record.event_id in wanted:
             erased[position] = without_features(line)
-            found.add(record.event_id)
+            found[record.event_id] += 1
     log.replace(erased)
-    if wanted - found:
-        names = ", ".join(sorted(wanted - found)[:5])
-        raise InputError(f"the log has no decision {names}; of the others, the features are gone")
-    return len(erased)
+    return found
