@@ -8,7 +8,8 @@ without end, names that are too long, contain controls or begin with an undersco
 rewards of decisions that never were, keys without end, half a JSON. None may be answered with a 500.
 
 The slope of the memory is that of a least-squares line through the second half, in MB an hour, with its
-standard error.
+standard error; once of all of it, and once without the model, which grows and shrinks as configs wait for
+their turn with the weights that they have learnt. Its bound is that of `-b`.
 """
 
 from __future__ import annotations
@@ -135,6 +136,8 @@ def soak(*, seconds: float, pairs: float, connections: int = 64, every: float = 
     half = [row for row in rows if row["seconds"] > rows[-1]["seconds"] / 2]
     rise, error = slope([row["seconds"] for row in half], [row["mb"] for row in half])
     print(f"memory of the second half: {rise:+.2f} MB an hour, standard error {error:.2f}")
+    rise, error = slope([row["seconds"] for row in half], [row["mb"] - row["snapshot_mb"] for row in half])
+    print(f"without the model, by the size of its snapshot: {rise:+.2f} MB an hour, standard error {error:.2f}")
     lag, failed = max(row["lag_seconds"] for row in rows), sum(row["failed"] for row in rows)
     print(f"largest lag: {lag:.2f} s; failed: {failed}")
     print(f"statuses of hostile requests: {dict(sorted(statuses.items()))}", flush=True)
