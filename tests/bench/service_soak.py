@@ -137,7 +137,7 @@ def soak(*, seconds: float, pairs: float, connections: int = 64, every: float = 
     rise, error = slope([row["seconds"] for row in half], [row["mb"] for row in half])
     print(f"memory of the second half: {rise:+.2f} MB an hour, standard error {error:.2f}")
     rise, error = slope([row["seconds"] for row in half], [row["mb"] - row["snapshot_mb"] for row in half])
-    print(f"without the model, by the size of its snapshot: {rise:+.2f} MB an hour, standard error {error:.2f}")
+    print(f"without the model, by its snapshot: {rise:+.2f} MB an hour, standard error {error:.2f}")
     lag, failed = max(row["lag_seconds"] for row in rows), sum(row["failed"] for row in rows)
     print(f"largest lag: {lag:.2f} s; failed: {failed}")
     print(f"statuses of hostile requests: {dict(sorted(statuses.items()))}", flush=True)
