@@ -79,6 +79,7 @@ def test_the_jobs_of_a_file_are_run(folder: Path, capsys: pytest.CaptureFixture[
 def test_a_job_that_fails_is_said_and_the_others_go_on(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    (folder / "nothing.txt").mkdir()
     (folder / "jobs.toml").write_text(JOBS.replace("train.txt", "nothing.txt"))
     assert main(["cluster", "run", "jobs.toml"]) == 1
     first, second = capsys.readouterr().out.splitlines()
@@ -148,7 +149,29 @@ def test_an_interrupt_ends_all_and_the_same_command_goes_on(folder: Path) -> Non
             'model = "train.txt"',
             "jobs.toml:18: model = .*train.txt.* is there already",
         ),
-        ('model = "learnt.model"', "save_every = 0", "jobs.toml:18: save_every = 0: give 1 event or more"),
+        ('model = "learnt.model"', "save_every = 0", "jobs.toml:18: save_every = 0: give a whole number, 1"),
+        (
+            'stream = "train.txt"',
+            'stream = "no.txt"',
+            "jobs.toml:15: stream = 'no.txt': there is no such file",
+        ),
+        ('"--l2 0.001"', '"-f m"', "jobs.toml:16: flags: final_regressor is for the command line"),
+        ("events = 500", "events = 'many'", "jobs.toml:17: events = 'many': give a whole number, 1 or more"),
+        (
+            "events = 500",
+            "sharded = {part = 1}",
+            "jobs.toml:17: sharded = .*: give true, or a table of blocks",
+        ),
+        ("events = 500", "worker = 3", "jobs.toml:17: worker = 3: give names and amounts, as {CPU = 1}"),
+        ("capacity = {CPU = 3}", "capacity = 3", "jobs.toml:2: capacity = 3: give names and amounts"),
+        ("slot = 0.5", 'history = "no/h"', "jobs.toml:3: cannot write no/h: its directory is not there"),
+        ("///study.db", "///no/study.db", "jobs.toml:7: study: the folder .*no of .* is not there"),
+        ('{rate = {type = "float", low = 0, high = 1}}', '"no.toml"', "jobs.toml:9: space: no.toml: No such"),
+        (
+            '{rate = {type = "float", low = 0, high = 1}}',
+            '{rate = {type = "float"}}',
+            "jobs.toml:9: space: rate",
+        ),
         ("[[jobs]]\nname", "[[works]]\nname", "jobs.toml:5: the file has the tables"),
     ],
 )
@@ -159,6 +182,25 @@ def test_what_is_wrong_is_said_with_the_line(before: str, after: str, message: s
 
     with pytest.raises((OptionError, InputError), match=message):
         run(["run", "jobs.toml"])
+
+
+def test_files_are_beside_the_file_of_jobs(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "elsewhere").mkdir()
+    monkeypatch.chdir(folder / "elsewhere")
+    begin, stream = JOBS.split("\n[[jobs]]", 1)[0], JOBS.split("[[jobs]]")[2]
+    (folder / "jobs.toml").write_text(f'{begin}\nhistory = "h.jsonl"\n[[jobs]]{stream}')
+    assert main(["cluster", "run", "../jobs.toml", "--slot", "0.1"]) == 0
+    assert "the model of train is in" in capsys.readouterr().out
+    assert {"h.jsonl", "learnt.model"} <= {each.name for each in folder.iterdir()}
+    (folder / "jobs.toml").write_text("[jobs]\nstream = 'train.txt'\n")
+    assert main(["cluster", "run", "../jobs.toml"]) == 2
+    assert "jobs.toml:1: there may be several jobs: write [[jobs]]" in capsys.readouterr().err
+    (folder / "jobs.toml").write_text("[[jobs]]\nstream = 'train.txt'\n")
+    assert main(["cluster", "run", "../jobs.toml", "--slot", "0.1"]) == 0
+    assert "jobs.toml:2: what this stream learns is not kept" in capsys.readouterr().err
+    assert [each.name for each in (folder / "elsewhere").iterdir()] == []
 
 
 def test_what_is_no_toml_is_said_with_the_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

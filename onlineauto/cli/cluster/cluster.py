@@ -118,6 +118,8 @@ def run(words: Sequence[str]) -> int:
     cluster = jobs.cluster(**_supplied(options))
     with ending_well():
         jobs.submit(cluster)
+        for warning in jobs.warnings():
+            print(f"onlineauto: warning: {warning}", file=sys.stderr)
         try:
             with _shown(quiet=options.quiet) as watch:
                 cluster.run(watch=watch)

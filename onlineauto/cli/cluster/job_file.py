@@ -4,56 +4,27 @@ from __future__ import annotations
 
 import re
 import tomllib
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from onlineauto.cli.cluster.job_keys import CLUSTER, OF_STUDY, RUNS, keys_of, wrong_in
 from onlineauto.cluster import Cluster, Learned, RunJob, ShardedLearner, StreamJob, StudyJob
 from onlineauto.cluster.named import policy_named
 from onlineauto.cluster.until_known import UntilKnown
-from onlineauto.errors import InputError, OnlineautoError, OptionError
+from onlineauto.errors import InputError, OnlineautoError, OptionError, StoreError
 from onlineauto.tune import Space, Study
 from onlineauto.workspace.model_file import check_target
-from onlineauto.workspace.options import REGISTRY
+from onlineauto.workspace.options import given_options
 from onlineauto.workspace.run import Run, load_run
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from onlineauto.options import Configuration
 
 __all__ = ["JobFile"]
-
-_CLUSTER: Final = {"capacity", "slot", "policy", "learned", "backend", "history", "places", "address"}
-_PATHS: Final = {"history", "learned"}
-_ANY: Final = {"name", "kind", "worker"}
-_OF_STUDY: Final = {
-    "scheduler",
-    "searcher",
-    "min_resource",
-    "max_resource",
-    "eta",
-    "mode",
-    "seed",
-    "max_trials",
-}
-_STUDY: Final = {"study", "space", "trainable", "retries", "lease", *_OF_STUDY}
-_RUNS: Final = {"rounds", "checkpoint_every", "checkpoints", "most_workers"}
-_STREAM: Final = {"stream", "flags", "model"}
-_LEARNT_HERE: Final = {"sharded", "events", "save_every"}
-_SHARDED: Final = {"sharded", "server"}
-_STRINGS: Final = {
-    "name",
-    "kind",
-    "study",
-    "trainable",
-    "stream",
-    "flags",
-    "model",
-    "scheduler",
-    "searcher",
-    "mode",
-}
 
 
 class JobFile:
@@ -86,9 +57,11 @@ class JobFile:
             self._refuse(next(iter(found)), "the file has the tables [cluster] and [[jobs]]")
         if not isinstance(self._cluster, dict):
             self._refuse("cluster", "it is a table: [cluster]")
-        if not self._jobs or not isinstance(self._jobs, list):
+        if not isinstance(self._jobs, list):
+            self._refuse("jobs", "there may be several jobs: write [[jobs]], in two brackets")
+        if not self._jobs:
             raise OptionError(f"{path}: there is no job: add a table [[jobs]]")
-        self._check_keys(self._cluster, _CLUSTER)
+        self._check_keys(self._cluster, CLUSTER)
         for number, job in enumerate(self._jobs, 1):
             self._check_job(job, number)
 
@@ -103,10 +76,10 @@ class JobFile:
             The file of a learned policy is something else.
         """
         described = {name: each for name, each in self._cluster.items() if name not in options}
-        for name in _PATHS & described.keys():
-            if not isinstance(described[name], str):
-                self._refuse(name, f"{name} = {described[name]!r}: give the path of a file")
+        for name in {"history", "learned"} & described.keys():
             described[name] = self._beside(described[name])
+        if "history" in described:
+            self._check_target("history", described["history"])
         if options.get("policy", Learned.name) != Learned.name:
             described.pop("learned", None)  # another policy is tried with the same file
         elif "learned" in described and not Path(described["learned"]).is_file():
@@ -127,8 +100,8 @@ class JobFile:
             A job cannot be; the message says where it is.
         """
         for number, described in enumerate(self._jobs, 1):
-            if "model" in described:
-                self._check_model(described["model"], number)
+            if "stream" in described:
+                self._check_stream(described, number, elsewhere=cluster.backend == "ray")
             try:
                 made = self._stream if "stream" in described else self._study
                 job = made(described)
@@ -138,6 +111,12 @@ class JobFile:
                 raise self._placed(error, number, described.keys()) from None
             if "model" in described:
                 self._models[id(job)] = self._beside(described["model"])
+
+    def warnings(self) -> list[str]:
+        """Return a line for each stream whose model is lost in the end."""
+        lost = [n for n, job in enumerate(self._jobs, 1) if "stream" in job and "model" not in job]
+        why = "what this stream learns is not kept: add a model = FILE"
+        return [f"{self._path}:{self._line(number, 'stream')}: {why}" for number in lost]
 
     def save(self, cluster: Cluster) -> list[str]:
         """Save the models of sharded streams that were learnt to their end; return a line for each model."""
@@ -157,25 +136,36 @@ class JobFile:
     def _study(self, job: Mapping[str, Any]) -> Any:
         """Return a study that is begun, or gone on with."""
         name, storage = job.get("name", "study"), job.get("study")
-        if "space" in job:
-            space = job["space"]
-            space = Space.from_toml(self._beside(space)) if isinstance(space, str) else space
-            options = {key: job[key] for key in (*_OF_STUDY, "retries", "lease") if key in job}
-            study = Study(space, name=name, storage=storage, **options)
-        else:
-            study = Study.load(name, storage=job["study"], lease=job.get("lease"))
-        options = {key: job[key] for key in (*_RUNS, "worker") if key in job}
+        if storage is not None:
+            storage = self._store(storage)
+        with _about("space"):
+            found = job.get("space")
+            space = Space.from_toml(self._beside(found)) if isinstance(found, str) else found and Space(found)
+        options = {key: job[key] for key in (*OF_STUDY, "retries", "lease") if key in job}
+        try:
+            if space is not None:
+                study = Study(space, name=name, storage=storage, **options)
+            else:
+                study = Study.load(name, storage=str(storage), lease=job.get("lease"))
+        except OnlineautoError as error:
+            if storage is None or not (isinstance(error, StoreError) or storage in f"{error}"):
+                raise
+            raise InputError(f"study: {error}") from None
+        options = {key: job[key] for key in (*RUNS, "worker") if key in job}
+        if "checkpoints" in options:
+            options["checkpoints"] = self._beside(options["checkpoints"])
         return StudyJob(study, job.get("trainable"), **options)
 
     def _stream(self, job: Mapping[str, Any]) -> Any:
         """Return a stream that is learnt from its beginning, or from where it was saved."""
-        configuration = REGISTRY.parse(job.get("flags", ""))
+        with _about("flags"):
+            configuration = given_options(job.get("flags", ""))
         source = self._beside(job["stream"])
         sharded = job.get("sharded", False)
         options = {key: job[key] for key in ("worker", "server") if key in job}
         if sharded:
-            cut = sharded if isinstance(sharded, dict) else {}
-            learner = ShardedLearner(**cut, configuration=configuration)
+            with _about("sharded"):
+                learner = ShardedLearner(configuration=configuration, **_cut(sharded))
             return StreamJob(learner, source, **options)
         options |= {key: job[key] for key in ("events", "save_every") if key in job}
         if "model" not in job:
@@ -183,15 +173,30 @@ class JobFile:
         options["model"] = model = self._beside(job["model"])
         return RunJob(_run_of(model, configuration, Path(source)), **options)
 
-    def _check_model(self, model: str, number: int) -> None:
-        """Refuse a model that cannot be written, or that is another job's."""
+    def _check_stream(self, job: Mapping[str, Any], number: int, *, elsewhere: bool) -> None:
+        """Refuse a stream that is not there, and a model that cannot be written or is another job's."""
+        stream, model = job["stream"], job.get("model")
+        if not (elsewhere and job.get("sharded")) and not Path(self._beside(stream)).exists():
+            self._refuse("stream", f"stream = {stream!r}: there is no such file", number)
+        if model is None:
+            return
         path = self._beside(model)
         if path in self._models.values():
             self._refuse("model", f"model = {model!r} is that of another job", number)
+        self._check_target("model", path, number)
+
+    def _check_target(self, key: str, path: str, number: int = 0) -> None:
         try:
             check_target(path)
         except OSError as error:
-            self._refuse("model", f"{error}", number)
+            self._refuse(key, f"{error}", number)
+
+    def _store(self, url: str) -> str:
+        """Return the URL of a store; the file of SQLite is beside this one."""
+        before, scheme, path = url.partition("sqlite:///")
+        if before or not scheme or not path or path.startswith(("/", ":")):
+            return url
+        return scheme + self._beside(path)
 
     def _beside(self, path: str) -> str:
         """Return a path, which is relative to the folder of the file."""
@@ -206,18 +211,14 @@ class JobFile:
                 f"{self._path}:{self._line(number)}: a job has either a stream, or a study: the URL of its "
                 "store, or a space"
             )
-        if is_study:
-            self._check_keys(job, _ANY | _STUDY | _RUNS, number)
-        else:
-            self._check_keys(job, _ANY | _STREAM | (_SHARDED if job.get("sharded") else _LEARNT_HERE), number)
-        for key in _STRINGS & job.keys():
-            if not isinstance(job[key], str):
-                self._refuse(key, f"{key} = {job[key]!r}: give a text", number)
+        self._check_keys(job, keys_of(job), number)
 
     def _check_keys(self, table: Mapping[str, Any], valid: set[str], number: int = 0) -> None:
         for key in table:
             if key not in valid:
                 self._refuse(key, f"{key} is unknown here; valid are {', '.join(sorted(valid))}", number)
+        if found := wrong_in(table):
+            self._refuse(*found, number)
 
     def _refuse(self, key: str, why: str, number: int = 0) -> None:
         raise OptionError(f"{self._path}:{self._line(number, key)}: {why}")
@@ -243,6 +244,20 @@ class JobFile:
                 if re.match(rf"\s*\[*\s*(cluster\.|jobs\.)?{re.escape(key)}\b", line):
                     return at
         return max(begin, 1)
+
+
+@contextmanager
+def _about(key: str) -> Iterator[None]:
+    """Say of errors which key they are about."""
+    try:
+        yield
+    except (OnlineautoError, OSError) as error:
+        kind = OptionError if isinstance(error, OptionError) else InputError
+        raise kind(f"{key}: {error}") from None
+
+
+def _cut(sharded: bool | dict[str, int]) -> dict[str, int]:
+    return sharded if isinstance(sharded, dict) else {}
 
 
 def _run_of(model: str, configuration: Configuration, source: Path) -> Run:
