@@ -120,8 +120,8 @@ class AutomlOptions:
     )
     predict_with: str | None = option(
         None,
-        "What predicts: the champion; a mix of all live configs (single lines' default); or the stack, a sum "
-        "of their scores with learnt weights, once it is proved better (bandits' default).",
+        "What predicts: the champion; a mix of all live configs (single lines); or the stack, a sum of their "
+        "scores with learnt weights, once it is proved better than that (the default, where it can be).",
         vw=False,
         keep=True,
         override=True,

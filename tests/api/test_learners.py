@@ -94,9 +94,10 @@ def test_losses_and_links() -> None:
 
 def test_weights_count() -> None:
     model = AutoMLRegressor()
-    for _ in range(200):
-        model.learn({"a": "b"}, 0.0, weight=1)
-        model.learn({"a": "b"}, 1.0, weight=3)
+    draw = random.Random(2)
+    for _ in range(400):  # in random order, as the stack would predict what comes in turn
+        label = draw.randrange(2)
+        model.learn({"a": "b"}, float(label), weight=1 + 2 * label)
     assert model.predict({"a": "b"}) == pytest.approx(0.75, abs=0.1)
 
 

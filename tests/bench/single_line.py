@@ -10,7 +10,8 @@ the stream as it is. The speed is lines a second of CPU, the kernels warm, the m
 AutoVW's imports are not counted.
 ``--peer-python`` is an interpreter that has flaml 2.7.0, scikit-learn, pandas and vowpalwabbit 9.11.9.
 ``reg-synth`` and ``reg-births`` are not part of the repository; ``--data`` is the directory that has them.
-"mix" and "champion" are ``--automl 4`` with either ``--predict_with``.
+``--table-python`` is one that has LightGBM, refitted every 2,000 lines, and river.
+"stack", "mix" and "champion" are ``--automl 4`` with each ``--predict_with``; the stack is the default.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto import Workspace
-from tests.bench.single_line_peer import PEERS, Peer, PeerError
+from tests.bench.single_line_peer import PEERS, TABLE_PEERS, Peer, PeerError, TablePeer
 from tests.bench.single_line_report import Run, printed, verdicts
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ SETS = ("synth", "bikeshare", "births", "diamonds", "flights")
 OURS: dict[str, dict[str, Any]] = {
     "plain": {},
     "-q ::": {"quadratic": "::"},
-    "mix": {"automl": 4},
+    "stack": {"automl": 4},
+    "mix": {"automl": 4, "predict_with": "mix"},
     "champion": {"automl": 4, "predict_with": "champion"},
 }
 """Options of our contenders."""
@@ -115,7 +117,16 @@ def peer_run(stream: _Stream, contender: str, *, peer: Peer, seed: int) -> Run:
     return Run(stream.name, contender, seed, len(labels), squared_error(labels, predictions), seconds)
 
 
-def _runs(options: argparse.Namespace, peer: Peer | None, directory: Path) -> Iterator[Run]:
+def table_run(stream: _Stream, contender: str, *, peer: TablePeer) -> Run:
+    """Run one of `TABLE_PEERS`."""
+    labels = [float(line.split(b"|")[0]) for line in stream.path.read_bytes().splitlines()]
+    predictions, seconds = peer.run(stream.path, contender)
+    return Run(stream.name, contender, 0, len(labels), squared_error(labels, predictions), seconds)
+
+
+def _runs(
+    options: argparse.Namespace, peer: Peer | None, table: TablePeer | None, directory: Path
+) -> Iterator[Run]:
     """Run everything, one after the other."""
     for name in options.sets:
         source = find(name, options.data)
@@ -127,11 +138,23 @@ def _runs(options: argparse.Namespace, peer: Peer | None, directory: Path) -> It
             stream.path.write_bytes(b"".join(lines_of(source, seed=seed, lines=options.lines)))
             for contender in OURS:
                 yield our_run(stream, contender)
+        stream = _Stream(name, 0, directory / f"{name}-0.txt")
+        if table is not None:
+            for contender in TABLE_PEERS:
+                yield table_run(stream, contender, peer=table)
         if peer is not None:
-            stream = _Stream(name, 0, directory / f"{name}-0.txt")
             for seed in range(options.peer_seeds):
                 for contender in PEERS:
                     yield peer_run(stream, contender, peer=peer, seed=seed)
+
+
+def _table_peer(python: str) -> TablePeer | None:
+    """LightGBM and river, unless the interpreter has not both."""
+    try:
+        return TablePeer(python)
+    except PeerError as error:
+        print(f"LightGBM and river are left out: {error}")
+        return None
 
 
 def _peer(python: str) -> Peer | None:
@@ -151,13 +174,17 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--lines", type=int, default=_LINES, help="of each set (default: %(default)s)")
     parser.add_argument("--seeds", type=int, default=1, help="the stream as it is, and random orders")
     parser.add_argument("--peer-python", default=sys.executable, metavar="PYTHON", help="has FLAML")
+    parser.add_argument(
+        "--table-python", default=sys.executable, metavar="PYTHON", help="has LightGBM, river"
+    )
     parser.add_argument("--peer-seeds", type=int, default=1, help="of AutoVW itself")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args(argv)
-    peer = _peer(options.peer_python)
+    peer, table = _peer(options.peer_python), _table_peer(options.table_python)
     with tempfile.TemporaryDirectory() as directory:
-        runs = list(_runs(options, peer, Path(directory)))
-    print(printed(runs, contenders=[*OURS, *(PEERS if peer else ())]))
+        runs = list(_runs(options, peer, table, Path(directory)))
+    peers = [*(TABLE_PEERS if table else ()), *(PEERS if peer else ())]
+    print(printed(runs, contenders=[*OURS, *peers]))
     verdict = verdicts(runs)
     for name, holds in verdict.items():
         print(f"{'yes' if holds else 'NO':4}{name}")
@@ -165,6 +192,7 @@ def main(argv: list[str] | None = None) -> int:
         document = {
             "lines": options.lines,
             "peer": peer.versions if peer else None,
+            "table": table.versions if table else None,
             "runs": [asdict(run) for run in runs],
             "verdicts": verdict,
         }

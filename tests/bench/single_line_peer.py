@@ -1,4 +1,4 @@
-"""AutoVW, in processes of its own, as seen by who asks it."""
+"""AutoVW, LightGBM and river, in processes of their own, as seen by who asks them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ from pathlib import Path
 
 from tests.bench.peer_process import PeerError, ask
 
-__all__ = ["PEERS", "Peer", "PeerError"]
+__all__ = ["PEERS", "TABLE_PEERS", "Peer", "PeerError", "TablePeer"]
 
 PEERS = {"AutoVW NI": False, "AutoVW NI+LR": True}
 """What AutoVW searches: interactions, and whether learning rates as well."""
 
+TABLE_PEERS = ("LightGBM", "river linear", "river tree", "river forest")
+"""Peers that take columns of names and numbers."""
+
+_TABLE_WORKER = Path(__file__).with_name("single_line_table_worker.py")
 _WORKER = Path(__file__).with_name("single_line_peer_worker.py")
 
 
@@ -47,4 +51,39 @@ class Peer:
         """
         options = {"learning_rate": PEERS[contender], "seed": seed}
         answer = ask(self._python, _WORKER, file=str(path), **options)
+        return answer["predictions"], answer["seconds"]
+
+
+class TablePeer:
+    """LightGBM and river in the environment of an interpreter.
+
+    Parameters
+    ----------
+    python : str
+        The interpreter.
+
+    Attributes
+    ----------
+    versions : dict
+        Of both.
+
+    Raises
+    ------
+    PeerError
+        One of them cannot be imported there.
+    """
+
+    def __init__(self, python: str) -> None:
+        self._python = python
+        self.versions: dict[str, str] = ask(python, _TABLE_WORKER)["versions"]
+
+    def run(self, path: Path, contender: str) -> tuple[list[float], float]:
+        """Predict and learn each line of a file; the predictions, and the seconds of CPU that it took.
+
+        Raises
+        ------
+        PeerError
+            The run failed.
+        """
+        answer = ask(self._python, _TABLE_WORKER, file=str(path), who=contender)
         return answer["predictions"], answer["seconds"]

@@ -57,7 +57,7 @@ def _error(runs: Sequence[Run]) -> float:
 def _ratio(row: dict[str, list[Run]]) -> float:
     """How many times as many lines a second as the faster AutoVW."""
     peers = [median(run.speed for run in runs) for contender, runs in row.items() if _is_peer(contender)]
-    return median(run.speed for run in row["mix"]) / max(peers)
+    return median(run.speed for run in row["stack"]) / max(peers)
 
 
 def _spread(values: Sequence[float]) -> str:
@@ -95,7 +95,7 @@ def printed(runs: Sequence[Run], *, contenders: Sequence[str]) -> str:
     if several > 1:
         lines += ["", f"ours, on the stream as it is and {several - 1} random orders of it"]
         lines += _lines("", ours, orders, _WIDTH)
-    lines += ["", "lines a second of CPU" + "; mix over the faster AutoVW" * peers]
+    lines += ["", "lines a second of CPU" + "; stack over the faster AutoVW" * peers]
     lines += _lines("", [*contenders, *["ratio"] * peers], speeds, 14)
     return "\n".join([*lines, ""])
 
@@ -103,11 +103,11 @@ def printed(runs: Sequence[Run], *, contenders: Sequence[str]) -> str:
 def verdicts(runs: Sequence[Run]) -> dict[str, bool]:
     """What is asked, as far as there is anything to compare with, and whether it holds."""
     rows = list(_table(runs).values())
-    plain = sum(_error(row["mix"]) < min(_error(row["plain"]), _error(row["-q ::"])) for row in rows)
+    plain = sum(_error(row["stack"]) < min(_error(row["plain"]), _error(row["-q ::"])) for row in rows)
     asked = {"less error than the better of plain and -q ::, on all sets but one": plain >= len(rows) - 1}
     if all("AutoVW NI+LR" in row for row in rows):
         asked["less error than AutoVW NI+LR, on every set"] = all(
-            _error(row["mix"]) < _error(row["AutoVW NI+LR"]) for row in rows
+            _error(row["stack"]) < _error(row["AutoVW NI+LR"]) for row in rows
         )
         asked[f"{_TIMES} times as many lines a second as AutoVW, on every set"] = all(
             _ratio(row) >= _TIMES for row in rows

@@ -14,6 +14,7 @@ from tests.bench.single_line import find, lines_of, main, squared_error
 from tests.bench.single_line_peer import Peer, PeerError
 from tests.bench.single_line_peer_worker import answer
 from tests.bench.single_line_report import Run, printed, verdicts
+from tests.bench.single_line_table_worker import table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,10 +40,10 @@ def test_a_set_of_another_directory(tmp_path: Path) -> None:
 
 
 def runs(ours: float, peer: float, *, seconds: float = 0.1) -> list[Run]:
-    mix = Run("a", "mix", 0, 8000, ours, seconds, 1)
-    plain, pairs = replace(mix, contender="plain", error=0.3), replace(mix, contender="-q ::", error=0.2)
+    stack = Run("a", "stack", 0, 8000, ours, seconds, 1)
+    plain, pairs = replace(stack, contender="plain", error=0.3), replace(stack, contender="-q ::", error=0.2)
     slow = [Run("a", "AutoVW NI+LR", seed, 8000, peer + seed, 31.0) for seed in (-1, 0, 1)]
-    return [plain, pairs, mix, *slow]
+    return [plain, pairs, stack, *slow]
 
 
 def test_verdicts() -> None:
@@ -50,7 +51,7 @@ def test_verdicts() -> None:
     assert list(verdicts(runs(0.1, 0.09)).values()) == [True, False, True]
     assert list(verdicts(runs(0.1, 0.15, seconds=0.2)).values()) == [True, True, False]
     assert list(verdicts(runs(0.25, 0.5)[:3]).values()) == [True]  # of one set, none is asked for
-    table = printed(runs(0.1, 0.15), contenders=["plain", "-q ::", "mix", "AutoVW NI+LR"])
+    table = printed(runs(0.1, 0.15), contenders=["plain", "-q ::", "stack", "AutoVW NI+LR"])
     assert "0.1500 (-0.8500-1.1500)" in table
     assert "310" in table
 
@@ -61,15 +62,17 @@ def test_tables_without_autovw(tmp_path: Path, capsys: pytest.CaptureFixture[str
     python.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n', encoding="utf-8")
     python.chmod(0o755)
     words = ["--lines", "200", "--seeds", "2", "--sets", "synth", "flights", "--json", str(path)]
-    assert main([*words, "--peer-python", str(python)]) in (0, 1)
+    assert main([*words, "--peer-python", str(python), "--table-python", str(python)]) in (0, 1)
     shown = capsys.readouterr().out
     assert "AutoVW is left out" in shown
     assert "No module named 'flaml'" in shown
     assert "reg-synth is left out" in shown
     rows = json.loads(path.read_text())
-    assert rows["peer"] is None
+    assert rows["peer"] is rows["table"] is None
     assert [(row["contender"], row["seed"], row["lines"]) for row in rows["runs"]] == [
-        (contender, seed, 200) for seed in (0, 1) for contender in ("plain", "-q ::", "mix", "champion")
+        (contender, seed, 200)
+        for seed in (0, 1)
+        for contender in ("plain", "-q ::", "stack", "mix", "champion")
     ]
 
 
@@ -84,3 +87,9 @@ def test_tables(capsys: pytest.CaptureFixture[str]) -> None:
     done = subprocess.run([sys.executable, "-c", "import flaml.onlineml"], capture_output=True, check=False)
     assert main(["--lines", "2000", "--seeds", "2"]) == 0
     assert ("AutoVW NI" in capsys.readouterr().out) is (done.returncode == 0)
+
+
+def test_numbers_in_words_are_numbers() -> None:
+    rows, labels = table(["2 |a 7 x:3 |b red", "1.5 |a 8 |b 4"])
+    assert rows == [{"a 0": 7.0, "a x": 3.0, "b 0": "red"}, {"a 0": 8.0, "b 0": "4"}]
+    assert labels == [2.0, 1.5]

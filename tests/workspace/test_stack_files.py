@@ -212,9 +212,10 @@ def test_what_predicts_by_itself() -> None:
     assert not stack_of(Workspace(cb_explore_adf=True, automl=3, predict_with="champion")).on
     assert not stack_of(Workspace(cb_explore_adf=True)).on
     assert not stack_of(Workspace(cb_explore_adf=True, predict_with="stack")).on
-    lines = Workspace(automl=3)
-    assert not stack_of(lines).on
-    assert lines.searching.live_configs.arrays.mixing
+    assert stack_of(Workspace(automl=3)).on
+    for lines in (Workspace(automl=3, predict_with="mix"), Workspace(automl=3, loss_function="logistic")):
+        assert not stack_of(lines).on
+        assert lines.searching.live_configs.arrays.mixing
 
 
 # -- what is said --------------------------------------------------------------------------------------

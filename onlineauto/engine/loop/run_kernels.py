@@ -29,6 +29,7 @@ from onlineauto.features._kernels import forget
 from onlineauto.features.records import CONSTANT_HASH
 from onlineauto.formats.records.size_kernels import NAMES, SIZES
 from onlineauto.jit import call_at, entry_kernel
+from onlineauto.learners._kernels import clip
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -76,7 +77,8 @@ def run_events(
                 call_at(units.score_stack, (context, stream, actions))
         if run.task.shape == SIMPLE:
             if run.live.stack.serves:
-                row.raw = row.prediction = buffers.score[0, stacked(buffers)]
+                row.raw = buffers.score[0, stacked(buffers)]
+                row.prediction = clip(run.model.shared, row.raw)
             labelled = settle_line(run, results, event, label)
         else:
             column = stacked(buffers) if run.live.stack.serves else 0

@@ -18,9 +18,11 @@ __all__ = ["cannot_stack", "predicts_with"]
 def predicts_with(configuration: Configuration, *, simple: bool) -> str:
     """Return what predicts events in a search: "champion", "mix" or "stack"."""
     asked: str | None = configuration[AutomlOptions].predict_with
-    if asked == "stack" or (asked is None and not simple):
-        return "champion" if cannot_stack(configuration) else "stack"
-    return asked or "mix"
+    if asked in ("champion", "mix"):
+        return asked
+    if cannot_stack(configuration):
+        return "mix" if simple else "champion"
+    return "stack"
 
 
 def cannot_stack(configuration: Configuration) -> str:

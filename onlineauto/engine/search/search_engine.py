@@ -193,9 +193,8 @@ class Searching:
     def predicts(self) -> tuple[str, int]:
         """The predictor, "champion", "mix" or "stack", and the number of events before it became that."""
         arrays = self.live_configs.arrays
-        if arrays.mixing:
-            return "mix", 0
-        return "stack" if arrays.stack.serves else "champion", self._predicts_since
+        without = "mix" if arrays.mixing else "champion"
+        return "stack" if arrays.stack.serves else without, self._predicts_since
 
     def interactions(self, live: int) -> Sequence[Interaction]:
         """Return the interactions of live config `live`."""

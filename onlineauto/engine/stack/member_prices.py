@@ -2,8 +2,9 @@
 
 Work is counted in weights that are touched for an event, and not measured by a clock: what is decided must be
 the same each time. The champion touches a weight for each feature and product of each action; one that is
-learnt counts twice more. Products of the members that cross count alike. Of a matrix whole rows are added up
-at once, so that eight of its entries count as one weight; its covariance is learnt by one event in four.
+learnt counts twice more, and to read the event counts as 64. Products of the members that cross count alike.
+Of a matrix whole rows are added up at once, so that eight of its entries count as one weight; its covariance
+is learnt by one event in four.
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ if TYPE_CHECKING:
 __all__ = ["price_of_config", "prices"]
 
 _TOGETHER, _EACH = 8, 4
-_LEARNT = 2.0
+_LEARNT, _EVENT = 2.0, 64.0
 
 
 def price_of_config(sizes: dict[bytes, float], crossed: Iterable[Interaction], n_actions: float) -> float:
     """Return the work of a config that has these interactions of namespaces of these sizes.
 
     >>> price_of_config({b"a": 2.0, b"b": 3.0}, [(b"a", b"b")], 4.0)
-    72.0
+    136.0
     """
     own = 1.0 + sum(sizes.values()) + sum(prod(sizes.get(name, 0.0) for name in names) for names in crossed)
-    return own * (n_actions + _LEARNT)
+    return _EVENT + own * (n_actions + _LEARNT)
 
 
 def prices(members: Members, *, features: float, n_actions: float) -> dict[str, float]:
