@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["Application", "application", "follower_application"]
 
 _LOG = logging.getLogger("onlineauto.service")
-_IDLE: Final = 0.2
+_IDLE: Final = 0.1
 _TICK: Final = 0.25
 _BINARY_BYTES: Final = 1 << 28
 _FOLLOW: Final = 0.2
