@@ -162,6 +162,7 @@ def test_an_interrupt_ends_all_and_the_same_command_goes_on(folder: Path) -> Non
             "sharded = {part = 1}",
             "jobs.toml:17: sharded = .*: give true, or a table of blocks",
         ),
+        ("cluster:loss", "cluster:lost", "jobs.toml:8: trainable = .*: the module .* has no 'lost'"),
         ("events = 500", "worker = 3", "jobs.toml:17: worker = 3: give names and amounts, as {CPU = 1}"),
         ("capacity = {CPU = 3}", "capacity = 3", "jobs.toml:2: capacity = 3: give names and amounts"),
         ("slot = 0.5", 'history = "no/h"', "jobs.toml:3: cannot write no/h: its directory is not there"),

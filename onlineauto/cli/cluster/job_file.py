@@ -14,6 +14,7 @@ from onlineauto.cluster.named import policy_named
 from onlineauto.cluster.until_known import UntilKnown
 from onlineauto.errors import InputError, OnlineautoError, OptionError, StoreError
 from onlineauto.tune import Space, Study
+from onlineauto.tune.workers.naming import imported
 from onlineauto.workspace.model_file import check_target
 from onlineauto.workspace.options import given_options
 from onlineauto.workspace.run import Run, load_run
@@ -46,7 +47,7 @@ class JobFile:
     def __init__(self, path: str) -> None:
         self._path = path
         try:
-            self._text = Path(path).read_text("utf-8")
+            self._text = Path(path).read_text("utf-8-sig")
             found = tomllib.loads(self._text)
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise InputError(f"{path}: not TOML: {error}") from None
@@ -154,6 +155,10 @@ class JobFile:
         options = {key: job[key] for key in (*RUNS, "worker") if key in job}
         if "checkpoints" in options:
             options["checkpoints"] = self._beside(options["checkpoints"])
+        if "trainable" in job:
+            _check_trainable(job["trainable"])
+        elif storage is None:
+            raise OptionError("space: nothing says what trials run: add a trainable = MODULE:NAME")
         return StudyJob(study, job.get("trainable"), **options)
 
     def _stream(self, job: Mapping[str, Any]) -> Any:
@@ -254,6 +259,17 @@ def _about(key: str) -> Iterator[None]:
     except (OnlineautoError, OSError) as error:
         kind = OptionError if isinstance(error, OptionError) else InputError
         raise kind(f"{key}: {error}") from None
+
+
+def _check_trainable(name: str) -> None:
+    """Refuse a trainable that cannot be imported here, before anything runs."""
+    try:
+        imported(name)
+    except OnlineautoError:
+        raise
+    except Exception as error:  # a module may raise anything
+        why = f"{type(error).__name__}: {error}"
+        raise OptionError(f"trainable = {name!r} cannot be imported: {why}") from error
 
 
 def _cut(sharded: bool | dict[str, int]) -> dict[str, int]:

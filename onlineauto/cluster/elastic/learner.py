@@ -80,8 +80,11 @@ class ShardedLearner:
         self._fresh = Workspace(**options)
         check_shardable(self._fresh.configuration)
         cells = len(self._fresh.weights)
-        if min(parts, part_events, blocks) < 1 or warm_up < 0:
-            raise OptionError("parts, part_events and blocks are at least 1, and warm_up is at least 0")
+        counts: tuple[Any, ...] = parts, part_events, blocks, warm_up
+        if not all(isinstance(each, int) for each in counts) or min(counts[:3]) < 1 or warm_up < 0:
+            raise OptionError(
+                "parts, part_events and blocks are whole numbers, at least 1, and warm_up is at least 0"
+            )
         if blocks & (blocks - 1) or blocks > cells:
             raise OptionError(f"blocks must be a power of two, at most {cells}, and is {blocks}")
 

@@ -148,6 +148,8 @@ def test_what_cannot_be_learnt_ends_the_run() -> None:
         ({"blocks": 3}, "power of two"),
         ({"blocks": 1 << 20}, "at most"),
         ({"parts": 0}, "parts"),
+        ({"parts": 2.5}, "whole numbers"),
+        ({"warm_up": "many"}, "whole numbers"),
     ],
 )
 def test_options_that_it_does_not_have(options: dict[str, Any], what: str) -> None:
