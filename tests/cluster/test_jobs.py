@@ -254,3 +254,43 @@ def test_a_stream_that_is_paused_while_its_progress_is_asked_for_has_not_failed(
     assert 0 < done < total
     assert run.ended
     job.stop()
+
+
+def test_a_cluster_that_was_stopped_is_run_again(tmp_path: Path) -> None:
+    events = b"1 |a x\n0 |a y\n" * 1500
+    learner = ShardedLearner(parts=2, part_events=8, warm_up=2, blocks=2)
+    study = Study({"rate": Float(0, 1)}, "fifo", "random", max_resource=2, max_trials=3)
+    cluster = Cluster("fair", slot=0.05, capacity={"CPU": 4})
+    stream = StreamJob(learner, events)
+    cluster.submit(Run(Workspace(), events), name="run")
+    cluster.submit(stream, name="stream")
+    cluster.submit(study, trainable="tests.tune.workers.trainables:Counter", name="study")
+    cluster.run(slots=1)
+    assert not all(each.ended for each in cluster.jobs)
+    cluster.run(slots=1200)
+    assert [(each.name, each.state, each.done) for each in cluster.jobs] == [
+        ("run", "done", 3000),
+        ("stream", "done", 3000),
+        ("study", "done", 6),
+    ]
+    assert (stream.workspace().weights == learner.fit(events).weights).all()
+
+
+def test_a_stream_that_cannot_be_read_twice_does_not_wait(tmp_path: Path) -> None:
+    events = tmp_path / "events"
+    events.write_bytes(b"1 |a x\n0 |a y\n" * 400)
+    learner = ShardedLearner(parts=2, part_events=2, warm_up=2, blocks=2)
+    with events.open("rb") as file:
+        job = StreamJob(learner, file)
+        job.resize(1, 1)
+        until = time.monotonic() + 60
+        while not job.progress()[0] and time.monotonic() < until:
+            time.sleep(0.001)
+        job.resize(0, 0)
+        while (found := job.progress()) != (800, 800) and time.monotonic() < until:
+            assert job.held == (1, 1) or found[0] == 800
+            time.sleep(0.001)
+        weights = job.workspace().weights
+        job.stop()
+    assert found == (800, 800)
+    assert (weights == learner.fit(events).weights).all()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -86,7 +87,10 @@ def test_lines_are_counted_in_one_file_only(tmp_path: Path) -> None:
 
 def test_what_can_be_read_again(tmp_path: Path) -> None:
     again: list[Sources] = ["file", b"text", tmp_path, [tmp_path, tmp_path], ("1 |a x", "0 |a y")]
-    once: list[Sources] = [None, "-", io.BytesIO(), iter([tmp_path]), [tmp_path, io.BytesIO()]]
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    once: list[Sources] = [None, "-", io.BytesIO(), iter([tmp_path]), [tmp_path, io.BytesIO()], pipe, [pipe]]
+    once.append(str(pipe))
     assert all(map(can_be_read_again, again))
     assert not any(map(can_be_read_again, once))
     with pytest.raises(InputError, match="--passes needs a file"):

@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, Protocol
 
-from onlineauto.errors import OptionError
+from onlineauto.errors import OnlineautoError, OptionError
 from onlineauto.tune.workers.resources import is_amount
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from threading import Thread
 
-__all__ = ["Demand", "Job", "check_demand"]
+__all__ = ["Demand", "Job", "check_demand", "check_stopped"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,3 +76,15 @@ def check_demand(demand: Demand) -> Demand:
     if demand.most_workers < 1:
         raise OptionError(f"most_workers = {demand.most_workers}: give 1 or more")
     return demand
+
+
+def check_stopped(thread: Thread | None) -> None:
+    """Refuse to go on with a job that was stopped, if what it did then has not ended yet.
+
+    Raises
+    ------
+    OnlineautoError
+        The thread is alive.
+    """
+    if thread is not None and thread.is_alive():
+        raise OnlineautoError("it was stopped, and what it did then has not ended yet: try again later")

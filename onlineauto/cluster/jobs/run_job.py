@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Final
 
-from onlineauto.cluster.jobs.job import Demand, check_demand
+from onlineauto.cluster.jobs.job import Demand, check_demand, check_stopped
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.errors import InputError, OptionError
 
@@ -100,6 +100,9 @@ class RunJob:
     def resize(self, workers: int, servers: int) -> None:
         """Learn, or wait after the events that are being learnt."""
         del servers
+        if workers and self._stops:  # the cluster is run again
+            check_stopped(self._thread)
+            self._stops, self._thread = False, None
         if workers and not self._ended:
             self._works.set()
         else:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-from onlineauto.cluster.jobs.job import Demand, check_demand
+from onlineauto.cluster.jobs.job import Demand, check_demand, check_stopped
+from onlineauto.engine.stream.source import can_be_read_again
+from onlineauto.errors import OnlineautoError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,7 +22,8 @@ __all__ = ["StreamJob"]
 class StreamJob:
     """Learns a stream with as many workers and servers as the cluster gives it, with the same result.
 
-    If it is given none, it keeps a snapshot, ends all its nodes, and goes on from there another time.
+    If it is given none, it keeps a snapshot, ends all its nodes, and goes on from there another time. A
+    stream that cannot be read twice, as a pipe or an open file, keeps a worker and a server till its end.
 
     Parameters
     ----------
@@ -55,6 +58,7 @@ class StreamJob:
             Demand(worker or {"CPU": 1.0}, server or {"CPU": 0.5}, cutting.parts, cutting.blocks)
         )
         self._learner, self._source, self._options = learner, source, options
+        self._can_wait = can_be_read_again(source)
         self._changed = threading.Condition()
         self._wanted = (0, 0)
         self._given = (0, 0)
@@ -98,7 +102,11 @@ class StreamJob:
     def resize(self, workers: int, servers: int) -> None:
         """Go on with so many workers and servers soon; with none, keep a snapshot and wait."""
         with self._changed:
-            self._wanted = (workers, servers) if workers and servers else (0, 0)
+            if workers and self._stops:  # the cluster is run again
+                self._begin_again()
+            if not (workers and servers):
+                workers, servers = (1, 1) if any(self._given) and not self._can_wait else (0, 0)
+            self._wanted = workers, servers
             if any(self._wanted) and self._thread is None:
                 self._thread = threading.Thread(target=self._direct, name="onlineauto stream", daemon=True)
                 self._thread.start()
@@ -113,7 +121,17 @@ class StreamJob:
             self._run.stop()
         if self._thread is not None:
             self._thread.join(60)
+        if self._run is not None:
+            self._run.stop()  # this one may have begun meanwhile
         self._given = 0, 0
+
+    def _begin_again(self) -> None:
+        """Forget the run that was stopped: another one goes on from the last snapshot, or begins."""
+        check_stopped(self._thread)
+        self._thread = None
+        if self._run is not None and not self._can_wait:
+            raise OnlineautoError("it was stopped, and its stream cannot be read a second time")
+        self._run, self._stops = None, False
 
     def workspace(self) -> Workspace:
         """Return the model, once the stream has been learnt, as an ordinary workspace."""

@@ -6,7 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.cluster.jobs.budget import expected_budget, spent
-from onlineauto.cluster.jobs.job import Demand, check_demand
+from onlineauto.cluster.jobs.job import Demand, check_demand, check_stopped
 from onlineauto.errors import OptionError
 from onlineauto.tune.workers.headcount import Headcount
 from onlineauto.tune.workers.on_ray.ray_workers import RayWorkers
@@ -104,6 +104,10 @@ class StudyJob:
     def resize(self, workers: int, servers: int) -> None:
         """Let so many trials run; a study has no servers."""
         del servers
+        if workers and self._headcount.is_closed:  # the cluster is run again
+            check_stopped(self._thread)
+            self._thread = None
+            self._headcount = Headcount(workers)
         self._headcount.now = workers
         if workers and self._thread is None:
             self._thread = threading.Thread(target=self._run, name="onlineauto study", daemon=True)

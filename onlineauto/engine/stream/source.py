@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
@@ -62,8 +63,21 @@ def kind_of(configuration: Configuration) -> str:
 def can_be_read_again(source: Sources) -> bool:
     """Return whether a second pass over a source gives the same events as the first one."""
     if isinstance(source, list | tuple):
-        return not any(hasattr(item, "read") for item in source)
-    return isinstance(source, str | os.PathLike | bytes) and source != "-"
+        return not any(
+            hasattr(item, "read") or (isinstance(item, os.PathLike) and _is_pipe(item)) for item in source
+        )
+    if isinstance(source, str | os.PathLike):
+        return source != "-" and not _is_pipe(source)
+    return isinstance(source, bytes)
+
+
+def _is_pipe(path: str | os.PathLike[str]) -> bool:
+    """Return whether a path is that of a pipe or of a device; what is not there is taken for a file."""
+    try:
+        mode = os.stat(path).st_mode  # noqa: PTH116 - a path in any form
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or stat.S_ISSOCK(mode)
 
 
 def read_blocks(source: Sources, configuration: Configuration, found: Diagnostics) -> Iterator[Block]:
