@@ -14,7 +14,8 @@ best, beside those of configs that never change.
 stationary: nothing changes, and in every other run nothing pays. A change of champion is for the worse if, on
 the rest of the stream (at least its last tenth), the new config does no better than the old one, each having
 learnt the stream alone from the beginning: if it does not earn more, where rewards decided, or does not
-predict mean rewards better, where losses did.
+predict mean rewards better, where losses did. A switch to the stack is judged alike, by what the search's
+champion earns and predicts in the events that the stack predicts.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from tests.bench.drift_report import (
     print_stationary,
     verdicts,
 )
-from tests.bench.drift_runs import VW, fixed, search, spelt, vw_changes
+from tests.bench.drift_runs import VW, fixed, search, spells, spelt, vw_changes
 from tests.bench.drift_streams import Light, Regimes, Text, written
 
 if TYPE_CHECKING:
@@ -99,9 +100,8 @@ def stationary(seed: int, *, events: int) -> Stationary:
     text = written(Light(seed, pays=seed % 2 == 1), events)
     ours = search(text)
     learnt = _learner(text)
-    return Stationary(
-        seed, seed % 2 == 1, events, [_judged(each, learnt, events) for each in ours.changes], ours.alarms
-    )
+    judged = [_judged(each, learnt, events) for each in ours.changes]
+    return Stationary(seed, seed % 2 == 1, events, judged, ours.alarms, spells(text))
 
 
 def _learner(text: Text) -> Callable[..., Learnt]:

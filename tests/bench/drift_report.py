@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from tests.bench.drift_runs import Spell
 
 __all__ = [
     "Flip",
@@ -74,18 +76,24 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Stationary:
-    """Changes of champion and alarms on a stream that does not change."""
+    """Changes of champion, alarms, and switches to the stack on a stream that does not change."""
 
     seed: int
     pays: bool
     events: int
     changes: list[Judged]
     alarms: int | None
+    spells: list[Spell] = field(default_factory=list)
 
     @property
     def wrong(self) -> int:
         """Changes for the worse."""
         return sum(change.worse for change in self.changes)
+
+    @property
+    def wrong_spells(self) -> int:
+        """Switches to the stack for the worse."""
+        return sum(spell.worse for spell in self.spells)
 
 
 def _median(flips: Sequence[Flip], name: str) -> float:
@@ -140,6 +148,7 @@ def print_stationary(still: Sequence[Stationary], *, seconds: float) -> None:
             f"{name:14}{len(runs):6}{len(changes):9}{by_reward:11}"
             f"{sum(worse):7}{sum(map(bool, worse)):6}{sum(alarms):8}{sum(map(bool, alarms)):6}"
         )
+    _print_spells(still)
     if any(run.alarms is None for run in still):
         print("there is no drift detector")
     for run in still:
@@ -147,6 +156,21 @@ def print_stationary(still: Sequence[Stationary], *, seconds: float) -> None:
             if change.worse:
                 gains = f"reward {change.reward:+.2g}, loss {change.loss:+.2g}"
                 print(f"seed {run.seed}, for the worse ({gains}): {change.told}")
+
+
+def _print_spells(still: Sequence[Stationary]) -> None:
+    """Print how often the stack predicts, what that adds, and each time that is for the worse."""
+    spells = [spell for run in still for spell in run.spells]
+    wrong = sum(run.wrong_spells > 0 for run in still)
+    share = sum(spell.end - spell.begin for spell in spells) / sum(run.events for run in still)
+    print(f"switches to the stack: {len(spells)}, for the worse in {wrong} runs; it predicts {share:.0%}")
+    for run in still:
+        for spell in run.spells:
+            if spell.worse:
+                added = f"reward {spell.reward:+.2g}, loss {spell.loss:+.2g}"
+                print(
+                    f"seed {run.seed}, for the worse ({added}): {spell.begin:,}-{spell.end:,} by {spell.by}"
+                )
 
 
 def verdicts(flips: Sequence[Flip], still: Sequence[Stationary]) -> dict[str, bool]:
@@ -160,6 +184,8 @@ def verdicts(flips: Sequence[Flip], still: Sequence[Stationary]) -> dict[str, bo
     if still:
         quiet = sum(run.wrong == 0 for run in still) / len(still)
         asked["no change for the worse in 99 of 100 stationary runs"] = quiet >= _QUIET
+        true = sum(run.wrong_spells == 0 for run in still) / len(still)
+        asked["no switch to the stack for the worse in 99 of 100 stationary runs"] = true >= _QUIET
         if all(run.alarms is not None for run in still):
             silent = sum(run.alarms == 0 for run in still) / len(still)
             asked["no drift alarm in 99 of 100 stationary runs"] = silent >= _QUIET

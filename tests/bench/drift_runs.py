@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto import Workspace
+from onlineauto.automl.decisions import PredictWith
+from onlineauto.engine.search.journal import decision_of
 from tests.bench.speed_workers import WHEEL_WORKER, Worker
 
 if TYPE_CHECKING:
@@ -15,10 +17,22 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from onlineauto.automl.decisions import Decision
     from onlineauto.engine.search.journal import Change
     from tests.bench.drift_streams import Text
 
-__all__ = ["VW", "Interactions", "Learnt", "Search", "fixed", "search", "spelt", "vw_changes"]
+__all__ = [
+    "VW",
+    "Interactions",
+    "Learnt",
+    "Search",
+    "Spell",
+    "fixed",
+    "search",
+    "spells",
+    "spelt",
+    "vw_changes",
+]
 
 VW = {"VW": (), "VW qbase_cubic": ("--oracle_type", "qbase_cubic")}
 """Searches of VW: by default among pairs, or beginning with all pairs and adding interactions of three."""
@@ -69,6 +83,22 @@ class Learnt:
     losses: NDArray[np.float64]
 
 
+@dataclass(frozen=True, slots=True)
+class Spell:
+    """Events that the stack predicts, what decided on it, and what it truly adds to reward and to loss."""
+
+    begin: int
+    end: int
+    by: str
+    reward: float
+    loss: float
+
+    @property
+    def worse(self) -> bool:
+        """Whether the champion would have done as well, by what decided."""
+        return self.loss >= 0 if self.by == "loss" else self.reward <= 0
+
+
 def search(text: Text, **options: Any) -> Search:
     """Run ``--automl 4`` over a stream."""
     workspace = Workspace(cb_explore_adf=True, automl=4, **options)
@@ -88,12 +118,38 @@ def search(text: Text, **options: Any) -> Search:
 def fixed(text: Text, interactions: Interactions, settings: tuple[tuple[str, float], ...] = ()) -> Learnt:
     """Learn a stream with interactions of namespaces that have one letter each."""
     options: dict[str, Any] = dict(settings)
-    workspace = Workspace(cb_adf=True, interactions=spelt(interactions), **options)
+    return _learnt(text, Workspace(cb_adf=True, interactions=spelt(interactions), **options))
+
+
+def _learnt(text: Text, workspace: Workspace) -> Learnt:
+    """Learn a stream with a workspace that shows what it predicts."""
     outcomes = [each for _, each in workspace.stream(text.text)]
     action = np.concatenate([each.action for each in outcomes]).reshape(text.truth.shape)
     cost = np.concatenate([each.score for each in outcomes]).astype(np.float64).reshape(text.truth.shape)
     truth = np.take_along_axis(text.truth, action, axis=1)
     return Learnt(truth[:, 0], ((cost + truth) ** 2).mean(axis=1))
+
+
+def spells(text: Text) -> list[Spell]:
+    """Return when the stack predicts in ``--automl 4``, and what that adds to its champion."""
+    workspace = Workspace(cb_adf=True, automl=4, predict_with="stack")
+    told: list[tuple[int, Decision]] = []
+    workspace.observe(lambda entry: told.append((entry.events, decision_of(entry))))
+    stack = _learnt(text, workspace)
+    champion = _learnt(text, Workspace(cb_adf=True, automl=4, predict_with="champion"))
+    switches = [(events, decision) for events, decision in told if isinstance(decision, PredictWith)]
+    ends = [*(events for events, _ in switches[1:]), len(text)]
+    return [
+        Spell(
+            begin,
+            end,
+            decision.by,
+            float((stack.rewards - champion.rewards)[begin:end].mean()),
+            float((stack.losses - champion.losses)[begin:end].mean()),
+        )
+        for (begin, decision), end in zip(switches, ends, strict=False)
+        if decision.who == "stack" and end > begin
+    ]
 
 
 def spelt(interactions: Interactions) -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.bench.drift import flip, main, returning, stationary
 from tests.bench.drift_report import Flip, Judged, Stationary, verdicts
-from tests.bench.drift_runs import fixed, search
+from tests.bench.drift_runs import Spell, fixed, search, spells
 from tests.bench.drift_streams import Light, Regimes, written
 
 if TYPE_CHECKING:
@@ -45,6 +45,14 @@ def test_what_pays_is_learnt() -> None:
     assert found.champion_at(0) != found.champion_at(6000) == found.last
 
 
+def test_the_stack_is_compared_with_the_champion_where_it_predicts() -> None:
+    text = written(Light(1, pays=True), 2000)
+    found = spells(text)
+    assert found
+    assert all(0 < spell.begin < spell.end <= 2000 for spell in found)
+    assert found[0].loss != 0
+
+
 def test_a_flip_is_found() -> None:
     found = flip(1, before=10_000, after=10_000, vw=False)
     assert not found.had
@@ -55,9 +63,15 @@ def test_a_flip_is_found() -> None:
 def test_wrong_changes_and_alarms_count() -> None:
     better, worse = (Judged("", "loss", 0.0, loss, loss >= 0) for loss in (-0.1, 0.1))
     quiet = [Stationary(seed, True, 10, [better], 0) for seed in range(99)]
-    assert list(verdicts([], [*quiet, Stationary(99, True, 10, [worse], 1)]).values()) == [True, True]
-    assert list(verdicts([], [*quiet[1:], Stationary(99, True, 10, [worse], 1)]).values()) == [False, False]
-    assert list(verdicts([], [Stationary(1, True, 10, [], None)]).values()) == [True]
+    assert list(verdicts([], [*quiet, Stationary(99, True, 10, [worse], 1)]).values()) == [True, True, True]
+    assert list(verdicts([], [*quiet[1:], Stationary(99, True, 10, [worse], 1)]).values()) == [
+        False,
+        True,
+        False,
+    ]
+    assert list(verdicts([], [Stationary(1, True, 10, [], None)]).values()) == [True, True]
+    lost = Stationary(99, True, 10, [], 0, [Spell(1, 9, "reward", -0.1, -0.1)])
+    assert list(verdicts([], [*quiet[1:], lost]).values()) == [True, False, True]
 
 
 @pytest.mark.parametrize(("ours", "met"), [(10, True), (11, False)])

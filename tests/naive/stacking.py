@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tests.naive.draws import Draws
 from tests.naive.members import NAMES, Members, Squares
 from tests.naive.native_search.bets import LossTest, RewardTest, level_of_test
 from tests.naive.native_search.options import Options
@@ -57,6 +58,11 @@ def best(scores: Sequence[np.float32]) -> int:
     return min(range(len(scores)), key=lambda action: (scores[action], action))
 
 
+def fairness(logged: Logged, n_actions: int) -> float:
+    """What an event counts, so that all actions count alike."""
+    return min(1 / (n_actions * logged.probability), 32.0) if logged.probability > 0 else 1.0
+
+
 class Stack:
     """The stack of at most so many live configs, with or without members, on single lines or choices.
 
@@ -76,6 +82,7 @@ class Stack:
         self.labels = 0.0, 0.0
         self.scale = Scale(Options.of(automl=live, cb_explore_adf=True))
         self.logged: Counter[int] = Counter()
+        self.draws = Draws()
         self.serves = False
         self.n_tests = 0
         self.test_anew()
@@ -88,6 +95,7 @@ class Stack:
     def test_anew(self) -> None:
         self.n_tests += 1
         self.by_reward, self.by_loss = RewardTest(), LossTest()
+        self.fair = [0.0]
         self.level = level_of_test(0.05, self.n_tests)
 
     # -- what becomes of the live configs --------------------------------------------------------------
@@ -194,6 +202,8 @@ class Stack:
         self.widen(logged.cost)
         self.scale.widen(-logged.cost, logged.probability, len(choice.actions))
         self.logged[logged.action] += 1
+        if not self.single:
+            self.draws.note(logged.action, logged.probability)
         return proved
 
     def widen(self, cost: float) -> None:
@@ -218,12 +228,10 @@ class Stack:
         def error(scores: Sequence[np.float32]) -> float:
             return min(max(float(scores[logged.action]), self.labels[0]), self.labels[1]) - logged.cost
 
-        gain = (
-            self.rarity(logged.action, len(stack))
-            * logged.weight
-            * (error(champion) ** 2 - error(stack) ** 2)
-        )
-        self.by_loss.observe(gain / (1 + min(rank(champion, logged.action), rank(stack, logged.action))), 0.0)
+        gain = logged.weight * (error(champion) ** 2 - error(stack) ** 2)
+        gain /= 1 + min(rank(champion, logged.action), rank(stack, logged.action))
+        self.fair.append(gain * fairness(logged, len(stack)))
+        self.by_loss.observe(gain * self.rarity(logged.action, len(stack)), 0.0)
         chosen, usual = best(stack), best(champion)
         if self.single or chosen == usual:
             return
@@ -242,12 +250,18 @@ class Stack:
         level = self.level * (0.5 if both else 1.0)
         of_rewards = 1 / level if self.asks_rewards else math.inf
         of_losses = 1 / (level * losses.share) if self.asks_losses else math.inf
+        if not self.draws.tell_of_actions:
+            of_losses = math.inf
+        of_rewards, of_losses, leaning = (
+            each**self.draws.events for each in (of_rewards, of_losses, 1 / LEANING)
+        )
+        fair = self.single or sum(self.fair) >= math.sqrt(sum(each**2 for each in self.fair))
         if self.serves:
             if rewards.worse >= of_rewards:
                 return "champion by reward"
-            leans = self.single or rewards.worse * LEANING >= 1
+            leans = self.single or rewards.worse >= leaning
             return "champion by loss" if losses.worse >= of_losses and leans else None
         if rewards.better >= of_rewards:
             return "stack by reward"
-        leans = rewards.worse * LEANING >= 1
+        leans = not fair or rewards.worse >= leaning
         return "stack by loss" if losses.better >= of_losses and not leans else None

@@ -32,6 +32,7 @@ from onlineauto.engine.event.state import (
     STEP,
 )
 from onlineauto.estimators.difference_kernels import observe_any_difference, share
+from onlineauto.estimators.draw_kernels import by_draws, events_per_draw, note_draw, tell_of_actions
 from onlineauto.estimators.interval_kernels import observe_loss, observe_policy
 from onlineauto.estimators.paired_kernels import is_better as is_ahead
 from onlineauto.estimators.paired_kernels import is_worse as is_behind
@@ -252,6 +253,17 @@ def rarity(live: Live, action: int, n: int) -> np.float64:
 
 
 @inline_kernel
+def note_logged(live: Live, action: int, label: Label) -> None:
+    """Count a logged action, and note whether it seems to be a draw of its own."""
+    place = min(action, PLACES - 1)
+    if label.probability > _ZERO and live.logged[PLACES] > 0.0:
+        often = live.logged[place] / live.logged[PLACES]
+        note_draw(live.draws, action, often, np.float64(label.probability))
+    live.logged[place] += 1.0
+    live.logged[PLACES] += 1.0
+
+
+@inline_kernel
 def observe_losses(run: Run, score: NDArray[np.float32], action: int, n: int, label: Label) -> None:
     """Add an event to all loss estimators: each config's loss on the logged `action`, and the champion's."""
     live, simple = run.live, run.task.shape == SIMPLE
@@ -362,21 +374,24 @@ def verdict(live: Live) -> tuple[int, int]:
         slot = better_challenger(live)
         return (BOUND_CROSSED if slot > 0 else BLOCK_END), slot
     signal, found = BLOCK_END, 0
+    many = events_per_draw(live.draws)
+    leaning, losses_tell = by_draws(LEANING, many), live.by_loss and tell_of_actions(live.draws)
     for slot in range(1, live.n):
         short_loop()
         pair, losses = live.pairs[slot], live.losses[slot]
-        by_loss = live.by_loss and live.alike[slot]
-        level, level_of_losses = reward_level(live, slot), loss_level(live, slot)
+        by_loss = losses_tell and live.alike[slot]
+        level = by_draws(reward_level(live, slot), many)
+        level_of_losses = by_draws(loss_level(live, slot), many)
         if live.by_reward and is_ahead(pair, level):
             signal, found = BOUND_CROSSED, slot
         elif signal == BOUND_CROSSED:
             continue
-        elif by_loss and is_ahead(losses, level_of_losses) and not is_behind(pair, LEANING):
+        elif by_loss and is_ahead(losses, level_of_losses) and not is_behind(pair, leaning):
             signal, found = LOSS_CROSSED, slot
         elif signal == BLOCK_END and live.replaceable:
             behind = live.by_reward and is_behind(pair, level)
             behind = behind or (
-                by_loss and is_behind(losses, level_of_losses) and not is_ahead(pair, LEANING)
+                by_loss and is_behind(losses, level_of_losses) and not is_ahead(pair, leaning)
             )
             if behind:
                 signal, found = PROVED_WORSE, slot

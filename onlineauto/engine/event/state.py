@@ -152,6 +152,9 @@ class Stack(NamedTuple):
     range: NDArray[np.float64]  # [2]: lowest and highest cost learnt
     pair: NDArray[np.float64]  # [paired SIZE]: test of its rewards against the champion's
     loss: NDArray[np.float64]  # [paired SIZE]: test of its losses against the champion's
+    fair: NDArray[
+        np.float64
+    ]  # [2]: sums of the differences of losses, weighted by propensity, and of squares
     loss_spread: NDArray[np.float64]  # [SPREAD_SIZE]
     policies: NDArray[np.float64]  # [SELF | CHAMPION, POLICY_SIZE]: as those of a live config
     level: NDArray[np.float64]  # [1]: probability of error of both tests together
@@ -197,6 +200,7 @@ class Live(NamedTuple):
     mixing: bool  # a single line's prediction is a weighted mean over all live configs
     mix: NDArray[np.float64]  # [slots]: weights of that mean; they sum to 1
     logged: NDArray[np.float64]  # [PLACES + 1]: events learnt with each logged action, by its place; in all
+    draws: NDArray[np.float64]  # [DRAWS_SIZE]: whether the logged actions were drawn anew for each event
     scale: NDArray[np.float64]  # [SCALE_SIZE]: range of rewards, and smallest propensity
     last: NDArray[np.float64]  # [slots, SELF | CHAMPION, 2]: latest importance weight and reward
     decided: NDArray[np.bool_]  # [slots]: not better, until it or the champion has a weight other than 0

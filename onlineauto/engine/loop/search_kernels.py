@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 from onlineauto.engine.event.live_config_kernels import (
     meets_namespace,
+    note_logged,
     observe_losses,
     observe_rewards,
     signal_before_test,
     verdict,
 )
 from onlineauto.engine.event.pass_kernels import run_on
-from onlineauto.engine.event.state import BLOCK_END, EVENT, NEW_NAMESPACE, PLACES, SIGNAL, SIMPLE, SLOT
+from onlineauto.engine.event.state import BLOCK_END, EVENT, NEW_NAMESPACE, SIGNAL, SIMPLE, SLOT
 from onlineauto.jit import entry_kernel
 
 if TYPE_CHECKING:
@@ -48,9 +49,8 @@ def after_event(
         observe_rewards(run, score, actions.n, label)
     if run.live.paired:
         observe_losses(run, score, max(int(label.action), 0), actions.n, label)
-        if label.action >= 0:
-            run.live.logged[min(int(label.action), PLACES - 1)] += 1.0
-            run.live.logged[PLACES] += 1.0
+        if label.action >= 0 and run.task.shape != SIMPLE:
+            note_logged(run.live, int(label.action), label)
     signal, slot = verdict(run.live)
     if signal != BLOCK_END:
         cursor[SIGNAL], cursor[SLOT] = signal, slot

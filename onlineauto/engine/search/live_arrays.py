@@ -11,6 +11,7 @@ from onlineauto.engine.event.state import GROUP, PLACES, SIMPLE, Live
 from onlineauto.engine.stack.members import can_have_members
 from onlineauto.engine.stack.stack import make_stack
 from onlineauto.estimators.difference_kernels import SPREAD_SIZE
+from onlineauto.estimators.draw_kernels import DRAWS_SIZE
 from onlineauto.estimators.interval_kernels import POLICY_SIZE
 from onlineauto.estimators.paired_kernels import SIZE as PAIR_SIZE
 from onlineauto.estimators.robust_kernels import SIZE, Test
@@ -68,6 +69,7 @@ def make_live(options: AutomlOptions, learner: Learner, control: Control, *, pre
         mixing=simple and predicts_with != "champion",
         mix=np.eye(1, max_live)[0],
         logged=np.zeros(PLACES + 1),
+        draws=np.zeros(DRAWS_SIZE),
         scale=make_scale(*options.rewards(), floor=options.min_prob),
         last=np.zeros((max_live, 2, 2)),
         decided=np.zeros(max_live, bool),

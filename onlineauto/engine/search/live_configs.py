@@ -40,10 +40,10 @@ _PARKED = 4
 _HIGHEST_PRICE = 0.24
 _KEPT = (
     *("updates", "evidence", "pairs", "losses", "alike", "prices", "levels", "policies", "spread", "reach"),
-    *("recent", "fresh", "mix", "logged", "scale", "last"),
+    *("recent", "fresh", "mix", "logged", "draws", "scale", "last"),
 )
 """Arrays of `Live` that a model file keeps; the others follow from these, or from the next block."""
-_LATER = ("logged",)
+_LATER = ("logged", "draws")
 """Those of them that files of earlier versions do not have."""
 
 

@@ -38,7 +38,10 @@ __all__ = [
     "worths",
 ]
 
-_KEPT = ("weights", "spread", "range", "pair", "loss", "loss_spread", "policies", "level", "updates", "error")
+_KEPT = (
+    *("weights", "spread", "range", "pair", "loss", "fair", "loss_spread", "policies", "level", "updates"),
+    "error",
+)
 
 
 def make_stack(live_configs: int, *, on: bool, members: frozenset[str], cells: int) -> Stack:
@@ -55,6 +58,7 @@ def make_stack(live_configs: int, *, on: bool, members: frozenset[str], cells: i
         range=np.zeros(2),
         pair=np.zeros(PAIR_SIZE),
         loss=np.zeros(PAIR_SIZE),
+        fair=np.zeros(2),
         loss_spread=np.zeros(SPREAD_SIZE),
         policies=np.zeros((2, POLICY_SIZE)),
         level=np.zeros(1),
@@ -129,7 +133,7 @@ def worths(stack: Stack, resting: Collection[str]) -> dict[str, float]:
 
 def test_anew(stack: Stack, level: float) -> None:
     """Start both tests of the stack anew, with a probability of error of `level`."""
-    for array in (stack.pair, stack.loss, stack.loss_spread, stack.policies, stack.updates):
+    for array in (stack.pair, stack.loss, stack.fair, stack.loss_spread, stack.policies, stack.updates):
         array[...] = 0
     stack.level[0] = level
 

@@ -37,6 +37,7 @@ from onlineauto.engine.stack.least_squares_kernels import Observed, cut_off, lea
 from onlineauto.engine.stack.member_input_kernels import works
 from onlineauto.engine.stack.member_kernels import learn_members, score_members
 from onlineauto.estimators.difference_kernels import observe_any_difference, share
+from onlineauto.estimators.draw_kernels import by_draws, events_per_draw, tell_of_actions
 from onlineauto.estimators.interval_kernels import observe_policy
 from onlineauto.estimators.paired_kernels import is_better, is_worse, observe_predicted
 from onlineauto.estimators.robust_kernels import LARGEST_WEIGHT
@@ -47,7 +48,7 @@ from onlineauto.learners._kernels import clip
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.engine.event.state import Actions, Buffers, Context, Label, Run, Stack
+    from onlineauto.engine.event.state import Actions, Buffers, Context, Label, Live, Run, Stack
     from onlineauto.features.records import Stream
 
 UNSURE = 2.0
@@ -111,6 +112,17 @@ def score_stack(context: Context, stream: Stream, actions: Actions) -> None:
 
 
 @inline_kernel
+def _fairness(label: Label, n: int) -> np.float64:
+    """Return what an event counts, by its propensity, so that all of `n` actions count alike.
+
+    Unlike the rarity of its action it is fair to logs whose policy knew what no feature tells.
+    """
+    if not label.probability > _ZERO:
+        return np.float64(1.0)
+    return min(np.float64(1.0) / (n * np.float64(label.probability)), np.float64(_RAREST))
+
+
+@inline_kernel
 def _test_losses(
     run: Run, score: NDArray[np.float32], action: int, n: int, column: int, label: Label
 ) -> None:
@@ -124,8 +136,12 @@ def _test_losses(
     champion = np.float64(clip(shared, without)) - cost
     own = np.float64(clip(shared, score[action, column])) - cost
     gain = np.float64(label.weight) * (champion * champion - own * own)
-    gain *= rarity(run.live, action, n)
     gain /= 1.0 + min(_rank(score, action, n, column), _rank(score, action, n, 0))
+    fair = gain * _fairness(label, n)
+    if math.isfinite(fair):
+        stack.fair[0] += fair
+        stack.fair[1] += fair * fair
+    gain *= rarity(run.live, action, n)
     observe_any_difference(stack.loss, stack.loss_spread, gain, 0.0)
 
 
@@ -150,23 +166,27 @@ def _test_rewards(run: Run, score: NDArray[np.float32], n: int, column: int, lab
 
 
 @inline_kernel
-def _verdict(stack: Stack, by_reward: bool, by_loss: bool, simple: bool) -> int:
+def _verdict(live: Live, simple: bool) -> int:
     """Return the signal of a verdict that would change what predicts; else `BLOCK_END`.
 
     Losses take what predicts from the stack only if rewards lean against it too; single lines have none.
     """
-    level = stack.level[0]
-    level_of_losses = level * share(stack.loss_spread) * (0.5 if by_reward else 1.0)
-    level_of_rewards = level * (0.5 if by_loss else 1.0)
+    stack, by_reward, by_loss = live.stack, live.by_reward, live.by_loss
+    many = events_per_draw(live.draws)
+    level, leaning = stack.level[0], by_draws(LEANING, many)
+    level_of_losses = by_draws(level * share(stack.loss_spread) * (0.5 if by_reward else 1.0), many)
+    level_of_rewards = by_draws(level * (0.5 if by_loss else 1.0), many)
+    by_loss = by_loss and tell_of_actions(live.draws)
     if stack.serves:
         if by_reward and is_worse(stack.pair, level_of_rewards):
             return CHAMPION_EARNS
         loses = by_loss and is_worse(stack.loss, level_of_losses)
-        return CHAMPION_PREDICTS if loses and (simple or is_worse(stack.pair, LEANING)) else BLOCK_END
+        return CHAMPION_PREDICTS if loses and (simple or is_worse(stack.pair, leaning)) else BLOCK_END
     if by_reward and is_better(stack.pair, level_of_rewards):
         return STACK_EARNS
     predicts = by_loss and is_better(stack.loss, level_of_losses)
-    return STACK_PREDICTS if predicts and not is_worse(stack.pair, LEANING) else BLOCK_END
+    predicts = predicts and (simple or stack.fair[0] >= math.sqrt(stack.fair[1]))
+    return STACK_PREDICTS if predicts and not is_worse(stack.pair, leaning) else BLOCK_END
 
 
 @kernel
@@ -215,7 +235,7 @@ def learn_stack(
         _test_losses(run, score, action, actions.n, column, label)
         if not simple:
             _test_rewards(run, score, actions.n, column, label)
-        cursor[SIGNAL] = _verdict(stack, live.by_reward, live.by_loss, simple)
+        cursor[SIGNAL] = _verdict(live, simple)
         _learn_weights(run, actions, action, label, buffers)
         cost = stack.range[0] + _on_scale(stack, label.cost) * (stack.range[1] - stack.range[0])
     if stack.members.on:

@@ -34,7 +34,9 @@ events on which the two would act differently, and weighs what was logged by its
 range of rewards and probabilities that is known (`scale.py`). The other compares *losses*: how far off each
 prediction was for the action that was logged. It learns something from every event and so tells sooner, but
 it speaks of predictions and not of rewards. So it decides nothing that rewards lean against, and it has no
-say where learning rates differ. (Single lines have losses only.) Both tests bet against the statement "the
+say where learning rates differ. (Single lines have losses only.) Nor does it decide anything
+while hardly more than one action was logged; and where a log draws one action for many events in turn, proofs
+have to be that much stronger (`tests/naive/draws.py`). Both tests bet against the statement "the
 challenger is no better". Whoever bets against what is true gets no richer on average, so wealth is proof,
 and one may look after every event. The k-th test that is ever begun has 1/(k(k+1)) of the level, so that
 all tests of a run together err with a probability of 0.05 at most. A challenger that is dearer to run than

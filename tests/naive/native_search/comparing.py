@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tests.naive.draws import Draws
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -69,6 +71,7 @@ class Losses:
         self.lately = 0.0
         self.fresh: list[float] = []
         """The champion's, since they were last asked for."""
+        self.draws = Draws()
         self.logged: Counter[int] = Counter()
         """How often each action was logged, by its place."""
 
@@ -87,6 +90,8 @@ class Losses:
             self.lately += (lost[0] - self.lately) / min(learnt + 1.0, MEMORY)
             live[0].value.observe_loss(lost[0], largest_before)
         rare = 1.0 if single else self._rarity(label.action, len(scores[0]))
+        if not single:
+            self.draws.note(label.action, float(label.probability))
         for each, loss in zip(live[1:], lost[1:], strict=True):
             if not (self.options.by_loss and each.is_alike(live[0])):
                 continue

@@ -14,6 +14,7 @@ from tests.naive.native_search.regressor import Regressor
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from tests.naive.draws import Draws
     from tests.naive.native_search.configs import Config, Interaction
     from tests.naive.native_search.options import Options
 
@@ -75,37 +76,40 @@ class Live:
         by_loss = self.by_loss.better if self.is_alike(champion) else 0.0
         return max(self.by_reward.better, by_loss) or 1.0
 
-    def verdict(self, champion: Live, *, others_wait: bool) -> str | None:
+    def verdict(self, champion: Live, draws: Draws, *, others_wait: bool) -> str | None:
         """Say what is proved: that it is better by "reward" or by "loss", that it is "worse", or nothing.
 
-        Both tests share the level, if both have a say. Losses prove nothing that rewards lean against.
+        Both tests share the level, if both have a say. Losses prove nothing that rewards lean against, nor
+        anything while one action is logged. Where events share draws, proofs have to be that much stronger.
         """
         rewards, losses = self.by_reward, self.by_loss
         asks_rewards = self.options.by_reward
         asks_losses = self.options.by_loss and self.is_alike(champion)
         of_rewards = self.level * (0.5 if asks_losses else 1.0)
         of_losses = self.level * losses.share * (0.5 if asks_rewards else 1.0)
+        asks_losses = asks_losses and draws.tell_of_actions
+        of_rewards, of_losses, leaning = (each**draws.events for each in (of_rewards, of_losses, LEANING))
         if asks_rewards and rewards.better * of_rewards >= 1.0:
             return "reward"
-        if asks_losses and losses.better * of_losses >= 1.0 and not rewards.worse * LEANING >= 1.0:
+        if asks_losses and losses.better * of_losses >= 1.0 and not rewards.worse * leaning >= 1.0:
             return "loss"
         if not others_wait:
             return None
         if asks_rewards and rewards.worse * of_rewards >= 1.0:
             return "worse"
-        if asks_losses and losses.worse * of_losses >= 1.0 and not rewards.better * LEANING >= 1.0:
+        if asks_losses and losses.worse * of_losses >= 1.0 and not rewards.better * leaning >= 1.0:
             return "worse"
         return None
 
 
-def better_or_worse(live: Sequence[Live], *, others_wait: bool) -> tuple[int, str] | None:
+def better_or_worse(live: Sequence[Live], draws: Draws, *, others_wait: bool) -> tuple[int, str] | None:
     """Say which challenger is proved better, and by what, or else which one is proved worse.
 
     What rewards prove goes before what losses prove, and that before what is worse. Of several that are
     better the last one counts, of several that are worse the first one.
     """
     verdicts = [
-        (place, each.verdict(live[0], others_wait=others_wait))
+        (place, each.verdict(live[0], draws, others_wait=others_wait))
         for place, each in enumerate(live)
         if place > 0
     ]

@@ -150,7 +150,7 @@ class NativeSearch:
         return self.options.on_drift != "ignore" and self.drift.alarms(means)
 
     def _answer_to_proofs(self) -> list[Line]:
-        proof = better_or_worse(self.live, others_wait=bool(self.search.waiting))
+        proof = better_or_worse(self.live, self.losses.draws, others_wait=bool(self.search.waiting))
         if proof is None:
             return []
         place, verdict = proof

@@ -1,0 +1,86 @@
+"""Draws of a log: how many events share one is estimated, and proofs take as much more."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onlineauto.estimators.draw_kernels import (
+    BY_CHANCE,
+    CHANGED,
+    DRAWS_SIZE,
+    by_draws,
+    events_per_draw,
+    note_draw,
+    tell_of_actions,
+)
+from tests.naive.draws import Draws
+
+
+def drawn(seed: int, *, events: int, epsilon: float, actions: int, stays: int) -> tuple[np.ndarray, Draws]:
+    """A log of which each draw is for so many events, in a state of the kernels and in the naive one."""
+    rng = np.random.default_rng(seed)
+    explores, other = rng.random(events) < epsilon, rng.integers(0, actions, events)
+    logged = np.where(explores, other, 0).repeat(stays)[:events]
+    state, naive, seen = np.zeros(DRAWS_SIZE), Draws(), np.zeros(actions)
+    for action in map(int, logged):
+        p = epsilon / actions + (1 - epsilon) * (action == 0)
+        note_draw(state, action, seen[action] / max(seen.sum(), 1.0), p)
+        naive.note(action, p)
+        seen[action] += 1
+    return state, naive
+
+
+@pytest.mark.parametrize(("actions", "epsilon"), [(2, 1.0), (10, 1.0), (10, 0.2), (3, 0.045), (40, 0.1)])
+def test_independent_draws_change_nothing(actions: int, epsilon: float) -> None:
+    for seed in range(10):
+        state, _ = drawn(seed, events=3000, epsilon=epsilon, actions=actions, stays=1)
+        assert events_per_draw(state) == 1.0
+
+
+@pytest.mark.parametrize(("actions", "epsilon"), [(2, 1.0), (10, 1.0), (10, 0.2)])
+@pytest.mark.parametrize("stays", [5, 50])
+def test_shared_draws_are_found(actions: int, epsilon: float, stays: int) -> None:
+    state, _ = drawn(3, events=400 * stays, epsilon=epsilon, actions=actions, stays=stays)
+    assert 0.7 * stays < events_per_draw(state) < 1.4 * stays
+
+
+@given(
+    st.integers(0, 99), st.integers(1, 200), st.floats(0.01, 1.0), st.integers(1, 12), st.sampled_from((1, 9))
+)
+@settings(max_examples=25, deadline=None)
+def test_the_kernels_do_what_the_plain_way_does(
+    seed: int, events: int, epsilon: float, actions: int, stays: int
+) -> None:
+    state, naive = drawn(seed, events=events, epsilon=epsilon, actions=actions, stays=stays)
+    assert events_per_draw(state) == pytest.approx(naive.events)
+    assert bool(tell_of_actions(state)) == naive.tell_of_actions
+    assert state[CHANGED] == pytest.approx(naive.changed)
+    assert state[BY_CHANCE] == pytest.approx(naive.by_chance)
+
+
+def test_an_action_that_is_always_listed_first_is_no_shared_draw() -> None:
+    state = np.zeros(DRAWS_SIZE)
+    for event in range(100):
+        note_draw(state, 0, float(event > 0), 0.1)
+    assert events_per_draw(state) == 1.0
+    assert not tell_of_actions(state)
+
+
+def test_without_draws_losses_tell() -> None:
+    assert tell_of_actions(np.zeros(DRAWS_SIZE))
+    assert events_per_draw(np.zeros(DRAWS_SIZE)) == 1.0
+
+
+def test_bets_on_blocks_win_as_rarely_as_the_level_says() -> None:
+    """Fair coins that are shown 20 times each: as many proofs as the level allows, and many without it."""
+    rng, level, stays, wrong, naive = np.random.default_rng(0), 0.05, 20, 0, 0
+    for _ in range(300):
+        gains = np.repeat(rng.choice([-1.0, 1.0], 100), stays)
+        wealth = np.cumsum(np.log1p(0.1 * gains)).max()
+        wrong += wealth >= -np.log(by_draws(level, float(stays)))
+        naive += wealth >= -np.log(level)
+    assert wrong <= 0.05 * 300 + 4 * np.sqrt(300 * 0.05 * 0.95)
+    assert naive > 100

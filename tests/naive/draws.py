@@ -1,0 +1,42 @@
+"""Whether the actions of a log were drawn anew for each event, the plain way."""
+
+from __future__ import annotations
+
+__all__ = ["Draws"]
+
+
+class Draws:
+    """The logged actions so far, and what they tell."""
+
+    def __init__(self) -> None:
+        self.actions: list[int] = []
+        self.places: dict[int, int] = {}
+        """How often each was logged."""
+        self.changes = 0
+        self.changed = self.by_chance = self.largest = 0.0
+        """Weights of events with another action than the event before; how large they are by chance."""
+
+    def note(self, action: int, probability: float) -> None:
+        """Take in a logged action."""
+        weight = 1.0 / probability
+        if self.actions:
+            self.by_chance += (1.0 - self.places.get(action, 0) / len(self.actions)) * weight
+            if self.actions[-1] != action:
+                self.changes += 1
+                self.changed += weight
+        self.largest = max(self.largest, weight)
+        self.actions.append(action)
+        self.places[action] = self.places.get(action, 0) + 1
+
+    @property
+    def events(self) -> float:
+        """How many events seem to share a draw."""
+        if not self.actions:
+            return 1.0
+        many = (self.by_chance + self.largest) / (self.changed + self.largest)
+        return many if many >= 1.5 else 1.0
+
+    @property
+    def tell_of_actions(self) -> bool:
+        """Whether losses on logged actions tell of more than one of them."""
+        return not self.actions or self.changes >= 16
