@@ -188,7 +188,7 @@ class Stack:
                 champion = [np.float32(np.dot(mix[: self.n_live], clipped[: self.n_live]))]
             self._test(champion, stack, logged)
             proved = self._verdict()
-            noise = (1.0 + rank(stack, logged.action)) / min(self.rarity(logged.action, len(live)), 32.0)
+            noise = (1.0 + rank(stack, logged.action)) / fairness(logged, len(live))
             noise /= logged.weight
             inputs = self.inputs(live[logged.action], own[logged.action])
             self.squares.learn(inputs, self.on_scale(logged.cost), noise)

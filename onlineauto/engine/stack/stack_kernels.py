@@ -258,8 +258,7 @@ def _learn_weights(run: Run, actions: Actions, action: int, label: Label, buffer
         if works(stack.members, member):
             inputs[last - MEMBERS + member] = _on_scale(stack, score[action, column - MEMBERS + member])
     inputs[last] = 1.0
-    rare = min(rarity(run.live, action, actions.n), _RAREST)
-    noise = np.float64(_rank(score, action, actions.n, column) + 1) / rare
+    noise = np.float64(_rank(score, action, actions.n, column) + 1) / _fairness(label, actions.n)
     noise /= np.float64(label.weight)
     cost = _on_scale(stack, label.cost)
     error = cost
