@@ -8,6 +8,10 @@ matters is to tell the best actions apart.
 Two tests compare the stack with the champion, as they compare a challenger with it: by rewards, and by losses
 on logged actions. On single lines it is compared with the mix, by losses.
 
+Events of bandits are learnt by propensity, so that all actions count alike. Losses count by the rarity of
+their action, which tells sooner; but they must also lean towards the stack if weighted by propensity. Else a
+log whose policy knew what no feature tells makes the stack fit that policy.
+
 Source: Breiman, *Stacked regressions*, 1996; Haykin, *Adaptive filter theory*, chapter on recursive least
 squares.
 """
@@ -169,7 +173,8 @@ def _test_rewards(run: Run, score: NDArray[np.float32], n: int, column: int, lab
 def _verdict(live: Live, simple: bool) -> int:
     """Return the signal of a verdict that would change what predicts; else `BLOCK_END`.
 
-    Losses take what predicts from the stack only if rewards lean against it too; single lines have none.
+    Losses take what predicts from the stack only if rewards lean against it too; single lines have none. They
+    let it predict only if they agree when weighted by propensity, by one standard error.
     """
     stack, by_reward, by_loss = live.stack, live.by_reward, live.by_loss
     many = events_per_draw(live.draws)
