@@ -136,27 +136,32 @@ def _any_works(members: Members) -> bool:
 
 
 @inline_kernel
-def _take_products(run: Run, actions: Actions, buffers: Buffers) -> tuple[int, int, int]:
-    """Fill the products of the context of an event; return where each kind of them ends."""
-    line, n = context_line(run, actions), 0
+def _take_products(run: Run, actions: Actions, learns: bool, buffers: Buffers) -> tuple[int, int, int]:
+    """Fill the products of the context of an event; return where each kind of them ends.
+
+    If the event is learnt, note how many features the context has, by which members have scores or not.
+    """
+    members, line, n = run.live.stack.members, context_line(run, actions), 0
     if line >= 0:
-        n = min(_take_features(run, line, buffers.crossed, _SINGLE), _SINGLE)
-    members = run.live.stack.members
+        n = _take_features(run, line, buffers.crossed, _SINGLE)
+    if learns:
+        members.tally[WIDEST] = max(members.tally[WIDEST], n)
+    n = min(n, _SINGLE)
     triples = works(members, SINGLES + 2) and n <= _TRIPLED
     pairs = (triples or works(members, SINGLES + 1)) and n <= _PAIRED
     return _multiply(buffers.crossed, n, pairs, triples)
 
 
 @inline_kernel
-def _take_keys(run: Run, actions: Actions, action: int, buffers: Buffers) -> int:
-    """Fill the keys by which the context is crossed with an action; return how many there are."""
+def _take_keys(run: Run, actions: Actions, action: int, whole: np.uint64, buffers: Buffers) -> int:
+    """Fill the keys by which the context is crossed with an action, known as `whole`; return their number."""
     keys, n = buffers.crossed[_KEYS], 0
     if joins(run.live.stack.members):
         n = min(_take_features(run, line_of(run, actions, action), buffers.crossed, _MOST_KEYS), _MOST_KEYS)
         for i in range(n):
             short_loop()
             keys[i] = _mixed(buffers.crossed[_COARSE, i] + _OF_ACTION)
-    keys[n] = _mixed(action_key(run, actions, action) + _OF_ACTION)
+    keys[n] = _mixed(whole + _OF_ACTION)
     return n + 1
 
 
@@ -205,16 +210,17 @@ def score_crosses(run: Run, actions: Actions, buffers: Buffers) -> None:
     members, score = run.live.stack.members, buffers.score
     first = score.shape[1] - 1 - MEMBERS + SINGLES
     works_at_all = _any_works(members)
-    ends = _take_products(run, actions, buffers) if works_at_all else (0, 0, 0)
+    ends = _take_products(run, actions, False, buffers) if works_at_all else (0, 0, 0)
     for action in range(actions.n):
         short_loop()
-        index = index_of(members, action_key(run, actions, action)) if works_at_all else -1
+        whole = action_key(run, actions, action) if works_at_all else np.uint64(0)
+        index = index_of(members, whole) if works_at_all else -1
         for order in range(ORDERS):
             short_loop()
             score[action, first + order] = score[action, 0]
         if index < 0 or members.seen[index] == 0:
             continue
-        keys = _take_keys(run, actions, action, buffers)
+        keys = _take_keys(run, actions, action, whole, buffers)
         sums, mean = _add_up(members.crosses, buffers.crossed, keys, ends), members.crosses.mean[0]
         if works(members, SINGLES):
             score[action, first] = mean + sums[0]
@@ -255,15 +261,12 @@ def learn_crosses(
     run: Run, actions: Actions, action: int, cost: float, weight: float, buffers: Buffers
 ) -> None:
     """Let the members that cross learn the cost of the logged action of an event."""
-    members, line, n = run.live.stack.members, context_line(run, actions), 0
+    members = run.live.stack.members
     if not members.crossing or all_rest(members, SINGLES):
         return
-    if line >= 0:
-        n = _take_features(run, line, buffers.crossed, _SINGLE)
-    members.tally[WIDEST] = max(members.tally[WIDEST], min(n, _SINGLE + 1))
+    ends = _take_products(run, actions, True, buffers)
     if _any_works(members):
-        ends = _take_products(run, actions, buffers)
-        keys = _take_keys(run, actions, action, buffers)
+        keys = _take_keys(run, actions, action, action_key(run, actions, action), buffers)
         if works(members, SINGLES):
             learn_products(members.crosses, buffers.crossed, keys, ends[0], 0, cost, weight)
         if works(members, SINGLES + 1):
