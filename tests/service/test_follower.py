@@ -129,6 +129,16 @@ def test_the_settings_are_those_of_the_learner(tmp_path: Path, loop: Loop) -> No
     follower.close()
 
 
+def test_a_learner_that_stops_learning_still_has_its_settings_followed(tmp_path: Path, loop: Loop) -> None:
+    now = [time.time()]
+    follower = Follower(tmp_path / "rank", Beside(loop), clock=lambda: now[0])
+    loop.change({"mode": "logging-only"}, nobody)
+    now[0] += 2.0
+    follower.follow()
+    assert follower.rank(question("y"), nobody).probabilities == [1.0, 0.0, 0.0]
+    follower.close()
+
+
 def test_records_that_do_not_follow_are_refused(loop: Loop) -> None:
     with pytest.raises(RefusedError, match="known up to 0") as refused:
         loop.take_over("rank", 100, b"", nobody)

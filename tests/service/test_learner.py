@@ -5,11 +5,13 @@ import shutil
 from random import Random
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from onlineauto.engine.search.journal import read_journal
 from onlineauto.errors import InputError, OptionError
 from onlineauto.service.join.join import JoinSettings
+from onlineauto.service.learning.joined import joined_lines
 from onlineauto.service.learning.learner import Learner
 from onlineauto.service.log.segment_log import SegmentLog
 from onlineauto.workspace.options import REGISTRY
@@ -161,13 +163,23 @@ def test_logging_only_learns_nothing(tmp_path: Path, log: SegmentLog) -> None:
     assert learner.join.counts.joined + learner.join.counts.defaulted == 400
 
 
-def test_an_apprentice_counts_how_often_it_agrees(tmp_path: Path, log: SegmentLog) -> None:
+def test_what_a_baseline_decided_counts_as_that_whatever_holds_when_it_is_learnt(tmp_path: Path) -> None:
+    log = SegmentLog(tmp_path / "log")
+    online = msgspec.to_builtins(SETTINGS)
+    log.append([record("settings", 0.0, Settings={**online, "mode": "apprentice"})])
+    log.append([decision(f"b{number}", number, mode="apprentice") for number in range(20)])
+    log.append([record("settings", 20.0, Settings=online), decision("m", 21.0), reward("m", 21.0, 1.0)])
+    log.append([reward(f"b{number}", 22.0, 1.0) for number in range(15)])
+    log.append([record("settings", 90.0, Settings={**online, "mode": "logging-only"})])
+    log.sync()
     learner = learner_of(tmp_path / "loop", log)
-    learner.join.settings = JoinSettings(reward_wait=30.0, mode="apprentice")
     finished(learner)
-    assert learner.learnt == learner.values.agreement.events == 400
-    assert 0 < learner.values.agreement.agreed < 400
-    assert learner.values.values()[0].events == 0
+    assert learner.learnt == 21  # those that had waited before the service began to log only are among them
+    assert learner.values.agreement.events == 20
+    assert 0 < learner.values.agreement.agreed < 20
+    assert learner.values.values()[0].events == 1
+    assert len(list(joined_lines(log, explored=True))) == 1
+    log.close()
 
 
 def test_what_cannot_be_learnt_is_counted(tmp_path: Path) -> None:

@@ -25,9 +25,9 @@ def record(kind: str, time: float, **members: Any) -> bytes:
 def decision(event_id: str, time: float, action: int = 0, *, user: str = "tom", **members: Any) -> bytes:
     ranked = [action + 1, *(each + 1 for each in range(3) if each != action)]
     actions = [{"_tag": topic, "article": {topic: 1}} for topic in TOPICS]
-    chances = {"a": ranked, "p": [0.5, 0.25, 0.25]}
+    chances = {"a": ranked, "p": [0.5, 0.25, 0.25], "mode": "online"}
     context = {"user": {user: 1}, "_multi": actions}
-    return record("rank", time, EventId=event_id, **chances, **members, c=context)
+    return record("rank", time, EventId=event_id, **{**chances, **members}, c=context)
 
 
 def reward(event_id: str, time: float, value: float, key: str = "") -> bytes:

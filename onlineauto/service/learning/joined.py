@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from onlineauto.service.join.join import Join, JoinSettings
-from onlineauto.service.learning.labels import labelled
+from onlineauto.service.learning.labels import is_explored, labelled
 from onlineauto.service.log.record import read_record
 
 if TYPE_CHECKING:
@@ -42,5 +42,5 @@ def joined_lines(log: SegmentLog, *, explored: bool = False) -> Iterator[bytes]:
         before = join.settings.mode
         for ended in join.take(record, position, len(line)):
             decision = log.line_at(ended.position, ended.size)
-            if before != "logging-only" and not (explored and b'"mode":"online"' not in decision):
+            if before != "logging-only" and (is_explored(decision) or not explored):
                 yield labelled(decision, read_record(decision), ended.reward)

@@ -1,4 +1,4 @@
-"""``labelled``: the line of a decision with its reward, as the model learns it."""
+"""``labelled``: the line of a decision with its reward, as the model learns it; ``is_explored``: who made it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 if TYPE_CHECKING:
     from onlineauto.service.log.record import Record
 
-__all__ = ["labelled"]
+__all__ = ["is_explored", "labelled"]
 
 
 def labelled(line: bytes, decision: Record, reward: float) -> bytes:
@@ -28,3 +28,12 @@ def labelled(line: bytes, decision: Record, reward: float) -> bytes:
         "_labelIndex": decision.ranked[0] - 1,
     }
     return msgspec.json.encode(label)[:-1] + b"," + line[1:]
+
+
+def is_explored(line: bytes) -> bool:
+    """Return whether the model made a decision, and not a baseline, of which other actions are not known.
+
+    >>> is_explored(b'{"mode":"online","c":{}}'), is_explored(b'{"mode":"apprentice","c":{"mode":"online"}}')
+    (True, False)
+    """
+    return line.find(b'"mode":"online"', 0, line.find(b',"c":')) >= 0

@@ -19,7 +19,7 @@ from onlineauto.engine.stream.validity import first_invalid_event
 from onlineauto.errors import InputError
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.service.join.join import Join, JoinSettings
-from onlineauto.service.learning.labels import labelled
+from onlineauto.service.learning.labels import is_explored, labelled
 from onlineauto.service.learning.models import Models
 from onlineauto.service.learning.values import Values
 from onlineauto.service.log.record import read_record
@@ -117,6 +117,7 @@ class Learner:
         self._configuration = configuration
         self._journal: BinaryIO | None = None
         self._blocks: list[Block] = []
+        self._explored = True  # the decisions that are learnt now are the model's own
         self._predictor: Predictor | None = None
         if self.snapshot_path.exists():
             workspace, stored = load_run(self.snapshot_path, configuration)
@@ -155,20 +156,25 @@ class Learner:
         taken = 0
         for position, line in self.log.lines(self.position):
             record = read_record(line, where=f"{self.log.folder}, position {position}")
-            if record.kind in ("settings", "model"):
-                self._learn(lines)
-                lines = []
+            mode = self.join.settings.mode
             for ended in self.join.take(record, position, len(line)):
                 self.waited += ended.waited
                 decision = self.log.line_at(ended.position, ended.size)
+                if lines and (is_explored(decision) != self._explored or len(lines) >= MOST_RECORDS):
+                    self._learn(lines, mode)
+                    lines = []
+                self._explored = is_explored(decision)
                 lines.append(labelled(decision, read_record(decision), ended.reward))
+            if record.kind in ("settings", "model"):  # what ended until now is learnt as was said before
+                self._learn(lines, mode)
+                lines = []
             self.position = position + len(line)
             taken += 1
             if record.kind == "model":
                 self._use(record.model)
             if taken == MOST_RECORDS:
                 break
-        self._learn(lines)
+        self._learn(lines, self.join.settings.mode)
         return taken
 
     def publish(self) -> Published:
@@ -216,7 +222,7 @@ class Learner:
     def take(self, block: Block, outcomes: Outcomes) -> None:  # noqa: ARG002 - as `RunSink` has it
         """Take what the run has learnt."""
         self.learnt += len(outcomes)
-        self.values.take(outcomes, explored=self.join.settings.mode == "online")
+        self.values.take(outcomes, explored=self._explored)
 
     def state(self) -> dict[str, Any]:
         """Return what a snapshot holds besides the model and its run."""
@@ -275,9 +281,9 @@ class Learner:
         while True:
             yield self._blocks.pop(0)
 
-    def _learn(self, lines: list[bytes]) -> None:
+    def _learn(self, lines: list[bytes], mode: str) -> None:
         """Learn labelled lines, unless the service only logs; what cannot be learnt is counted."""
-        if not lines or self.join.settings.mode == "logging-only":
+        if not lines or mode == "logging-only":
             return
         before = self.learnt
         found = Diagnostics()

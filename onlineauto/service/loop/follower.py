@@ -35,6 +35,8 @@ __all__ = ["Follower"]
 
 _PART = 1 << 19
 """Bytes of the log that are handed over at once."""
+_SETTINGS = 1.0
+"""Seconds after which a learner that has no new model is asked for its settings."""
 
 
 class Follower(Front):
@@ -108,6 +110,7 @@ class Follower(Front):
             deliver=deliver,
         )
         self._agree(settings)
+        self._agreed = clock()
 
     @property
     def behind(self) -> int:
@@ -120,10 +123,13 @@ class Follower(Front):
             if self.failed is not None:
                 self.shipped = self._upstream.take(self.source, 0, b"")
             sent = self._ship()
-            found = self._fetched(self.published.name, self.clock())
+            now = self.clock()
+            found = self._fetched(self.published.name, now)
             if found is not None:
                 self.published = found
+            if found is not None or abs(now - self._agreed) >= _SETTINGS:  # a learner may no longer learn
                 self._agree(msgspec.convert(self._upstream.settings(), JoinSettings))
+                self._agreed = now
             self.failed = None
         except InputError as error:
             self.failed = error
