@@ -107,6 +107,26 @@ def test_a_request_in_pieces(service: Service, pause: float) -> None:
         assert [status for status, _ in answers(connection, 1)] == [200]
 
 
+def test_an_offer_of_http_2_is_ignored(service: Service) -> None:
+    offer = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAEAAAAIA\r\n"
+    whole = request(rank("h2c"), more=offer)
+    with connected(service) as connection:
+        connection.sendall(whole[:-20])  # its body in a second piece, as Java sends it
+        time.sleep(0.05)
+        connection.sendall(whole[-20:])
+        assert [status for status, _ in answers(connection, 1)] == [200]
+        connection.sendall(request(rank("next")))
+        assert [status for status, _ in answers(connection, 1)] == [200]
+
+
+def test_a_client_that_will_send_no_more_is_answered(service: Service) -> None:
+    with connected(service) as connection:
+        connection.sendall(request(rank("half")))
+        connection.shutdown(socket.SHUT_WR)
+        assert [status for status, _ in answers(connection, 1)] == [200]
+        assert connection.recv(100) == b""
+
+
 def test_a_body_that_comes_late(service: Service) -> None:
     whole = request(rank("late"))
     with connected(service) as connection:

@@ -15,7 +15,7 @@ from onlineauto.service.log.record import read_record
 from onlineauto.service.loop.follower import Follower
 from onlineauto.service.loop.loop import Every, Loop
 from onlineauto.service.loop.upstream import HttpUpstream
-from onlineauto.service.ranking.question import Question
+from onlineauto.service.ranking.question import Limits, Question
 from onlineauto.service.refused import RefusedError
 from tests.service.serving import Service
 from tests.service.traffic import CONFIGURATION
@@ -126,6 +126,17 @@ def test_the_settings_are_those_of_the_learner(tmp_path: Path, loop: Loop) -> No
     settled(loop)
     follower.follow()
     assert follower.rank(question("y"), nobody).probabilities == [1.0, 0.0, 0.0]
+    follower.close()
+
+
+def test_names_that_the_learner_knows_count_for_a_rank_server(tmp_path: Path, loop: Loop) -> None:
+    loop.rank(question("x"), nobody)
+    loop.reward("x", 1.0, nobody)
+    settled(loop)
+    follower = Follower(tmp_path / "rank", Beside(loop), limits=Limits(namespaces=2))
+    assert follower.rank(question("y"), nobody).ids
+    with pytest.raises(RefusedError, match="'made-up' is new, and 2 are known"):
+        follower.rank(question("z")._replace(context=[{"made-up": msgspec.Raw(b"{}")}]), nobody)
     follower.close()
 
 

@@ -309,7 +309,8 @@ def test_what_is_not_there_is_named(serve: Callable[..., TestClient]) -> None:
     client = serve()
     nowhere = client.get("/v2/rank")
     assert (nowhere.status_code, "/openapi.json" in nowhere.json()["error"]["message"]) == (404, True)
-    assert client.get("/v1/rank").status_code == 405
+    refused = client.get("/v1/rank")
+    assert (refused.status_code, refused.headers["allow"]) == (405, "POST")
     client.post("/v1/rank", json={**OWN, "event_id": "a/b", "deferred": True})
     assert client.post("/personalizer/v1.0/events/a%2Fb/reward", json={"value": 1}).status_code == 204
     assert client.post("/v1/activate/a%2Fb").status_code == 204

@@ -146,6 +146,7 @@ def test_a_model_of_the_history_learns_on(tmp_path: Path, log: SegmentLog) -> No
     log.append([record("model", 2001.0, Model=name)])
     log.sync()
     assert finished(learner) == kept
+    assert learner.name not in ("000000000401", name)  # so it is published, also if nothing more is learnt
     log.append([decision("last", 2002.0), reward("last", 2002.5, 1.0)])
     log.sync()
     wanted = finished(learner)
@@ -153,6 +154,9 @@ def test_a_model_of_the_history_learns_on(tmp_path: Path, log: SegmentLog) -> No
     again = learner_of(tmp_path / "again", log)
     shutil.copytree(folder / "models", tmp_path / "again/models", dirs_exist_ok=True)
     assert finished(again) == wanted
+    assert again.name == learner.name
+    again.snapshot()
+    assert learner_of(tmp_path / "again", log).name == learner.name
 
 
 def test_logging_only_learns_nothing(tmp_path: Path, log: SegmentLog) -> None:

@@ -208,9 +208,12 @@ async def no_such_endpoint(request: Request, error: Exception) -> Response:
             "excludedActions",
             404,
         ).response()
-    return _problem(
+    answer = _problem(
         f"there is no {request.method} {request.url.path}; /openapi.json has what there is", status
     ).response()
+    if isinstance(error, HTTPException):
+        answer.headers.update(error.headers or {})  # of a 405, which methods there are
+    return answer
 
 
 def json_answer(value: object, status: int = 200, headers: dict[str, str] | None = None) -> Response:

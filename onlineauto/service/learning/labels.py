@@ -1,4 +1,4 @@
-"""``labelled``: the line of a decision with its reward, as the model learns it; ``is_explored``: who made it."""
+"""``labelled``: the line of a decision with its reward, as it is learnt; ``is_explored``: who decided."""
 
 from __future__ import annotations
 

@@ -60,6 +60,7 @@ class _State(msgspec.Struct):
     join: dict[str, Any]
     values: dict[str, Any]
     journal: tuple[str, int]
+    used: int = 0
 
 
 class Learner:
@@ -112,7 +113,7 @@ class Learner:
         self.models = Models(self.folder / "models", keep=keep)
         self.values, self.join = Values(), Join(settings or JoinSettings())
         self.position = log.begin
-        self.learnt = self.faulty = 0
+        self.learnt = self.faulty = self._used = 0
         self.waited = 0.0
         self._configuration = configuration
         self._journal: BinaryIO | None = None
@@ -141,8 +142,8 @@ class Learner:
 
     @property
     def name(self) -> str:
-        """The name of the model as it is now: how much it has learnt."""
-        return f"{self.learnt:012d}"
+        """The name of the model as it is now: how much is learnt, and how often another took its place."""
+        return f"{self.learnt:012d}-{self._used}" if self._used else f"{self.learnt:012d}"
 
     def step(self) -> int:
         """Take some records behind the position; return how many there were.
@@ -237,6 +238,7 @@ class Learner:
             self.join.state(),
             self.values.state(),
             (name, size),
+            self._used,
         )
         return {"service": msgspec.structs.asdict(kept)}
 
@@ -261,7 +263,7 @@ class Learner:
                 f"positions {self.log.begin} to {self.log.end}: they are not of one service"
             )
         self.position, self.waited = state.position, state.waited
-        self.learnt, self.faulty = state.learnt, state.faulty
+        self.learnt, self.faulty, self._used = state.learnt, state.faulty, state.used
         self._open_journal(*state.journal)
 
     def _begin(self, workspace: Workspace, stored: dict[str, Any]) -> None:
@@ -275,6 +277,7 @@ class Learner:
         """Let a model of the history learn from here on."""
         workspace, stored = load_model(Workspace, self.models.path(name), self._configuration)
         self._begin(workspace, stored)
+        self._used += 1
         self._open_journal(self.name, 0)
 
     def _feed(self) -> Iterator[Block]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from onlineauto.errors import InputError, OnlineautoError
+from onlineauto.errors import OnlineautoError
 from onlineauto.service.join.join import Join, JoinSettings
 from onlineauto.service.learning.learner import Published
 from onlineauto.service.log.group_commit import call_all
@@ -105,7 +105,7 @@ class Follower(Front):
             published,
             limits=limits or Limits(),
             app=app,
-            namespaces=(),
+            namespaces=self._learnt,
             clock=clock,
             deliver=deliver,
         )
@@ -127,11 +127,13 @@ class Follower(Front):
             found = self._fetched(self.published.name, now)
             if found is not None:
                 self.published = found
+                if self.limits.only is None:
+                    self._namespaces.update(self._learnt)
             if found is not None or abs(now - self._agreed) >= _SETTINGS:  # a learner may no longer learn
                 self._agree(msgspec.convert(self._upstream.settings(), JoinSettings))
                 self._agreed = now
             self.failed = None
-        except InputError as error:
+        except Exception as error:  # also an answer of something that is no learner: it is asked again
             self.failed = error
             return False
         return sent or found is not None
@@ -163,6 +165,8 @@ class Follower(Front):
             return None
         name, content = found
         model = Workspace.load(content, testonly=True, dsjson=True)
+        names = list(model.layout.keys())
+        self._learnt = [each.decode("utf-8", "replace") for each in names]
         return Published(model.predictor(), name, now)
 
     def _agree(self, settings: JoinSettings) -> None:

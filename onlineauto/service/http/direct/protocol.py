@@ -80,6 +80,11 @@ class DirectProtocol(HttpToolsProtocol):
         self._released()
         super().connection_lost(exc)
 
+    def eof_received(self) -> bool:  # type: ignore[override] # asyncio asks for one
+        """Keep a connection whose client says that it will send no more, until what it asked is answered."""
+        self._last = self._last or self._pending
+        return self._pending
+
     def shutdown(self) -> None:
         """Close the connection, once what came is answered."""
         if self._pending:

@@ -13,7 +13,10 @@ from typing import Final, NamedTuple
 __all__ = ["Head", "head_of"]
 
 _PLAIN: Final = re.compile(rb"POST (/[A-Za-z0-9/._~-]+) HTTP/1\.1\r\n((?:[A-Za-z0-9-]+:[\t -~]*\r\n)+)\r\n")
-_FRAMING: Final = frozenset(("transfer-encoding", "expect", "upgrade", "content-encoding"))
+_FRAMING: Final = frozenset(("transfer-encoding", "expect", "content-encoding"))
+_STAYS: Final = frozenset(("keep-alive", "upgrade", "http2-settings"))
+"""What a connection may be said to be: Java's client offers HTTP/2 with each request, which may be ignored;
+httptools takes such a request to have no body."""
 _LONGEST: Final = 9
 """Digits of the longest length of a body that is read here."""
 _SHORT: Final = 1024
@@ -61,7 +64,8 @@ def _lines_of(head: bytes) -> tuple[str, dict[str, str], int] | None:
         or not length.isdecimal()
         or len(length) > _LONGEST
         or not _FRAMING.isdisjoint(headers)
-        or headers.get("connection", "keep-alive").lower() != "keep-alive"
+        or headers.get("upgrade", "h2c").lower() != "h2c"
+        or not _STAYS.issuperset(re.split(r"[ \t]*,[ \t]*", headers.get("connection", "keep-alive").lower()))
     ):
         return None
     return found[1].decode("ascii"), headers, int(length)
