@@ -155,6 +155,9 @@ def test_a_model_of_the_history_learns_on(tmp_path: Path, log: SegmentLog) -> No
     shutil.copytree(folder / "models", tmp_path / "again/models", dirs_exist_ok=True)
     assert finished(again) == wanted
     assert again.name == learner.name
+    learner.models.path(name).unlink()
+    killed = learner_of(folder, log)  # its snapshot was written when the model was used
+    assert (finished(killed), killed.name) == (wanted, learner.name)
     again.snapshot()
     assert learner_of(tmp_path / "again", log).name == learner.name
 

@@ -173,6 +173,7 @@ class Learner:
             taken += 1
             if record.kind == "model":
                 self._use(record.model)
+                self.snapshot()  # the history may drop that model before the next one is due
             if taken == MOST_RECORDS:
                 break
         self._learn(lines, self.join.settings.mode)
