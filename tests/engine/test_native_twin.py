@@ -48,7 +48,8 @@ def bandit(name: str, stream: Callable[[], bytes], *happens: str, **options: Any
 
 
 def single(name: str, stream: Callable[[], bytes], *happens: str, **options: Any) -> Case:
-    return Case(name, stream, {"automl": 4, "default_lease": 200, **options}, frozenset(happens))
+    given = {"automl": 4, "default_lease": 200, "predict_with": "mix"}
+    return Case(name, stream, {**given, **options}, frozenset(happens))
 
 
 SMALL = [
