@@ -226,8 +226,15 @@ class Cluster:
             from onlineauto.tune.workers.on_ray.connecting import connected
 
             stack.enter_context(connected(self._address))
+            has = capacity_of("ray")
             if self._capacity is None:
-                self._capacity = capacity_of("ray")
+                self._capacity = has
+            for name, amount in self._capacity.items():
+                if name in has and amount > has[name]:
+                    _LOG.warning(
+                        "the capacity is %s = %g, and Ray has %g now: who does not find room waits",
+                        *(name, amount, has[name]),
+                    )
         assert self._capacity is not None
         for entry in self.jobs:
             _check_fits(entry, self._capacity)

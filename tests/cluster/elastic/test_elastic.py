@@ -12,6 +12,7 @@ import pytest
 from onlineauto.cluster.elastic import ShardedLearner, ShardedRun, Snapshot
 from onlineauto.cluster.elastic.learning.feed import Feed
 from onlineauto.cluster.elastic.protocol.messages import COORDINATOR, Died
+from onlineauto.cluster.elastic.running import hub
 from onlineauto.cluster.elastic.running.threads import Threads
 from onlineauto.errors import InputError, OnlineautoError
 from tests.cluster.elastic.streams import BANDIT, EXPLORING, FINE, LINES, bits_of, same
@@ -266,3 +267,26 @@ def test_single_lines_too() -> None:
         run.resize(1 + n % 4, 1 + n % 3)
         reach(run, 3)
     assert bits_of(run.workspace()) == bits_of(learner.fit(LINES * 3))
+
+
+def test_a_run_begins_though_not_all_nodes_find_room(
+    learner: ShardedLearner, undisturbed: Snapshot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin, waiting = Threads.begin, []
+
+    def sometimes(threads: Threads, spec: Spec, post: Post) -> None:
+        if len(threads._queues) < 2:
+            begin(threads, spec, post)
+        else:
+            waiting.append((threads, spec, post))
+
+    monkeypatch.setattr(hub, "_PATIENCE", 0.2)
+    monkeypatch.setattr(Threads, "begin", sometimes)
+    run = learner.run(LONG, workers=3, servers=2).start()
+    reach(run, 3)
+    assert run.layout == (1, 1)
+    for each in waiting:
+        begin(*each)
+    commits(run, 2)
+    assert run.layout == (3, 2)
+    assert same(run.wait(60).snapshot(), undisturbed)

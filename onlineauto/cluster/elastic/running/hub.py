@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from threading import Condition, Thread
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -38,6 +38,8 @@ __all__ = ["Change", "Hub"]
 
 _MOST_LOST = 5
 """Nodes that may die one after the other before any is ready."""
+_PATIENCE = 30.0
+"""Seconds without news after which a run begins with the nodes that are ready; others may never find room."""
 
 
 class _Wanted(Message, frozen=True):
@@ -143,7 +145,11 @@ class Hub:
     def _run(self) -> None:
         try:
             while not self.done:
-                epoch, node, message = self._queue.get()
+                try:
+                    epoch, node, message = self._queue.get(timeout=None if self._coordinator else _PATIENCE)
+                except Empty:
+                    self._begin_with_those_there_are()
+                    continue
                 if message is None:
                     raise OnlineautoError("the run was stopped before the end of its stream")
                 if epoch in (None, self._epoch):
@@ -214,8 +220,10 @@ class Hub:
         if self._coordinator is not None and kept[0] and kept[1]:  # shrink first: joiners may need the room
             self._target = kept[0], kept[1]
             self._ask()
-        for names, n, serves in zip(kept, (workers, servers), (False, True), strict=True):
-            names += [self._begin(serves=serves) for _ in range(n - len(names))]
+        for number in range(max(workers, servers)):  # in turn, so that both find room if there is little
+            for names, n, serves in zip(kept, (workers, servers), (False, True), strict=True):
+                if len(names) <= number < n:
+                    names.append(self._begin(serves=serves))
         self._target = kept[0], kept[1]
         self._ask()
         self._dismiss()
@@ -265,6 +273,18 @@ class Hub:
         if self._coordinator is not None:
             self._send(self._coordinator.on(Resize(tuple(workers), tuple(servers))))
             return
+        self._coordinate(workers, servers)
+
+    def _begin_with_those_there_are(self) -> None:
+        """Make the first layout of the nodes that are ready; the others join when they are."""
+        workers, servers = ([name for name in names if name in self._ready] for names in self._target)
+        if workers and servers:
+            with self.condition:
+                self._coordinate(workers, servers)
+                self.condition.notify_all()
+
+    def _coordinate(self, workers: list[str], servers: list[str]) -> None:
+        """Begin with the first layout."""
         made = Coordinator(
             self._sizes, workers=workers, servers=servers, margin=self._margin, tick=self.begun
         )
