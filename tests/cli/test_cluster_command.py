@@ -147,7 +147,7 @@ def test_an_interrupt_ends_all_and_the_same_command_goes_on(folder: Path) -> Non
         (
             'model = "learnt.model"',
             'model = "train.txt"',
-            "jobs.toml:18: model = .*train.txt.* is there already",
+            "jobs.toml:18: model = .*train.txt.* is a file that is read here",
         ),
         ('model = "learnt.model"', "save_every = 0", "jobs.toml:18: save_every = 0: give a whole number, 1"),
         (

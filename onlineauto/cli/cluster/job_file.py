@@ -188,6 +188,9 @@ class JobFile:
         path = self._beside(model)
         if path in self._models.values():
             self._refuse("model", f"model = {model!r} is that of another job", number)
+        streams = [self._beside(each["stream"]) for each in self._jobs if "stream" in each]
+        if Path(path).resolve() in [Path(each).resolve() for each in (self._path, *streams)]:
+            self._refuse("model", f"model = {model!r} is a file that is read here: name another one", number)
         self._check_target("model", path, number)
 
     def _check_target(self, key: str, path: str, number: int = 0) -> None:
