@@ -52,7 +52,7 @@ def policy_named(name: str, *, learned: str | os.PathLike[str] | None = None) ->
 
 
 def _guarded(policy: Learned | None = None) -> Guarded:
-    return (Learned.load() if policy is None else policy).guarded(by=Fair())
+    return Guarded(Learned.load() if policy is None else policy, by=Fair(), aside=True)
 
 
 NAMED: Mapping[str, Callable[[], Policy]] = {

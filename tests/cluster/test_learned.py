@@ -171,6 +171,11 @@ def test_the_guard_judges_by_what_it_has_observed() -> None:
     record(guarded, draw_traces(workload, [5], jobs=40), learns=True)
     assert guarded.found is not None
     assert guarded.trusted
+    aside = Guarded(MarginalGain(), Fair(), every=40, aside=True)
+    record(aside, draw_traces(workload, [5], jobs=40), learns=True)
+    assert aside._thread is not None
+    aside._thread.join(60)
+    assert aside.found is not None
     idle = Guarded(MarginalGain(), Fair(), every=1)
     record(idle, draw_traces(workload, [5], jobs=2), learns=True)  # too little to judge by
     assert idle.found is None

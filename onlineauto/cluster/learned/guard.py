@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from copy import deepcopy
+from threading import Thread
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from onlineauto.cluster.history import Head, History
@@ -36,6 +39,8 @@ class Guarded(Policy):
         The two.
     every : int
         Slots from one judgement to the next.
+    aside : bool
+        Judge in a thread, which a cluster does not wait for: with long jobs a judgement takes minutes.
 
     Attributes
     ----------
@@ -47,12 +52,13 @@ class Guarded(Policy):
 
     name: ClassVar[str] = "guarded"
 
-    def __init__(self, policy: Policy, by: Policy, *, every: int = 200) -> None:
-        self.policy, self.by, self.every = policy, by, every
+    def __init__(self, policy: Policy, by: Policy, *, every: int = 200, aside: bool = False) -> None:
+        self.policy, self.by, self.every, self.aside = policy, by, every, aside
         self.trusted = False
         self.found: Compared | None = None
         self._history: History | None = None
         self._judged = 0
+        self._thread: Thread | None = None
 
     def __repr__(self) -> str:
         """Show who decides."""
@@ -60,10 +66,13 @@ class Guarded(Policy):
 
     def judge(self, workload: Workload) -> bool:
         """Let both work in simulated clusters, and return whether the policy is trusted from here on."""
-        policies = {"policy": self.policy, "by": self.by}
+        return self._judge(workload, self.policy, self.by)
+
+    def _judge(self, workload: Workload, policy: Policy, by: Policy) -> bool:
         traces = draw_traces(workload, range(_SEED, _SEED + _TRACES))
-        self.found = next(each for each in compare(policies, traces, by="by") if each.name == "policy")
-        self.trusted = self.found.high < 1 and self.found.finished == 1
+        compared = compare({"policy": policy, "by": by}, traces, by="by")
+        self.found = found = next(each for each in compared if each.name == "policy")
+        self.trusted = found.high < 1 and found.finished == 1
         return self.trusted
 
     def score(self, situation: Situation) -> Floats:
@@ -72,8 +81,6 @@ class Guarded(Policy):
 
     def observe(self, records: Sequence[Record]) -> None:
         """Learn from a slot; at times, fit a workload to all slots, and judge anew."""
-        from onlineauto.cluster.simulator.fitting import fit_workload
-
         self.policy.observe(records)
         self.by.observe(records)
         if not records:
@@ -82,11 +89,23 @@ class Guarded(Policy):
             self._history = History(Head(capacity={}))
         self._history.records.extend(records)
         now = records[-1].slot
-        if now - self._judged < self.every:
+        if now - self._judged < self.every or (self._thread is not None and self._thread.is_alive()):
             return
         self._judged = now
-        try:
-            workload = fit_workload(self._history)
-        except InputError:
-            return  # too little has happened
-        self.judge(workload)
+        if not self.aside:
+            self._judge_by(self._history, self.policy, self.by)
+            return
+        seen = History(self._history.head, list(self._history.records))
+        self._thread = Thread(
+            target=self._judge_by,
+            args=(seen, deepcopy(self.policy), deepcopy(self.by)),
+            name="guard of a cluster",
+            daemon=True,
+        )
+        self._thread.start()
+
+    def _judge_by(self, history: History, policy: Policy, by: Policy) -> None:
+        from onlineauto.cluster.simulator.fitting import fit_workload
+
+        with suppress(InputError):  # too little has happened
+            self._judge(fit_workload(history), policy, by)
