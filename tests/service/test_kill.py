@@ -117,9 +117,9 @@ def check(folder: Path, ranked: dict[str, list[Any]], rewarded: set[str]) -> Non
     shutil.rmtree(whole)
 
 
-def test_killed_ten_times_under_load(tmp_path: Path) -> None:
+def test_killed_four_times_under_load(tmp_path: Path) -> None:
     folder = tmp_path / "loop"
-    check(folder, *killed(folder, 10, seed=1))
+    check(folder, *killed(folder, 4, seed=1))
 
 
 @pytest.mark.slow
