@@ -10,6 +10,10 @@ of all events so far that had the logged action, divided by the same. So the sum
 action changes is what these shares make it by chance, if draws are independent, and as many times less as
 events share a draw.
 
+That takes several draws. Until then the action was to change as often as the propensities of the event before
+say, the sum of 1 - p, and the first draw that is shared would have it change never. But a log may list the
+logged action first: it has no change where `_NEVER` are due, and nothing is known of its draws.
+
 **Proof.** Over a block of L events that share a draw, the L-th root of the wealth of a bet, ∏(1 + λd)^(1/L),
 is at most the mean of its factors. So it is a wealth that bets once a block. A proof by all events thus takes
 the L-th power of the level. An estimate of L below `_FEW` counts as 1, so nothing changes for a log of
@@ -26,13 +30,14 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-LATEST, BY_CHANCE, CHANGED, LARGEST, CHANGES = range(5)
+LATEST, BY_CHANCE, CHANGED, LARGEST, CHANGES, PROPENSITY, DUE = range(7)
 """Entries of draws: the latest logged action, counted from 1; the sum of 1/p over changes of action, as it
-would be by chance, and as it is; the largest 1/p; and the number of these changes."""
+would be by chance, and as it is; the largest 1/p; the number of these changes; the latest propensity; and the
+number of changes that were due by propensities."""
 
-DRAWS_SIZE = 5
+DRAWS_SIZE = 7
 
-_FEW, _LEAST = 1.5, 16.0
+_FEW, _LEAST, _NEVER = 1.5, 16.0, 256.0
 
 
 @entry_kernel
@@ -42,11 +47,13 @@ def note_draw(draws: NDArray[np.float64], action: int, often: float, p: float) -
     weight = 1.0 / p
     if draws[LATEST] > 0.0:
         draws[BY_CHANCE] += (1.0 - often) * weight
+        draws[DUE] += max(1.0 - draws[PROPENSITY], 0.0)
         if draws[LATEST] != action + 1.0:
             draws[CHANGED] += weight
             draws[CHANGES] += 1.0
     draws[LARGEST] = max(draws[LARGEST], weight)
     draws[LATEST] = action + 1.0
+    draws[PROPENSITY] = p
 
 
 @entry_kernel
@@ -56,6 +63,8 @@ def events_per_draw(draws: NDArray[np.float64]) -> float:
     if not draws[LARGEST] > 0.0:
         return 1.0
     many: float = (draws[BY_CHANCE] + draws[LARGEST]) / (draws[CHANGED] + draws[LARGEST])
+    if draws[CHANGES] < _LEAST and (draws[CHANGES] > 0.0 or draws[DUE] < _NEVER):
+        many = max(many, (draws[DUE] + 1.0) / (draws[CHANGES] + 1.0))
     return many if many >= _FEW else 1.0
 
 

@@ -217,7 +217,10 @@ class _Teller:
 
     def _of(self, live: int) -> Stretch:
         if live >= len(self._live):
-            raise InputError(f"the journal decides on live config {live}, which never became live")
+            raise InputError(
+                f"the journal decides on live config {live}, which never became live: it may be of a "
+                "run that went on from a model; a picture needs the journal from the first event on"
+            )
         return self._live[live]
 
     def _note_interval(self, entry: Entry) -> None:

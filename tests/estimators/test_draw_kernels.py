@@ -63,10 +63,17 @@ def test_the_kernels_do_what_the_plain_way_does(
 
 def test_an_action_that_is_always_listed_first_is_no_shared_draw() -> None:
     state = np.zeros(DRAWS_SIZE)
-    for event in range(100):
+    for event in range(300):
         note_draw(state, 0, float(event > 0), 0.1)
     assert events_per_draw(state) == 1.0
     assert not tell_of_actions(state)
+
+
+@pytest.mark.parametrize("events", [20, 100, 101, 250])
+def test_the_first_draws_of_a_session_are_known_to_be_shared(events: int) -> None:
+    state, naive = drawn(3, events=events, epsilon=1.0, actions=4, stays=100)
+    assert events_per_draw(state) == naive.events
+    assert events_per_draw(state) > 0.3 * min(events, 100)
 
 
 def test_without_draws_losses_tell() -> None:

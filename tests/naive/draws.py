@@ -15,16 +15,20 @@ class Draws:
         self.changes = 0
         self.changed = self.by_chance = self.largest = 0.0
         """Weights of events with another action than the event before; how large they are by chance."""
+        self.due = self.propensity = 0.0
+        """Changes that were due by the propensities of the events before; the latest of these."""
 
     def note(self, action: int, probability: float) -> None:
         """Take in a logged action."""
         weight = 1.0 / probability
         if self.actions:
             self.by_chance += (1.0 - self.places.get(action, 0) / len(self.actions)) * weight
+            self.due += max(1.0 - self.propensity, 0.0)
             if self.actions[-1] != action:
                 self.changes += 1
                 self.changed += weight
         self.largest = max(self.largest, weight)
+        self.propensity = probability
         self.actions.append(action)
         self.places[action] = self.places.get(action, 0) + 1
 
@@ -34,6 +38,8 @@ class Draws:
         if not self.actions:
             return 1.0
         many = (self.by_chance + self.largest) / (self.changed + self.largest)
+        if self.changes < 16 and (self.changes or self.due < 256):
+            many = max(many, (self.due + 1) / (self.changes + 1))
         return many if many >= 1.5 else 1.0
 
     @property
