@@ -166,7 +166,7 @@ def test_what_is_predicted_does_not_depend_on_namespaces_predicted_before(
 def test_names_that_are_asked_for_do_not_fill_the_memory() -> None:
     workspace = Workspace(cb_explore_adf=True, quadratic=["::"]).fit(["shared |a x\n0:-1:1 |b y\n"])
     names = set()
-    for n in range(2500):
+    for n in range(1500):
         workspace.predict(f"shared |u{n} x\n|b y\n")
         names.add(len(workspace._asked._readers.text.namespaces))
     assert max(names) < 1100
