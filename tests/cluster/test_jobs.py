@@ -114,12 +114,12 @@ def test_a_study_that_is_stopped_goes_on_in_another_cluster(tmp_path: Path) -> N
 
     def submit() -> tuple[Cluster, Study]:
         study = Study(space, "fifo", "random", max_resource=4, max_trials=10, storage=storage)
-        cluster = Cluster(slot=0.5, capacity={"CPU": 2}, history=tmp_path / "history.jsonl")
+        cluster = Cluster(slot=0.25, capacity={"CPU": 2}, history=tmp_path / "history.jsonl")
         cluster.submit(study, trainable=trainables.Counter, name="a")
         return cluster, study
 
     def interrupt(_: Cluster) -> None:
-        if spent(study) >= 3:
+        if spent(study) >= 3 and cluster.history().records:
             raise KeyboardInterrupt
 
     cluster, study = submit()
