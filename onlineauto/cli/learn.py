@@ -182,13 +182,13 @@ class _Interrupt:
     signal : int
         Number of the signal that came; 0 if none did.
     pipe : int
-        Descriptor that can be read after a signal, so that a wait for input ends; -1 if there is none.
+        Descriptor that can be read once a signal came, so that a wait for input ends; -1 if there is none.
     """
 
     def __init__(self) -> None:
         self.active = False
         self.signal = 0
-        self.pipe = self._end = -1
+        self.pipe = self._end = self._wakes = -1
         self._before: dict[int, Any] = {}
 
     @property
@@ -205,6 +205,8 @@ class _Interrupt:
         if self.active:
             self.pipe, self._end = os.pipe()
             os.set_blocking(self._end, False)
+            # A signal that comes just before a wait does not break it; but its handler runs only afterwards.
+            self._wakes = signal.set_wakeup_fd(self._end, warn_on_full_buffer=False)
             for number in self._before:
                 signal.signal(number, self._note)
         return self
@@ -214,6 +216,7 @@ class _Interrupt:
     ) -> None:
         if self.active:
             self._restore()
+            signal.set_wakeup_fd(self._wakes)
             os.close(self.pipe)
             os.close(self._end)
 
@@ -257,8 +260,14 @@ class _Stream(io.RawIOBase):
             self._files.callback(os.close, self._descriptor)
         if self._descriptor is None:
             return 0
-        select.select([self._descriptor, self._interrupt.pipe], [], [])
-        return 0 if self._interrupt.seen else os.readv(self._descriptor, [buffer])
+        pipe = self._interrupt.pipe
+        while True:
+            ready, _, _ = select.select([self._descriptor, pipe], [], [])
+            if self._interrupt.seen:
+                return 0
+            if self._descriptor in ready:
+                return os.readv(self._descriptor, [buffer])
+            os.read(pipe, 1)  # another signal, or one whose handler has still to run and will write as well
 
 
 class _Several(list["Path | BinaryIO"]):

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import select
 import signal
 import subprocess
 import sys
 import time
+from functools import partial
+from operator import call
 from typing import IO, TYPE_CHECKING
 
 import pytest
+
+from onlineauto.cli.learn import _Interrupt
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -112,6 +118,15 @@ def test_an_interrupt_while_waiting_for_the_first_leaves_the_second_alone(tmp_pa
             process.send_signal(signal.SIGINT)
             assert b"number of examples = 1\n" in process.stderr.read()
     assert process.returncode == 130
+
+
+def test_a_signal_between_two_lines_of_python_ends_the_wait() -> None:
+    send = partial(ctypes.CDLL(None)["raise"], int(signal.SIGTERM))
+    with _Interrupt() as interrupt:
+        # No line of Python runs between the signal and the wait, and so no handler.
+        _, (ready, _, _) = map(call, (send, partial(select.select, [interrupt.pipe], [], [], 5)))
+        assert ready == [interrupt.pipe]
+        assert interrupt.seen
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere opening a pipe waits for who writes to it")
