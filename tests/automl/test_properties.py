@@ -197,7 +197,7 @@ def test_the_next_one_has_been_given_least(rules: Rules, moves: list[Move]) -> N
             rotated.add(decision.index)
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(
     rules=rules(exact=False),
     dues=st.lists(moves(names=NAMES, max_size=1).map(lambda each: each[0]), min_size=20, max_size=40),

@@ -182,14 +182,11 @@ def test_the_guard_judges_by_what_it_has_observed() -> None:
 
 
 def test_with_the_guard_nothing_is_slower_than_fair_sharing() -> None:
-    policy = Learned.load()
-    for rate in (0.3, 1.2):
-        workload = Workload(rate=rate)
-        guarded = policy.guarded(by=Fair())
-        guarded.judge(workload)
-        policies: dict[str, Policy] = {"fair": Fair(), "guarded": guarded}
-        found = compare(policies, draw_traces(workload, HELD_OUT), by="fair")[1]
-        assert found.ratio <= 1
+    workload = Workload(rate=1.2)
+    guarded = Learned.load().guarded(by=Fair())
+    guarded.judge(workload)
+    policies: dict[str, Policy] = {"fair": Fair(), "guarded": guarded}
+    assert compare(policies, draw_traces(workload, HELD_OUT), by="fair")[1].ratio <= 1
 
 
 def test_training_without_pytorch_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,8 +8,9 @@ import pytest
 from onlineauto.engine.stack.least_squares_kernels import Observed, cut_off, learn_squares
 
 
-@pytest.mark.parametrize(("noise", "size"), [(1.0, 1.0), (1e-38, 1.0), (1.0, 1e38)])
-@pytest.mark.parametrize("each", [1, 4])
+@pytest.mark.parametrize(
+    ("noise", "size", "each"), [(1.0, 1.0, 1), (1.0, 1.0, 4), (1e-38, 1.0, 4), (1.0, 1e38, 4)]
+)
 def test_covariance_stays_symmetric_and_positive(noise: float, size: float, each: int) -> None:
     """Inputs are nearly the same, as scores of live configs are; one event is of huge weight or values."""
     draw, n = np.random.default_rng(1), 5

@@ -226,6 +226,7 @@ for text in (b" -12.5e-3", b"-0x1.8P-3", b"+nan(a_1)", b"-infinity", b"  .", b"1
 """
 
 
+@pytest.mark.bounds
 def test_nothing_beyond_the_view_is_read(tmp_path: Path) -> None:
     environment = dict(os.environ, NUMBA_BOUNDSCHECK="1", ONLINEAUTO_CACHE_DIR=str(tmp_path))
     subprocess.run([sys.executable, "-c", EVERY_END], check=True, env=environment)

@@ -15,7 +15,7 @@ QUIET = settings(deadline=None, suppress_health_check=list(HealthCheck), statefu
 
 
 def test_nothing_is_lost_or_applied_twice() -> None:
-    run_state_machine_as_test(Adversary, settings=settings(QUIET, max_examples=300))
+    run_state_machine_as_test(Adversary, settings=settings(QUIET, max_examples=150))
 
 
 @pytest.mark.slow
