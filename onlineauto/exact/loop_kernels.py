@@ -131,7 +131,7 @@ def run_events_as_vw(
             account(run.model, label.weight, labelled, holdout)
         cursor[EVENT], cursor[STEP] = event + 1, 0
         if searching and tests:
-            observe_rewards(run, buffers.score, actions.n, learnt)
+            observe_rewards(run, buffers.score, actions.n, learnt, True)
             slot = better_challenger(run.live)
             if slot > 0:
                 cursor[SIGNAL], cursor[SLOT] = BOUND_CROSSED, slot

@@ -56,17 +56,17 @@ SMALL = [
     bandit(
         "another pair begins to pay",
         lambda: choices(1900, pays=("ab", "cd")),
-        *("swap by reward", "remove", "extend"),
+        *("swap by loss", "remove", "extend"),
     ),
     bandit(
         "a namespace comes late",
         lambda: choices(1200, pays=("?",), late=800),
-        *("late namespaces", "swap by reward", "remove"),
+        *("late namespaces", "swap by loss"),
     ),
     bandit(
         "a namespace comes soon",
         lambda: choices(300, late=12),
-        *("begins again", "extend"),
+        *("begins again", "remove"),
         automl=3,
     ),
     bandit(
@@ -85,7 +85,7 @@ SMALL = [
     bandit(
         "the champion predicts worse",
         lambda: choices(5280, pays=("-", "-", "-", "ab"), n_actions=2),
-        *("reopen", "remove", "swap by loss", "comes back"),
+        *("reopen", "swap by loss", "comes back"),
         automl=3,
         default_lease=64,
         on_drift="reset_model",
@@ -104,7 +104,13 @@ SMALL = [
         cost_range="-5,0",
         min_prob=0.1,
     ),
-    bandit("no probability is known", lambda: choices(700), "swap by reward", min_prob=0.0),
+    bandit(
+        "no probability is known",
+        lambda: choices(700),
+        "swap by reward",
+        champion_test="reward",
+        min_prob=0.0,
+    ),
     bandit(
         "rewards lean against what losses say",
         lambda: choices(1000, pays=("?", *[".ab"] * 5), seed=19),
@@ -173,13 +179,13 @@ SMALL = [
 ]
 
 LARGE = [
-    bandit("what pays changes twice", lambda: choices(6000, pays=("ab", "cd", "bc")), "swap by reward"),
+    bandit("what pays changes twice", lambda: choices(6000, pays=("ab", "cd", "bc")), "swap by loss"),
     bandit("nothing pays", lambda: choices(4000, pays=("?",)), "extend"),
     bandit("a lease is long", lambda: choices(6000), "swap by loss", default_lease=2000, automl=8),
     bandit("there is nobody but the champion", lambda: choices(1000, late=500), "widen", automl=1),
     bandit("there is one challenger", lambda: choices(3000, late=1500), "late namespaces", automl=2),
     bandit("rewards grow for long", lambda: choices(5000, rough=True), "swap by loss"),
-    bandit("probabilities stay unknown", lambda: choices(3000), "swap by reward", min_prob=0.0),
+    bandit("probabilities stay unknown", lambda: choices(3000), "comes back", min_prob=0.0),
     bandit("rewards alone decide", lambda: choices(5000), "extend", champion_test="reward"),
     bandit("losses alone decide", lambda: choices(3000), "swap by loss", champion_test="loss"),
     bandit(

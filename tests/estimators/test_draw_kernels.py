@@ -17,6 +17,7 @@ from onlineauto.estimators.draw_kernels import (
     tell_of_actions,
 )
 from tests.naive.draws import Draws
+from tests.naive.native_search.comparing import is_one_in_eight
 
 
 def drawn(seed: int, *, events: int, epsilon: float, actions: int, stays: int) -> tuple[np.ndarray, Draws]:
@@ -45,6 +46,26 @@ def test_independent_draws_change_nothing(actions: int, epsilon: float) -> None:
 def test_shared_draws_are_found(actions: int, epsilon: float, stays: int) -> None:
     state, _ = drawn(3, events=400 * stays, epsilon=epsilon, actions=actions, stays=stays)
     assert 0.7 * stays < events_per_draw(state) < 1.4 * stays
+
+
+@pytest.mark.parametrize("rhythm", [1, 2, 3, 8, 50])
+def test_one_event_in_eight_is_compared_at_every_beat_of_a_rhythm(rhythm: int) -> None:
+    for beat in range(rhythm):
+        events = range(beat, 800 * rhythm, rhythm)
+        assert sum(map(is_one_in_eight, events)) == pytest.approx(100, abs=8)
+
+
+@pytest.mark.parametrize("stays", [1, 5, 40, 200])
+def test_events_that_are_compared_share_as_many_draws_as_are_among_them(stays: int) -> None:
+    """Eight times fewer events share a draw if one in eight is compared; none do if sessions are short."""
+    rng, state, seen, latest = np.random.default_rng(3), np.zeros(DRAWS_SIZE), np.zeros(10), 0
+    for event in range(400 * stays):
+        latest = int(rng.integers(10)) if event % stays == 0 else latest
+        if is_one_in_eight(event):
+            note_draw(state, latest, seen[latest] / max(seen.sum(), 1.0), 0.1)
+        seen[latest] += 1
+    expected = max(stays / 8, 1.0)
+    assert 0.7 * expected < events_per_draw(state) < 1.4 * expected
 
 
 @given(

@@ -18,11 +18,12 @@ class Draws:
         self.due = self.propensity = 0.0
         """Changes that were due by the propensities of the events before; the latest of these."""
 
-    def note(self, action: int, probability: float) -> None:
-        """Take in a logged action."""
+    def note(self, action: int, probability: float, *, often: float | None = None) -> None:
+        """Take in a logged action; how `often` it was logged so far is known of more events than these."""
         weight = 1.0 / probability
         if self.actions:
-            self.by_chance += (1.0 - self.places.get(action, 0) / len(self.actions)) * weight
+            share = self.places.get(action, 0) / len(self.actions) if often is None else often
+            self.by_chance += (1.0 - share) * weight
             self.due += max(1.0 - self.propensity, 0.0)
             if self.actions[-1] != action:
                 self.changes += 1

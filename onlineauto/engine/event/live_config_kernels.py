@@ -53,6 +53,9 @@ _ZERO = np.float32(0)
 _ONE = np.float32(1)
 _LARGEST_WEIGHT = np.float32(LARGEST_WEIGHT)
 
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_EIGHTH = np.uint64(1 << 61)
+
 _MEMORY = 256.0
 _SHARE = 1e-3
 
@@ -184,8 +187,22 @@ def _observe(live: Live, slot: int, who: int, weight: F32, reward: F32) -> None:
 
 
 @inline_kernel
-def observe_rewards(run: Run, score: NDArray[np.float32], n: int, label: Label) -> None:
-    """Add an event to all reward estimators: the reward of each config's best action, and the champion's."""
+def compares_rewards(live: Live) -> bool:
+    """Return whether rewards are compared on the next event to be learnt, so challengers score all actions.
+
+    If the search is sparing, they are on one event in eight, as the number of events learnt has it, which no
+    data can tell. Multiples of the golden ratio fall into each eighth of [0, 1) equally often, also those of
+    every n-th event, so that no rhythm of a log is always met at the same beat.
+    """
+    return not live.sparing or bool(np.uint64(live.tally[LEARNT]) * _GOLDEN < _EIGHTH)
+
+
+@inline_kernel
+def observe_rewards(run: Run, score: NDArray[np.float32], n: int, label: Label, compared: bool) -> None:
+    """Add an event to all reward estimators: the reward of each config's best action, and the champion's.
+
+    An event that is not `compared` is added to the champion's alone.
+    """
     live = run.live
     weight = _ONE / label.probability if label.probability > _ZERO else _ZERO
     if not run.task.quirks.raw_rewards:
@@ -202,6 +219,10 @@ def observe_rewards(run: Run, score: NDArray[np.float32], n: int, label: Label) 
         observe_policy(live.policies[0, SELF], live.scale, np.float64(champion), earned)
     for slot in range(1, live.n):
         short_loop()
+        live.updates[slot] += 1
+        if not compared:
+            continue
+        live.compared[slot] += 1
         choice = best_action(score, slot, n)
         own = weight if choice == label.action else _ZERO
         if live.paired:
@@ -216,7 +237,6 @@ def observe_rewards(run: Run, score: NDArray[np.float32], n: int, label: Label) 
             live.decided[slot] &= own == _ZERO and champion == _ZERO
         live.last[slot, SELF, 0], live.last[slot, SELF, 1] = own, reward
         live.last[slot, CHAMPION, 0], live.last[slot, CHAMPION, 1] = champion, reward
-        live.updates[slot] += 1
     if live.paired:
         widen(live.scale, earned, np.float64(label.probability), n)
     live.tally[LEARNT] += 1
@@ -253,12 +273,17 @@ def rarity(live: Live, action: int, n: int) -> np.float64:
 
 
 @inline_kernel
-def note_logged(live: Live, action: int, label: Label) -> None:
-    """Count a logged action, and note whether it seems to be a draw of its own."""
+def note_logged(live: Live, action: int, label: Label, compared: bool) -> None:
+    """Count a logged action, and note whether it seems to be a draw of its own.
+
+    It may not be one among all events, and yet be one among those on which rewards are `compared`.
+    """
     place = min(action, PLACES - 1)
     if label.probability > _ZERO and live.logged[PLACES] > 0.0:
         often = live.logged[place] / live.logged[PLACES]
         note_draw(live.draws, action, often, np.float64(label.probability))
+        if compared:
+            note_draw(live.compared_draws, action, often, np.float64(label.probability))
     live.logged[place] += 1.0
     live.logged[PLACES] += 1.0
 
@@ -301,6 +326,7 @@ def observe_losses(run: Run, score: NDArray[np.float32], action: int, n: int, la
             live.last[slot, SELF, 0], live.last[slot, SELF, 1] = weight, -own
             live.last[slot, CHAMPION, 0], live.last[slot, CHAMPION, 1] = weight, -champion
             live.updates[slot] += 1
+            live.compared[slot] += 1
     if live.mixing:
         _share(live)
 
@@ -374,13 +400,13 @@ def verdict(live: Live) -> tuple[int, int]:
         slot = better_challenger(live)
         return (BOUND_CROSSED if slot > 0 else BLOCK_END), slot
     signal, found = BLOCK_END, 0
-    many = events_per_draw(live.draws)
-    leaning, losses_tell = by_draws(LEANING, many), live.by_loss and tell_of_actions(live.draws)
+    many, compared = events_per_draw(live.draws), events_per_draw(live.compared_draws)
+    leaning, losses_tell = by_draws(LEANING, compared), live.by_loss and tell_of_actions(live.draws)
     for slot in range(1, live.n):
         short_loop()
         pair, losses = live.pairs[slot], live.losses[slot]
         by_loss = losses_tell and live.alike[slot]
-        level = by_draws(reward_level(live, slot), many)
+        level = by_draws(reward_level(live, slot), compared)
         level_of_losses = by_draws(loss_level(live, slot), many)
         if live.by_reward and is_ahead(pair, level):
             signal, found = BOUND_CROSSED, slot

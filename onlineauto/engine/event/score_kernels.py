@@ -137,8 +137,10 @@ def _list_product(run: Run, product: int, order: int, buffers: Buffers) -> int:
 
 @inline_kernel
 def _add_product(run: Run, product: int, slots: int, row: int, buffers: Buffers) -> int:
-    """Add a product to a row of the totals; return how many features it has."""
+    """Add a product to a row of the totals; return how many features it has, 0 if nobody needs it."""
     interactions = run.interactions
+    if slots == 1 and not interactions.holders[product + 1, 0]:
+        return 0
     order = interactions.start[product + 1] - interactions.start[product]
     if order == 1:
         return _add_single(run, product, slots, row, buffers)
@@ -179,8 +181,12 @@ def _part(run: Run, buffers: Buffers) -> int:
 
 
 @inline_kernel
-def score_actions(run: Run, actions: Actions, slots: int, initial: F32, buffers: Buffers) -> tuple[int, int]:
+def score_actions(
+    run: Run, actions: Actions, slots: int, only: int, initial: F32, buffers: Buffers
+) -> tuple[int, int]:
     """Fill `buffers.score` for the first `slots` live configs, with sums that begin with `initial`.
+
+    If `only` is an action, other actions are scored for the champion alone; it is -1 for all.
 
     Returns two numbers of the champion's features: as VW counts them, and as its progress table prints them.
     """
@@ -207,20 +213,21 @@ def score_actions(run: Run, actions: Actions, slots: int, initial: F32, buffers:
         groups, own, merged = open_action(run, actions, action)
         apart = bool(parts and not merged)
         crossed = once if apart else 0
-        for slot in range(0, slots, 4):
+        scored = slots if only < 0 or action == only else 1
+        for slot in range(0, scored, 4):
             short_loop()
             store(total, ACTION, slot, load(total, EVENT, slot) if apart else splat(initial))
         for i in range(groups - n_shared if apart else groups):
             short_loop()
             group = turned(i, n_shared, groups)
             if is_linear(layout, scratch, group, n_shared):
-                _add_group(run, group, slots, ACTION, buffers)
+                _add_group(run, group, scored, ACTION, buffers)
         for i in range(front if apart else 0, n):
             short_loop()
             product = buffers.parted[i] if apart else i
-            size = _add_product(run, product, slots, ACTION, buffers)
+            size = _add_product(run, product, scored, ACTION, buffers)
             crossed += size if holders[product + 1, 0] else 0
-        for slot in range(0, slots, 4):
+        for slot in range(0, scored, 4):
             short_loop()
             store(score, action, slot, load(total, ACTION, slot) * _contraction(run, slot))
         forget(scratch, n_shared, groups)

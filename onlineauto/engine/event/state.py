@@ -180,8 +180,12 @@ class Live(NamedTuple):
     reversed: bool  # challengers learn in descending order
     lease: NDArray[np.int64]  # [slots]
     updates: NDArray[np.int64]  # [slots]: events learnt since the config is live
+    compared: NDArray[
+        np.int64
+    ]  # [slots]: those of them on which its rewards were compared with the champion's
     evidence: NDArray[np.float64]  # [slots, SELF | CHAMPION, LOWER | UPPER, SIZE]
     paired: bool  # paired tests decide, not bounds on the reward of each
+    sparing: bool  # rewards are compared on some events only; challengers score all actions only on these
     by_reward: bool  # the reward test can change the champion
     by_loss: bool  # the loss test can change the champion, for configs that are `alike`
     replaceable: bool  # a config waits to replace a challenger that is proved worse
@@ -201,6 +205,7 @@ class Live(NamedTuple):
     mix: NDArray[np.float64]  # [slots]: weights of that mean; they sum to 1
     logged: NDArray[np.float64]  # [PLACES + 1]: events learnt with each logged action, by its place; in all
     draws: NDArray[np.float64]  # [DRAWS_SIZE]: whether the logged actions were drawn anew for each event
+    compared_draws: NDArray[np.float64]  # [DRAWS_SIZE]: the same of those on which rewards were compared
     scale: NDArray[np.float64]  # [SCALE_SIZE]: range of rewards, and smallest propensity
     last: NDArray[np.float64]  # [slots, SELF | CHAMPION, 2]: latest importance weight and reward
     decided: NDArray[np.bool_]  # [slots]: not better, until it or the champion has a weight other than 0

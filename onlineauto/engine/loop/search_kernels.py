@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from onlineauto.engine.event.live_config_kernels import (
+    compares_rewards,
     meets_namespace,
     note_logged,
     observe_losses,
@@ -45,12 +46,13 @@ def after_event(
 ) -> None:
     """Compare the live configs on a learnt event; leave at the cursor the signal of what that proves."""
     run, score = run_on(context, stream), context.buffers.score
+    compared = compares_rewards(run.live)
     if run.task.shape != SIMPLE:
-        observe_rewards(run, score, actions.n, label)
+        observe_rewards(run, score, actions.n, label, compared)
     if run.live.paired:
         observe_losses(run, score, max(int(label.action), 0), actions.n, label)
         if label.action >= 0 and run.task.shape != SIMPLE:
-            note_logged(run.live, int(label.action), label)
+            note_logged(run.live, int(label.action), label, compared)
     signal, slot = verdict(run.live)
     if signal != BLOCK_END:
         cursor[SIGNAL], cursor[SLOT] = signal, slot

@@ -20,7 +20,7 @@ from onlineauto.engine.event.example_kernels import (
     predict,
     shown_features,
 )
-from onlineauto.engine.event.live_config_kernels import learner, mixed, place_of
+from onlineauto.engine.event.live_config_kernels import compares_rewards, learner, mixed, place_of
 from onlineauto.engine.event.pass_kernels import ESTIMATE, LEARN, SCORE, target_of, visited, weight_of
 from onlineauto.engine.event.score_kernels import score_actions, scores_directly
 from onlineauto.engine.event.state import SIMPLE, Label, Run
@@ -110,7 +110,8 @@ def visit_actions(
                 call_at(context.units.bounds, (context, run.stream, actions, label.weight))
             if phase == SCORE and directly:
                 slots = run.live.n if learns or run.live.mixing or run.live.stack.on else 1
-                counted, shown = score_actions(run, actions, slots, label.initial, buffers)
+                only = -1 if compares_rewards(run.live) else int(label.action)
+                counted, shown = score_actions(run, actions, slots, only, label.initial, buffers)
                 continue
             for action in range(first, last):
                 short_loop()

@@ -140,7 +140,9 @@ class Estimates:
     def _interval(self, live: int, who: int, *, upper: bool) -> float:
         """Return a bound from the sums of an interval, clipped to the range of rewards."""
         configs = self._live_configs
-        events = max(configs.champion_events if live == 0 else self.updates(live), 1)
+        events = configs.champion_events if live == 0 else self.updates(live)
+        if live > 0 and who == SELF:
+            events = int(configs.arrays.compared[live])
         low, high = configs.range
         bounds = interval(configs.policy(live, who), self._alpha)
-        return float(min(max(bounds[upper] / events, low), high))
+        return float(min(max(bounds[upper] / max(events, 1), low), high))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from onlineauto.automl.oracles import ORACLES
 from onlineauto.automl.search import REVIEW
 from onlineauto.engine.event.state import GROUP, PLACES, SIMPLE, Live
 from onlineauto.engine.stack.members import can_have_members
@@ -16,6 +17,7 @@ from onlineauto.estimators.interval_kernels import POLICY_SIZE
 from onlineauto.estimators.paired_kernels import SIZE as PAIR_SIZE
 from onlineauto.estimators.robust_kernels import SIZE, Test
 from onlineauto.estimators.scale import make_scale
+from onlineauto.learners.cost_kernels import MTR
 
 if TYPE_CHECKING:
     from onlineauto.automl.control import Control
@@ -26,6 +28,20 @@ __all__ = ["NEVER", "make_live"]
 
 NEVER = 2**62
 """A number of events that is never reached."""
+
+
+def _can_be_sparing(options: AutomlOptions, learner: Learner, control: Control) -> bool:
+    """Return whether rewards may be compared on some events only: losses decide as well, at every event."""
+    task, settings = learner.task, learner.model.settings[0]
+    return (
+        task.shape != SIMPLE
+        and not task.exploration.policies
+        and options.is_paired(control.paired)
+        and options.by_loss()
+        and ORACLES[options.oracle_type or control.oracle].renews
+        and settings["cb_type"] == MTR
+        and "cb_type" not in options.searched()
+    )
 
 
 def make_live(options: AutomlOptions, learner: Learner, control: Control, *, predicts_with: str) -> Live:
@@ -50,8 +66,10 @@ def make_live(options: AutomlOptions, learner: Learner, control: Control, *, pre
         reversed=options.debug_reversed_learn,
         lease=np.full(max_live, NEVER, np.int64),
         updates=np.zeros(max_live, np.int64),
+        compared=np.zeros(max_live, np.int64),
         evidence=np.zeros((max_live, 2, 2, SIZE)),
         paired=options.is_paired(control.paired),
+        sparing=predicts_with == "champion" and _can_be_sparing(options, learner, control),
         by_reward=not simple and options.by_reward(),
         by_loss=options.by_loss(),
         replaceable=False,
@@ -70,6 +88,7 @@ def make_live(options: AutomlOptions, learner: Learner, control: Control, *, pre
         mix=np.eye(1, max_live)[0],
         logged=np.zeros(PLACES + 1),
         draws=np.zeros(DRAWS_SIZE),
+        compared_draws=np.zeros(DRAWS_SIZE),
         scale=make_scale(*options.rewards(), floor=options.min_prob),
         last=np.zeros((max_live, 2, 2)),
         decided=np.zeros(max_live, bool),

@@ -39,12 +39,12 @@ _PARKED = 4
 """Number of waiting configs that keep their weights, for each live config that there can be."""
 _HIGHEST_PRICE = 0.24
 _KEPT = (
-    *("updates", "evidence", "pairs", "losses", "alike", "prices", "levels", "policies", "spread", "reach"),
-    *("recent", "fresh", "mix", "logged", "draws", "scale", "last"),
+    *("updates", "compared", "evidence", "pairs", "losses", "alike", "prices", "levels", "policies"),
+    *("spread", "reach", "recent", "fresh", "mix", "logged", "draws", "compared_draws", "scale", "last"),
 )
 """Arrays of `Live` that a model file keeps; the others follow from these, or from the next block."""
-_LATER = ("logged", "draws")
-"""Those of them that files of earlier versions do not have."""
+_LATER = {"logged": "", "draws": "", "compared": "updates", "compared_draws": "draws"}
+"""Those of them that files of earlier versions do not have, and what these have instead."""
 
 
 class LiveConfigs:
@@ -302,9 +302,11 @@ class LiveConfigs:
             for each in stored["parked"].items()
         }
         kept = stored["arrays"]
-        for name in (name for name in _KEPT if name in kept or name not in _LATER):
+        for name in _KEPT:
+            place = name if name in kept else _LATER.get(name, name)
             array: NDArray[Any] = getattr(self.arrays, name)
-            array[...] = stored_array(name, kept[name], array)
+            if place in kept or name not in _LATER:
+                array[...] = stored_array(name, kept[place], array)
         self.arrays.tally[:] = stored["tally"].counts(self.arrays.tally.shape)
         stack = self.arrays.stack
         if stack.on and "stack" in stored:
@@ -369,6 +371,7 @@ class LiveConfigs:
             evidence=tuple(state[live].copy() for state in self._states()),
             champion=self.policy(live, CHAMPION),
             updates=int(self.arrays.updates[live]),
+            compared=int(self.arrays.compared[live]),
             level=float(self.arrays.levels[live]),
         )
         while len(self.waiting) > _PARKED * self.max_live:
@@ -384,7 +387,8 @@ class LiveConfigs:
         for state, kept in zip(self._states(), parked.evidence, strict=True):
             state[live] = kept
         self.arrays.policies[live, CHAMPION] = self.arrays.policies[0, SELF] - parked.champion
-        self.arrays.updates[live], self.arrays.levels[live] = parked.updates, parked.level
+        self.arrays.updates[live], self.arrays.compared[live] = parked.updates, parked.compared
+        self.arrays.levels[live] = parked.level
 
     def _exchange(self, live: int, model: Model) -> None:
         """Swap the champion with challenger `live`; all challengers continue, each with a new test."""
@@ -436,7 +440,7 @@ class LiveConfigs:
             column[1] = column[0][[CHAMPION, SELF]]
         arrays.policies[0, SELF], arrays.policies[1, SELF] = arrays.policies[live, SELF].copy(), former
         arrays.policies[:2, CHAMPION] = 0
-        arrays.updates[:2] = arrays.updates[live]
+        arrays.updates[:2], arrays.compared[:2] = arrays.updates[live], arrays.compared[live]
         self._reset(slice(2, None))
         self._test_anew(1)
         self.configs, self.indices = [config, self.configs[0]], [0, 1]
@@ -459,4 +463,4 @@ class LiveConfigs:
         self.arrays.policies[live, SELF] = 0
         self.arrays.policies[live, CHAMPION] = self.arrays.policies[0, SELF]
         self.arrays.last[live] = 0
-        self.arrays.updates[live] = 0
+        self.arrays.updates[live] = self.arrays.compared[live] = 0

@@ -32,7 +32,7 @@ def stored_array(name: str, stored: Stored, array: NDArray[Any]) -> NDArray[Any]
     """
     if name == "fresh":
         return stored.counts(array.shape, most=REVIEW + 2 * GROUP)
-    if name == "updates":
+    if name in ("updates", "compared"):
         return stored.counts(array.shape)
     if name == "evidence":
         return stored_evidence(stored, array)
@@ -92,6 +92,7 @@ def stored_waiting(
         evidence=tuple(each.like(state) for each, state in zip(evidence, states, strict=True)),
         champion=stored["champion"].like(states[-3][0]),
         updates=stored["updates"].count(),
+        compared=stored["compared" if "compared" in stored else "updates"].count(),
         level=stored["level"].number(),
         began=stored["began"].array(np.int64, (max(len(decay.place), 1),)),
     )

@@ -30,6 +30,7 @@ class WaitingConfig(NamedTuple):
     evidence: tuple[NDArray[np.float64], ...]
     champion: NDArray[np.float64]  # sums of the champion's reward over the same events
     updates: int
+    compared: int
     level: float
     began: NDArray[np.int64] = np.zeros(1, np.int64)  # see the function `began`
 

@@ -25,12 +25,13 @@ if TYPE_CHECKING:
     Scores = Sequence[Sequence[np.float32]]
     """Of every live config, for every action."""
 
-__all__ = ["Losses", "compare_rewards", "mixed", "share_equally"]
+__all__ = ["Losses", "compare_rewards", "is_one_in_eight", "mixed", "share_equally"]
 
 F = np.float32
 LARGEST_WEIGHT = F(2.0**40)
 GROUP = 32
 MEMORY = 256.0
+GOLDEN = 0x9E3779B97F4A7C15
 LEAST_SAY = 1e-3
 
 
@@ -39,8 +40,15 @@ def best_action(scores: Sequence[np.float32]) -> int:
     return min(range(len(scores)), key=lambda action: (scores[action], action))
 
 
-def compare_rewards(live: Sequence[Live], scores: Scores, label: Label, n_actions: int, scale: Scale) -> None:
-    """What would each have done, and what would it have earned?"""
+def is_one_in_eight(learnt: int) -> bool:
+    """Whether the event after so many is one of those on which a sparing search compares rewards."""
+    return learnt * GOLDEN % 2**64 < 2**64 // 8
+
+
+def compare_rewards(
+    live: Sequence[Live], scores: Scores, label: Label, n_actions: int, scale: Scale, compared: bool
+) -> None:
+    """What would each have done, and what would it have earned? Else only: what would the champion have?"""
     weight = float(min(F(1) / label.probability, LARGEST_WEIGHT))
     reward = -float(label.cost)
 
@@ -51,11 +59,13 @@ def compare_rewards(live: Sequence[Live], scores: Scores, label: Label, n_action
     choices = [best_action(each) for each in scores]
     weights = [weight if choice == label.action else 0.0 for choice in choices]
     for place, each in enumerate(live):
-        each.value.observe(scale, weights[place], reward)
+        if compared or place == 0:
+            each.value.observe(scale, weights[place], reward)
         if place == 0:
             continue
         each.updates += 1
-        if choices[place] != choices[0]:
+        each.compared += compared
+        if compared and choices[place] != choices[0]:
             of_both = predicted(choices[place]), predicted(choices[0])
             each.by_reward.observe(scale, weights[place], weights[0], reward, *of_both, each.price)
     scale.widen(reward, float(label.probability), n_actions)
@@ -71,12 +81,20 @@ class Losses:
         self.lately = 0.0
         self.fresh: list[float] = []
         """The champion's, since they were last asked for."""
-        self.draws = Draws()
+        self.draws, self.compared_draws = Draws(), Draws()
+        """Of all events, and of those on which rewards were compared."""
         self.logged: Counter[int] = Counter()
         """How often each action was logged, by its place."""
 
     def compare(
-        self, live: Sequence[Live], scores: Scores, event: Event, labels: Labels, learnt: int
+        self,
+        live: Sequence[Live],
+        scores: Scores,
+        event: Event,
+        labels: Labels,
+        learnt: int,
+        *,
+        compared: bool,
     ) -> None:
         """What did each lose on what was logged? `learnt` events were learnt before this one."""
         label, single = event.label, self.options.single_lines
@@ -89,9 +107,12 @@ class Losses:
             self.largest = max(self.largest, lost[0])
             self.lately += (lost[0] - self.lately) / min(learnt + 1.0, MEMORY)
             live[0].value.observe_loss(lost[0], largest_before)
+        often = self.logged[label.action] / max(self.logged.total(), 1)
         rare = 1.0 if single else self._rarity(label.action, len(scores[0]))
         if not single:
             self.draws.note(label.action, float(label.probability))
+            if compared:
+                self.compared_draws.note(label.action, float(label.probability), often=often)
         for each, loss in zip(live[1:], lost[1:], strict=True):
             if not (self.options.by_loss and each.is_alike(live[0])):
                 continue
@@ -100,6 +121,7 @@ class Losses:
                 each.value.observe_loss(loss, largest_before)
                 self.largest = max(self.largest, loss)
                 each.updates += 1
+                each.compared += 1
         if self.options.mixes:
             self._share(live, lost)
 

@@ -40,6 +40,8 @@ class Live:
         """How much it has to say where all live configs predict together; all of these sum to 1."""
         self.updates = 0
         """Events on which it was compared with the champion."""
+        self.compared = 0
+        """Those of them on which its rewards were."""
         self.by_reward, self.by_loss = RewardTest(), LossTest()
         self.level = 0.0
         self.value = Value()
@@ -57,7 +59,7 @@ class Live:
 
     def be_compared(self, champion: Live) -> None:
         """Forget what was compared so far, and begin a comparison with this champion."""
-        self.updates = 0
+        self.updates = self.compared = 0
         self.value = Value()
         self.champion_before = champion.value.sums
 
@@ -76,7 +78,9 @@ class Live:
         by_loss = self.by_loss.better if self.is_alike(champion) else 0.0
         return max(self.by_reward.better, by_loss) or 1.0
 
-    def verdict(self, champion: Live, draws: Draws, *, others_wait: bool) -> str | None:
+    def verdict(
+        self, champion: Live, draws: Draws, compared_draws: Draws, *, others_wait: bool
+    ) -> str | None:
         """Say what is proved: that it is better by "reward" or by "loss", that it is "worse", or nothing.
 
         Both tests share the level, if both have a say. Losses prove nothing that rewards lean against, nor
@@ -88,7 +92,8 @@ class Live:
         of_rewards = self.level * (0.5 if asks_losses else 1.0)
         of_losses = self.level * losses.share * (0.5 if asks_rewards else 1.0)
         asks_losses = asks_losses and draws.tell_of_actions
-        of_rewards, of_losses, leaning = (each**draws.events for each in (of_rewards, of_losses, LEANING))
+        of_losses = of_losses**draws.events
+        of_rewards, leaning = (each**compared_draws.events for each in (of_rewards, LEANING))
         if asks_rewards and rewards.better * of_rewards >= 1.0:
             return "reward"
         if asks_losses and losses.better * of_losses >= 1.0 and not rewards.worse * leaning >= 1.0:
@@ -102,14 +107,16 @@ class Live:
         return None
 
 
-def better_or_worse(live: Sequence[Live], draws: Draws, *, others_wait: bool) -> tuple[int, str] | None:
+def better_or_worse(
+    live: Sequence[Live], draws: Draws, compared_draws: Draws, *, others_wait: bool
+) -> tuple[int, str] | None:
     """Say which challenger is proved better, and by what, or else which one is proved worse.
 
     What rewards prove goes before what losses prove, and that before what is worse. Of several that are
     better the last one counts, of several that are worse the first one.
     """
     verdicts = [
-        (place, each.verdict(live[0], draws, others_wait=others_wait))
+        (place, each.verdict(live[0], draws, compared_draws, others_wait=others_wait))
         for place, each in enumerate(live)
         if place > 0
     ]

@@ -74,6 +74,11 @@ class Options:
         return self.champion_test != "reward"
 
     @property
+    def is_sparing(self) -> bool:
+        """Whether rewards are compared on one event in eight only."""
+        return not self.single_lines and self.by_loss and self.predict_with == "champion"
+
+    @property
     def mixes(self) -> bool:
         """Whether all live configs predict together."""
         return self.single_lines and self.predict_with == "mix"

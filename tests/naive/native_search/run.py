@@ -9,7 +9,13 @@ import numpy as np
 
 from tests.naive.native_search import oracle
 from tests.naive.native_search.bets import level_of_test
-from tests.naive.native_search.comparing import Losses, compare_rewards, mixed, share_equally
+from tests.naive.native_search.comparing import (
+    Losses,
+    compare_rewards,
+    is_one_in_eight,
+    mixed,
+    share_equally,
+)
 from tests.naive.native_search.counts import Counts
 from tests.naive.native_search.decisions import Known, Remove, Reopen, Rotate, Search, Swap, Widen
 from tests.naive.native_search.drift import Drift
@@ -131,10 +137,11 @@ class NativeSearch:
         return dict(zip(event.numbers, pmf, strict=True))
 
     def _compare(self, event: Event, scores: list[list[np.float32]]) -> None:
+        compared = not self.options.is_sparing or is_one_in_eight(self.n_learnt)
         if not self.options.single_lines:
             assert event.label is not None
-            compare_rewards(self.live, scores, event.label, len(event.actions), self.scale)
-        self.losses.compare(self.live, scores, event, self.labels, self.n_learnt)
+            compare_rewards(self.live, scores, event.label, len(event.actions), self.scale, compared)
+        self.losses.compare(self.live, scores, event, self.labels, self.n_learnt, compared=compared)
         self.n_learnt += 1
 
     # -- what is due, and what is proved ---------------------------------------------------------------
@@ -150,7 +157,8 @@ class NativeSearch:
         return self.options.on_drift != "ignore" and self.drift.alarms(means)
 
     def _answer_to_proofs(self) -> list[Line]:
-        proof = better_or_worse(self.live, self.losses.draws, others_wait=bool(self.search.waiting))
+        draws, others_wait = (self.losses.draws, self.losses.compared_draws), bool(self.search.waiting)
+        proof = better_or_worse(self.live, *draws, others_wait=others_wait)
         if proof is None:
             return []
         place, verdict = proof
@@ -263,7 +271,7 @@ class NativeSearch:
         low, high = (-self.losses.largest, 0.0) if self.options.single_lines else self.scale.range
         own = each.value.interval(alpha)
         champion = self.champion.value.interval(alpha, each.champion_before)
-        sums = (*own, *champion)
-        means = [min(max(total / max(each.updates, 1), low), high) for total in sums]
+        sums = [(total, each.compared) for total in own] + [(total, each.updates) for total in champion]
+        means = [min(max(total / max(events, 1), low), high) for total, events in sums]
         names = ("lower", "upper", "champion_lower", "champion_upper")
         return {"updates": each.updates, **dict(zip(names, means, strict=True))}
