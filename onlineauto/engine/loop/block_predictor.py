@@ -71,7 +71,7 @@ class BlockPredictor:
         self, configuration: Configuration, layout: Layout, *, semantics: Semantics, live_configs: int
     ) -> None:
         self._semantics = semantics
-        self._memory = WorkingMemory(configuration, layout, live_configs=live_configs)
+        self._memory = WorkingMemory(configuration, layout, live_configs=live_configs, decides=False)
         self._view: Layout | None = None
         self._of: tuple[Layout, int, Interactions] | None = None
         self._task: Task | None = None

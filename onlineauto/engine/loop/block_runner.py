@@ -120,10 +120,13 @@ class BlockRunner:
         self._layout, self._learner, self._searching = layout, learner, searching
         self._semantics = semantics
         self.slot_finder = SlotFinder(configuration)
-        self._prepared = False
+        self._decides = learner.task.training or semantics.notices_predicted
+        self._prepared = not self._decides
         self._one: OneEvent | None = None
         self._predicting: Predicting | None = None
-        self._memory = WorkingMemory(configuration, layout, live_configs=learner.shape.configs)
+        self._memory = WorkingMemory(
+            configuration, layout, live_configs=learner.shape.configs, decides=self._decides
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes of a copy: all but what holds addresses of this one's arrays."""
@@ -187,7 +190,7 @@ class BlockRunner:
         if one is None or not one.run():
             return None
         if one.ended:
-            searching.n_events += one.searches
+            searching.n_events += one.searches and self._decides
             return one.prediction()
         block, held, simple = reader.make_block(), np.zeros(1, bool), model.parts.task.shape == SIMPLE
         self._answer(one.cursor, block, begin=0, n=1, standing=STREAM)
@@ -210,8 +213,7 @@ class BlockRunner:
         if slots is not None:
             held = held[slots.event]
         results = make_results(block, task, slots=slots, aside=standing != STREAM)
-        decides = searching.live_configs.arrays.searching and standing != ASIDE
-        if decides:
+        if self._lets_decide(standing):
             if not self._prepared:
                 searching.prepare(self._learner.model)
                 self._prepared = True
@@ -221,6 +223,10 @@ class BlockRunner:
         cursor = np.zeros(4, np.int64)
         self._loop(block, stream, results, cursor, slots=slots, standing=standing)
         return make_outcomes(block, held, results, simple=task.shape == SIMPLE, slots=slots)
+
+    def _lets_decide(self, standing: int) -> bool:
+        """Return whether a search decides on events of this standing; not in a run that only predicts."""
+        return bool(self._decides and self._searching.live_configs.arrays.searching and standing != ASIDE)
 
     def _loop(
         self,
@@ -235,7 +241,7 @@ class BlockRunner:
         """Run the loop over the events of a stream from the cursor to their end."""
         searching, n = self._searching, len(stream.holdout)
         sealed = Sealed(stream).record, Sealed(results).record
-        decides = searching.live_configs.arrays.searching and standing != ASIDE
+        decides = self._lets_decide(standing)
         while True:
             parts = self.predicting().parts
             context = self._memory.context(self._layout, parts, block, stream, results)

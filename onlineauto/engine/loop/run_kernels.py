@@ -14,7 +14,6 @@ from onlineauto.engine.event.event_kernels import learns_from, open_event
 from onlineauto.engine.event.outcome_kernels import explore, open_row, rank_actions, settle_bandit
 from onlineauto.engine.event.pass_kernels import account, run_on
 from onlineauto.engine.event.state import (
-    ASIDE,
     BLOCK_END,
     EVENT,
     SIGNAL,
@@ -54,7 +53,7 @@ def run_events(
     run = run_on(context, stream)
     buffers, units = context.buffers, context.units
     training = bool(run.task.training and standing == STREAM)
-    searching = bool(run.live.searching and standing != ASIDE)
+    searching = bool(run.live.searching and training)
     while cursor[EVENT] < stop:
         event = cursor[EVENT]
         actions, label = open_event(run, event)

@@ -30,10 +30,15 @@ _ZERO = np.float32(0)
 _LABEL = Label(np.int64(-1), _ZERO, _ZERO, _ZERO, _ZERO)
 
 
-def make_units(explorer: Explorer, context: Context, stream: Stream, results: Results) -> Units:
-    """Return the addresses of the kernels that a task needs, for arguments of the kinds of these."""
+def make_units(
+    explorer: Explorer, context: Context, stream: Stream, results: Results, *, decides: bool
+) -> Units:
+    """Return the addresses of the kernels that a task needs, for arguments of the kinds of these.
+
+    Those of a search, and what the stack learns with, are needed only if the loop `decides`.
+    """
     task, exploration = context.task, context.task.exploration
-    on, searching = (Sealed(context), Sealed(stream)), context.live.searching
+    on, searching = (Sealed(context), Sealed(stream)), context.live.searching and decides
     event = results.rows[:1], _ACTIONS, _LABEL, True, True
     return Units(
         explore=pmf_address(explorer, exploration),
@@ -43,7 +48,7 @@ def make_units(explorer: Explorer, context: Context, stream: Stream, results: Re
         before_event=_address(searching, before_event, *on, _CURSOR, _ACTIONS, True),
         after_event=_address(searching, after_event, *on, _CURSOR, _ACTIONS, _LABEL),
         score_stack=_address(context.live.stack.on, score_stack, *on, _ACTIONS),
-        learn_stack=_address(context.live.stack.on, learn_stack, *on, _CURSOR, _ACTIONS, _LABEL),
+        learn_stack=_address(context.live.stack.on and decides, learn_stack, *on, _CURSOR, _ACTIONS, _LABEL),
     )
 
 

@@ -60,9 +60,14 @@ class WorkingMemory:
         Maps namespaces to groups of features.
     live_configs : int
         The largest number of live configs.
+    decides : bool
+        The loop may learn, or stop for a search to decide. Predictions aside from the stream never do.
     """
 
-    def __init__(self, configuration: Configuration, layout: Layout, *, live_configs: int) -> None:
+    def __init__(
+        self, configuration: Configuration, layout: Layout, *, live_configs: int, decides: bool
+    ) -> None:
+        self._decides = decides
         self._explorer = chosen_explorer(configuration)
         self._buffers = make_buffers(actions=16, slots=live_configs)
         self._scratch = layout.scratch(spans=8)
@@ -105,7 +110,11 @@ class WorkingMemory:
         parts = self._parts(layout, given)
         if self._units is None:
             self._units = make_units(
-                self._explorer, Context(*parts, NO_UNITS, self._buffers), stream, results
+                self._explorer,
+                Context(*parts, NO_UNITS, self._buffers),
+                stream,
+                results,
+                decides=self._decides,
             )
         context = self._context
         if context is None or any(map(is_not, parts, context.value)):

@@ -63,7 +63,7 @@ class ModelWork:
         cells, _, self._lanes = scratch.weights.shape
         self._seen, self._stamp = np.zeros(cells, np.uint32), 0
         self._found, self._row = np.empty(cells, np.uint32), np.empty(cells, np.uint32)
-        self._memory = WorkingMemory(scratch.configuration, scratch.layout, live_configs=1)
+        self._memory = WorkingMemory(scratch.configuration, scratch.layout, live_configs=1, decides=True)
         self._latest: tuple[tuple[int, int, int], _Tick] | None = None
 
     # -- what a part needs -----------------------------------------------------------------------------
