@@ -10,14 +10,17 @@ folder = Path(tempfile.mkdtemp())
 
 bandit = Workspace(cb_explore_adf=True, automl=4)
 bandit.fit(DATA / "cb-surveys-u.txt.gz").save(folder / "whole.model")
-bandit.save(folder / "champion.model", predict_only=True)
+bandit.save(folder / "stack.model", predict_only="stack")
+bandit.save(folder / "champion.model", predict_only="champion")
 
 again = Workspace.load(folder / "whole.model")
 for each in (bandit, again):
     each.fit(DATA / "cb-surveys-e.txt.gz")
 print("the same weights:", again.weights.tobytes() == bandit.weights.tobytes())
 
-champion = Workspace.load(folder / "champion.model", testonly=True)
-print("probabilities:", champion.predict("shared |u x\n|Z a\n|Z b\n").round(3))
-sizes = [(folder / name).stat().st_size for name in ("whole.model", "champion.model")]
-print(f"{sizes[0] / 1e6:.1f} MB, and {sizes[1] / 1e6:.1f} MB to predict with")
+event = "shared |d 3 |h 9\n|Z a\n|Z b\n"
+for name in ("stack.model", "champion.model"):
+    small = Workspace.load(folder / name, testonly=True)
+    print(name, "predicts:", small.predict(event).round(3))
+sizes = [(folder / name).stat().st_size / 1e6 for name in ("whole.model", "stack.model", "champion.model")]
+print("{:.1f} MB, {:.1f} MB to predict with the stack, {:.1f} MB with the champion".format(*sizes))

@@ -9,8 +9,8 @@ from onlineauto.automl.options import AutomlOptions
 from onlineauto.cli.showing import kept_names
 from onlineauto.engine.options.registry import ModelOptions
 from onlineauto.interop.vw.any_model import load_any_model, read_model
-from onlineauto.workspace.champion_only import spin_off, spun_off
 from onlineauto.workspace.model_file import replace_file
+from onlineauto.workspace.predict_only import predicting_configs, spin_off, spun_off
 from onlineauto.workspace.run import load_run
 from onlineauto.workspace.save_load import save_model
 from onlineauto.workspace.start.warm_start import search_from
@@ -106,7 +106,7 @@ class Saving:
         said = f"interrupted after {self._run.progress.example_number} events"
         if self._path is None:
             return said
-        goes_on = "" if self._options.predict_only_model else "; --resume goes on"
+        goes_on = "" if self._options.predict_only() else "; --resume goes on"
         return f"{said}; model saved to {self._path}{goes_on}"
 
     def save(self) -> None:
@@ -114,27 +114,29 @@ class Saving:
         if self._path is None:
             return
         self._unsaved = 0
-        if self._options.predict_only_model:
-            state = spin_off(self._workspace)
-            names = self._showing.names_of_champion(state["learner"]["model"]["shape"][2])
+        if what := self._options.predict_only():
+            state = spin_off(self._workspace, what)
+            live = predicting_configs(self._workspace, what)
+            names = self._showing.names_of(live, state["learner"]["model"]["shape"][2])
             save_model(state, self._path, run=kept_names(names))
             return
         self._run.checkpoint(self._path)
 
     def _write_text(self, path: str, names: Mapping[int, str] | None) -> None:
-        """Write the model, or its champion alone, as text."""
-        workspace, alone = self._workspace, self._options.predict_only_model
+        """Write the model, or what of it predicts, as text."""
+        workspace, alone = self._workspace, self._options.predict_only()
         if alone and len(workspace.searching.live_configs.configs) > 1:
-            workspace = spun_off(workspace)
+            live = predicting_configs(workspace, alone)
+            workspace = spun_off(workspace, alone)
             if names is not None:
-                names = self._showing.names_of_champion(workspace.weights.shape[2])
+                names = self._showing.names_of(live, workspace.weights.shape[2])
         from onlineauto.workspace.inspection.readable_model import readable_model
 
         lines = readable_model(
             workspace,
             self._run.progress,
             names=names,
-            weights_only=alone,
+            weights_only=bool(alone),
             hexfloat=self._options.hexfloat_weights,
         )
         replace_file(path, (line.encode("utf-8", "surrogateescape") for line in lines))

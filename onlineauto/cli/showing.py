@@ -16,7 +16,7 @@ from onlineauto.workspace.inspection.inverse_hash import InverseHash
 from onlineauto.workspace.inspection.named_examples import NamedExamples, Nameless
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from contextlib import ExitStack
 
     from onlineauto.engine.event.outcomes import Outcomes
@@ -81,10 +81,15 @@ class Showing:
         """Return the names, as a model file keeps them."""
         return kept_names(self.names)
 
-    def names_of_champion(self, lanes: int) -> dict[int, str]:
-        """Return the names of the champion's weights, numbered for its own table of `lanes` lanes."""
-        before = self._workspace.weights.shape[2]
-        return {number // before * lanes: name for number, name in self.names.items() if number % before == 0}
+    def names_of(self, live: Sequence[int], lanes: int) -> dict[int, str]:
+        """Return the names of the weights of some live configs, numbered for a table of theirs of `lanes`."""
+        before, learner = self._workspace.weights.shape[2], self._workspace.learner
+        lane = {learner.shape.lane(0, each): place for place, each in enumerate(live)}
+        return {
+            number // before * lanes + lane[number % before]: name
+            for number, name in self.names.items()
+            if number % before in lane
+        }
 
     def _read(self, source: Sources, configuration: Configuration, found: Diagnostics) -> Iterator[Block]:
         first, self._first = self._first, False

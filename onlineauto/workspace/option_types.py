@@ -52,6 +52,7 @@ class Options(TypedDict, total=False):
     save_every: int | None
     resume: bool | None
     predict_only_model: bool | None
+    predict_only_stack: bool | None
     readable_model: Word | None
     invert_hash: Word | None
     hexfloat_weights: bool | None

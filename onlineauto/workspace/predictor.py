@@ -6,11 +6,9 @@ from copy import copy, deepcopy
 from threading import local
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from onlineauto.engine.event.state import ORDERS
 from onlineauto.engine.loop.block_predictor import BlockPredictor, no_screen
 from onlineauto.engine.loop.working_memory import Predicting
+from onlineauto.engine.stack.stack import to_predict
 from onlineauto.engine.stream.event_readers import event_readers
 from onlineauto.engine.stream.source import kind_of, rules_of
 from onlineauto.engine.stream.validity import check_rules
@@ -19,10 +17,10 @@ from onlineauto.learners.model import copied_model
 from onlineauto.workspace.modes import semantics_of
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from onlineauto.engine.event.outcomes import Outcomes
-    from onlineauto.engine.event.state import Live
     from onlineauto.engine.loop.semantics import Semantics
     from onlineauto.engine.stream.event_readers import OneEventLike
     from onlineauto.features.block import Block
@@ -169,17 +167,6 @@ class Predictor:
         return asked
 
 
-def _to_predict(live: Live) -> Live:
-    """Return live configs whose members cannot learn: they have only what predictions need."""
-    members = live.stack.members
-    small = members._replace(
-        linear=members.linear._replace(spread=np.zeros((0, 0, 0))),
-        waves=members.waves._replace(spread=np.zeros((0, 0, 0))),
-        crosses=members.crosses._replace(spread=np.zeros((0, ORDERS), np.float32)),
-    )
-    return live._replace(stack=live.stack._replace(members=small))
-
-
 def _lanes(model: Predicting) -> int:
     """Return the largest number of live configs of a model."""
     return len(model.parts.live.lease)
@@ -188,12 +175,13 @@ def _lanes(model: Predicting) -> int:
 def snapshot(configuration: Configuration, model: Predicting) -> Predicting:
     """Return a copy of a model that no longer changes when the workspace learns."""
     parts = model.parts
+    live = parts.live._replace(stack=to_predict(parts.live.stack, range(_lanes(model))))
     return Predicting.of(
         layout=model.layout.view(),
         parts=parts._replace(
             task=deepcopy(parts.task),
             model=copied_model(configuration, parts.model),
-            live=deepcopy(_to_predict(parts.live)),
+            live=deepcopy(live),
             screen=no_screen(),
         ),
         slot_finder=copy(model.slot_finder),

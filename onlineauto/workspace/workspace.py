@@ -29,10 +29,10 @@ from onlineauto.errors import InputError, OptionError
 from onlineauto.features.stored import Stored
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL
-from onlineauto.workspace.champion_only import spin_off
 from onlineauto.workspace.locked import Locked
 from onlineauto.workspace.modes import semantics_of
 from onlineauto.workspace.options import REGISTRY, given_options
+from onlineauto.workspace.predict_only import spin_off
 from onlineauto.workspace.predictor import Asked, Predictor, snapshot
 from onlineauto.workspace.save_load import changed, load_model, save_model
 
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from onlineauto.options import Configuration
     from onlineauto.workspace.model_file import State
     from onlineauto.workspace.option_types import Options
+    from onlineauto.workspace.predict_only import PredictOnly
     from onlineauto.workspace.save_load import ModelSource
 
 __all__ = ["Workspace"]
@@ -107,7 +108,7 @@ class Workspace(Locked):
     position : Position
         The passes and events that `stream` has done.
     predicts_only : bool
-        True if this is a champion alone, which cannot learn.
+        True if this has only what predictions need, and cannot learn.
 
     Raises
     ------
@@ -325,7 +326,9 @@ class Workspace(Locked):
         fresh = type(self)(configuration=self.configuration)
         fresh.predicts_only = predicts_only
         fresh.learner.restore(stored["learner"])
-        if not predicts_only:
+        if predicts_only:
+            fresh.searching.live_configs.only_predict()
+        else:
             fresh.learner.fields = 4
         fresh.layout.restore(stored["layout"])
         fresh.searching.restore(stored["search"], fresh.learner.model)
@@ -354,11 +357,11 @@ class Workspace(Locked):
             made.restore(self.state())
         return made
 
-    def save(self, target: str | os.PathLike[str] | BinaryIO, *, predict_only: bool = False) -> None:
+    def save(self, target: str | os.PathLike[str] | BinaryIO, *, predict_only: PredictOnly = False) -> None:
         r"""Write this model to a file. A path is replaced in one step.
 
-        With `predict_only` only the champion is written: a small model that predicts as with
-        ``--predict_with champion`` and cannot learn.
+        With `predict_only` it is smaller and cannot learn: "stack" is all that predicts now, and "champion",
+        or True, the champion alone, which predicts as with ``--predict_with champion``.
 
         >>> import io
         >>> file = io.BytesIO()
@@ -374,7 +377,7 @@ class Workspace(Locked):
             A journal is replayed.
         """
         with self._lock:
-            save_model(spin_off(self) if predict_only else self.state(), target)
+            save_model(spin_off(self, predict_only) if predict_only else self.state(), target)
 
     @classmethod
     def load(cls, source: ModelSource, **options: Unpack[Options]) -> Workspace:

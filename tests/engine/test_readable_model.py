@@ -10,10 +10,10 @@ import pytest
 from onlineauto import Workspace
 from onlineauto.engine.report.progress import Progress
 from onlineauto.learners._kernels import GRAVITY
-from onlineauto.workspace.champion_only import spun_off
 from onlineauto.workspace.inspection.readable_model import readable_model
 from onlineauto.workspace.inspection.vw_command import vw_command
 from onlineauto.workspace.options import REGISTRY
+from onlineauto.workspace.predict_only import spun_off
 from tests.parity.streams import STREAMS
 from tests.parity.wheel import read_readable_model
 

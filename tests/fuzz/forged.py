@@ -28,6 +28,7 @@ from tests.property.model_draws import draw_configuration, draw_stream
 
 if TYPE_CHECKING:
     from onlineauto.options import Configuration
+    from onlineauto.workspace.predict_only import PredictOnly
 
 __all__ = ["Forger"]
 
@@ -125,13 +126,13 @@ class Forger:
         log.write_text("".join(events[:-6]))
         words = f"-d {log} -f {path} --quiet --save_every 20 -p {self._directory}/p.txt"
         assert main([*shlex.split(configuration.command()), *words.split()]) == 0
-        if seed % 5 == 0:
-            self._save_champion(path)
+        if seed % 5 < 2:
+            self._save_to_predict(path, "stack" if seed % 5 else "champion")
         return Base(configuration, path.read_bytes(), "".join(events[-6:]))
 
-    def _save_champion(self, path: Path) -> None:
+    def _save_to_predict(self, path: Path, what: PredictOnly) -> None:
         try:
-            Workspace.load(path).save(path, predict_only=True)
+            Workspace.load(path).save(path, predict_only=what)
         except OptionError:  # which then has no champion that could be alone
             return
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from onlineauto.automl.decisions import PredictWith
 from onlineauto.errors import InputError, OptionError
 from onlineauto.workspace.model_file import HEAD, MAGIC
 from onlineauto.workspace.workspace import Workspace
@@ -18,13 +19,14 @@ from tests.property.snapshot import predictions_of
 if TYPE_CHECKING:
     from onlineauto.engine.event.outcomes import Outcomes
     from onlineauto.options import Configuration
+    from onlineauto.workspace.predict_only import PredictOnly
 
 N_TRIPLES = 250
 """In every run; slow are ten times as many others."""
 N_CORRUPTIONS = 10_000
 
 
-def saved(workspace: Workspace, *, predict_only: bool = False) -> bytes:
+def saved(workspace: Workspace, *, predict_only: PredictOnly = False) -> bytes:
     file = io.BytesIO()
     workspace.save(file, predict_only=predict_only)
     return file.getvalue()
@@ -109,6 +111,32 @@ def test_the_champion_alone_predicts_the_same(seed: int) -> None:
     for one, other in zip(expected, found, strict=True):
         assert one.score.tobytes() == other.score.tobytes()
         assert one.prediction.tobytes() == other.prediction.tobytes()
+
+
+@pytest.mark.parametrize("seed", [*seeds(0, N_TRIPLES // 5), *seeds(N_TRIPLES, N_TRIPLES, slow=True)])
+def test_all_that_predicts_predicts_the_same_as_the_whole(seed: int) -> None:
+    configuration, events, split = draw(seed)
+    workspace = Workspace(configuration=configuration)
+    learn(workspace, events[:split])
+    if workspace.semantics.spins_off_weights:
+        return  # there is no stack, and the champion alone is another test's
+    stack = workspace.searching.live_configs.arrays.stack
+    if stack.on and seed % 2:  # as if it were proved better
+        workspace.searching.live_configs.apply(PredictWith("stack", "loss"), workspace.learner.model)
+    model = saved(workspace, predict_only="stack")
+    small, whole = Workspace.load(model, testonly=True), Workspace.load(saved(workspace), testonly=True)
+    assert saved(small) == model
+    for block in workspace.read("".join(events[split:]).encode()):
+        expected = _predicted(workspace.predict_block(block))
+        assert _predicted(small.predict_block(block)) == expected
+        assert _predicted(small.predictor().predict_block(block)) == expected
+    found, expected_of_run = (learn(each, events[split:]) for each in (small, whole))
+    assert list(map(_predicted, found)) == list(map(_predicted, expected_of_run))
+
+
+def _predicted(outcomes: Outcomes) -> list[bytes]:
+    """Bytes of what was predicted; features are counted otherwise where several configs share products."""
+    return [getattr(outcomes, name).tobytes() for name in ("score", "action", "prediction", "raw", "loss")]
 
 
 @pytest.fixture(scope="module")

@@ -79,7 +79,9 @@ def _summary(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "written by", f"{file['program']}{layout}"
     yield "options", found["options"] or "none"
     if found["predicts_only"]:
-        yield "kind", "the champion alone, to predict with"
+        by = found["predicted_by"]
+        alone = "the champion alone" if by is None or by["who"] == "champion" else f"the {by['who']}"
+        yield "kind", f"{alone}, to predict with"
     passes = learnt["passes"]
     yield (
         "trained on",
@@ -105,9 +107,9 @@ def _live(each: Mapping[str, Any]) -> tuple[str, ...]:
         str(each["index"]),
         str(each["interactions"]),
         shown if each["index"] else "is the champion",
-        str(each["events"]),
+        _count(each.get("events")),
         _count(each.get("lease")),
-        _bounds(each["reward"]),
+        _bounds(each.get("reward")),
         _bounds(each.get("champion_reward")),
         f"{each['evidence']:.4g}" if "evidence" in each else "",
     )

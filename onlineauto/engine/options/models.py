@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from onlineauto.errors import OptionError
 from onlineauto.options import Configuration, option
 
 __all__ = ["InspectOptions", "ModelOptions", "check_models"]
+
+_MODEL_FILES = ("final_regressor", "readable_model", "invert_hash")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +47,14 @@ class ModelOptions:
     predict_only_model: bool = option(
         False,
         "Let the model of -f be the champion alone. It is small; it can predict, and cannot learn further.",
-        needs=("final_regressor", "readable_model", "invert_hash"),
+        needs=_MODEL_FILES,
+    )
+    predict_only_stack: bool = option(
+        False,
+        "Let the model of -f be all that predicts now, mostly the stack, without what only learning needs. "
+        "It predicts as the whole model does, and cannot learn further.",
+        vw=False,
+        needs=_MODEL_FILES,
     )
     readable_model: str | None = option(None, "File for the model as text, in VW's layout.", metavar="FILE")
     invert_hash: str | None = option(
@@ -69,6 +78,12 @@ class ModelOptions:
         metavar="FILE",
     )
     save_resume: bool = option(False, "Has no effect: learning can go on from every model.")
+
+    def predict_only(self) -> Literal["champion", "stack", False]:
+        """Return what the model of -f is to predict with, if it is not to learn; else False."""
+        if self.predict_only_stack:
+            return "stack"
+        return "champion" if self.predict_only_model else False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +111,8 @@ def check_models(configuration: Configuration) -> None:
     ------
     OptionError
         ``--initial_regressor`` is given twice; ``--resume`` or ``--save_every`` lacks ``-f`` or is given with
-        ``--predict_only_model``; or ``--audit`` is given with ``--resume``.
+        ``--predict_only_model`` or ``--predict_only_stack``, which exclude each other; or ``--audit`` is
+        given with ``--resume``.
     """
     models = configuration[ModelOptions]
     if len(models.initial_regressor) > 1:
@@ -107,10 +123,13 @@ def check_models(configuration: Configuration) -> None:
         )
     if models.resume and configuration.get("audit"):
         raise OptionError("--audit and --resume exclude each other: what was printed cannot be continued")
+    if models.predict_only_model and models.predict_only_stack:
+        raise OptionError(
+            "--predict_only_model and --predict_only_stack exclude each other: one is the champion alone"
+        )
     for name in configuration.supplied & {"resume", "save_every"}:
         if models.final_regressor is None:
             raise OptionError(f"--{name} needs -f, which names the file for the model")
-        if models.predict_only_model:
-            raise OptionError(
-                f"--predict_only_model and --{name} exclude each other: no run can go on with one"
-            )
+        if models.predict_only():
+            flag = "predict_only_stack" if models.predict_only_stack else "predict_only_model"
+            raise OptionError(f"--{flag} and --{name} exclude each other: no run can go on with one")

@@ -91,7 +91,7 @@ class Metrics(Counters):
         self._messages += int(kind == "cb_adf" and not searches and _asks_for_interactions(configuration))
         files = configuration[ModelOptions]
         texts = files.readable_model is not None or files.invert_hash is not None
-        self._messages += int(texts and not files.predict_only_model) + int(files.save_resume)
+        self._messages += int(texts and not files.predict_only()) + int(files.save_resume)
         self._learn_calls = self._predict_calls = self._shared = 0
         self._searching = searching if searches else None
         self._verbose = configuration[AutomlOptions].verbose_metrics

@@ -43,6 +43,8 @@ _KEPT = (
     *("spread", "reach", "recent", "fresh", "mix", "logged", "draws", "compared_draws", "scale", "last"),
 )
 """Arrays of `Live` that a model file keeps; the others follow from these, or from the next block."""
+_PREDICTS = ("mix",)
+"""Those of them that predictions need."""
 _LATER = {"logged": "", "draws": "", "compared": "updates", "compared_draws": "draws"}
 """Those of them that files of earlier versions do not have, and what these have instead."""
 
@@ -114,6 +116,7 @@ class LiveConfigs:
         self._keys: dict[bytes, int] = {}
         self._version = -1
         self._n_tests = self._n_stack_tests = 0
+        self._kept: tuple[str, ...] = _KEPT
         self._alpha = float(np.float32(options.automl_significance_level))
         self.arrays = make_live(options, learner, control, predicts_with=predicts_with)
         if self.arrays.stack.on:
@@ -264,6 +267,12 @@ class LiveConfigs:
         elif isinstance(decision, Swap):
             self._swap(decision.live, decision.config, model)
 
+    def only_predict(self) -> None:
+        """Leave aside, here and in the state, what only learning needs."""
+        self._kept = _PREDICTS
+        stack = stacking.to_predict(self.arrays.stack, range(self.max_live))
+        self.arrays = self.arrays._replace(stack=stack)
+
     def state(self) -> dict[str, Any]:
         """Return the state, as `restore` takes it."""
         self._note_counts()
@@ -281,7 +290,7 @@ class LiveConfigs:
             "tests": self._n_tests,
             "parked": [{"config": config} | kept._asdict() for config, kept in self.waiting.items()],
             "tally": tally,
-            "arrays": {name: getattr(arrays, name) for name in _KEPT},
+            "arrays": {name: getattr(arrays, name) for name in self._kept},
         } | (stack if arrays.stack.on else {})
 
     def restore(self, stored: Stored, model: Model, configs: Sequence[Config]) -> None:
@@ -302,7 +311,7 @@ class LiveConfigs:
             for each in stored["parked"].items()
         }
         kept = stored["arrays"]
-        for name in _KEPT:
+        for name in self._kept:
             place = name if name in kept else _LATER.get(name, name)
             array: NDArray[Any] = getattr(self.arrays, name)
             if place in kept or name not in _LATER:

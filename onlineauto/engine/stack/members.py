@@ -29,10 +29,20 @@ from onlineauto.engine.stack.member_kernels import WAVY_SPREAD
 from onlineauto.engine.stack.number_bin_kernels import LINEAR_SPREAD
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from onlineauto.engine.event.state import Task
     from onlineauto.features.stored import Stored
 
-__all__ = ["NAMES", "able_members", "can_have_members", "make_members", "members_state", "restore_members"]
+__all__ = [
+    "NAMES",
+    "able_members",
+    "can_have_members",
+    "make_members",
+    "members_state",
+    "members_to_predict",
+    "restore_members",
+]
 
 _PLACES, _FEWEST_CELLS, _MOST_CELLS = 1024, 1 << 14, 1 << 20
 _SEED = 20_261_122
@@ -47,7 +57,7 @@ _BOUNDED = {
     "group": BINS - 1,
 }
 """Arrays of indices and counts, and the largest that each may have."""
-_FREE = ("mean", "variance", "latest", "cut")
+_FREE = ("mean", "variance", "cut")
 _SMALL = (*_BOUNDED, *_FREE, "feature", "action", "seen")
 
 
@@ -127,8 +137,21 @@ def able_members(members: Members) -> dict[str, bool]:
     return {name: bool(each and known > 0) for name, each in zip(NAMES, able, strict=True)}
 
 
+def members_to_predict(members: Members) -> Members:
+    """Return members that share these arrays, but for those that only learning needs: they are empty."""
+    return members._replace(
+        latest=np.zeros((0, 0)),
+        linear=members.linear._replace(spread=np.zeros((0, 0, 0))),
+        waves=members.waves._replace(spread=np.zeros((0, 0, 0))),
+        crosses=members.crosses._replace(spread=np.zeros((0, ORDERS), np.float32)),
+    )
+
+
 def members_state(members: Members) -> dict[str, Any]:
-    """Return the state of the members, as `restore_members` takes it: only what is in use."""
+    """Return the state of the members, as `restore_members` takes it: only what is in use.
+
+    Of members that cannot learn, that is nothing of one that rests.
+    """
     known, numbers = int(members.tally[ACTIONS]), int(members.tally[NUMBERS])
     joined = known > MOST_ACTIONS
     features = int(members.tally[FEATURES])
@@ -136,11 +159,31 @@ def members_state(members: Members) -> dict[str, Any]:
         features = 0
     waves = members.waving and known and numbers <= MOST_NUMBERS and (numbers > 0 or joined)
     actions = 1 if joined else known
-    return {name: getattr(members, name) for name in (*_SMALL, "rests")} | {
-        "linear": _regression_state(members.linear, actions, features),
-        "waves": _regression_state(members.waves, actions, WAVES if waves else 0),
+    inputs = (features, WAVES if waves else 0)
+    if not _can_learn(members):
+        linear, wavy, *crossing = ~members.rests
+        return {name: getattr(members, name) for name in (*_SMALL, "rests")} | {
+            "linear": {"weights": members.linear.weights[:actions, : inputs[0] * linear].copy()},
+            "waves": {"weights": members.waves.weights[:actions, : inputs[1] * wavy].copy()},
+            "crosses": _crosses_to_predict(members.crosses, crossing),
+        }
+    return {name: getattr(members, name) for name in (*_SMALL, "latest", "rests")} | {
+        "linear": _regression_state(members.linear, actions, inputs[0]),
+        "waves": _regression_state(members.waves, actions, inputs[1]),
         "crosses": _crosses_state(members.crosses),
     }
+
+
+def _can_learn(members: Members) -> bool:
+    """Return whether members have what only learning needs; see `members_to_predict`."""
+    return len(members.latest) > 0
+
+
+def _crosses_to_predict(crosses: Crosses, working: Sequence[bool]) -> dict[str, Any]:
+    """Return the cells in which one of the members that work has a weight."""
+    weights = np.where(working, crosses.weights, np.float32(0))
+    cells = np.flatnonzero(weights.any(axis=1))
+    return {"cells": cells.astype(np.uint32), "weights": weights[cells], "mean": crosses.mean}
 
 
 def _crosses_state(crosses: Crosses) -> dict[str, Any]:
@@ -162,7 +205,7 @@ def _regression_state(regression: Regression, actions: int, inputs: int) -> dict
 
 
 def restore_members(stored: Stored, members: Members) -> None:
-    """Put a stored state into these members.
+    """Put a stored state into these members; those that cannot learn take what predictions need.
 
     Raises
     ------
@@ -172,7 +215,8 @@ def restore_members(stored: Stored, members: Members) -> None:
     for name, most in _BOUNDED.items():
         array = getattr(members, name)
         array[...] = stored[name].within(array, -2 if name == "number" else 0, most)
-    for name in _FREE:
+    learns = _can_learn(members)
+    for name in (*_FREE, *["latest"] * learns):
         array = getattr(members, name)
         array[...] = stored[name].finite(array.dtype, array.shape)
     members.seen[:] = stored["seen"].counts(members.seen.shape)
@@ -181,23 +225,26 @@ def restore_members(stored: Stored, members: Members) -> None:
         array[...] = stored[name].like(array)
     if np.count_nonzero(members.feature) > MOST_FEATURES:
         raise stored["feature"].fail(f"at most {MOST_FEATURES} features")
-    _restore_regression(stored["linear"], members.linear, LINEAR_SPREAD)
-    _restore_regression(stored["waves"], members.waves, WAVY_SPREAD)
-    _restore_crosses(stored["crosses"], members.crosses)
+    _restore_regression(stored["linear"], members.linear, LINEAR_SPREAD, learns=learns)
+    _restore_regression(stored["waves"], members.waves, WAVY_SPREAD, learns=learns)
+    _restore_crosses(stored["crosses"], members.crosses, learns=learns)
 
 
-def _restore_crosses(stored: Stored, crosses: Crosses) -> None:
+def _restore_crosses(stored: Stored, crosses: Crosses, *, learns: bool) -> None:
     """Put the stored cells into these; the others were never learnt."""
-    cells = stored["cells"].array(np.int64, (-1,))
-    if len(cells) and not (cells[0] >= 0 and cells[-1] < len(crosses.weights) and (np.diff(cells) > 0).all()):
+    cells = stored["cells"].array(np.int64 if learns else np.uint32, (-1,))
+    if len(cells) and not (
+        cells[0] >= 0 and cells[-1] < len(crosses.weights) and (cells[1:] > cells[:-1]).all()
+    ):
         raise stored["cells"].fail("cells in ascending order")
     crosses.weights[:] = crosses.spread[:] = 0.0
     crosses.weights[cells] = stored["weights"].finite(np.float32, (len(cells), ORDERS))
-    crosses.spread[cells] = stored["spread"].within(np.zeros((len(cells), ORDERS), np.float32), 0.0, 1.0)
+    if learns:
+        crosses.spread[cells] = stored["spread"].within(np.zeros((len(cells), ORDERS), np.float32), 0.0, 1.0)
     crosses.mean[:] = stored["mean"].finite(np.float64, (1,))
 
 
-def _restore_regression(stored: Stored, regression: Regression, unsure: float) -> None:
+def _restore_regression(stored: Stored, regression: Regression, unsure: float, *, learns: bool) -> None:
     """Put the stored regressions of known actions into these; inputs that they have not are `unsure`.
 
     Those of other actions begin when these are met.
@@ -206,10 +253,12 @@ def _restore_regression(stored: Stored, regression: Regression, unsure: float) -
     actions, inputs = weights.shape
     if actions > len(regression.weights) or inputs > regression.weights.shape[1]:
         raise stored["weights"].fail("weights of members")
+    regression.weights[:actions] = 0.0
+    regression.weights[:actions, :inputs] = weights
+    if not learns:
+        return
     row, column = np.tril_indices(inputs)
     spread = stored["spread"].finite(np.float64, (actions, len(row)))
-    regression.weights[:actions] = 0.0
     regression.spread[:actions] = np.eye(regression.weights.shape[1]) * unsure
-    regression.weights[:actions, :inputs] = weights
     regression.spread[:actions, row, column] = spread
     regression.spread[:actions, column, row] = spread

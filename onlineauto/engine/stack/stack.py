@@ -12,6 +12,7 @@ from onlineauto.engine.stack.members import (
     able_members,
     make_members,
     members_state,
+    members_to_predict,
     restore_members,
 )
 from onlineauto.engine.stack.stack_kernels import UNSURE
@@ -20,7 +21,7 @@ from onlineauto.estimators.interval_kernels import POLICY_SIZE
 from onlineauto.estimators.paired_kernels import SIZE as PAIR_SIZE
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from numpy.typing import NDArray
 
@@ -35,13 +36,13 @@ __all__ = [
     "restore_stack",
     "stack_state",
     "test_anew",
+    "to_predict",
     "worths",
 ]
 
-_KEPT = (
-    *("weights", "spread", "range", "pair", "loss", "fair", "loss_spread", "policies", "level", "updates"),
-    "error",
-)
+_PREDICTS = ("weights", "range")
+_LEARNS = ("spread", "pair", "loss", "fair", "loss_spread", "policies", "level", "updates", "error")
+"""Arrays that a model file keeps: those that predictions need, and those that learning needs as well."""
 
 
 def make_stack(live_configs: int, *, on: bool, members: frozenset[str], cells: int) -> Stack:
@@ -138,26 +139,49 @@ def test_anew(stack: Stack, level: float) -> None:
     stack.level[0] = level
 
 
+def to_predict(stack: Stack, live: Sequence[int]) -> Stack:
+    """Return the stack of some of the live configs, which shares arrays and cannot learn.
+
+    What only learning needs is empty.
+    """
+    learning = {name: getattr(stack, name) for name in (*_LEARNS, "scratch")}
+    empty: Any = {name: np.zeros((0,) * array.ndim, array.dtype) for name, array in learning.items()}
+    beside = range(len(stack.weights) - 1 - MEMBERS, len(stack.weights))
+    return stack._replace(
+        **empty,
+        weights=stack.weights[[*live, *beside]] if stack.on else stack.weights,
+        members=members_to_predict(stack.members),
+    )
+
+
+def _kept(stack: Stack) -> tuple[str, ...]:
+    """Return the names of the arrays that a model file keeps of a stack."""
+    return (*_PREDICTS, *_LEARNS) if len(stack.spread) else _PREDICTS
+
+
 def stack_state(stack: Stack, *, tests: int) -> dict[str, Any]:
     """Return the state of the stack, as `restore_stack` takes it, and how many tests of it there were."""
-    state = {"serves": stack.serves, "tests": tests} | {name: getattr(stack, name) for name in _KEPT}
+    state = {"serves": stack.serves, "tests": tests} | {name: getattr(stack, name) for name in _kept(stack)}
     return state | ({"members": members_state(stack.members)} if stack.members.on else {})
 
 
 def restore_stack(stored: Stored, stack: Stack) -> Stack:
     """Return the stack as it was stored, in the arrays of one of the same options.
 
+    One that cannot learn takes what predictions need.
+
     Raises
     ------
     ValueError
         The state is of other options, or of an earlier version, or is not that of a stack.
     """
-    if "error" not in stored:
+    kept = _kept(stack)
+    if "error" in kept and "error" not in stored:
         raise ValueError(
             "its stack is one of an earlier version of onlineauto, which had other members: let it learn its "
             "stream anew with this version"
         )
-    for name in _KEPT:
+    for name in kept:
         array = getattr(stack, name)
         part = stored[name]
         if name == "updates":

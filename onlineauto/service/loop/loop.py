@@ -273,10 +273,10 @@ class Loop(Front):
             return self.learner.keep()
 
     def model(self) -> tuple[str, bytes]:
-        """Return the name and the bytes of the champion alone, which others can rank with."""
+        """Return the name and the bytes of what predicts now, which others can rank with as this does."""
         with self._learning:
             file = io.BytesIO()
-            self.learner.workspace.save(file, predict_only=True)
+            self.learner.workspace.save(file, predict_only="stack")
             return self.learner.name, file.getvalue()
 
     @property

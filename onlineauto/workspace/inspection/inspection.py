@@ -137,9 +137,11 @@ def _live(workspace: Workspace, live: int) -> dict[str, Any]:
         "interactions": len(searching.interactions(live)),
         "differs_by": _difference(workspace, live),
         "settings": dict(config.settings),
-        "events": estimates.updates(live) if live else searching.live_configs.champion_events,
-        "reward": [estimates.lower(live), estimates.upper(live)],
     }
+    if workspace.predicts_only:
+        return found
+    found["events"] = estimates.updates(live) if live else searching.live_configs.champion_events
+    found["reward"] = [estimates.lower(live), estimates.upper(live)]
     if live:
         found["champion_reward"] = [estimates.champion_lower(live), estimates.champion_upper(live)]
         if paired:

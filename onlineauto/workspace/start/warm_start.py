@@ -162,6 +162,8 @@ def _check(workspace: Workspace, source: Workspace, name: str) -> None:
     """Refuse models that cannot have the same champion."""
     if not workspace.searching.live_configs.arrays.searching:
         raise OptionError("a warm start is for a model that searches; load goes on with a model as it is")
+    if not workspace.learner.task.training:
+        raise OptionError("a model that only predicts (--testonly) takes nothing over from another")
     if _of_learning(workspace.kind) != _of_learning(source.kind):
         raise OptionError(f"{name} learns events of kind {source.kind}, and this model of {workspace.kind}")
     mine, theirs = workspace.configuration, source.configuration

@@ -1,0 +1,151 @@
+"""Spin-off: a model that predicts and cannot learn: the champion alone, or all that predicts now.
+
+It keeps only the weight of each cell, unless the explorer uses plausible costs, which need all four numbers;
+and only the live configs that predictions depend on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+
+from onlineauto.automl.options import OF_DECAY, AutomlOptions
+from onlineauto.automl.search import LiveConfig
+from onlineauto.engine.stack.stack import to_predict
+from onlineauto.errors import OptionError
+from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, W
+from onlineauto.learners.model_state import materialised
+from onlineauto.options import options_of
+from onlineauto.workspace.inspection.vw_command import OF_LEARNING
+from onlineauto.workspace.options import REGISTRY
+
+if TYPE_CHECKING:
+    from onlineauto.automl.config import Interaction
+    from onlineauto.workspace.model_file import State
+    from onlineauto.workspace.workspace import Workspace
+
+__all__ = ["PredictOnly", "predicting_configs", "spin_off", "spun_off"]
+
+PredictOnly: TypeAlias = Literal["champion", "stack"] | bool
+"""What is spun off: the champion alone, or all that predicts, which is the stack once it is proved better.
+True is the champion."""
+
+
+def predicting_configs(workspace: Workspace, what: PredictOnly = True) -> list[int]:
+    """Return the live configs that a spin-off has: the champion, and those with a weight in what predicts."""
+    arrays = workspace.searching.live_configs.arrays
+    weights = np.zeros(arrays.n)
+    if _predictor(workspace, what) == "stack":
+        weights += np.abs(arrays.stack.weights[: arrays.n])
+    if _predictor(workspace, what) != "champion":
+        weights += arrays.mix[: arrays.n] * arrays.mixing
+    return [0, *(int(live) for live in np.flatnonzero(weights) if live)]
+
+
+def spin_off(workspace: Workspace, what: PredictOnly = True) -> State:
+    """Return the state of a model that predicts with the champion, or with all that predicts now.
+
+    It has only the numbers needed to predict. The champion predicts what `workspace` predicts with
+    ``--predict_with champion``; "stack" predicts what `workspace` does. If the semantics spin off weights, it
+    has no search and the champion's interactions as if given by hand, and it can learn further, from the
+    weights alone.
+
+    Raises
+    ------
+    OptionError
+        `what` is neither; or a journal is replayed.
+    """
+    if what not in (True, "champion", "stack"):
+        raise OptionError(f'predict_only is True, "champion" or "stack", and not {what!r}')
+    state, live = workspace.state(), predicting_configs(workspace, what)
+    predictor = _predictor(workspace, what)
+    small = type(workspace)(configuration=REGISTRY.from_keywords(**_options(workspace, predictor, len(live))))
+    _copy_configs(workspace, small, live)
+    if workspace.semantics.spins_off_weights:
+        return small.state() | {"layout": state["layout"], "slots": state["slots"]}
+    searching, configs = workspace.searching, workspace.searching.live_configs
+    small.searching.live_configs.only_predict()
+    if predictor != "champion":
+        _copy_predictor(workspace, small, live)
+    alone = replace(
+        searching.search,
+        candidates=tuple(searching.search.candidate(each) for each in live),
+        n_valid=len(live),
+        queue=(),
+        slots=tuple(LiveConfig(each) for each in range(len(live))),
+    )
+    tree = small.state()
+    history = {name: state["search"][name] for name in ("events", "changes", "alarms", "latest_changes")}
+    if predictor == "stack":
+        history["predicts_since"] = state["search"]["predicts_since"]
+    known = {name: state["search"]["slots"][name] for name in ("namespaces", "counts", "since", "tally")}
+    kept = {"configs": [configs.configs[each] for each in live], "indices": list(range(len(live)))}
+    tree["search"] |= history | {"search": alone, "slots": tree["search"]["slots"] | known | kept}
+    return tree | {"layout": state["layout"], "slots": state["slots"], "predicts_only": True}
+
+
+def spun_off(workspace: Workspace, what: PredictOnly = True) -> Workspace:
+    """Return a workspace with the champion alone, or with all that predicts now."""
+    predictor, live = _predictor(workspace, what), predicting_configs(workspace, what)
+    alone = type(workspace)(configuration=REGISTRY.from_keywords(**_options(workspace, predictor, len(live))))
+    alone.restore(spin_off(workspace, what))
+    return alone
+
+
+def _predictor(workspace: Workspace, what: PredictOnly) -> str:
+    """Return what the spin-off predicts with: "champion", "mix" or "stack"."""
+    return workspace.searching.predicts[0] if what == "stack" else "champion"
+
+
+def _options(workspace: Workspace, predictor: str, live: int) -> dict[str, object]:
+    """Return the options of the small model: the same number of cells, with the lanes of its live configs."""
+    configuration, width = workspace.configuration, workspace.learner.width
+    kept = {name for name in configuration.supplied if REGISTRY[name].keep}
+    searches = configuration[AutomlOptions].automl is not None
+    if workspace.semantics.spins_off_weights:
+        decides = OF_DECAY if "epsilon_decay" in kept else ()
+        kept -= {*OF_LEARNING, *(option.name for option in options_of(AutomlOptions))} - {*decides}
+        kept -= {"quadratic", "cubic", "interactions"} if searches else set()
+    options = {name: configuration.get(name) for name in kept} | {"testonly": True}
+    if workspace.semantics.spins_off_weights:  # Lanes share the cells there.
+        lanes = 1 << (width - 1).bit_length()
+        options["bit_precision"] = (len(workspace.weights) * lanes).bit_length() - 1
+        if searches:
+            options["interactions"] = [_letters(each) for each in workspace.searching.interactions(0)]
+    elif searches:
+        options |= {"automl": live, "predict_with": predictor}
+    return options
+
+
+def _letters(interaction: Interaction) -> str:
+    return b"".join(interaction).decode("latin-1").replace(" ", r"\x20")
+
+
+def _copy_configs(source: Workspace, target: Workspace, live: list[int]) -> None:
+    """Copy live configs of `source` into `target`, as far as predictions depend on them."""
+    target.learner.take_after(source.learner)
+    before = [lane for each in live for lane in source.learner.lanes_of(each)]
+    after = [lane for each in range(len(live)) for lane in target.learner.lanes_of(each)]
+    mine, model = source.learner.model, target.learner.model
+    kept = slice(target.learner.fields)
+    weights = mine.weights[:, kept][..., before]
+    weights_only = source.semantics.spins_off_weights
+    if weights_only:
+        weights[:, W] = materialised(weights[:, W], mine.lanes[mine.penalised[before]])
+    model.touched[:] = (weights != model.weights[:, kept][..., after]).any(axis=(1, 2))
+    model.weights[:, kept, after] = weights
+    model.sums[: len(live)] = mine.sums[live]
+    if weights_only:
+        model.shared[[MIN_LABEL, MAX_LABEL]] = mine.shared[[MIN_LABEL, MAX_LABEL]]
+    else:
+        model.lanes[after], model.shared[:] = mine.lanes[before], mine.shared
+
+
+def _copy_predictor(source: Workspace, target: Workspace, live: list[int]) -> None:
+    """Let `target` mix or stack the scores of its live configs as `source` does."""
+    mine, arrays = (each.searching.live_configs.arrays for each in (source, target))
+    arrays.mix[:] = mine.mix[live]
+    if arrays.stack.on:
+        target.searching.live_configs.arrays = arrays._replace(stack=to_predict(mine.stack, live))
