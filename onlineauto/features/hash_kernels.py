@@ -13,6 +13,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
+    "C1",
+    "C2",
+    "C3",
+    "C4",
+    "C5",
+    "FIVE",
     "few_bytes",
     "hash_name",
     "hash_word",
@@ -20,14 +26,13 @@ __all__ = [
     "murmur3",
     "murmur3_of_few",
     "not_digits",
+    "rotate_left",
+    "scramble",
 ]
 
-_C1 = np.uint32(0xCC9E2D51)
-_C2 = np.uint32(0x1B873593)
-_C3 = np.uint32(0xE6546B64)
-_C4 = np.uint32(0x85EBCA6B)
-_C5 = np.uint32(0xC2B2AE35)
-_FIVE = np.uint32(5)
+C1, C2, C3, C4, C5, FIVE = map(np.uint32, (0xCC9E2D51, 0x1B873593, 0xE6546B64, 0x85EBCA6B, 0xC2B2AE35, 5))
+"""Constants of MurmurHash3."""
+
 _TEN = np.uint32(10)
 
 _FIRST = np.array([(1 << 8 * n) - 1 for n in range(9)], np.uint64)
@@ -40,25 +45,27 @@ _BYTE = np.uint64(0xFF)
 
 
 @inline_kernel
-def _rotate_left(x: np.uint32, bits: int) -> np.uint32:
+def rotate_left(x: np.uint32, bits: int) -> np.uint32:
+    """Return a word rotated to the left."""
     return np.uint32((x << bits) | (x >> (32 - bits)))
 
 
 @inline_kernel
-def _scramble(k: np.uint32) -> np.uint32:
-    return np.uint32(_rotate_left(np.uint32(k * _C1), 15) * _C2)
+def scramble(k: np.uint32) -> np.uint32:
+    """Return a word as it enters the hash; 0 stays 0."""
+    return np.uint32(rotate_left(np.uint32(k * C1), 15) * C2)
 
 
 @inline_kernel
 def _block(h: np.uint32, k: np.uint32) -> np.uint32:
-    h = _rotate_left(np.uint32(h ^ _scramble(k)), 13)
-    return np.uint32(h * _FIVE + _C3)
+    h = rotate_left(np.uint32(h ^ scramble(k)), 13)
+    return np.uint32(h * FIVE + C3)
 
 
 @inline_kernel
 def _finish(h: np.uint32) -> np.uint32:
-    h = np.uint32((h ^ (h >> 16)) * _C4)
-    h = np.uint32((h ^ (h >> 13)) * _C5)
+    h = np.uint32((h ^ (h >> 16)) * C4)
+    h = np.uint32((h ^ (h >> 13)) * C5)
     return np.uint32(h ^ (h >> 16))
 
 
@@ -92,7 +99,7 @@ def murmur3_of_few(word: np.uint64, n: int, seed: np.uint32) -> np.uint32:
         if n == 8:
             h = _block(h, np.uint32(word))
             word = np.uint64(0)
-    h = np.uint32(h ^ _scramble(np.uint32(word)))  # no effect if no bytes are left
+    h = np.uint32(h ^ scramble(np.uint32(word)))  # no effect if no bytes are left
     return _finish(np.uint32(h ^ np.uint32(n)))
 
 
@@ -141,7 +148,7 @@ def murmur3(data: NDArray[np.uint8], start: int, end: int, seed: np.uint32) -> n
     while start < tail:
         h = _block(h, load4(data, start))
         start += 4
-    h = np.uint32(h ^ _scramble(np.uint32(few_bytes(data, tail, end))))  # no effect if no bytes are left
+    h = np.uint32(h ^ scramble(np.uint32(few_bytes(data, tail, end))))  # no effect if no bytes are left
     return _finish(np.uint32(h ^ np.uint32(length)))
 
 

@@ -137,7 +137,7 @@ class Layout:
         self._all_seen = False
         self.repeats_apart: Counter[int] = Counter()
         self.version = 0
-        self.kernel_layout = self._make_layout([])
+        self.kernel_layout = self._make_layout([], [])
         self._make_interactions()
 
     @property
@@ -158,10 +158,11 @@ class Layout:
         renumbered = self._names is not names
         if renumbered or self._n_names != len(names):
             self._seen = np.zeros(0, bool) if self._names is not names else self._seen
-            known = names.names[:]  # a copy: a thread that reads ahead may add names
+            hashes = names.hashes[:]  # a copy: a thread that reads ahead may add more, names first
+            known = names.names[: len(hashes)]
             self._names, self._n_names = names, len(known)
             self._seen = np.concatenate([self._seen, np.zeros(len(known) - len(self._seen), bool)])
-            self.kernel_layout = self._make_layout(known)
+            self.kernel_layout = self._make_layout(known, hashes)
             self.version += 1
             self._number = self._numbered(known)
         before = int(np.count_nonzero(self._seen))
@@ -324,8 +325,8 @@ class Layout:
             )
         self._left_out.add(name)
 
-    def _make_layout(self, names: Sequence[bytes]) -> KernelLayout:
-        """Return the kernels' layout for namespaces with these names."""
+    def _make_layout(self, names: Sequence[bytes], hashes: Sequence[int]) -> KernelLayout:
+        """Return the kernels' layout for namespaces with these names and hashes."""
         ignored = [self._is_ignored(name) for name in names]
         linear = [self._singled or name[:1] in self._ignore_linear for name in names]
         keys = self._keys_of(names)
@@ -336,6 +337,7 @@ class Layout:
             ignore_linear[[keys.slot, keys.slot_index]] = self._singled, False
         return KernelLayout(
             key=keys.key,
+            seed=np.array(hashes, np.uint32),
             ignore=ignore,
             ignore_linear=ignore_linear,
             constant_key=-1 if self._options.noconstant else keys.constant,

@@ -132,6 +132,7 @@ class Layout(NamedTuple):
     """The mapping from namespaces to groups, the same for all events of a block."""
 
     key: NDArray[np.int32]  # [n_namespaces]: group key of each namespace
+    seed: NDArray[np.uint32]  # [n_namespaces]: its hash, the seed of its features' hashes
     ignore: NDArray[np.bool_]  # [n_keys]: whether dropped altogether
     ignore_linear: NDArray[np.bool_]  # [n_keys]: whether kept for interactions only
     constant_key: int  # group key of the constant; -1: no constant

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["bent", "in_turn", "numbered", "odd", "repeated", "worded"]
+__all__ = ["bent", "in_turn", "named", "numbered", "odd", "repeated", "worded"]
 
 
 def odd(
@@ -82,6 +82,22 @@ def repeated(n: int, *, times: int, words: int = 3, actions: int = 3) -> bytes:
         text.append(f"shared |w {' '.join([f'f{first}'] * times)} b{draw.integers(4)} {others}")
         label = f"0:{0.1 * draw.normal() - (shown % 3 == first):.3f}:{1 / actions:.6f} "
         text += [*(f"{label if k == shown else ''}|a a{k} a{k}" for k in range(actions)), ""]
+    return ("\n".join(text) + "\n").encode()
+
+
+def named(n: int, *, actions: int = 3, stems: int = 2) -> bytes:
+    """Events of words with numbers in their names, which tell which action pays, and of other words.
+
+    The first number has one digit or two; the names of actions have numbers too.
+    """
+    draw = np.random.default_rng(13)
+    text = []
+    for _ in range(n):
+        x, shown = draw.integers(13, size=stems), int(draw.integers(actions))
+        text.append(f"shared |w w{draw.integers(3)} x_y |n " + " ".join(f"{k}_{x[k]}" for k in range(stems)))
+        reward = float(abs(x[0] - 6 * (shown % 3)) < 3) + 0.1 * draw.normal()
+        label = f"0:{-reward:.4f}:{1 / actions:.6f} "
+        text += [*(f"{label if k == shown else ''}|a i={k} a{k % 5}" for k in range(actions)), ""]
     return ("\n".join(text) + "\n").encode()
 
 

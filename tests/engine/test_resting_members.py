@@ -73,10 +73,12 @@ def test_who_rests_is_saved(tmp_path: Path) -> None:
     assert rests(whole) == rests(other)
 
 
-def test_a_stack_of_an_earlier_version_is_refused() -> None:
+@pytest.mark.parametrize("lacks", ["error", "names"])
+def test_a_stack_of_an_earlier_version_is_refused(lacks: str) -> None:
     workspace, _ = learnt(100)
     state = workspace.state()
-    del state["search"]["slots"]["stack"]["error"]
+    stack = state["search"]["slots"]["stack"]
+    del (stack if lacks == "error" else stack["members"])[lacks]
     with pytest.raises(ValueError, match="its stack is one of an earlier version"):
         workspace.restore(state)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,8 @@ import pytest
 from onlineauto import Workspace, read
 from onlineauto.engine.event.state import FEATURES, NUMBERS
 from onlineauto.estimators.paired_kernels import BETTER, WORSE
-from tests.engine.stack_streams import bent, numbered, odd, repeated, worded
+from tests.engine.stack_streams import bent, named, numbered, odd, repeated, worded
+from tests.naive.hashing import hash_name
 from tests.naive.members import OFTEN
 from tests.naive.native_search.streams import choices, lines, slots
 from tests.naive.stacking import Choice, Logged, Stack
@@ -21,7 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from onlineauto import Event
-    from tests.naive.members import Features
+    from tests.naive.members import Features, Named
+
+
+NUMBERED = re.compile(rb"([A-Za-z0-9]+)[_=](\d+)")
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,9 @@ CASES = [
     case("repeated words", lambda: repeated(300, times=12)),
     case("many actions of repeated words", lambda: repeated(90, times=3, actions=34), "joint"),
     case("a number that drifts", lambda: odd(1200, numbers=1, drift=9.0), "groups divided"),
+    case("numbers in names", lambda: named(600), "names", "bins"),
+    case("numbers in the names of many actions", lambda: named(200, actions=34), "joint", "names"),
+    case("more numbers in names than may be", lambda: named(150, stems=80), "names"),
     case("numbered actions", lambda: numbered(600, 5), cb_explore_adf=False, cb_explore=5),
     case("many numbered actions", lambda: numbered(300, 40), cb_explore_adf=False, cb_explore=40),
     case("a budget", lambda: odd(500, numbers=2), "rest", member_budget=6.0),
@@ -123,6 +131,19 @@ def events_of(text: bytes, options: dict[str, Any]) -> Iterator[tuple[str, Choic
         yield each, choice_of(event, options)
 
 
+def names_in(text: bytes) -> Named:
+    """Stem and number of the words of a text whose names have these."""
+    found: Named = {}
+    for span in text.replace(b"\n", b" |").split(b"|"):
+        namespace, *words = span.split() or [b""]
+        for word in words:
+            form = NUMBERED.fullmatch(word)
+            if form and len(word) <= 5:
+                stem = namespace, form[1]
+                found[hash_name(word, hash_name(namespace, 0))] = stem, float(form[2])
+    return found
+
+
 def close(one: Any, other: Any) -> None:
     np.testing.assert_allclose(np.asarray(one, float), np.asarray(other, float), rtol=2e-5, atol=2e-6)
 
@@ -138,6 +159,7 @@ def test_the_stack_does_what_its_twin_does(case: Case) -> None:
         numbered=not options["cb_explore_adf"],
         members=not many,
         asks=options.get("champion_test", "both"),
+        named=names_in(text),
     )
     workspace, journal = Workspace(**options), []
     workspace.observe(lambda entry: journal.append(msgspec.to_builtins(entry)))
@@ -215,6 +237,7 @@ def happenings(twin: Stack) -> set[str]:
         "rarely": any(known.seen > OFTEN for known in members.actions.values()),
         "too many features": members.has_too_many_features,
         "too many numbers": members.has_too_many_numbers,
+        "names": any(each.named for each in members.numbers.values()),
         "bins": any(each.bins for each in members.numbers.values()),
         "divided": any(len(each.bins) > 12 for each in members.numbers.values()),
         "groups divided": any(max(each.groups, default=0) > 7 for each in members.numbers.values()),

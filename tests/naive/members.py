@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Features = Sequence[tuple[int, float]]
+    Named = dict[int, tuple[object, float]]
 
 __all__ = ["Members", "Squares"]
 
@@ -101,6 +102,9 @@ class Number:
     groups: list[int] = field(default_factory=list)
     """Names of the bins when they are crossed with the action, and with other features too."""
 
+    named: bool = False
+    """Whether it is in the names of words."""
+
     def bin_of(self, value: float) -> int:
         return sum(1 for cut in self.cuts if value > cut)
 
@@ -118,10 +122,17 @@ class OfAction:
 
 
 class Members:
-    """All members; `numbered` says that actions have numbers and no features (``--cb N``)."""
+    """All members; `numbered` says that actions have numbers and no features (``--cb N``).
 
-    def __init__(self, *, numbered: bool = False) -> None:
+    `named` has stem and number of the words whose names have these, by hash.
+    """
+
+    def __init__(self, *, numbered: bool = False, named: Named | None = None) -> None:
         self.numbered = numbered
+        self.named = named or {}
+        self.of_stem: dict[object, int] = {}
+        self.about: dict[int, tuple[int, float]] = {}
+        """Of the input of a word with a number in its name: the input of that number, and how much it is."""
         self.crosses = Crosses()
         self.n_inputs = 1
         self.has_begun = False
@@ -205,7 +216,10 @@ class Members:
             at = self.input_of.get(hash_)
             if at is not None:
                 linear[at] += x
-            if at not in self.numbers and x == 1 and len(words) < MOST_FEATURES:
+            if x == 1 and at in self.about and at not in self.numbers:
+                stem, amount = self.about[at]
+                linear[stem] += amount
+            elif at not in self.numbers and x == 1 and len(words) < MOST_FEATURES:
                 words.append(hash_)
         linear[0] = 1.0
         waves = PHASE.copy()
@@ -264,12 +278,22 @@ class Members:
                     self.has_too_many_features = True
                     continue
                 self.input_of[hash_] = self._new_input()
+                if x == 1 and hash_ in self.named:
+                    self._meet_name(self.input_of[hash_], *self.named[hash_])
             at = self.input_of[hash_]
             if x != 1 and at not in self.numbers:
                 if len(self.numbers) >= MOST_NUMBERS:
                     self.has_too_many_numbers = True
                 else:
                     self.numbers[at] = Number()
+
+    def _meet_name(self, at: int, stem: object, amount: float) -> None:
+        if stem not in self.of_stem:
+            if len(self.numbers) >= MOST_NUMBERS or self.n_inputs >= MOST_FEATURES:
+                return
+            self.of_stem[stem] = self._new_input()
+            self.numbers[self.of_stem[stem]] = Number(named=True)
+        self.about[at] = self.of_stem[stem], amount
 
     def _meet_action(self, key: object) -> None:
         if self.joint or key in self.actions:
@@ -286,10 +310,15 @@ class Members:
     def _see_numbers(self, context: Features, features: Features) -> None:
         self.events += 1
         seen = min(self.events, MEMORY)
+        found: list[tuple[int, float]] = []
+        for hash_, x in (*context, *features):
+            at = self.input_of.get(hash_, -1)
+            if at in self.numbers and math.isfinite(x):
+                found.append((at, x))
+            elif at in self.about and x == 1:
+                found.append(self.about[at])
         for at, number in self.numbers.items():
-            raw = math.fsum(
-                x for hash_, x in (*context, *features) if self.input_of.get(hash_) == at and math.isfinite(x)
-            )
+            raw = math.fsum(x for each, x in found if each == at)
             away = raw - number.mean
             number.mean += away / seen
             number.variance += (away * (raw - number.mean) - number.variance) / seen
@@ -345,7 +374,7 @@ class Members:
             if due and values[at] > values[at - 1]:
                 number.cuts.append((values[at] + values[at - 1]) / 2)
         bins = len(number.cuts) + 1
-        room = self._has_room(bins)
+        room = self._has_room(bins) and not number.named
         number.bins = [self._new_input() if room else 0 for _ in range(bins)]
         number.parts = list(range(bins))
         number.groups = [at * min(bins, GROUPS) // bins for at in range(bins)]

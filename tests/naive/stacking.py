@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tests.naive.members import Features
+    from tests.naive.members import Features, Named
 
     Scores = Sequence[Sequence[np.float32]] | NDArray[np.float32]
     """Of each action, those of every live config."""
@@ -66,16 +66,23 @@ def fairness(logged: Logged, n_actions: int) -> float:
 class Stack:
     """The stack of at most so many live configs, with or without members, on single lines or choices.
 
-    `asks` names the test that decides: "reward", "loss" or "both".
+    `asks` names the test that decides: "reward", "loss" or "both"; `named` is as in `Members`.
     """
 
     def __init__(
-        self, live: int, *, single: bool, numbered: bool, members: bool = True, asks: str = "both"
+        self,
+        live: int,
+        *,
+        single: bool,
+        numbered: bool,
+        members: bool = True,
+        asks: str = "both",
+        named: Named | None = None,
     ) -> None:
         self.single, self.most_live, self.n_live = single, live, 1
         self.asks_rewards = not single and asks != "loss"
         self.asks_losses = single or asks != "reward"
-        self.members = Members(numbered=numbered) if members else None
+        self.members = Members(numbered=numbered, named=named) if members else None
         self.squares = Squares(UNSURE)
         self.begin()
         self.range = 0.0, 0.0

@@ -119,7 +119,10 @@ class Members(NamedTuple):
     feature: NDArray[np.uint64]  # [places]: hash of a known feature + 1, or 0
     input: NDArray[np.int64]  # [places]: its input
     number: NDArray[np.int64]  # [inputs]: which of the numbers an input is, or `WORD` or `BIN`
+    names: NDArray[np.int64]  # [inputs]: which of the numbers the name of a word is about, or -1
+    amount: NDArray[np.float64]  # [inputs]: the number in that name
     of_number: NDArray[np.int64]  # [numbers]: the input of each
+    named: NDArray[np.bool_]  # [numbers]: whether names tell it, and not values
     mean: NDArray[np.float64]  # [numbers]
     variance: NDArray[np.float64]  # [numbers]
     latest: NDArray[np.float64]  # [numbers, RING]: the latest of each, in a ring

@@ -83,7 +83,7 @@ def _take_features(run: Run, line: int, crossed: NDArray[np.uint64], most: int) 
             feature, value = stream.features[i].hash, np.float64(stream.features[i].value)
             if n > most or value == 0.0 or not math.isfinite(value):
                 continue
-            place, number = place_of(members, feature), -1
+            place, number = place_of(members, np.uint64(feature)), -1
             if members.feature[place] != 0:
                 number = members.number[members.input[place]]
             if number < 0 and value == 1.0:

@@ -75,14 +75,20 @@ def all_rest(members: Members, first: int) -> bool:
 
 
 @inline_kernel
-def place_of(members: Members, feature: np.uint32) -> int:
-    """Return the place of a feature in the table: where it is, or where it would be."""
+def place_of(members: Members, feature: np.uint64) -> int:
+    """Return the place of a feature, or of a stem, in the table: where it is, or where it would be."""
     mask = len(members.feature) - 1
-    key = np.uint64(feature) + np.uint64(1)
+    key = feature + np.uint64(1)
     place = int((key * _MIX) >> np.uint64(40)) & mask
     while members.feature[place] != 0 and members.feature[place] != key:
         place = (place + 1) & mask
     return place
+
+
+@inline_kernel
+def is_named(members: Members, at: int, value: float) -> bool:
+    """Return whether an input is a word whose name has a number, so that it counts as that number too."""
+    return bool(members.names[at] >= 0 and members.number[at] == WORD and value == 1.0)
 
 
 @inline_kernel
@@ -146,10 +152,14 @@ def _take_line(run: Run, line: int, words: int, buffers: Buffers) -> int:
             feature, value = stream.features[i].hash, np.float64(stream.features[i].value)
             if not math.isfinite(value):
                 continue
-            place, number = place_of(members, feature), WORD
+            place, number = place_of(members, np.uint64(feature)), WORD
             if members.feature[place] != 0:
-                linear[members.input[place]] += value
-                number = members.number[members.input[place]]
+                at = members.input[place]
+                linear[at] += value
+                number = members.number[at]
+                if is_named(members, at, value):
+                    number = members.names[at]
+                    linear[members.of_number[number]] += members.amount[at]
             if number == WORD and value == 1.0 and words < MOST_FEATURES:
                 if wavy:
                     add_wave(members, buffers.inputs[SUMS], begin_of(feature), 1.0)

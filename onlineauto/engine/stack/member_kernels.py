@@ -46,6 +46,7 @@ from onlineauto.engine.stack.member_input_kernels import (
     bin_of,
     context_line,
     copy_numbers,
+    is_named,
     joins,
     make_waves,
     place_of,
@@ -54,6 +55,7 @@ from onlineauto.engine.stack.member_input_kernels import (
     works,
 )
 from onlineauto.engine.stack.number_bin_kernels import LINEAR_SPREAD, add_input, see_numbers
+from onlineauto.features.name_kernels import NO_STEM, numbered_name
 from onlineauto.jit import inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
@@ -73,24 +75,39 @@ _QUARTER = np.uint64(1) << np.uint64(62)
 
 
 @kernel
-def _meet(members: Members, feature: np.uint32, is_number: bool) -> None:
-    """Note a feature of a learnt event; nothing more is noted once there are too many."""
-    tally = members.tally
-    place = place_of(members, feature)
-    if members.feature[place] == 0:
+def _meet(members: Members, feature: np.uint64, is_number: bool) -> bool:
+    """Note a feature of a learnt event, unless there are too many; return whether it is a new one."""
+    tally, place = members.tally, place_of(members, feature)
+    new = members.feature[place] == 0
+    if new:
         if tally[FEATURES] > MOST_FEATURES - 1:
             tally[FEATURES] = MOST_FEATURES + 1
-            return
-        members.feature[place] = np.uint64(feature) + np.uint64(1)
+            return False
+        members.feature[place] = feature + np.uint64(1)
         members.input[place] = add_input(members, WORD)
     at = members.input[place]
     if is_number and members.number[at] < 0 and tally[NUMBERS] <= MOST_NUMBERS:
-        if tally[NUMBERS] == MOST_NUMBERS:
-            tally[NUMBERS] += 1
-            return
-        members.number[at] = tally[NUMBERS]
-        members.of_number[tally[NUMBERS]] = at
+        if tally[NUMBERS] < MOST_NUMBERS:
+            members.number[at] = tally[NUMBERS]
+            members.of_number[tally[NUMBERS]] = at
         tally[NUMBERS] += 1
+    return bool(new)
+
+
+@kernel
+def _meet_name(members: Members, word: np.uint32, seed: np.uint32) -> None:
+    """Note which number the name of a new word has, if any, and if there may be one more."""
+    stem, amount = numbered_name(word, seed)
+    if stem == NO_STEM:
+        return
+    tally, place = members.tally, place_of(members, stem)
+    if members.feature[place] == 0:
+        if tally[NUMBERS] >= MOST_NUMBERS or tally[FEATURES] >= MOST_FEATURES:
+            return
+        members.named[tally[NUMBERS]] = True
+        _meet(members, stem, True)
+    at = members.input[place_of(members, np.uint64(word))]
+    members.names[at], members.amount[at] = members.number[members.input[place]], amount
 
 
 @kernel
@@ -190,13 +207,16 @@ def _add_action(run: Run, line: int, words: int, buffers: Buffers) -> tuple[floa
             feature, value = stream.features[i].hash, np.float64(stream.features[i].value)
             if not math.isfinite(value):
                 continue
-            place, number = place_of(members, feature), WORD
+            place, number = place_of(members, np.uint64(feature)), WORD
             if members.feature[place] != 0:
                 at = members.input[place]
                 number = members.number[at]
                 if number < 0:
                     added += weights[at] * value
-                else:
+                if is_named(members, at, value):
+                    number, value = members.names[at], members.amount[at]
+                    at = members.of_number[number]
+                if number >= 0:
                     before, raw[number] = raw[number], raw[number] + value
                     away = standardised(members, number, raw[number]) - standardised(members, number, before)
                     added += weights[at] * away
@@ -224,7 +244,9 @@ def _meet_line(run: Run, line: int) -> None:
             short_loop()
             value = stream.features[i].value
             if value != np.float32(0) and math.isfinite(value):
-                _meet(members, stream.features[i].hash, value != np.float32(1))
+                feature, is_number = stream.features[i].hash, value != np.float32(1)
+                if _meet(members, np.uint64(feature), is_number) and not is_number:
+                    _meet_name(members, feature, run.layout.seed[stream.spans[span].namespace])
 
 
 @inline_kernel

@@ -50,6 +50,7 @@ _BOUNDED = {
     "tally": max(MOST_FEATURES, MOST_NUMBERS, MOST_ACTIONS) + 1,
     "input": MOST_FEATURES - 1,
     "number": MOST_NUMBERS - 1,
+    "names": MOST_NUMBERS - 1,
     "of_number": MOST_FEATURES - 1,
     "bins": BINS,
     "of_bin": MOST_FEATURES - 1,
@@ -57,8 +58,9 @@ _BOUNDED = {
     "group": BINS - 1,
 }
 """Arrays of indices and counts, and the largest that each may have."""
-_FREE = ("mean", "variance", "cut")
-_SMALL = (*_BOUNDED, *_FREE, "feature", "action", "seen")
+_LEAST = {"number": -2, "names": -1}
+_FREE = ("amount", "mean", "variance", "cut")
+_SMALL = (*_BOUNDED, *_FREE, "named", "feature", "action", "seen")
 
 
 def can_have_members(task: Task) -> bool:
@@ -89,7 +91,10 @@ def make_members(which: frozenset[str], *, cells: int) -> Members:
         feature=np.zeros(places, np.uint64),
         input=np.zeros(places, np.int64),
         number=np.full(features, -1, np.int64),
+        names=np.full(features, -1, np.int64),
+        amount=np.zeros(features),
         of_number=np.zeros(numbers, np.int64),
+        named=np.zeros(numbers, np.bool_),
         mean=np.zeros(numbers),
         variance=np.zeros(numbers),
         latest=np.zeros((numbers, RING)),
@@ -214,13 +219,13 @@ def restore_members(stored: Stored, members: Members) -> None:
     """
     for name, most in _BOUNDED.items():
         array = getattr(members, name)
-        array[...] = stored[name].within(array, -2 if name == "number" else 0, most)
+        array[...] = stored[name].within(array, _LEAST.get(name, 0), most)
     learns = _can_learn(members)
     for name in (*_FREE, *["latest"] * learns):
         array = getattr(members, name)
         array[...] = stored[name].finite(array.dtype, array.shape)
     members.seen[:] = stored["seen"].counts(members.seen.shape)
-    for name in ("feature", "action", "rests"):
+    for name in ("feature", "action", "rests", "named"):
         array = getattr(members, name)
         array[...] = stored[name].like(array)
     if np.count_nonzero(members.feature) > MOST_FEATURES:

@@ -134,7 +134,7 @@ def _renew_bins(members: Members, number: int) -> None:
             if wanted and values[i] > values[i - 1]:
                 members.cut[number, last] = 0.5 * (values[i] + values[i - 1])
                 last += 1
-        room = _has_room(members, last + 1)
+        room = _has_room(members, last + 1) and not members.named[number]
         for i in range(last + 1):
             members.of_bin[number, i] = add_input(members, BIN) if room else 0
             members.part[number, i] = i
