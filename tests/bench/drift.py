@@ -15,7 +15,8 @@ stationary: nothing changes, and in every other run nothing pays. A change of ch
 the rest of the stream (at least its last tenth), the new config does no better than the old one, each having
 learnt the stream alone from the beginning: if it does not earn more, where rewards decided, or does not
 predict mean rewards better, where losses did. A switch to the stack is judged alike, by what the search's
-champion earns and predicts in the events that the stack predicts.
+champion earns and predicts in the events that the stack predicts. All tests of a run share a level, so the
+number of runs with something for the worse is asked to be one that a binomial test does not reject at it.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import comb
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -19,11 +20,26 @@ __all__ = [
     "print_flips",
     "print_returns",
     "print_stationary",
+    "tail",
     "verdicts",
 ]
 
 _QUARTER = 0.25
 _QUIET = 0.99
+_LEVEL = 0.05
+"""The default of ``--automl_significance_level``: the probability that a run has any change for the worse."""
+_RARE = 0.05
+"""More runs with changes for the worse than chance makes with this probability are too many for the level."""
+
+
+def tail(wrong: int, runs: int) -> float:
+    """Return the probability of at least so many wrong runs, if each is wrong with the level's probability.
+
+    >>> round(tail(1, 40), 2), round(tail(6, 40), 3), tail(0, 40)
+    (0.87, 0.014, 1.0)
+    """
+    fewer = (comb(runs, n) * _LEVEL**n * (1 - _LEVEL) ** (runs - n) for n in range(wrong))
+    return 1.0 - sum(fewer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,10 +198,13 @@ def verdicts(flips: Sequence[Flip], still: Sequence[Stationary]) -> dict[str, bo
                 flip.had for flip in flips
             ) and _median(flips, "ours") <= _QUARTER * _median(flips, name)
     if still:
-        quiet = sum(run.wrong == 0 for run in still) / len(still)
-        asked["no change for the worse in 99 of 100 stationary runs"] = quiet >= _QUIET
-        true = sum(run.wrong_spells == 0 for run in still) / len(still)
-        asked["no switch to the stack for the worse in 99 of 100 stationary runs"] = true >= _QUIET
+        for what, wrong in (
+            ("changes", sum(run.wrong > 0 for run in still)),
+            ("switches to the stack", sum(run.wrong_spells > 0 for run in still)),
+        ):
+            likely = tail(wrong, len(still))
+            name = f"{what} for the worse within the level: {wrong} of {len(still)} runs"
+            asked[f"{name}, or more with probability {likely:.2g} at {_LEVEL:.0%}"] = likely >= _RARE
         if all(run.alarms is not None for run in still):
             silent = sum(run.alarms == 0 for run in still) / len(still)
             asked["no drift alarm in 99 of 100 stationary runs"] = silent >= _QUIET

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.bench.drift import flip, main, returning, stationary
-from tests.bench.drift_report import Flip, Judged, Stationary, verdicts
+from tests.bench.drift_report import Flip, Judged, Stationary, tail, verdicts
 from tests.bench.drift_runs import Spell, fixed, search, spells
 from tests.bench.drift_streams import Light, Regimes, written
 
@@ -63,15 +63,19 @@ def test_a_flip_is_found() -> None:
 def test_wrong_changes_and_alarms_count() -> None:
     better, worse = (Judged("", "loss", 0.0, loss, loss >= 0) for loss in (-0.1, 0.1))
     quiet = [Stationary(seed, True, 10, [better], 0) for seed in range(99)]
-    assert list(verdicts([], [*quiet, Stationary(99, True, 10, [worse], 1)]).values()) == [True, True, True]
-    assert list(verdicts([], [*quiet[1:], Stationary(99, True, 10, [worse], 1)]).values()) == [
-        False,
-        True,
-        False,
-    ]
+    wrong = [Stationary(seed, True, 10, [worse, worse], 1) for seed in range(10)]
+    assert list(verdicts([], [*quiet, wrong[0]]).values()) == [True, True, True]
+    assert list(verdicts([], [*quiet[8:], *wrong[:9]]).values()) == [True, True, False]
+    assert list(verdicts([], [*quiet[9:], *wrong]).values()) == [False, True, False]
     assert list(verdicts([], [Stationary(1, True, 10, [], None)]).values()) == [True, True]
-    lost = Stationary(99, True, 10, [], 0, [Spell(1, 9, "reward", -0.1, -0.1)])
-    assert list(verdicts([], [*quiet[1:], lost]).values()) == [True, False, True]
+    lost = [Stationary(seed, True, 10, [], 0, [Spell(1, 9, "reward", -0.1, -0.1)]) for seed in range(10)]
+    assert list(verdicts([], [*quiet[9:], *lost]).values()) == [True, False, True]
+
+
+def test_more_wrong_runs_than_the_level_allows_are_rare() -> None:
+    draw = np.random.default_rng(0).binomial(40, 0.05, 100_000)
+    assert tail(0, 40) == 1.0
+    assert all(tail(n, 40) == pytest.approx((draw >= n).mean(), abs=0.005) for n in range(1, 8))
 
 
 @pytest.mark.parametrize(("ours", "met"), [(10, True), (11, False)])
