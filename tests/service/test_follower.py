@@ -10,6 +10,7 @@ import httpx
 import msgspec
 import pytest
 
+from onlineauto.automl.decisions import PredictWith
 from onlineauto.errors import InputError
 from onlineauto.service.log.record import read_record
 from onlineauto.service.loop.follower import Follower
@@ -126,6 +127,28 @@ def test_the_settings_are_those_of_the_learner(tmp_path: Path, loop: Loop) -> No
     settled(loop)
     follower.follow()
     assert follower.rank(question("y"), nobody).probabilities == [1.0, 0.0, 0.0]
+    follower.close()
+
+
+def test_a_rank_server_ranks_with_the_stack_of_its_learner(tmp_path: Path, loop: Loop) -> None:
+    for number in range(40):
+        loop.rank(question(f"e{number}", user=f"u{number % 4}"), nobody)
+        loop.reward(f"e{number}", float(number % 3 == 0), nobody)
+    settled(loop)
+    workspace = loop.learner.workspace
+    workspace.searching.live_configs.apply(PredictWith("stack", "loss"), workspace.learner.model)
+    follower = Follower(tmp_path / "rank", Beside(loop))
+    champion = workspace.fork(predict_with="champion").predictor()
+    workspace.searching.live_configs.arrays.stack.weights[0] = -9.0  # so it ranks otherwise than the champion
+    actions = [{"article": {topic: 1}} for topic in TOPICS]
+    asked = [{"c": {"user": {f"u{number}": 1}, "_multi": actions}} for number in range(4)]
+    events = [msgspec.json.encode(each) + b"\n" for each in asked]
+    found, by_stack, by_champion = (
+        [each.predict(event).tobytes() for event in events]
+        for each in (follower.published.predictor, workspace.predictor(), champion)
+    )
+    assert found == by_stack
+    assert found != by_champion
     follower.close()
 
 
