@@ -74,6 +74,7 @@ def space_of(
         searched=rules.searched,
         tunable=rules.tunable,
         defaults=rules.defaults,
+        grows=rules.max_live > 1 and "interactions" in rules.searched,
     )
 
 

@@ -67,6 +67,26 @@ def test_it_begins_with_context_times_action() -> None:
     assert Stepwise().first(replace(SPACE, searched=frozenset({"learning_rate"}))) == CROSSED
 
 
+def test_it_begins_without_interactions_if_they_are_many_and_can_be_found_later() -> None:
+    names = tuple(b"%03d" % number for number in range(80))
+    space = Space(names, "quadratic", of_actions=frozenset(names[:4]))
+    assert Stepwise().first(space) == config()
+    assert len(Stepwise().first(replace(space, grows=False)).elements) == 4 * 76
+    fewer = replace(space, namespaces=names[:68])
+    assert len(Stepwise().first(fewer).elements) == 4 * 64
+
+
+def test_of_very_many_contexts_a_few_are_crossed_with_one_another_in_turn() -> None:
+    names = tuple(b"%03d" % number for number in range(300))
+    space = Space(names, "quadratic", of_actions=frozenset(names[:9]))
+    met: set[bytes] = set()
+    for turn in range(40):
+        screened = Stepwise().screened(config(), space=space, turn=turn)
+        assert len(screened) == 1024
+        met |= {name for interaction in screened for name in interaction if len(interaction) == 2}
+    assert met == set(names)
+
+
 def test_a_family_first_then_what_gains() -> None:
     space = gaining(aby=1.0, abz=3.0, ay=5.0, az=-1.0, aay=2.0, yz=-2.0)
     found = proposals(CROSSED, space)

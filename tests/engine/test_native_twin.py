@@ -17,7 +17,7 @@ import pytest
 
 from onlineauto import Workspace, read
 from tests.naive.native_search import NativeSearch, Options, events_of
-from tests.naive.native_search.streams import choices, lines, slots, wide_lines
+from tests.naive.native_search.streams import choices, lines, slots, wide_choices, wide_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -136,6 +136,7 @@ SMALL = [
         ccb_explore_adf=True,
         default_lease=100,
     ),
+    bandit("crossings are many", lambda: wide_choices(160), "extend", default_lease=40),
     single("lines", lambda: lines(1500, wild=True), "swap by loss", "remove"),
     single(
         "labels are noisy at first",

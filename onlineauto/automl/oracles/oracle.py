@@ -49,6 +49,8 @@ class Space:
         Values of hyperparameters on the command line.
     telling : tuple of bytes
         Namespaces that no config leaves out, see `onlineauto.automl.search.Rules`.
+    grows : bool
+        True if challengers can have interactions that the first champion lacks.
     """
 
     namespaces: tuple[bytes, ...]
@@ -63,6 +65,7 @@ class Space:
     tunable: Mapping[str, Tunable] = field(default_factory=dict)
     defaults: Mapping[str, float | str] = field(default_factory=dict)
     telling: tuple[bytes, ...] = ()
+    grows: bool = True
 
     def interactions(self, *orders: int) -> tuple[Interaction, ...]:
         """Return all interactions of `orders`, by default of `interaction_type`; by length, then by name."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import chain, combinations, combinations_with_replacement, product
 from typing import TYPE_CHECKING, ClassVar
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Stepwise"]
 
+_AT_ONCE = 256
+"""Largest number of interactions with which a search begins, or that are added because they seem to gain."""
 _FREE = 4096.0
 """Number of an event's features of interactions that every config may have."""
 _DEARER = 4.0
@@ -24,7 +27,8 @@ _DEARER = 4.0
 _SCREENED, _SCREENED_TERMS = 1024, 4096.0
 """Largest number of screened interactions, and of one action's features in them."""
 _CONTEXTS = 32
-"""If namespaces are more than twice as many, so many of the best are crossed with as many others in turn."""
+"""If namespaces are more than twice as many, so many of the best are crossed with as many others in turn; the
+fewer, the more namespaces of the action they are crossed with."""
 _FAMILY = 20_000
 """Largest number of interactions in a family that is proposed."""
 
@@ -34,8 +38,8 @@ class Stepwise(Oracle):
 
     Namespaces of the shared line are the context, those of the other lines are the action's. The search
     begins with each context crossed with each namespace of the action. Products of contexts alone are the
-    same for every action, and cannot distinguish actions. (If events are single lines, it begins without
-    interactions.)
+    same for every action, and cannot distinguish actions. (If events are single lines, or if these crossings
+    are very many, it begins without interactions, and screening finds them.)
 
     Proposals come in this order. First the whole next family: all pairs of contexts crossed with the action
     (or all pairs). Then all interactions that seem to gain something, the four that seem to gain most, and
@@ -50,8 +54,13 @@ class Stepwise(Oracle):
     renews: ClassVar[bool] = True
 
     def first(self, space: Space) -> Config:
-        """Return the config in which every context is crossed with every namespace of the action."""
-        return Config.of((*_singles(space), *_crossed(space)), self.kind)
+        """Return the config in which every context is crossed with every namespace of the action.
+
+        If these are very many, and can be found later, none is.
+        """
+        crossed = _crossed(space)
+        begins = crossed if len(crossed) <= _AT_ONCE or not space.grows else ()
+        return Config.of((*_singles(space), *begins), self.kind)
 
     def screened(self, champion: Config, *, space: Space, turn: int) -> Sequence[Interaction]:
         """Return the champion's interactions, then those one step away: the best so far, others in turn."""
@@ -95,7 +104,7 @@ def _interactions(champion: Config, space: Space) -> Iterator[Config]:
     by_gain = sorted(space.gains, key=lambda each: (-space.gains[each], each))
     gaining = [each for each in by_gain if space.gains[each] > 0.0]
     missing = [each for each in gaining if each not in held]
-    for many in (len(missing), 4, 1):
+    for many in (_AT_ONCE, 4, 1):
         yield champion.crossing(held.union(missing[:many]))
     if space.mature:
         least = [each for each in by_gain if each in held]
@@ -112,7 +121,7 @@ def _steps(champion: Config, space: Space, turn: int) -> Iterator[Interaction]:
         return
     contexts, actions = _contexts(space), sorted(space.of_actions)
     if not contexts or not actions:
-        names = _in_turn(space.namespaces, space, turn)
+        names = _in_turn(space.namespaces, space, turn, _CONTEXTS)
         yield from combinations_with_replacement(names, 2)
         for pair, name in product(champion.elements, names):
             if len(pair) == 2 and name not in pair:
@@ -120,22 +129,23 @@ def _steps(champion: Config, space: Space, turn: int) -> Iterator[Interaction]:
         return
     yield from _crossed(space)
     yield from combinations_with_replacement(actions, 2)
-    pairs = combinations_with_replacement(_in_turn(contexts, space, turn), 2)
+    many = max(int(_CONTEXTS / math.sqrt(len(actions))), 1)
+    pairs = combinations_with_replacement(_in_turn(contexts, space, turn, many), 2)
     yield from (_sorted((*pair, name)) for pair, name in product(pairs, actions))
 
 
-def _in_turn(names: Sequence[bytes], space: Space, turn: int) -> list[bytes]:
-    """Return the namespaces that are crossed with one another now, ascending: all, or some in turn."""
-    if len(names) <= 2 * _CONTEXTS:
+def _in_turn(names: Sequence[bytes], space: Space, turn: int, many: int) -> list[bytes]:
+    """Return the namespaces that are crossed with one another now, ascending: all, or `many` twice."""
+    if len(names) <= 2 * many:
         return list(names)
     gains: dict[bytes, float] = {}
     for interaction, gain in space.gains.items():
         for name in interaction:
             gains[name] = max(gains.get(name, 0.0), gain)
-    best = set(sorted(names, key=lambda name: (-gains.get(name, 0.0), name))[:_CONTEXTS])
+    best = set(sorted(names, key=lambda name: (-gains.get(name, 0.0), name))[:many])
     others = [name for name in names if name not in best]
-    start = turn * _CONTEXTS % len(others)
-    return sorted({*best, *(others[start:] + others[:start])[:_CONTEXTS]})
+    start = turn * many % len(others)
+    return sorted({*best, *(others[start:] + others[:start])[:many]})
 
 
 def _family(space: Space) -> Iterable[Interaction]:

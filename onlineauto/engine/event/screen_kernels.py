@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 SUM, COUNT, LARGEST = 0, 1, 2
 """Entries of a feature: Σ x·residual and Σ x², with |x| as a part of the largest seen; and that largest."""
 
-_CLOSELY, _STRIDE = 1024, 4
-"""The first `_CLOSELY` events are all measured, after them one in `_STRIDE`."""
+_CLOSELY, _STRIDE, _MANY = 1024, 4, 256
+"""The first `_CLOSELY` events are all measured, after them one in `_STRIDE`; and with more than `_MANY`
+interactions one in `_STRIDE` from the first event on."""
 _SHRINKAGE = np.float32(10)
 _ZERO = np.float32(0)
 _FLOAT_MAX = np.float32(np.finfo(np.float32).max)
@@ -80,7 +81,8 @@ def screen_action(run: Run, score: F32, label: F32, buffers: Buffers) -> None:
     """
     screen, rule, shared = run.screen, run.rule, run.model.shared
     screen.seen[0] += 1
-    stride = 1 if screen.seen[0] <= _CLOSELY else _STRIDE
+    many = len(screen.interactions.start) - 1 > _MANY
+    stride = _STRIDE if many or screen.seen[0] > _CLOSELY else 1
     if screen.seen[0] % stride != 0:
         return
     if not (math.isfinite(label) and math.isfinite(score)):

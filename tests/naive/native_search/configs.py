@@ -60,6 +60,8 @@ class Space:
     """Whether the champion has been one for the length of a first lease."""
     searched: frozenset[str]
     learning_rate: float
+    grows: bool
+    """Whether challengers may have interactions that the first champion lacks."""
 
     @property
     def contexts(self) -> tuple[bytes, ...]:

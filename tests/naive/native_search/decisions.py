@@ -154,6 +154,7 @@ class Search:
             mature=known.learnt - self.since >= self.first_lease,
             searched=self.options.searched,
             learning_rate=float(np.float32(self.options.learning_rate)),
+            grows=self.options.automl > 1 and "interactions" in self.options.searched,
         )
 
     # -- what happens ----------------------------------------------------------------------------------

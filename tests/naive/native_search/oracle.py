@@ -32,6 +32,7 @@ __all__ = ["first", "propose", "screened"]
 
 FREE_TERMS, TIMES_DEARER = 4096.0, 4.0
 """A challenger may have so many features of interactions, or so many times the champion's."""
+MOST_AT_ONCE = 256
 MOST_SCREENED, MOST_SCREENED_TERMS = 1024, 4096.0
 CROSSED_AT_ONCE = 32
 """Of more than twice as many namespaces the best ones are crossed with as many others, in turns."""
@@ -57,7 +58,9 @@ def crossed(space: Space) -> list[Interaction]:
 
 def first(space: Space) -> Config:
     """The first champion."""
-    return Config().crossing([*alone(space), *crossed(space)])
+    pairs = crossed(space)
+    begins = len(pairs) <= MOST_AT_ONCE or not space.grows
+    return Config().crossing([*alone(space), *(pairs if begins else [])])
 
 
 # -- proposals -----------------------------------------------------------------------------------------
@@ -88,7 +91,7 @@ def other_interactions(champion: Config, space: Space) -> Iterator[Config]:
     by_gain = sorted(space.gains, key=lambda names: (-space.gains[names], names))
     gaining = [names for names in by_gain if space.gains[names] > 0.0]
     missing = [names for names in gaining if names not in held]
-    for many in (len(missing), 4, 1):
+    for many in (MOST_AT_ONCE, 4, 1):
         yield champion.crossing(held.union(missing[:many]))
     if space.mature:
         worst_first = [names for names in by_gain if names in held]
@@ -145,28 +148,29 @@ def pairs(champion: Config, space: Space, turn: int) -> Iterator[Interaction]:
     if space.contexts and space.actions:
         yield from crossed(space)
         yield from combinations_with_replacement(space.actions, 2)
-        some = combinations_with_replacement(in_turn(space.contexts, space, turn), 2)
+        many = max(int(CROSSED_AT_ONCE / len(space.actions) ** 0.5), 1)
+        some = combinations_with_replacement(in_turn(space.contexts, space, turn, many), 2)
         yield from (ascending((*pair, name)) for pair, name in product(some, space.actions))
         return
-    names = in_turn(space.names, space, turn)
+    names = in_turn(space.names, space, turn, CROSSED_AT_ONCE)
     yield from combinations_with_replacement(names, 2)
     for pair, name in product(champion.interactions, names):
         if len(pair) == 2 and name not in pair:
             yield ascending((*pair, name))
 
 
-def in_turn(names: Sequence[bytes], space: Space, turn: int) -> list[bytes]:
-    """Namespaces that are crossed with one another now: all, if they are not too many."""
-    if len(names) <= 2 * CROSSED_AT_ONCE:
+def in_turn(names: Sequence[bytes], space: Space, turn: int, many: int) -> list[bytes]:
+    """Namespaces that are crossed with one another now: all, or the best and as `many` others."""
+    if len(names) <= 2 * many:
         return list(names)
     gains = dict.fromkeys(names, 0.0)
     for interaction, gain in space.gains.items():
         for name in interaction:
             gains[name] = max(gains.get(name, 0.0), gain)
-    best = set(sorted(names, key=lambda name: (-gains[name], name))[:CROSSED_AT_ONCE])
+    best = set(sorted(names, key=lambda name: (-gains[name], name))[:many])
     others = [name for name in names if name not in best]
-    start = turn * CROSSED_AT_ONCE % len(others)
-    return sorted({*best, *(others[start:] + others[:start])[:CROSSED_AT_ONCE]})
+    start = turn * many % len(others)
+    return sorted({*best, *(others[start:] + others[:start])[:many]})
 
 
 def within_reach(interactions: Iterable[Interaction], space: Space) -> list[Interaction]:

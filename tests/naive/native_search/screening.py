@@ -28,8 +28,8 @@ __all__ = ["Screening"]
 
 F = np.float32
 ZERO = F(0)
-CLOSELY, STRIDE = 1024, 4
-"""After so many events of a champion, only one in so many is looked at."""
+CLOSELY, STRIDE, MANY = 1024, 4, 256
+"""After so many events of a champion, only one in so many is looked at; so too if interactions are many."""
 LEFT_AT_REVIEW, LEFT_AT_CHANGE = 0.95, 0.3
 """What is left of a gain when what to screen is chosen anew, and when the champion changes."""
 MOST_CELLS = 2**18
@@ -81,7 +81,7 @@ class Screening:
         if not self.gains:
             return
         self.seen += 1
-        stride = 1 if self.seen <= CLOSELY else STRIDE
+        stride = 1 if self.seen <= CLOSELY and len(self.gains) <= MANY else STRIDE
         if self.seen % stride:
             return
         loss, residual = labels.loss_of(score, label), labels.residual(score, label)

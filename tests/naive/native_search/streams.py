@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["choices", "lines", "slots", "wide_lines"]
+__all__ = ["choices", "lines", "slots", "wide_choices", "wide_lines"]
 
 BEST = np.random.default_rng(7).integers(0, 4, (3, 3))
 """The action that pays, by the values of two namespaces."""
@@ -133,6 +133,22 @@ def lines(
             head = "" if i % 11 == 0 else f"{label:.4f} {1 + i % 3} {0.1 * (i % 2)}"
         late = f" |d d{b}" if wild and i > n // 2 else ""
         text.append(f"{head} |a a{a} |b b{b} |c c{a ^ b} x:{x:.3f}{late}\n")
+    return "".join(text).encode()
+
+
+def wide_choices(n: int, *, seed: int = 0) -> bytes:
+    """Choices among two actions, of more crossings than a search begins with."""
+    draw = np.random.default_rng(seed)
+    text = []
+    for _ in range(n):
+        bits, own = draw.integers(0, 2, 70), draw.integers(0, 2, (2, 4))
+        logged = int(draw.integers(2))
+        pays = int(bits[69] == own[logged, 3])
+        text.append("shared " + " ".join(f"|c{k:02} v{bit}" for k, bit in enumerate(bits)) + "\n")
+        for action in range(2):
+            label = f"0:{-pays}:0.5 " if action == logged else ""
+            text.append(label + " ".join(f"|a{k} w{bit}" for k, bit in enumerate(own[action])) + "\n")
+        text.append("\n")
     return "".join(text).encode()
 
 
