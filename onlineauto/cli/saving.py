@@ -129,7 +129,7 @@ class Saving:
             live = predicting_configs(workspace, alone)
             workspace = spun_off(workspace, alone)
             if names is not None:
-                names = self._showing.names_of(live, workspace.weights.shape[2])
+                names = self._showing.names_of(live, workspace.learner.shape.lanes)
         from onlineauto.workspace.inspection.readable_model import readable_model
 
         lines = readable_model(

@@ -83,7 +83,8 @@ class Showing:
 
     def names_of(self, live: Sequence[int], lanes: int) -> dict[int, str]:
         """Return the names of the weights of some live configs, numbered for a table of theirs of `lanes`."""
-        before, learner = self._workspace.weights.shape[2], self._workspace.learner
+        learner = self._workspace.learner
+        before = learner.shape.lanes
         lane = {learner.shape.lane(0, each): place for place, each in enumerate(live)}
         return {
             number // before * lanes + lane[number % before]: name

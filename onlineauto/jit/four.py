@@ -22,6 +22,7 @@ __all__ = [
     "load",
     "load_flags",
     "pick",
+    "prefetch",
     "root",
     "some",
     "splat",
@@ -46,6 +47,8 @@ load: Any = Operation("four", "load")
 """Return four numbers of ``table[row]``, a row of a contiguous float32 table, from `column` on."""
 store: Any = Operation("four", "store")
 """Write `value` into ``table[row]``, a row of a contiguous float32 table, from `column` on."""
+prefetch: Any = Operation("four", "prefetch")
+"""Let the processor fetch four numbers of ``table[row]``, from `column` on, that are soon written."""
 root: Any = Operation("four", "root")
 """Return the square root of each element."""
 at_most: Any = Operation("four", "at_most")

@@ -1,8 +1,12 @@
 """Gradient descent on a table of weights: ``--sgd``, ``--adaptive``, ``--normalized``, ``--invariant``.
 
-The table is ``weights[cell, field, lane]``, float32. Its fields are w (the weight), a (sum of squared
-gradients), n (largest |x| seen) and rate (scratch of the last update). The features of an event come as a
-list of (cell, value), an `Example`. Float operations stand in Vowpal Wabbit's order; none may be reordered.
+A cell has four numbers for each lane: w (the weight), a (sum of squared gradients), n (largest |x| seen) and
+rate (scratch of the last update). Predictions need w alone, for many cells, and only few of these are learnt.
+So the weights of all cells lie side by side, ``weights[cell, lane]``, and the other numbers apart from them,
+``statistics[cell, field, lane]``.
+
+The features of an event come as a list of (cell, value), an `Example`. Float operations stand in Vowpal
+Wabbit's order; none may be reordered.
 
 Source: Ross, Mineiro & Langford, *Normalized Online Learning*, 2013; VW's ``--invariant`` options.
 """
@@ -28,8 +32,11 @@ if TYPE_CHECKING:
 
     from onlineauto.features.records import Example, Records
 
-W, A, N, RATE = 0, 1, 2, 3
-"""Fields of a cell."""
+W, A, N, RATE = range(4)
+"""Fields of a cell, as files have them and `onlineauto.learners.cells` reads and writes them."""
+
+GRADIENTS, SCALE, LATEST = A - 1, N - 1, RATE - 1
+"""Those of them that `Model.statistics` has, by their place there."""
 
 NORM, WEIGHT, GRAVITY, CONTRACTION = range(4)
 """Columns of a lane's float64 state: Σ weight · Σ (x/n)²; Σ weight; the number that L1 penalties subtract
@@ -83,8 +90,10 @@ class Rule(NamedTuple):
 class Model(NamedTuple):
     """Everything that learning changes."""
 
-    weights: NDArray[np.float32]  # [cells, 4, lanes]
-    table: NDArray[np.float32]  # [cells, 4 · lanes]: the same memory, row by row
+    table: NDArray[np.float32]  # [4 · cells · lanes]: the memory of the weights, then of the statistics
+    weights: NDArray[np.float32]  # [cells, lanes]
+    statistics: NDArray[np.float32]  # [cells, 3, lanes], see the fields above
+    rows: NDArray[np.float32]  # [cells, 3 · lanes]: the statistics, row by row
     touched: NDArray[np.bool_]  # [cells]: the cell may differ from its initial value
     shared: NDArray[np.float64]  # [6], see the entries above
     lanes: NDArray[np.float64]  # [lanes, 4], see the columns above
@@ -152,11 +161,11 @@ def dot(rule: Rule, model: Model, place: Place, example: Example, initial: F32) 
         if rule.l1 > 0.0:
             for i in range(run.start, run.end):
                 short_loop()
-                total += _truncate(weights[cell[i], W, lane], gravity) * value[i]
+                total += _truncate(weights[cell[i], lane], gravity) * value[i]
         else:
             for i in range(run.start, run.end):
                 short_loop()
-                total += weights[cell[i], W, lane] * value[i]
+                total += weights[cell[i], lane] * value[i]
     return total * np.float32(penalties[CONTRACTION])
 
 
@@ -211,7 +220,7 @@ def _accumulate(
     rule: Rule, model: Model, place: Place, example: Example, slope_squared: F32
 ) -> tuple[F32, F32]:
     """Do the first pass of an update: statistics and rates; return (prediction per unit step, Σ (x/n)²)."""
-    weights, lane = model.weights, place.lane
+    weights, statistics, lane = model.weights, model.statistics, place.lane
     per_update = _ZERO
     norm = _ZERO
     for r in range(example.n_runs):
@@ -228,31 +237,31 @@ def _accumulate(
                 x = _X_MIN if x > _ZERO else -_X_MIN
                 x2 = _X2_MIN
             if rule.adaptive:
-                grown = weights[c, A, lane] + slope_squared * x2
+                grown = statistics[c, GRADIENTS, lane] + slope_squared * x2
                 if not rule.guarded or math.isfinite(grown):
-                    weights[c, A, lane] = grown
+                    statistics[c, GRADIENTS, lane] = grown
                 if not rule.normalized:  # If normalized, a cell is marked when its scale grows.
                     model.touched[c] = True
             if rule.normalized:
                 size = abs(x)
-                before = weights[c, N, lane]
+                before = statistics[c, SCALE, lane]
                 # A product of finite values may have overflowed; no step moves its weight.
                 if size > before and (not rule.guarded or size <= _FLOAT_MAX):
                     if before > _ZERO:
-                        rescaled = _rescale(rule, weights[c, W, lane], before, size)
+                        rescaled = _rescale(rule, weights[c, lane], before, size)
                         if not rule.guarded or math.isfinite(rescaled):
-                            weights[c, W, lane] = rescaled
-                    weights[c, N, lane] = size
+                            weights[c, lane] = rescaled
+                    statistics[c, SCALE, lane] = size
                     model.touched[c] = True
-                scale = weights[c, N, lane]
+                scale = statistics[c, SCALE, lane]
                 share = x2 / (scale * scale)
                 if x2 > _FLOAT_MAX:
                     share = _ONE
                 norm += share
-            rate = rate_of(rule, weights[c, A, lane], weights[c, N, lane])
+            rate = rate_of(rule, statistics[c, GRADIENTS, lane], statistics[c, SCALE, lane])
             if rule.guarded and not math.isfinite(rate):
                 rate = _ZERO
-            weights[c, RATE, lane] = rate
+            statistics[c, LATEST, lane] = rate
             per_update += x2 * rate
     return per_update, norm
 
@@ -331,11 +340,11 @@ def materialize(model: Model, lane: int) -> None:
         return
     for c in range(weights.shape[0]):
         short_loop()
-        for each in range(weights.shape[2]):
+        for each in range(weights.shape[1]):
             if model.penalised[each] == row:
-                before = weights[c, W, each]
-                weights[c, W, each] = _truncate(before, gravity) * contraction
-                if weights[c, W, each] != before:
+                before = weights[c, each]
+                weights[c, each] = _truncate(before, gravity) * contraction
+                if weights[c, each] != before:
                     model.touched[c] = True
     model.lanes[row, GRAVITY] = 0.0
     model.lanes[row, CONTRACTION] = 1.0
@@ -357,12 +366,12 @@ def _move(rule: Rule, model: Model, place: Place, example: Example, step: F32) -
             x = example.value[i]
             if -_FLOAT_MAX < x < _FLOAT_MAX:
                 if rated:
-                    x *= weights[c, RATE, lane]
+                    x *= model.statistics[c, LATEST, lane]
                 if not rated:
                     model.touched[c] = True
-                moved = weights[c, W, lane] + step * x
+                moved = weights[c, lane] + step * x
                 if not rule.guarded or math.isfinite(moved):
-                    weights[c, W, lane] = moved
+                    weights[c, lane] = moved
 
 
 @kernel

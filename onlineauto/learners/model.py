@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import mmap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from onlineauto.features.options import FeatureOptions
 from onlineauto.learners._kernels import (
     CONTRACTION,
+    GRADIENTS,
     MAX_LABEL,
     MIN_LABEL,
     NORM,
@@ -19,6 +20,7 @@ from onlineauto.learners._kernels import (
     T,
     W,
 )
+from onlineauto.learners.cells import FIELDS, read_cells, write_cells
 from onlineauto.learners.hyperparameters import Hyperparameters
 from onlineauto.learners.options import LossOptions, UpdateOptions
 from onlineauto.learners.rule import initial_t, make_rule
@@ -29,7 +31,16 @@ if TYPE_CHECKING:
     from onlineauto.learners.table import TableShape
     from onlineauto.options import Configuration
 
-__all__ = ["copied_model", "initial_lanes", "initial_state", "initial_weights", "make_model"]
+__all__ = [
+    "copied_model",
+    "initial_lanes",
+    "initial_state",
+    "initial_table",
+    "make_model",
+    "unlearnt_cell",
+    "views_of",
+    "with_table",
+]
 
 _WIDE = 50.0
 """Logistic and Poisson predictions are within [-50, 50] from the start."""
@@ -60,17 +71,20 @@ def initial_lanes(configuration: Configuration, *, lanes: int) -> NDArray[np.flo
 
 
 def make_model(
-    configuration: Configuration, weights: NDArray[np.float32], shape: TableShape, *, training: bool
+    configuration: Configuration, table: NDArray[np.float32], shape: TableShape, *, training: bool
 ) -> Model:
-    """Return a model before the first event, with these `weights`, which have this `shape`."""
+    """Return a model before the first event, in the memory of an `initial_table` of this `shape`."""
     touched = np.zeros(shape.cells, bool)
+    views = views_of(table, cells=shape.cells, lanes=shape.lanes)
     if constant := configuration[FeatureOptions].constant:
         cell, lane = shape.constant
-        weights[cell, W, lane] = constant
+        views.weights[cell, lane] = constant
         touched[cell] = True
     return Model(
-        weights=weights,
-        table=weights.reshape(shape.cells, -1),
+        table=table,
+        weights=views.weights,
+        statistics=views.statistics,
+        rows=views.rows,
         touched=touched,
         shared=initial_state(configuration, training=training),
         lanes=initial_lanes(configuration, lanes=shape.lanes),
@@ -85,31 +99,68 @@ def copied_model(configuration: Configuration, model: Model) -> Model:
 
     Only the cells that were learnt are copied, if they are few: the others of a large table take no memory.
     """
-    cells, _, lanes = model.weights.shape
+    cells, lanes = model.weights.shape
     learnt = np.flatnonzero(model.touched)
-    if len(learnt) * _DENSE < cells:
-        weights = initial_weights(configuration, cells=cells, lanes=lanes)
-        weights[learnt] = model.weights[learnt]
+    few = len(learnt) * _DENSE < cells
+    if few:
+        table = initial_table(configuration, cells=cells, lanes=lanes)
     else:
-        weights = _zeros(cells * 4 * lanes).reshape(model.weights.shape)
-        weights[:] = model.weights
-    arrays = {name: getattr(model, name).copy() for name in Model._fields if name not in ("weights", "table")}
-    return Model(weights=weights, table=weights.reshape(cells, -1), **arrays)
+        table = _zeros(len(model.table))
+        table[:] = model.table
+    names = [name for name in Model._fields if name not in ("table", *Views._fields)]
+    made = with_table(model, table)._replace(**{name: getattr(model, name).copy() for name in names})
+    if few:
+        write_cells(made, learnt, read_cells(model, learnt))
+    return made
 
 
-def initial_weights(configuration: Configuration, *, cells: int, lanes: int) -> NDArray[np.float32]:
-    """Return the weight table before the first event: float32[cells, 4, lanes]."""
-    update = configuration[UpdateOptions]
-    weights = _zeros(cells * 4 * lanes).reshape(cells, 4, lanes)
-    if update.initial_weight:
-        weights[:, W] = update.initial_weight
+def initial_table(configuration: Configuration, *, cells: int, lanes: int) -> NDArray[np.float32]:
+    """Return the memory of a model before the first event: float32[4 · cells · lanes], see `views_of`."""
+    table, unlearnt = _zeros(FIELDS * cells * lanes), unlearnt_cell(configuration)
+    views = views_of(table, cells=cells, lanes=lanes)
+    if unlearnt[W]:
+        views.weights[:] = unlearnt[W]
+    if unlearnt[A]:
+        views.statistics[:, GRADIENTS] = unlearnt[A]
+    return table
+
+
+def unlearnt_cell(configuration: Configuration) -> NDArray[np.float32]:
+    """Return the numbers of a cell of any lane before the first event: float32[4]."""
+    cell = np.zeros(FIELDS, np.float32)
+    cell[W] = configuration[UpdateOptions].initial_weight
     if make_rule(configuration).adaptive and initial_t(configuration) > 0:
-        weights[:, A] = initial_t(configuration)
-    return weights
+        cell[A] = initial_t(configuration)
+    return cell
+
+
+class Views(NamedTuple):
+    """The arrays of `Model` that share the memory of its `table`."""
+
+    weights: NDArray[np.float32]
+    statistics: NDArray[np.float32]
+    rows: NDArray[np.float32]
+
+
+def views_of(table: NDArray[np.float32], *, cells: int, lanes: int) -> Views:
+    """Return the arrays that share the memory of a model."""
+    weights, statistics = table[: cells * lanes], table[cells * lanes :]
+    return Views(
+        weights=weights.reshape(cells, lanes),
+        statistics=statistics.reshape(cells, FIELDS - 1, lanes),
+        rows=statistics.reshape(cells, (FIELDS - 1) * lanes),
+    )
+
+
+def with_table(model: Model, table: NDArray[np.float32]) -> Model:
+    """Return a model with its weights in the memory of `table`."""
+    cells, lanes = len(model.touched), len(model.lanes)
+    views = views_of(table, cells=cells, lanes=lanes)
+    return model._replace(table=table, weights=views.weights, statistics=views.statistics, rows=views.rows)
 
 
 def _zeros(n: int) -> NDArray[np.float32]:
-    """Return `n` zeros that begin at a cache line, so that a cell of four lanes is one line.
+    """Return `n` zeros that begin at a cache line, so that the weights of a cell are in one line.
 
     A large table uses small pages: most of its cells are never touched, and then take no memory.
     """

@@ -8,6 +8,7 @@ import numpy as np
 
 from onlineauto.features.stored import Stored
 from onlineauto.learners._kernels import CONTRACTION, FACTOR, GRAVITY, MAX_LABEL, MIN_LABEL, W
+from onlineauto.learners.cells import FIELDS, read_cells, write_cells
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,14 +28,15 @@ def model_state(model: Model, *, fields: int = 4) -> dict[str, Any]:
     smaller. The settings of live configs are not part of it, since they follow from the configs.
     """
     cells = np.flatnonzero(model.touched).astype(np.uint32)
-    row = model.table.itemsize * model.table.shape[1] // model.weights.shape[1] * fields
+    n_cells, lanes = model.weights.shape
+    row = model.weights.itemsize * lanes * fields
     weights: dict[str, Any]
-    if len(cells) * (cells.itemsize + row) < len(model.table) * row + len(model.table) // 8:
-        weights = {"cell": cells, "row": model.weights[cells, :fields]}
+    if len(cells) * (cells.itemsize + row) < n_cells * row + n_cells // 8:
+        weights = {"cell": cells, "row": read_cells(model, cells, fields=fields)}
     else:
-        weights = {"learnt": np.packbits(model.touched), "row": model.weights[:, :fields]}
+        weights = {"learnt": np.packbits(model.touched), "row": read_cells(model, fields=fields)}
     return {
-        "shape": model.weights.shape,
+        "shape": (n_cells, FIELDS, lanes),
         "weights": weights,
         "shared": model.shared,
         "lanes": model.lanes,
@@ -51,9 +53,9 @@ def restore_model(model: Model, stored: Stored, *, finite: bool) -> int:
         The state is of a model with other options, or of no model; or a weight is not finite, and `finite` is
         true.
     """
-    n_cells, fields, lanes = model.weights.shape
-    if stored["shape"].of(list[int]) != [n_cells, fields, lanes]:
-        raise stored["shape"].fail(f"the shape {[n_cells, fields, lanes]}")
+    n_cells, lanes = model.weights.shape
+    if stored["shape"].of(list[int]) != [n_cells, FIELDS, lanes]:
+        raise stored["shape"].fail(f"the shape {[n_cells, FIELDS, lanes]}")
     weights, n_rows = stored["weights"], n_cells
     cells: NDArray[np.uint32] | slice = slice(None)
     if "cell" in weights:
@@ -63,11 +65,11 @@ def restore_model(model: Model, stored: Stored, *, finite: bool) -> int:
     else:
         learnt = weights["learnt"].array(np.uint8, (-(-n_cells // 8),))
         model.touched[:] = np.unpackbits(learnt, count=n_cells).view(bool)
-    row = weights["row"].array(np.float32, (n_rows, fields, lanes), (n_rows, 1, lanes))
+    row = weights["row"].array(np.float32, (n_rows, FIELDS, lanes), (n_rows, 1, lanes))
     if finite:
         Stored(row[:, W], "weights").finite(np.float32, (n_rows, lanes))
     kept: int = row.shape[1]
-    model.weights[cells, :kept] = row
+    write_cells(model, cells, row)
     for name in ("shared", "lanes"):
         array: NDArray[np.float64] = getattr(model, name)
         array[:] = stored[name].like(array)

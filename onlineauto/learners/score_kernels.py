@@ -2,7 +2,7 @@
 
 One hash and one cache line serve all lanes of a cell. Every lane adds its own terms in the order of the list,
 so its sum has the same bits as it would have alone. If there are fewer than four lanes, the surplus sums are
-garbage and are ignored. A row of the table has four fields, so no load reaches past its end.
+garbage and are ignored. The statistics follow the weights, so no load reaches past the end of the memory.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _FNV = np.uint64(16777619)
 
 
 @inline_kernel
-def add_term(table: NDArray[np.float32], cell: int | np.uint64, lane: int, x: F32, total: Four) -> Four:
+def add_term(weights: NDArray[np.float32], cell: int | np.uint64, lane: int, x: F32, total: Four) -> Four:
     """Return `total` plus w·x of one cell, for four lanes."""
-    return total + load(table, cell, lane) * splat(x)
+    return total + load(weights, cell, lane) * splat(x)
 
 
 @inline_kernel
 def add_run(
-    table: NDArray[np.float32],
+    weights: NDArray[np.float32],
     features: Records,
     start: int,
     end: int,
@@ -42,13 +42,13 @@ def add_run(
     """Return `total` plus the terms of the features [start, end)."""
     for i in range(np.uint64(start), np.uint64(end)):
         short_loop()
-        total = add_term(table, np.uint64(features[i].hash) & mask, lane, features[i].value, total)
+        total = add_term(weights, np.uint64(features[i].hash) & mask, lane, features[i].value, total)
     return total
 
 
 @inline_kernel
 def add_pair(
-    table: NDArray[np.float32],
+    weights: NDArray[np.float32],
     features: Records,
     mask: np.uint64,
     runs: tuple[tuple[int, int], tuple[int, int]],
@@ -66,13 +66,13 @@ def add_pair(
         for j in range(i if same else begin, np.uint64(second[1])):
             short_loop()
             cell = (half ^ np.uint64(features[j].hash)) & mask
-            total = add_term(table, cell, lane, x * features[j].value, total)
+            total = add_term(weights, cell, lane, x * features[j].value, total)
     return total
 
 
 @inline_kernel
 def add_triple(
-    table: NDArray[np.float32],
+    weights: NDArray[np.float32],
     features: Records,
     mask: np.uint64,
     runs: tuple[tuple[int, int], tuple[int, int], tuple[int, int]],
@@ -93,13 +93,13 @@ def add_triple(
             for k in range(j if same[1] else np.uint64(third[0]), np.uint64(third[1])):
                 short_loop()
                 cell = (half ^ np.uint64(features[k].hash)) & mask
-                total = add_term(table, cell, lane, xy * features[k].value, total)
+                total = add_term(weights, cell, lane, xy * features[k].value, total)
     return total
 
 
 @inline_kernel
 def add_listed(
-    table: NDArray[np.float32],
+    weights: NDArray[np.float32],
     cell: NDArray[np.uint32],
     value: NDArray[np.float32],
     n: int,
@@ -108,5 +108,5 @@ def add_listed(
 ) -> Four:
     """Return `total` plus the terms of `n` listed features."""
     for i in range(n):
-        total = add_term(table, cell[i], lane, value[i], total)
+        total = add_term(weights, cell[i], lane, value[i], total)
     return total

@@ -12,10 +12,10 @@ import numpy as np
 from onlineauto.jit import F32, inline_kernel, short_loop
 from onlineauto.learners._kernels import (
     FACTOR,
+    GRADIENTS,
     NORM,
+    SCALE,
     WEIGHT,
-    A,
-    N,
     average,
     rate_of,
     step_scale,
@@ -59,7 +59,7 @@ def sensitivity(
         return scale * sum_squares
     label, weight = lesson
     slope_squared = weight * loss_slope_squared(rule.loss, rule.low, rule.high, prediction, label)
-    weights, lane = model.weights, place.lane
+    statistics, lane = model.statistics, place.lane
     per_update = norm = _ZERO
     for r in range(example.n_runs):
         short_loop()
@@ -72,7 +72,7 @@ def sensitivity(
             x2 = x * x
             if x2 < _X2_MIN:
                 x, x2 = _X_MIN, _X2_MIN
-            a, n = weights[c, A, lane], weights[c, N, lane]
+            a, n = statistics[c, GRADIENTS, lane], statistics[c, SCALE, lane]
             if rule.adaptive:
                 a += slope_squared * x2
             if rule.normalized:

@@ -12,30 +12,38 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.jit import F32, Flags, Four, inline_kernel, kernel, short_loop
+from onlineauto.jit import F32, Flags, Four, inline_kernel, short_loop
 from onlineauto.jit.four import (
     at_most,
     below,
     both,
     element,
-    flag,
     flags,
     four,
     load,
     load_flags,
     pick,
+    prefetch,
     root,
     some,
     splat,
     store,
 )
-from onlineauto.learners._kernels import FACTOR, MAX_LABEL, MIN_LABEL, NORM, RATE, WEIGHT, A, N, clip
+from onlineauto.learners._kernels import (
+    FACTOR,
+    GRADIENTS,
+    LATEST,
+    MAX_LABEL,
+    MIN_LABEL,
+    NORM,
+    SCALE,
+    WEIGHT,
+    clip,
+)
 from onlineauto.learners.loss_kernels import loss_slope_squared, loss_step, loss_value
 
 if TYPE_CHECKING:
     from typing import TypeAlias
-
-    from numpy.typing import NDArray
 
     from onlineauto.features.records import Example
     from onlineauto.learners._kernels import Lesson, Model, Rule
@@ -48,28 +56,27 @@ _ONE = np.float32(1)
 _X_MIN = np.float32(1.084202e-19)
 _X2_MIN = np.float32(_X_MIN * _X_MIN)
 _FLOAT_MAX = np.float32(np.finfo(np.float32).max)
+_AHEAD = np.uint64(16)
+"""So many features before it learns one, an update asks for its statistics, which scores have not read."""
 
 
-@kernel
-def _grow(
-    table: NDArray[np.float32],
-    touched: NDArray[np.bool_],
-    cell: np.uint64,
-    lane: int,
-    lanes: int,
-    size: F32,
-    guarded: bool,
-) -> None:
-    """Set the scale of a lane's feature to `size`, and its weight to what it would be with that scale."""
+@inline_kernel
+def _grow(model: Model, cell: np.uint64, slot: int, size: F32, grows: Flags, guarded: bool) -> None:
+    """Set the scale of a feature to `size`, and its weight to what it would be with that scale.
+
+    So it is in those of four lanes, from `slot` on, where it `grows`.
+    """
     if guarded and size > _FLOAT_MAX:  # a product of finite values that overflowed
         return
-    touched[cell] = True
-    before = table[cell, N * lanes + lane]
-    if before > _ZERO:
-        rescaled = table[cell, lane] * (before / size)
-        if not guarded or math.isfinite(rescaled):
-            table[cell, lane] = rescaled
-    table[cell, N * lanes + lane] = size
+    model.touched[cell] = True
+    at_n, zero, now = SCALE * model.weights.shape[1] + slot, splat(_ZERO), splat(size)
+    before, weight = load(model.rows, cell, at_n), load(model.weights, cell, slot)
+    rescaled = weight * (before / now)
+    moves = both(grows, below(zero, before))
+    if guarded:
+        moves = both(moves, both(at_most(splat(-_FLOAT_MAX), rescaled), at_most(rescaled, splat(_FLOAT_MAX))))
+    store(model.weights, cell, slot, pick(moves, rescaled, weight))
+    store(model.rows, cell, at_n, pick(grows, now, before))
 
 
 @inline_kernel
@@ -80,10 +87,11 @@ def accumulate_four(
 
     Returns the predictions per unit step and Σ (x/n)² of the four.
     """
-    table, lanes = model.table, model.weights.shape[2]
-    at_a, at_n, at_rate = A * lanes + slot, N * lanes + slot, RATE * lanes + slot
+    rows, lanes = model.rows, model.weights.shape[1]
+    at_a, at_n, at_rate = GRADIENTS * lanes + slot, SCALE * lanes + slot, LATEST * lanes + slot
     zero, one, largest = splat(_ZERO), splat(_ONE), splat(_FLOAT_MAX)
     reach, norm = zero, zero
+    last = np.uint64(example.runs[example.n_runs - 1].end - 1) if example.n_runs > 0 else np.uint64(0)
     for r in range(example.n_runs):
         short_loop()
         held = both(learns, load_flags(example.holders, example.runs[r].product, slot))
@@ -91,26 +99,27 @@ def accumulate_four(
             continue
         for i in range(np.uint64(example.runs[r].start), np.uint64(example.runs[r].end)):
             short_loop()
+            later = np.uint64(example.cell[min(i + _AHEAD, last)])
+            prefetch(rows, later, at_a)
+            prefetch(rows, later, at_rate)
             c, x = np.uint64(example.cell[i]), example.value[i]
             x2 = x * x
             size = abs(x)
             if x2 < _X2_MIN:
                 x2, size = _X2_MIN, _X_MIN
-            grows = both(held, below(load(table, c, at_n), splat(size)))
+            grows = both(held, below(load(rows, c, at_n), splat(size)))
             if some(grows):
-                for k in range(4):
-                    if flag(grows, k):
-                        _grow(table, model.touched, c, slot + k, lanes, size, guarded)
-            square, scale, before = splat(x2), load(table, c, at_n), load(table, c, at_a)
+                _grow(model, c, slot, size, grows, guarded)
+            square, scale, before = splat(x2), load(rows, c, at_n), load(rows, c, at_a)
             grown = before + slopes * square
             if guarded:
                 grown = pick(at_most(grown, largest), grown, before)
             grown = pick(held, grown, before)
-            store(table, c, at_a, grown)
+            store(rows, c, at_a, grown)
             rate = (one / root(grown)) * (one / scale)
             if guarded:
                 rate = pick(at_most(rate, largest), rate, zero)
-            store(table, c, at_rate, pick(held, rate, load(table, c, at_rate)))
+            store(rows, c, at_rate, pick(held, rate, load(rows, c, at_rate)))
             share = square / (scale * scale)
             if x2 > _FLOAT_MAX:
                 share = one
@@ -122,8 +131,8 @@ def accumulate_four(
 @inline_kernel
 def move_four(model: Model, slot: int, example: Example, steps: Four, moves: Flags, guarded: bool) -> None:
     """Do the second pass of an update: move the weights of four lanes, each by its own step and rate."""
-    table, lanes = model.table, model.weights.shape[2]
-    at_rate = RATE * lanes + slot
+    weights, rows = model.weights, model.rows
+    at_rate = LATEST * weights.shape[1] + slot
     lowest, largest = splat(-_FLOAT_MAX), splat(_FLOAT_MAX)
     for r in range(example.n_runs):
         short_loop()
@@ -135,17 +144,17 @@ def move_four(model: Model, slot: int, example: Example, steps: Four, moves: Fla
             c, x = np.uint64(example.cell[i]), example.value[i]
             if not -_FLOAT_MAX < x < _FLOAT_MAX:
                 continue
-            before = load(table, c, slot)
-            moved = before + steps * (splat(x) * load(table, c, at_rate))
+            before = load(weights, c, slot)
+            moved = before + steps * (splat(x) * load(rows, c, at_rate))
             if guarded:
                 moved = pick(both(at_most(lowest, moved), at_most(moved, largest)), moved, before)
-            store(table, c, slot, pick(held, moved, before))
+            store(weights, c, slot, pick(held, moved, before))
 
 
 @inline_kernel
 def has_fours(rule: Rule, model: Model, slot: int) -> bool:
     """Return whether the rule is the default one, but for settings, and four lanes begin at `slot`."""
-    return bool(rule.adaptive and rule.normalized and rule.invariant and slot + 4 <= model.weights.shape[2])
+    return bool(rule.adaptive and rule.normalized and rule.invariant and slot + 4 <= model.weights.shape[1])
 
 
 @inline_kernel

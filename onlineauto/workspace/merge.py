@@ -38,6 +38,7 @@ from onlineauto.learners._kernels import (
     W,
     materialize,
 )
+from onlineauto.learners.cells import read_cells, write_cells
 from onlineauto.learners.rule import initial_t
 from onlineauto.workspace.options import REGISTRY
 
@@ -189,7 +190,7 @@ def _part(model: Workspace, rows: NDArray[np.int64], learnt: float) -> _Part:
         for lane in np.unique(model.learner.model.penalised):
             materialize(model.learner.model, int(lane))
     of, exploration = model.learner.model, model.learner.task.exploration
-    cells = of.weights[rows]
+    cells = read_cells(of, rows)
     cells[:, RATE] = 0
     return _Part(
         cells=cells,
@@ -227,7 +228,8 @@ def _averaged(parts: Sequence[_Part], *, adaptive: bool) -> NDArray[np.float32]:
 def _fill(made: Workspace, rows: NDArray[np.int64], part: _Part, everyone: Sequence[Workspace]) -> None:
     """Write the merged numbers into the new model `made`."""
     of, exploration = made.learner.model, made.learner.task.exploration
-    of.weights[rows], of.touched[rows] = part.cells, True
+    write_cells(of, rows, part.cells)
+    of.touched[rows] = True
     of.lanes[:, [NORM, WEIGHT]] = part.lanes
     of.lanes[:, GRAVITY], of.lanes[:, CONTRACTION] = 0.0, 1.0
     of.sums[:] = part.sums

@@ -16,6 +16,7 @@ from onlineauto.automl.search import LiveConfig
 from onlineauto.engine.stack.stack import to_predict
 from onlineauto.errors import OptionError
 from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, W
+from onlineauto.learners.cells import read_cells, write_cells
 from onlineauto.learners.model_state import materialised
 from onlineauto.options import options_of
 from onlineauto.workspace.inspection.vw_command import OF_LEARNING
@@ -111,7 +112,7 @@ def _options(workspace: Workspace, predictor: str, live: int) -> dict[str, objec
     options = {name: configuration.get(name) for name in kept} | {"testonly": True}
     if workspace.semantics.spins_off_weights:  # Lanes share the cells there.
         lanes = 1 << (width - 1).bit_length()
-        options["bit_precision"] = (len(workspace.weights) * lanes).bit_length() - 1
+        options["bit_precision"] = (workspace.learner.shape.cells * lanes).bit_length() - 1
         if searches:
             options["interactions"] = [_letters(each) for each in workspace.searching.interactions(0)]
     elif searches:
@@ -129,13 +130,13 @@ def _copy_configs(source: Workspace, target: Workspace, live: list[int]) -> None
     before = [lane for each in live for lane in source.learner.lanes_of(each)]
     after = [lane for each in range(len(live)) for lane in target.learner.lanes_of(each)]
     mine, model = source.learner.model, target.learner.model
-    kept = slice(target.learner.fields)
-    weights = mine.weights[:, kept][..., before]
+    fields = target.learner.fields
+    cells = read_cells(mine, lanes=before, fields=fields)
     weights_only = source.semantics.spins_off_weights
     if weights_only:
-        weights[:, W] = materialised(weights[:, W], mine.lanes[mine.penalised[before]])
-    model.touched[:] = (weights != model.weights[:, kept][..., after]).any(axis=(1, 2))
-    model.weights[:, kept, after] = weights
+        cells[:, W] = materialised(cells[:, W], mine.lanes[mine.penalised[before]])
+    model.touched[:] = (cells != read_cells(model, lanes=after, fields=fields)).any(axis=(1, 2))
+    write_cells(model, slice(None), cells, lanes=after)
     model.sums[: len(live)] = mine.sums[live]
     if weights_only:
         model.shared[[MIN_LABEL, MAX_LABEL]] = mine.shared[[MIN_LABEL, MAX_LABEL]]

@@ -29,6 +29,7 @@ from onlineauto.errors import InputError, OptionError
 from onlineauto.features.stored import Stored
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL
+from onlineauto.learners.cells import read_cells
 from onlineauto.workspace.locked import Locked
 from onlineauto.workspace.modes import semantics_of
 from onlineauto.workspace.options import REGISTRY, given_options
@@ -146,11 +147,11 @@ class Workspace(Locked):
 
     @property
     def weights(self) -> NDArray[np.float32]:
-        """Weight, Σ gradient², scale and last rate of every cell: float32[cells, 4, lanes].
+        """A copy of weight, Σ gradient², scale and last rate of each cell: float32[cells, 4, lanes].
 
         There is a lane for each live config, the champion's first, and more for estimates and policies.
         """
-        return self.learner.model.weights
+        return read_cells(self.learner.model)
 
     @property
     def search(self) -> Search:

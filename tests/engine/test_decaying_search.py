@@ -14,6 +14,7 @@ from onlineauto.engine.search import live_configs as live_slots
 from onlineauto.engine.search.waiting_configs import put_back
 from onlineauto.estimators.robust_kernels import LOWER
 from onlineauto.estimators.robust_kernels import T as AGE
+from onlineauto.learners.cells import read_cells
 from onlineauto.workspace.inspection.inspection import inspection
 from tests.engine.test_searching import stream
 
@@ -62,7 +63,7 @@ def test_a_model_begins_anew_in_all_live_configs_at_once() -> None:
         for number in range(len(decay.place)):
             lanes = [int(decay.place[number]) * live + slot for slot in range(live)]
             begun = bool(decay.evidence[number, number, LOWER, AGE])
-            assert begun or not model.weights[:, :3, lanes].any()
+            assert begun or not read_cells(model, lanes=lanes, fields=3).any()
             assert (model.sums[:, 2 * decay.place[number]] != 0).tolist() == [begun] * live
             times += not begun
     assert times > 10
@@ -88,10 +89,11 @@ def test_a_config_that_waited_has_models_as_old_as_all_others(
         kept = np.repeat(same, len(lanes) // len(same))
         for part, lane in enumerate(lanes):
             champion = part * 3
-            there = np.zeros_like(model.weights[..., 0])
+            cells = read_cells(model)
+            there = np.zeros_like(cells[..., 0])
             there[parked.cells] = parked.weights[..., part]
-            expected = there if kept[part] else model.weights[..., champion]
-            np.testing.assert_array_equal(model.weights[..., lane], expected)
+            expected = there if kept[part] else cells[..., champion]
+            np.testing.assert_array_equal(cells[..., lane], expected)
         compared.append((int(same.sum()), len(same)))
 
     monkeypatch.setattr(live_slots, "put_back", put)
@@ -123,4 +125,4 @@ def test_what_is_shown_is_of_the_champion_of_its_models() -> None:
     assert lane == int(workspace.learner.task.decay.place[-1]) * 3
     shown = inspection(workspace, names={}, top=1)["top_weights"][0]
     assert shown["number"] % workspace.weights.shape[2] == lane
-    assert abs(shown["weight"]) == np.abs(model.weights[:, 0, lane]).max()
+    assert abs(shown["weight"]) == np.abs(model.weights[:, lane]).max()

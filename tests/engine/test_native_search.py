@@ -159,11 +159,11 @@ def test_what_the_champion_has_learnt_is_passed_on_with_its_penalties_applied(cb
     assert gravity > 0
     assert 0 < contraction < 1
     lanes = range(0, 4, 2) if cb_type == "dr" else range(1)
-    learnt = [model.weights[:, 0, lane].copy() for lane in lanes]
+    learnt = [model.weights[:, lane].copy() for lane in lanes]
     bent = [np.sign(each) * np.maximum(np.abs(each) - gravity, 0) * contraction for each in learnt]
     slots._lanes.copy(0, 1, model)
     for lane, expected in zip(lanes, bent, strict=True):
-        np.testing.assert_allclose(model.weights[:, 0, lane + 1], expected, rtol=1e-5, atol=1e-9)
+        np.testing.assert_allclose(model.weights[:, lane + 1], expected, rtol=1e-5, atol=1e-9)
     assert model.lanes[1, [GRAVITY, CONTRACTION]].tolist() == [0, 1]
 
 

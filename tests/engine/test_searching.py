@@ -52,7 +52,7 @@ def stream(n: int, *, seed: int = 0, late: int | None = None) -> list[str]:
 def state(workspace: Workspace) -> list[bytes]:
     """Everything that learning and searching have changed, but for counts of checks."""
     model, live = workspace.learner.model, workspace.searching.live_configs.arrays
-    learnt = (model.weights, model.shared, model.lanes, model.sums, model.settings)
+    learnt = (model.table, model.shared, model.lanes, model.sums, model.settings)
     known = (live.evidence, live.updates, live.last, live.policies, live.spread, live.mix)
     return [array.tobytes() for array in (*learnt, *known)]
 

@@ -90,6 +90,7 @@ def test_zeros_of_either_sign_are_left_alone() -> None:
     """As in VW, which moves what differs."""
     text = "".join(stream(40)).encode()
     one, other = (searching(False) for _ in range(2))
-    one.weights[:, :, 1:] = -0.0
+    model = one.learner.model
+    model.weights[:, 1:] = model.statistics[:, :, 1:] = -0.0
     assert np.array_equal(one.fit(text).weights, other.fit(text).weights)
     assert np.signbit(one.weights[~one.learner.model.touched][..., 1:]).all()

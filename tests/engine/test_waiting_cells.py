@@ -6,6 +6,7 @@ import numpy as np
 
 from onlineauto import Workspace
 from onlineauto.engine.search.waiting_configs import learnt_cells
+from onlineauto.learners.cells import write_cells
 from tests.naive.native_search.streams import choices
 
 
@@ -14,8 +15,8 @@ def test_cells_that_only_others_have_learnt_are_left_out() -> None:
     model = workspace.learner.model
     unlearnt = workspace.learner.unlearnt
     touched = np.flatnonzero(model.touched)
-    model.weights[touched[3:], :, 1] = unlearnt
-    model.weights[touched[:3], :, 1] = 2.0
+    write_cells(model, touched[3:], unlearnt[None, :, None], lanes=[1])
+    write_cells(model, touched[:3], np.full((3, 4, 1), 2.0, np.float32), lanes=[1])
     cells, weights = learnt_cells(model, [1], unlearnt)
     assert cells.tolist() == touched[:3].tolist()
     assert weights.shape == (3, 4, 1)

@@ -23,6 +23,7 @@ from onlineauto.jit.four import (
     load,
     load_flags,
     pick,
+    prefetch,
     root,
     some,
     splat,
@@ -40,6 +41,7 @@ TRUTHS = arrays.arrays(np.bool_, (2, 9))
 
 @kernel
 def elementwise(code: int, x: NDArray[np.float32], out: NDArray[np.float32]) -> None:
+    prefetch(x, 1, 0)
     one, other = load(x, 0, 0), load(x, 1, 0)
     made = one + other
     if code == 1:

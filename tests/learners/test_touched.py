@@ -14,7 +14,8 @@ from onlineauto.features.records import RUN
 from onlineauto.features.records import Example as Listed
 from onlineauto.learners._kernels import Lesson, Model, Place, clip, dot, update
 from onlineauto.learners._kernels import see_label as see
-from onlineauto.learners.model import initial_weights, make_model
+from onlineauto.learners.cells import read_cells
+from onlineauto.learners.model import initial_table, make_model
 from onlineauto.learners.rule import make_rule
 from onlineauto.workspace.options import REGISTRY
 from tests.learners.test_update_kernels import (
@@ -43,9 +44,9 @@ EVENTS = st.lists(st.tuples(FEATURES, ANY_LABEL, WEIGHTS), max_size=8)
 Events = list[tuple[list[tuple[int, np.float32]], np.float32, list[np.float32]]]
 
 
-def lanes_agree(weights: NDArray[np.float32], touched: NDArray[np.bool_]) -> bool:
+def lanes_agree(cells: NDArray[np.float32], touched: NDArray[np.bool_]) -> bool:
     """Whether all lanes are equal, but for the sign of zeros, in every cell that is not touched."""
-    untouched = weights[~touched]
+    untouched = cells[~touched]
     return bool((untouched == untouched[..., :1]).all())
 
 
@@ -56,7 +57,7 @@ def test_one_lane_at_a_time(subset: dict[str, object], data: st.DataObject) -> N
     other = data.draw(st.sampled_from(LOSSES + OTHERS))
     examples = data.draw(examples_of(str(other.get("loss_function", "squared"))))
     model = taught(subset | other, examples).model
-    assert lanes_agree(model.weights, model.touched)
+    assert lanes_agree(read_cells(model), model.touched)
 
 
 @pytest.mark.parametrize(
@@ -65,14 +66,14 @@ def test_one_lane_at_a_time(subset: dict[str, object], data: st.DataObject) -> N
 def test_what_is_accumulated_without_a_step_is_marked_too(options: dict[str, object], x: float) -> None:
     rule, model = made({"adaptive": True, **options}, guarded=False)
     learn(rule, model, [(3, F(x))], F(1), [F(1), F(0), F(0), F(0)])
-    assert lanes_agree(model.weights, model.touched)
+    assert lanes_agree(read_cells(model), model.touched)
 
 
 def made(options: dict[str, object], *, guarded: bool) -> tuple[Rule, Model]:
     configuration = REGISTRY.from_keywords(**options)
-    weights = initial_weights(configuration, cells=CELLS, lanes=LANES)
+    table = initial_table(configuration, cells=CELLS, lanes=LANES)
     shape = lanes_interleaved(7, configs=LANES, parts=1, policies=0)
-    model = make_model(configuration, weights, shape, training=True)
+    model = make_model(configuration, table, shape, training=True)
     return make_rule(configuration, guarded=guarded), model
 
 
@@ -127,8 +128,8 @@ def test_numbers_of_any_size(options: dict[str, object], guarded: bool, events: 
     rule, model = made(options, guarded=guarded)
     for features, label, weight in events:
         learn(rule, model, features, label, weight)
-    assert lanes_agree(model.weights, model.touched)
-    assert not guarded or np.isfinite(model.weights).all()
+    assert lanes_agree(read_cells(model), model.touched)
+    assert not guarded or np.isfinite(model.table).all()
     met = {cell for features, _, weight in events if max(weight) > 0 for cell, _ in features}
     assert set(np.flatnonzero(model.touched).tolist()) <= met
 
@@ -139,7 +140,7 @@ def test_four_lanes_at_a_time(guarded: bool, events: Events) -> None:
     rule, model = made({"initial_weight": 0.5}, guarded=guarded)
     for features, label, weight in events:
         learn(rule, model, features, label, weight, fours=True)
-    assert lanes_agree(model.weights, model.touched)
-    assert not guarded or np.isfinite(model.weights).all()
+    assert lanes_agree(read_cells(model), model.touched)
+    assert not guarded or np.isfinite(model.table).all()
     met = {cell for features, _, weight in events if max(weight) > 0 for cell, _ in features}
     assert set(np.flatnonzero(model.touched).tolist()) <= met

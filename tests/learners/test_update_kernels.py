@@ -29,7 +29,8 @@ from onlineauto.learners._kernels import (
     update,
 )
 from onlineauto.learners._kernels import see_label as see
-from onlineauto.learners.model import initial_state, initial_weights, make_model
+from onlineauto.learners.cells import read_cells
+from onlineauto.learners.model import initial_state, initial_table, make_model
 from onlineauto.learners.rule import make_rule
 from onlineauto.learners.update_kernels import update_four
 from onlineauto.workspace.options import REGISTRY
@@ -108,12 +109,16 @@ class Compiled:
     def __init__(self, options: dict[str, object]) -> None:
         configuration = REGISTRY.from_keywords(**options)
         self.rule = make_rule(configuration)
-        self.weights = initial_weights(configuration, cells=CELLS, lanes=LANES)
+        table = initial_table(configuration, cells=CELLS, lanes=LANES)
         shape = lanes_interleaved(4, configs=LANES, parts=1, policies=0)
-        self.model = make_model(configuration, self.weights, shape, training=True)
+        self.model = make_model(configuration, table, shape, training=True)
         self.shared, self.lanes = self.model.shared, self.model.lanes
         if not (self.rule.adaptive or self.rule.normalized) and "initial_t" not in options:
             assert self.shared[T] == 1
+
+    @property
+    def cells(self) -> NDArray[np.float32]:
+        return read_cells(self.model)
 
     def learn(self, example: Example) -> tuple[np.float32, np.float32]:
         listed, place = listed_features(example), Place(example.lane, example.lane)
@@ -184,7 +189,7 @@ def check(options: dict[str, object], examples: list[Example]) -> None:
             )
             twin.account(example.weight, labelled=True, holdout=False)
         assert as_bits(got) == as_bits(expected)
-    assert as_bits(compiled.weights) == as_bits(twin.dense(CELLS))
+    assert as_bits(compiled.cells) == as_bits(twin.dense(CELLS))
     numbers = [twin.t, twin.gravity, twin.contraction, *twin.norm, *twin.weight]
     state = [compiled.shared[T], *compiled.lanes[0, [GRAVITY, CONTRACTION]]]
     assert np.array_equal([*state, *compiled.lanes[:, :2].T.ravel()], numbers, equal_nan=True)
@@ -282,7 +287,7 @@ def test_invariant_weight_is_like_so_many_updates(loss: str, weight: int, x: np.
     options |= {"min_prediction": -99, "max_prediction": 99}
     heavy = taught(options, [Example([(0, x)], F(1), F(weight), 0)])
     light = taught(options, [Example([(0, x)], F(1), F(1), 0)] * weight)
-    assert heavy.weights[0, 0, 0] == pytest.approx(light.weights[0, 0, 0], rel=1e-3, abs=1e-3)
+    assert heavy.cells[0, 0, 0] == pytest.approx(light.cells[0, 0, 0], rel=1e-3, abs=1e-3)
 
 
 @given(examples_of("squared"))
@@ -291,7 +296,7 @@ def test_lanes_do_not_see_each_other(examples: list[Example]) -> None:
     both = taught(options, examples)
     for lane in range(LANES):
         alone = taught(options, [example for example in examples if example.lane == lane])
-        assert as_bits(both.weights[:, :, lane]) == as_bits(alone.weights[:, :, lane])
+        assert as_bits(both.cells[:, :, lane]) == as_bits(alone.cells[:, :, lane])
 
 
 def test_materialized_penalties_leave_predictions_alone() -> None:
@@ -315,12 +320,12 @@ def test_materialized_penalties_leave_predictions_alone() -> None:
 def test_l1_makes_small_weights_zero() -> None:
     compiled = Compiled({"l1": 1.0})
     compiled.lanes[0, GRAVITY] = 0.5
-    compiled.weights[:4, 0, 0] = [0.5, -0.5, 0.75, -0.75]
-    compiled.weights[:4, 0, 1] = 0.5
+    compiled.model.weights[:4, 0] = [0.5, -0.5, 0.75, -0.75]
+    compiled.model.weights[:4, 1] = 0.5
     compiled.model.penalised[1] = 1
     materialize(compiled.model, 0)
-    assert list(compiled.weights[:4, 0, 0]) == [0, 0, 0.25, -0.25]
-    assert list(compiled.weights[:4, 0, 1]) == [0.5] * 4, "a lane with penalties of its own"
+    assert list(compiled.model.weights[:4, 0]) == [0, 0, 0.25, -0.25]
+    assert list(compiled.model.weights[:4, 1]) == [0.5] * 4, "a lane with penalties of its own"
     assert list(compiled.model.touched[:5]) == [True] * 4 + [False]
 
 
@@ -355,7 +360,7 @@ def test_four_lanes_learn_what_each_learns_alone(
     together, apart = (
         make_model(
             REGISTRY.from_keywords(),
-            np.zeros((CELLS, 4, 4), np.float32),
+            np.zeros(CELLS * 4 * 4, np.float32),
             lanes_interleaved(5, configs=4, parts=1, policies=0),
             training=True,
         )
@@ -381,7 +386,7 @@ def test_four_lanes_learn_what_each_learns_alone(
                     p = F(clip(model.shared, raw[lane]))
                     update(rule, model, Place(lane, lane), listed, p, Lesson(label, weight[lane]), F(0))
         assert together.lanes.tobytes() == apart.lanes.tobytes()
-        assert as_bits(together.weights) == as_bits(apart.weights)
+        assert as_bits(together.table) == as_bits(apart.table)
 
 
 @pytest.mark.parametrize("guarded", [True, False], ids=["guarded", "exact"])

@@ -156,7 +156,7 @@ def test_a_predictor_takes_its_own_copy_of_the_weights() -> None:
     workspace = Workspace(**OPTIONS).fit(EVENTS)
     predictor = workspace.predictor()
     before = answers(predictor)
-    workspace.weights[:] = np.float32(7)
+    workspace.learner.model.table[:] = np.float32(7)
     assert answers(predictor) == before
 
 

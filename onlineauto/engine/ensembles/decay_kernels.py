@@ -17,7 +17,7 @@ from onlineauto.explorers._kernels import rank
 from onlineauto.explorers.explore_kernels import FILLED
 from onlineauto.explorers.pmf.greedy_kernels import greedy
 from onlineauto.jit import F32, inline_kernel, kernel, short_loop
-from onlineauto.learners._kernels import NORM, WEIGHT
+from onlineauto.learners._kernels import GRADIENTS, LATEST, NORM, SCALE, WEIGHT, W
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -133,8 +133,9 @@ def _clear_lane(run: Run, lane: int) -> None:
     for cell in range(len(model.touched)):
         if model.touched[cell] or decay.everywhere:
             model.touched[cell] = True
-            for field in range(len(decay.unlearnt)):
-                model.weights[cell, field, lane] = decay.unlearnt[field]
+            model.weights[cell, lane] = decay.unlearnt[W]
+            for field in (GRADIENTS, SCALE, LATEST):
+                model.statistics[cell, field, lane] = decay.unlearnt[1 + field]
     if not run.task.quirks.begins_anew_in_part:
         model.lanes[lane, NORM] = model.lanes[lane, WEIGHT] = 0.0
 
@@ -144,7 +145,7 @@ def _begin_anew(run: Run, model: int) -> None:
     """Reset model `model` of every live config to the state before the first event."""
     models, policy = run.task.exploration.policies, run.task.decay.place[model]
     if run.task.quirks.begins_anew_in_part:
-        for k in range(run.model.weights.shape[2] // models):
+        for k in range(run.model.weights.shape[1] // models):
             _clear_lane(run, k * models + policy)
         return
     lanes = run.task.parts // models * run.live.part_step

@@ -59,21 +59,21 @@ def _add_group(run: Run, group: int, slots: int, row: int, buffers: Buffers) -> 
     for slot in range(0, slots, 4):
         short_loop()
         total = load(buffers.total, row, slot)
-        total = add_run(run.model.table, run.stream.features, start, end, mask, slot, total)
+        total = add_run(run.model.weights, run.stream.features, start, end, mask, slot, total)
         store(buffers.total, row, slot, total)
 
 
 @inline_kernel
 def _add_single(run: Run, product: int, slots: int, row: int, buffers: Buffers) -> int:
     """Add a product of one factor to a row of the totals; return 0, since it counts as own features."""
-    interactions, mask = run.interactions, run.task.mask
+    interactions, weights, mask = run.interactions, run.model.weights, run.task.mask
     place = run.scratch.places[interactions.factor[interactions.start[product]]]
     for slot in range(0, slots, 4):
         short_loop()
         held = load_flags(interactions.holders, product + 1, slot)
         if place.end > place.start and some(held):
             before = load(buffers.total, row, slot)
-            total = add_run(run.model.table, run.stream.features, place.start, place.end, mask, slot, before)
+            total = add_run(weights, run.stream.features, place.start, place.end, mask, slot, before)
             store(buffers.total, row, slot, pick(held, total, before))
     return 0
 
@@ -82,7 +82,7 @@ def _add_single(run: Run, product: int, slots: int, row: int, buffers: Buffers) 
 def _add_pair(run: Run, product: int, slots: int, row: int, buffers: Buffers) -> int:
     """Add a product of two groups to a row of the totals; return how many features it has."""
     interactions, places = run.interactions, run.scratch.places
-    table, features, mask = run.model.table, run.stream.features, run.task.mask
+    weights, features, mask = run.model.weights, run.stream.features, run.task.mask
     factor = interactions.start[product]
     one, other = interactions.factor[factor], interactions.factor[factor + 1]
     first, second = (places[one].start, places[one].end), (places[other].start, places[other].end)
@@ -95,7 +95,7 @@ def _add_pair(run: Run, product: int, slots: int, row: int, buffers: Buffers) ->
         held = load_flags(interactions.holders, product + 1, slot)
         if some(held):
             before = load(buffers.total, row, slot)
-            total = add_pair(table, features, mask, (first, second), same, slot, before)
+            total = add_pair(weights, features, mask, (first, second), same, slot, before)
             store(buffers.total, row, slot, pick(held, total, before))
     return int(m * (m + 1) // 2 if same else m * n)
 
@@ -104,7 +104,7 @@ def _add_pair(run: Run, product: int, slots: int, row: int, buffers: Buffers) ->
 def _add_triple(run: Run, product: int, slots: int, row: int, buffers: Buffers) -> int:
     """Add a product of three groups to a row of the totals; return how many features it has."""
     interactions, places = run.interactions, run.scratch.places
-    table, features, mask = run.model.table, run.stream.features, run.task.mask
+    weights, features, mask = run.model.weights, run.stream.features, run.task.mask
     factor = interactions.start[product]
     a, b, c = interactions.factor[factor], interactions.factor[factor + 1], interactions.factor[factor + 2]
     first, second = (places[a].start, places[a].end), (places[b].start, places[b].end)
@@ -118,7 +118,7 @@ def _add_triple(run: Run, product: int, slots: int, row: int, buffers: Buffers) 
         held = load_flags(interactions.holders, product + 1, slot)
         if some(held):
             before = load(buffers.total, row, slot)
-            total = add_triple(table, features, mask, (first, second, third), same, slot, before)
+            total = add_triple(weights, features, mask, (first, second, third), same, slot, before)
             store(buffers.total, row, slot, pick(held, total, before))
     pairs = m * (m + 1) // 2 if same[0] else m * n
     if not same[1]:
@@ -154,7 +154,7 @@ def _add_product(run: Run, product: int, slots: int, row: int, buffers: Buffers)
         held = load_flags(interactions.holders, product + 1, slot)
         if n > 0 and some(held):
             before = load(buffers.total, row, slot)
-            total = add_listed(run.model.table, buffers.cell, buffers.value, n, slot, before)
+            total = add_listed(run.model.weights, buffers.cell, buffers.value, n, slot, before)
             store(buffers.total, row, slot, pick(held, total, before))
     return n
 

@@ -21,7 +21,7 @@ import numpy as np
 from onlineauto.features.product_kernels import cross_product, look_up
 from onlineauto.features.records import Listing
 from onlineauto.jit import F32, inline_kernel, short_loop
-from onlineauto.learners._kernels import CONTRACTION, MAX_LABEL, MIN_LABEL, W, clip
+from onlineauto.learners._kernels import CONTRACTION, MAX_LABEL, MIN_LABEL, clip
 from onlineauto.learners.loss_kernels import loss_slope, loss_value
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _part_of(run: Run, buffers: Buffers, n: int) -> F32:
     total = _ZERO
     for i in range(n):
         short_loop()
-        total += run.model.weights[buffers.cell[i], W, 0] * buffers.value[i]
+        total += run.model.weights[buffers.cell[i], 0] * buffers.value[i]
     return total * np.float32(run.model.lanes[0, CONTRACTION])
 
 

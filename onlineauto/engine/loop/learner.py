@@ -15,7 +15,8 @@ from onlineauto.estimators.robust import stored_evidence
 from onlineauto.explorers.exploration import EXPLORER_STATE, make_exploration
 from onlineauto.features.options import FeatureOptions
 from onlineauto.learners._kernels import materialize
-from onlineauto.learners.model import initial_weights, make_model
+from onlineauto.learners.cells import FIELDS
+from onlineauto.learners.model import initial_table, make_model, unlearnt_cell, views_of, with_table
 from onlineauto.learners.model_state import model_state, restore_model
 from onlineauto.learners.options import CbOptions, UpdateOptions
 from onlineauto.learners.rule import make_rule
@@ -91,8 +92,7 @@ class Learner:
             parts=self.width,
             policies=exploration.policies,
         )
-        weights = _make_table(configuration, self.shape)
-        self.unlearnt = weights[0, :, 0].copy()
+        self.unlearnt = unlearnt_cell(configuration)
         self.task = make_task(
             configuration,
             kind=kind,
@@ -101,24 +101,25 @@ class Learner:
             unlearnt=self.unlearnt,
             semantics=semantics,
         )
-        self.model = make_model(configuration, weights, self.shape, training=not run.testonly)
+        table = _make_table(configuration, self.shape)
+        self.model = make_model(configuration, table, self.shape, training=not run.testonly)
         self.rule = make_rule(configuration, guarded=semantics.guarded)
         if run.testonly and exploration.bounds and not semantics.bounds_by_rates:
             self.rule = self.rule._replace(adaptive=False, normalized=False)
         self.current_pass = 0
-        self.fields = 4
+        self.fields = FIELDS
         self._decay = np.float32(configuration[UpdateOptions].decay_learning_rate)
         self._first_rate = self.rule.learning_rate
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the attributes of a copy, without the table: it is a view of the weights."""
-        return vars(self) | {"model": self.model._replace(table=np.zeros((0, 0), np.float32))}
+        """Return the attributes of a copy, of the weights only their memory: copied arrays share none."""
+        views = views_of(np.zeros(0, np.float32), cells=0, lanes=1)
+        return vars(self) | {"model": self.model._replace(**views._asdict())}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Become a copy; make the table a view of the weights again, since copied arrays share no memory."""
+        """Become a copy, and let the weights share its memory again."""
         vars(self).update(state)
-        weights = self.model.weights
-        self.model = self.model._replace(table=weights.reshape(len(weights), -1))
+        self.model = with_table(self.model, self.model.table)
 
     def champion_lanes(self) -> list[int]:
         """Return the lanes of the table by which the champion predicts, part by part."""
@@ -152,7 +153,7 @@ class Learner:
         if by_rates:
             self.rule = self.rule._replace(learning_rate=other.rule.learning_rate)
         self.current_pass = other.current_pass
-        self.fields = 4 if other.task.exploration.bounds and by_rates else 1
+        self.fields = FIELDS if other.task.exploration.bounds and by_rates else 1
         self._take_over(other._lasting())
 
     def restore(self, stored: Stored) -> None:
@@ -205,9 +206,9 @@ def _restored(name: str, stored: Stored, array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _make_table(configuration: Configuration, shape: TableShape) -> NDArray[np.float32]:
-    """Return the weights before the first event: float32[cells, 4, lanes]."""
+    """Return the memory of the weights and statistics before the first event."""
     try:
-        return initial_weights(configuration, cells=shape.cells, lanes=shape.lanes)
+        return initial_table(configuration, cells=shape.cells, lanes=shape.lanes)
     except (MemoryError, OSError):  # OSError: the table is mapped.
         bits = configuration[FeatureOptions].bit_precision
         raise OptionError(

@@ -39,21 +39,22 @@ class Lanes:
     def prepare(self, model: Model) -> None:
         """Have the machine code ready that moves weights and penalties."""
         cells = np.zeros(0, np.int64)
-        prepare(copy_lane, model.weights, cells, 0, 0)
-        prepare(swap_lanes, model.weights, cells, 0, 0)
+        prepare(copy_lane, model.statistics, cells, 0, 0)
+        prepare(swap_lanes, model.statistics, cells, 0, 0)
         if self._control.moves_sums:
             prepare(materialize, model, 0)
 
-    def of(self, live: int, weights: NDArray[np.float32]) -> list[int]:
+    def of(self, live: int, model: Model) -> list[int]:
         """Return the lanes that are moved with a live config."""
-        parts = weights.shape[2] // self._max_live if self._control.moves_whole_table else self._shape.parts
+        parts = len(model.lanes) // self._max_live if self._control.moves_whole_table else self._shape.parts
         return [part * self._max_live + live for part in range(parts)]
 
     def swap(self, live: int, model: Model) -> None:
         """Swap the weights of the champion and of challenger `live`."""
-        weights, cells = model.weights, np.flatnonzero(model.touched)
-        for one, other in zip(self.of(0, weights), self.of(live, weights), strict=True):
-            swap_lanes(weights, cells, one, other)
+        cells = np.flatnonzero(model.touched)
+        for one, other in zip(self.of(0, model), self.of(live, model), strict=True):
+            for numbers in _numbers(model):
+                swap_lanes(numbers, cells, one, other)
             if self._control.moves_sums:
                 model.lanes[[one, other]] = model.lanes[[other, one]]
         if self._control.moves_sums:
@@ -61,12 +62,18 @@ class Lanes:
 
     def copy(self, source: int, target: int, model: Model) -> None:
         """Copy the weights of live config `source` to live config `target`."""
-        weights, cells = model.weights, np.flatnonzero(model.touched)
-        for one, other in zip(self.of(source, weights), self.of(target, weights), strict=True):
-            copy_lane(weights, cells, one, other)
+        cells = np.flatnonzero(model.touched)
+        for one, other in zip(self.of(source, model), self.of(target, model), strict=True):
+            for numbers in _numbers(model):
+                copy_lane(numbers, cells, one, other)
             if self._control.moves_sums:
                 model.lanes[other] = model.lanes[one]
         if self._control.moves_sums:
             model.sums[target] = model.sums[source]
-            for lane in self.of(target, weights):
+            for lane in self.of(target, model):
                 materialize(model, lane)  # The target may learn with other penalties.
+
+
+def _numbers(model: Model) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return the weights and the statistics of all cells, each as float32[cells, fields, lanes]."""
+    return model.weights[:, None], model.statistics

@@ -101,6 +101,6 @@ def make_live(options: AutomlOptions, learner: Learner, control: Control, *, pre
             max_live,
             on=predicts_with == "stack",
             members=options.stacked() if can_have_members(learner.task) else frozenset(),
-            cells=len(learner.model.weights),
+            cells=learner.shape.cells,
         ),
     )

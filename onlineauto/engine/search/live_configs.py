@@ -369,7 +369,7 @@ class LiveConfigs:
 
     def _set_aside(self, live: int, model: Model) -> None:
         """Store the weights of a config and the evidence on it, until it is live again."""
-        lanes = self._lanes.of(live, model.weights)
+        lanes = self._lanes.of(live, model)
         cells, weights = learnt_cells(model, lanes, self._unlearnt)
         self.waiting[self.configs[live]] = WaitingConfig(
             weights=weights,
@@ -391,7 +391,7 @@ class LiveConfigs:
         same = parked.began == began(self._decay, int(self.arrays.tally[LEARNT]))
         if not same.all():
             self._lanes.copy(0, live, model)
-        lanes = self._lanes.of(live, model.weights)
+        lanes = self._lanes.of(live, model)
         put_back(parked, model, live, lanes=lanes, same=same, unlearnt=self._unlearnt)
         for state, kept in zip(self._states(), parked.evidence, strict=True):
             state[live] = kept
@@ -424,7 +424,7 @@ class LiveConfigs:
         self._since = int(self.arrays.tally[LEARNT])
         self._reset(slice(None))
         if decision.what == "reset_model":
-            unlearn(model, self._lanes.of(0, model.weights), self._unlearnt)
+            unlearn(model, self._lanes.of(0, model), self._unlearnt)
             model.sums[0] = 0
         if self.arrays.stack.members.on:
             stacking.rest(self.arrays.stack, ())

@@ -153,7 +153,7 @@ class Searching:
             predicts_with=predictor,
             interactions=self._interactions,
         )
-        self.screening = Screening(layout, cells=min(len(learner.model.weights), _SCREEN_CELLS))
+        self.screening = Screening(layout, cells=min(learner.shape.cells, _SCREEN_CELLS))
         self.estimates = Estimates(self.live_configs, self.screening, alpha=options.automl_significance_level)
         self.n_events = self.n_switches = self.n_alarms = self._predicts_since = 0
         self._drift = Drift()

@@ -12,6 +12,7 @@ from onlineauto.engine.search.waiting_configs import WaitingConfig
 from onlineauto.estimators.robust import stored_evidence
 from onlineauto.features.stored import MOST, Stored
 from onlineauto.learners._kernels import W
+from onlineauto.learners.cells import FIELDS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -79,7 +80,7 @@ def stored_waiting(
         It is stored for other options, or is no waiting config.
     """
     cells = stored["cells"].counts((-1,), most=len(model.weights) - 1)
-    weights = stored["weights"].array(np.float32, (len(cells), model.weights.shape[1], width))
+    weights = stored["weights"].array(np.float32, (len(cells), FIELDS, width))
     Stored(weights[:, W], "weights").finite(np.float32, (len(cells), width))
     evidence = stored["evidence"].items()
     if len(evidence) != len(states):

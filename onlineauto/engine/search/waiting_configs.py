@@ -8,6 +8,7 @@ import numpy as np
 
 from onlineauto.estimators.robust_kernels import LOWER, T
 from onlineauto.learners._kernels import CONTRACTION
+from onlineauto.learners.cells import read_cells, write_cells
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,8 +59,8 @@ def learnt_cells(
     Other lanes may have learnt many more. The second array is float32[cells, 4, lanes].
     """
     cells = np.flatnonzero(model.touched)
-    weights = np.stack([model.weights[cells, :, lane] for lane in lanes], axis=-1)
-    differs = (weights[:, : len(unlearnt)] != unlearnt[:, None]).any(axis=(1, 2))
+    weights = read_cells(model, cells, lanes=lanes)
+    differs = (weights != unlearnt[:, None]).any(axis=(1, 2))
     return cells[differs], weights[differs]
 
 
@@ -67,7 +68,7 @@ def unlearn(model: Model, lanes: Sequence[int], unlearnt: NDArray[np.float32]) -
     """Reset lanes to the state before the first event."""
     cells = np.flatnonzero(model.touched)
     for lane in lanes:
-        model.weights[cells, : len(unlearnt), lane] = unlearnt
+        write_cells(model, cells, unlearnt[None, :, None], lanes=[lane])
         model.lanes[lane] = 0.0
         model.lanes[lane, CONTRACTION] = 1.0
 
@@ -94,7 +95,7 @@ def put_back(
     kept_lanes = [(part, lane) for part, lane in enumerate(lanes) if kept[part]]
     unlearn(model, [lane for _, lane in kept_lanes], unlearnt)
     for part, lane in kept_lanes:
-        model.weights[parked.cells, :, lane] = parked.weights[..., part]
+        write_cells(model, parked.cells, parked.weights[..., [part]], lanes=[lane])
         model.lanes[lane] = parked.lanes[part]
     summed = np.repeat(same, model.sums.shape[1] // len(same))
     model.sums[live, summed] = parked.sums[summed]

@@ -29,6 +29,7 @@ from onlineauto.learners._kernels import (
     T,
     W,
 )
+from onlineauto.learners.cells import read_cells
 from onlineauto.learners.options import CbOptions
 from onlineauto.learners.rule import initial_t
 from onlineauto.workspace.model_file import replace_file
@@ -128,7 +129,7 @@ def _cells(
     fields = fields_of(workspace.configuration) if whole else [W]
     begun = learner.unlearnt.any()
     rows = np.arange(len(model.weights)) if begun else np.flatnonzero(model.touched)
-    value = model.weights[np.ix_(rows, np.array(fields), np.array(parts))].transpose(0, 2, 1)
+    value = read_cells(model, rows, lanes=parts)[:, fields].transpose(0, 2, 1)
     if penalised:
         for part, lane in enumerate(parts):
             value[:, part, 0] = _penalised(workspace, value[:, part, 0], lane)

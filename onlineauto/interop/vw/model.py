@@ -145,9 +145,12 @@ def fields_of(configuration: Configuration) -> list[int]:
 
 def _fill_learner(learner: Learner, file: VwFile, configuration: Configuration) -> None:
     model = learner.model
-    cell, lane = divmod(file.cell, model.weights.shape[2])
-    fields = fields_of(configuration)[: file.value.shape[1]]
-    model.weights[cell[:, None], fields, lane[:, None]] = file.value
+    cell, lane = divmod(file.cell, model.weights.shape[1])
+    for field, value in zip(fields_of(configuration), file.value.T, strict=False):
+        if field == W:
+            model.weights[cell, lane] = value
+        else:
+            model.statistics[cell, field - A, lane] = value
     model.touched[cell] = True
     model.shared[MIN_LABEL], model.shared[MAX_LABEL] = file.head.low, file.head.high
     if file.descent is not None:

@@ -23,6 +23,7 @@ __all__ = [
     "load",
     "load_flags",
     "pick",
+    "prefetch",
     "root",
     "some",
     "splat",
@@ -30,6 +31,8 @@ __all__ = [
 ]
 
 _N = 4
+_WRITE, _SOON, _DATA = 1, 3, 1
+"""Hints of ``llvm.prefetch``: for a write, into the nearest cache, of data."""
 _VECTOR = ir.VectorType(ir.FloatType(), _N)
 _BITS = ir.VectorType(ir.IntType(1), _N)
 
@@ -74,7 +77,10 @@ def _gather(builder: Any, kind: Any, parts: list[Any]) -> Any:
 
 
 def _pointer(context: Any, builder: Any, signature: Any, arguments: Any, kind: Any = _VECTOR) -> Any:
-    """Return the address of four elements of ``table[row]``, checked if Numba checks indices."""
+    """Return the address of four elements of ``table[row]``, checked if Numba checks indices.
+
+    A row that is shorter is followed by others, or by memory of the same owner.
+    """
     array = context.make_array(signature.args[0])(context, builder, arguments[0])
     height, width = (builder.extract_value(array.shape, axis) for axis in (0, 1))
     row, column = (
@@ -82,7 +88,8 @@ def _pointer(context: Any, builder: Any, signature: Any, arguments: Any, kind: A
         for value, kind in zip(arguments[1:3], signature.args[1:3], strict=True)
     )
     if vars(config)["BOUNDSCHECK"]:  # read from the environment, so unknown to Numba's types
-        end = builder.add(column, ir.Constant(column.type, _N))
+        few = builder.icmp_signed("<", width, ir.Constant(column.type, _N))
+        end = builder.add(column, builder.select(few, width, ir.Constant(column.type, _N)))
         below = builder.icmp_unsigned(">=", row, height)
         before = builder.icmp_signed("<", column, ir.Constant(column.type, 0))
         beside = builder.or_(before, builder.icmp_signed(">", end, width))
@@ -207,6 +214,23 @@ def store(
         return context.get_dummy_value()
 
     return types.void(table, row, column, value), codegen
+
+
+@_operation
+def prefetch(typingctx: Any, table: Any, row: Any, column: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
+    """Let the processor fetch four numbers of ``table[row]``, from `column` on, that are soon written."""
+
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        function = builder.module.globals.get("llvm.prefetch.p0i8")
+        function = function or ir.Function(builder.module, kind, "llvm.prefetch.p0i8")
+        place = builder.bitcast(_pointer(context, builder, signature, arguments), byte)
+        hints = (_WRITE, _SOON, _DATA)
+        builder.call(function, [place, *(ir.Constant(number, hint) for hint in hints)])
+        return context.get_dummy_value()
+
+    return types.void(table, row, column), codegen
 
 
 @_operation

@@ -17,7 +17,7 @@ from onlineauto.engine.event.state import SIMPLE
 from onlineauto.engine.report.predictions import spell_number
 from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.features.block import UNLABELLED
-from onlineauto.learners._kernels import CONTRACTION, GRAVITY, MAX_LABEL, MIN_LABEL, A, W
+from onlineauto.learners._kernels import CONTRACTION, GRADIENTS, GRAVITY, MAX_LABEL, MIN_LABEL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -64,7 +64,7 @@ class Audit:
         self._model, self._rule = workspace.learner.model, workspace.learner.rule
         self._task, self._layout = workspace.learner.task, workspace.layout
         self._as_vw = workspace.semantics.reports_as_vw
-        self._lanes = workspace.weights.shape[2]
+        self._lanes = self._model.weights.shape[1]
         self._explores, self._repeats = workspace.kind == "cb_explore_adf", 1
         if self._as_vw:
             explorer = chosen_explorer(workspace.configuration).name
@@ -106,7 +106,7 @@ class Audit:
             for feature in example.features:
                 if not held[feature.run] or not (feature.used or self._as_vw):
                     continue
-                raw = self._model.weights[feature.cell, W, lane]
+                raw = self._model.weights[feature.cell, lane]
                 weight = _truncated(raw, gravity)
                 if feature.used:
                     prediction = np.float32(prediction + weight * feature.value)
@@ -122,7 +122,7 @@ class Audit:
     def _feature(self, feature: Listed, weight: np.float32, lane: int) -> str:
         text = f"\t{feature.name}:{feature.cell * self._lanes + lane}:{feature.value:g}:{weight:g}"
         if self._rule.adaptive and self._task.training:
-            text += f"@{self._model.weights[feature.cell, A, lane]:g}"
+            text += f"@{self._model.statistics[feature.cell, GRADIENTS, lane]:g}"
         return text
 
 

@@ -12,7 +12,7 @@ from onlineauto.engine.event.state import MEMBERS
 from onlineauto.engine.report.search_story import story
 from onlineauto.engine.stack.members import able_members
 from onlineauto.features.options import FeatureOptions
-from onlineauto.learners._kernels import A, N, T, W
+from onlineauto.learners._kernels import GRADIENTS, SCALE, T
 from onlineauto.learners.model_state import materialised
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def inspection(workspace: Workspace, *, names: Mapping[int, str], top: int = 20)
         "learnt": {
             "weight_of_events": float(shared[T]),
             "passes": workspace.learner.current_pass,
-            "weights": int(np.count_nonzero(workspace.weights[:, W])),
+            "weights": int(np.count_nonzero(workspace.learner.model.weights)),
             "label_range": [low, high],
         },
         "champion": _champion(workspace),
@@ -162,9 +162,10 @@ def _largest(
     workspace: Workspace, names: Mapping[int, str], top: int, *, fields: int
 ) -> Iterator[dict[str, Any]]:
     """Yield the champion's `top` largest weights, with their names if these are known."""
-    model, lanes = workspace.learner.model, workspace.weights.shape[2]
+    model = workspace.learner.model
+    lanes = model.weights.shape[1]
     lane = workspace.learner.champion_lane()
-    weights = materialised(model.weights[:, W, [lane]], model.lanes[model.penalised[[lane]]])[:, 0]
+    weights = materialised(model.weights[:, [lane]], model.lanes[model.penalised[[lane]]])[:, 0]
     cells = np.flatnonzero(weights)
     largest = cells[np.argsort(-np.abs(weights[cells]), kind="stable")[:top]]
     for cell in largest.tolist():
@@ -174,6 +175,6 @@ def _largest(
             "weight": float(weights[cell]),
         }
         if fields > 1:
-            found["gradients"] = float(model.weights[cell, A, lane])
-            found["scale"] = float(model.weights[cell, N, lane])
+            found["gradients"] = float(model.statistics[cell, GRADIENTS, lane])
+            found["scale"] = float(model.statistics[cell, SCALE, lane])
         yield found

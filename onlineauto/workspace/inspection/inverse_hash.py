@@ -31,7 +31,7 @@ class InverseHash:
     def __init__(self, workspace: Workspace) -> None:
         self.names: dict[int, str] = {}
         self._workspace = workspace
-        self._lanes = workspace.weights.shape[2]
+        self._lanes = workspace.learner.shape.lanes
 
     def named(self, examples: Iterable[NamedExample], *, challengers: bool = True) -> dict[int, str]:
         """Return the names of the weights of examples, by number; of all live configs, or of the champion."""

@@ -117,7 +117,7 @@ class NamedExamples:
 
     def __init__(self, workspace: Workspace, names: Names) -> None:
         self._workspace, self._names = workspace, names
-        self._mask = len(workspace.weights) - 1
+        self._mask = workspace.learner.shape.cells - 1
 
     def of(self, block: Block) -> Iterator[NamedExample]:
         """Yield the examples of the events of a block, before it is learnt."""

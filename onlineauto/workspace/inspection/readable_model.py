@@ -31,6 +31,7 @@ from onlineauto.learners._kernels import (
     T,
     W,
 )
+from onlineauto.learners.cells import read_cells
 from onlineauto.learners.model_state import materialised
 from onlineauto.learners.rule import initial_t
 from onlineauto.workspace.inspection.readable_search import readable_search
@@ -171,13 +172,13 @@ def _weights(
     if not weights_only and task.training:
         fields += [A] if rule.adaptive else []
         fields += [N] if rule.normalized else []
-    model, weights, lanes = workspace.learner.model, workspace.weights, workspace.weights.shape[2]
+    model = workspace.learner.model
+    n_cells, lanes = model.weights.shape
     if not workspace.learner.unlearnt[fields].any():
         cells = np.flatnonzero(model.touched)
-        weights = weights[cells]
     else:
-        cells = np.arange(len(weights))
-    rows = weights[:, fields]
+        cells = np.arange(n_cells)
+    rows = read_cells(model, cells)[:, fields]
     if weights_only:
         rows[:, 0] = materialised(rows[:, 0], model.lanes[model.penalised[:lanes]])
     rows = rows.transpose(0, 2, 1).reshape(-1, len(fields))

@@ -14,6 +14,7 @@ from onlineauto.explorers._kernels import LEARNT
 from onlineauto.features.interactions import compile_products, parse_full_names, parse_letters
 from onlineauto.features.options import FeatureOptions
 from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, NORM, WEIGHT, W
+from onlineauto.learners.cells import read_cells, write_cells
 from onlineauto.learners.hyperparameters import Hyperparameters
 from onlineauto.learners.model_state import materialised
 from onlineauto.learners.options import LossOptions, UpdateOptions
@@ -38,7 +39,7 @@ _CROSSED: Final = ("quadratic", "cubic", "interactions", "experimental_full_name
 class _Champion(NamedTuple):
     """The numbers by which a champion predicts and learns."""
 
-    weights: NDArray[np.float32]  # [rows, 4, lanes]
+    cells: NDArray[np.float32]  # [rows, 4, lanes]
     sums_of_lanes: NDArray[np.float64]  # [lanes, 2]: NORM, WEIGHT
     shared: NDArray[np.float64]
     sums: NDArray[np.int64]
@@ -167,7 +168,7 @@ def _check(workspace: Workspace, source: Workspace, name: str) -> None:
     if _of_learning(workspace.kind) != _of_learning(source.kind):
         raise OptionError(f"{name} learns events of kind {source.kind}, and this model of {workspace.kind}")
     mine, theirs = workspace.configuration, source.configuration
-    rows = len(workspace.weights), len(source.weights)
+    rows = workspace.learner.shape.cells, source.learner.shape.cells
     if rows[0] != rows[1]:
         raise OptionError(
             f"{name} has a table of {rows[1]} rows, and this model of {rows[0]}: make this one with "
@@ -251,10 +252,10 @@ def _crossed(source: Workspace, known: Sequence[bytes]) -> Iterator[Interaction]
 def _champion_of(source: Workspace) -> _Champion:
     """Return copies of the numbers by which the champion of `source` predicts and learns."""
     model, lanes = source.learner.model, source.learner.champion_lanes()
-    weights = model.weights[..., lanes]
-    weights[:, W] = materialised(weights[:, W], model.lanes[model.penalised[lanes]])
+    cells = read_cells(model, lanes=lanes)
+    cells[:, W] = materialised(cells[:, W], model.lanes[model.penalised[lanes]])
     return _Champion(
-        weights=weights,
+        cells=cells,
         sums_of_lanes=model.lanes[lanes][:, [NORM, WEIGHT]],
         shared=model.shared.copy(),
         sums=model.sums[0].copy(),
@@ -274,7 +275,7 @@ def _take(workspace: Workspace, champion: _Champion) -> None:
 def _write(workspace: Workspace, numbers: _Champion, lanes: Sequence[int], live: int) -> None:
     """Write the numbers of another model into lanes that have learnt nothing."""
     model = workspace.learner.model
-    model.touched[:] |= (numbers.weights != model.weights[..., lanes]).any(axis=(1, 2))
-    model.weights[..., lanes] = numbers.weights
+    model.touched[:] |= (numbers.cells != read_cells(model, lanes=lanes)).any(axis=(1, 2))
+    write_cells(model, slice(None), numbers.cells, lanes=lanes)
     model.lanes[np.ix_(lanes, [NORM, WEIGHT])] = numbers.sums_of_lanes
     model.sums[live] = numbers.sums

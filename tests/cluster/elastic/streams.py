@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from datasets.generate import text
+from onlineauto.learners.cells import read_cells
 
 if TYPE_CHECKING:
     from onlineauto import Workspace
@@ -24,7 +25,7 @@ def bits_of(model: Workspace) -> bytes:
     learnt = model.learner.model
     return b"".join(
         np.ascontiguousarray(array).tobytes()
-        for array in (learnt.weights[:, :3], learnt.shared, learnt.lanes, learnt.sums)
+        for array in (read_cells(learnt, fields=3), learnt.shared, learnt.lanes, learnt.sums)
     )
 
 

@@ -90,9 +90,9 @@ def test_every_part_of_a_model_comes_along(options: dict[str, Any]) -> None:
     live = challenge(search.fit(events[:300]), other)
     lanes, theirs = search.learner.lanes_of(live), other.learner.champion_lanes()
     model = other.learner.model
-    weights = materialised(model.weights[:, 0][..., theirs], model.lanes[model.penalised[theirs]])
+    weights = materialised(model.weights[:, theirs], model.lanes[model.penalised[theirs]])
     assert (search.weights[:, 0][..., lanes] == weights).all()
-    assert (search.weights[:, 1:][..., lanes] == model.weights[:, 1:][..., theirs]).all()
+    assert (search.weights[:, 1:][..., lanes] == model.statistics[..., theirs]).all()
     search.fit(events[300:])  # the others learn as before, and so does the newcomer
     assert not (search.weights[:, 0][..., lanes] == weights).all()
 

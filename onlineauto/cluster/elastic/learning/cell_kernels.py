@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from onlineauto.engine.event.state import Context, Run
     from onlineauto.features.records import Stream
+    from onlineauto.learners._kernels import Model
 
 
 @inline_kernel
@@ -93,25 +94,30 @@ def list_cells(
 
 
 @entry_kernel
-def take_cells(table: NDArray[np.float32], cells: NDArray[np.uint32], taken: NDArray[np.float32]) -> None:
-    """Copy the first numbers of cells out of a table, as many as `taken` has columns."""
+def take_cells(model: Model, cells: NDArray[np.uint32], taken: NDArray[np.float32]) -> None:
+    """Copy the first numbers of cells out of a model, as many as `taken` has columns."""
+    lanes = model.weights.shape[1]
     for i in range(len(cells)):
         short_loop()
         for k in range(taken.shape[1]):
             short_loop()
-            taken[i, k] = table[cells[i], k]
+            taken[i, k] = model.weights[cells[i], k] if k < lanes else model.rows[cells[i], k - lanes]
 
 
 @entry_kernel
 def put_cells(
-    table: NDArray[np.float32],
+    model: Model,
     cells: NDArray[np.uint32],
     values: NDArray[np.float32],
     rows: NDArray[np.uint32],
 ) -> None:
-    """Copy rows of values into the first numbers of cells of a table."""
+    """Copy rows of values into the first numbers of cells of a model."""
+    lanes = model.weights.shape[1]
     for i in range(len(cells)):
         short_loop()
         for k in range(values.shape[1]):
             short_loop()
-            table[cells[i], k] = values[rows[i], k]
+            if k < lanes:
+                model.weights[cells[i], k] = values[rows[i], k]
+            else:
+                model.rows[cells[i], k - lanes] = values[rows[i], k]

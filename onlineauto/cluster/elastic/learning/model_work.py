@@ -60,7 +60,7 @@ class ModelWork:
 
     def __init__(self, scratch: Workspace, feed: Feed, shift: int) -> None:
         self._scratch, self._feed, self._shift = scratch, feed, shift
-        cells, _, self._lanes = scratch.weights.shape
+        cells, self._lanes = scratch.learner.model.weights.shape
         self._seen, self._stamp = np.zeros(cells, np.uint32), 0
         self._found, self._row = np.empty(cells, np.uint32), np.empty(cells, np.uint32)
         self._memory = WorkingMemory(scratch.configuration, scratch.layout, live_configs=1, decides=True)
@@ -162,11 +162,11 @@ class ModelWork:
         parts = [part for part in needed.parts if part.events or part.skipped]
         cells = np.concatenate([np.zeros(0, np.uint32), *(part.cells for part in parts)])
         learnt = np.empty((len(cells), FIELDS * self._lanes), np.float32)
-        headers, at, table = [], 0, self._scratch.learner.model.table
+        headers, at, model = [], 0, self._scratch.learner.model
         for part in parts:
-            put_cells(table, part.cells, pulled, self._row[part.cells])
+            put_cells(model, part.cells, pulled, self._row[part.cells])
             headers.append(self._learn(part, header))
-            take_cells(table, part.cells, learnt[at : at + len(part.cells)])
+            take_cells(model, part.cells, learnt[at : at + len(part.cells)])
             at += len(part.cells)
         order, blocks = self._by_block(cells)
         local = self._local(cells)[order]

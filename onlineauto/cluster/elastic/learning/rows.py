@@ -8,6 +8,7 @@ import numpy as np
 
 from onlineauto.cluster.elastic.learning.combine_kernels import FIELDS, Arrivals, Rows, Undo, combine
 from onlineauto.cluster.elastic.learning.header import Header, HeaderShard
+from onlineauto.learners.cells import read_cells, write_cells
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from onlineauto.cluster.elastic.protocol.work import Shard
     from onlineauto.workspace.workspace import Workspace
 
-__all__ = ["HEADER", "Cells", "ModelShards", "RowShard", "write_cells"]
+__all__ = ["HEADER", "Cells", "ModelShards", "RowShard", "write_block"]
 
 HEADER = 0
 """The number of the block that has the header; those behind it have cells, in ascending order."""
@@ -102,8 +103,8 @@ class ModelShards:
 
     def _fresh_rows(self, block: int) -> RowShard:
         begin, end = (block - 1) << self.shift, block << self.shift
-        _, _, lanes = self._model.weights.shape
-        value = self._model.weights[begin:end, :FIELDS].reshape(end - begin, -1).copy()
+        lanes = self._model.weights.shape[1]
+        value = read_cells(self._model, slice(begin, end), fields=FIELDS).reshape(end - begin, -1)
         rows = Rows(value, self._model.touched[begin:end].copy())
         return RowShard(rows, lanes=lanes, rescales=self._rescales)
 
@@ -117,9 +118,9 @@ class ModelShards:
         return shard
 
 
-def write_cells(target: Workspace, first: int, cells: Cells) -> None:
+def write_block(target: Workspace, first: int, cells: Cells) -> None:
     """Write cells of a block that begins at cell `first` into the table of a workspace."""
     model = target.learner.model
     at = first + cells.cell.astype(np.int64)
-    model.weights[at, :FIELDS] = cells.value.reshape(len(at), FIELDS, model.weights.shape[2])
+    write_cells(model, at, cells.value.reshape(len(at), FIELDS, model.weights.shape[1]))
     model.touched[at] = True

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from onlineauto.cluster.elastic.learning.header import EVENTS, LOSS, SKIPPED, WEIGHTS, Header
-from onlineauto.cluster.elastic.learning.rows import HEADER, Cells, write_cells
+from onlineauto.cluster.elastic.learning.rows import HEADER, Cells, write_block
 from onlineauto.cluster.elastic.running.recipe import Cutting
 from onlineauto.errors import InputError
 from onlineauto.workspace.options import REGISTRY
@@ -83,7 +83,7 @@ class Snapshot:
         size = len(made.weights) // self.cutting.blocks
         for block, cells in self.blocks.items():
             if block != HEADER:
-                write_cells(made, (block - 1) * size, cells)
+                write_block(made, (block - 1) * size, cells)
         return made
 
     def save(self, path: str | os.PathLike[str]) -> None:

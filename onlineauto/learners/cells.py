@@ -1,0 +1,55 @@
+"""Cells of a model: all numbers of some cells together, as files have them; read and written.
+
+In the model's memory the weights of all cells lie apart from their other numbers; see
+`onlineauto.learners._kernels`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.learners._kernels import W
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from onlineauto.learners._kernels import Model
+
+    Rows = NDArray[np.int64] | NDArray[np.uint32] | slice
+
+__all__ = ["FIELDS", "read_cells", "write_cells"]
+
+FIELDS = 4
+"""Numbers of a cell, for each lane: `W`, `A`, `N` and `RATE`."""
+
+_ALL = slice(None)
+
+
+def read_cells(
+    model: Model, rows: Rows = _ALL, *, lanes: Sequence[int] | None = None, fields: int = FIELDS
+) -> NDArray[np.float32]:
+    """Return a copy of the first `fields` numbers of cells: float32[rows, fields, lanes]."""
+    n = len(model.touched[rows])
+    cells = np.empty((n, fields, model.weights.shape[1] if lanes is None else len(lanes)), np.float32)
+    if lanes is None:
+        cells[:, W], cells[:, 1:] = model.weights[rows], model.statistics[rows, : fields - 1]
+    for place, lane in enumerate(lanes or ()):
+        cells[:, W, place] = model.weights[rows, lane]
+        cells[:, 1:, place] = model.statistics[rows, : fields - 1, lane]
+    return cells
+
+
+def write_cells(
+    model: Model, rows: Rows, cells: NDArray[np.float32], *, lanes: Sequence[int] | None = None
+) -> None:
+    """Write the first numbers of cells: float32[rows, fields, lanes]; a single row is that of all cells."""
+    fields = cells.shape[1]
+    if lanes is None:
+        model.weights[rows], model.statistics[rows, : fields - 1] = cells[:, W], cells[:, 1:]
+    for place, lane in enumerate(lanes or ()):
+        model.weights[rows, lane] = cells[:, W, place]
+        model.statistics[rows, : fields - 1, lane] = cells[:, 1:, place]
