@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from onlineauto.jit import entry_kernel, inline_kernel
+from onlineauto.jit import inline_kernel
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,7 +40,6 @@ DRAWS_SIZE = 7
 _FEW, _LEAST, _NEVER = 1.5, 16.0, 256.0
 
 
-@entry_kernel
 @inline_kernel
 def note_draw(draws: NDArray[np.float64], action: int, often: float, p: float) -> None:
     """Take note of a logged action, its propensity, and how `often` it was logged so far, in [0, 1]."""
@@ -56,7 +55,6 @@ def note_draw(draws: NDArray[np.float64], action: int, often: float, p: float) -
     draws[PROPENSITY] = p
 
 
-@entry_kernel
 @inline_kernel
 def events_per_draw(draws: NDArray[np.float64]) -> float:
     """Return how many events share a draw, 1 if each seems to have its own."""
