@@ -4,6 +4,10 @@ A member that was worth no more than chance would have it, at each review of the
 rests. It is tried again after a pause, which doubles each time. Members are judged one by one, those worth
 least first: of two that say the same, each is worth nothing beside the other, and only one has to go.
 
+Where no member at all has been worth anything for so long, a trial of `TRIAL` events is enough. On streams on
+which members help, one does within a thousand events, and others may come slowly; where none does, all only
+cost.
+
 If the others cost more than the budget, those that are worth least for their price give way. One that is on
 trial keeps its seat, and one that was never tried comes before those that were; the cheapest is first.
 """
@@ -22,13 +26,13 @@ if TYPE_CHECKING:
     from onlineauto.automl.decisions import Decision, Statistics
     from onlineauto.automl.search import Rules, Search
 
-__all__ = ["LEAST_WORTH", "rest_members"]
+__all__ = ["LEAST_WORTH", "TRIAL", "rest_members"]
 
 LEAST_WORTH = 6.0
 """What a member must be worth: of those that are worth nothing, chance alone brings one in seventy so far."""
 
-_TRIAL = 2048
-"""Learnt events for which no budget takes the seat of a member that has just begun to work."""
+TRIAL = 2048
+"""Learnt events of a trial: no budget takes the seat of a member that has just begun to work."""
 
 _LONGEST_PAUSE = 2**40
 
@@ -64,11 +68,14 @@ def _without_worthless(
     seats: list[MemberSeat], statistics: Statistics, now: int
 ) -> tuple[list[MemberSeat], Mapping[str, float]]:
     """Let those rest that have been worth nothing for long; return what the others are worth, too."""
+    lately = any(0 < seat.last > now - PATIENCE for seat in seats)
     while True:
         worths = statistics.member_worths({seat.name for seat in seats if not seat.works})
         worthy = {name for name, worth in worths.items() if worth >= LEAST_WORTH}
         seats = [replace(seat, last=now) if seat.name in worthy else seat for seat in seats]
-        judged = [seat for seat in seats if seat.works and now - max(seat.since, seat.last) >= PATIENCE]
+        lately = lately or bool(worthy)
+        patience = PATIENCE if lately else TRIAL
+        judged = [seat for seat in seats if seat.works and now - max(seat.since, seat.last) >= patience]
         if not judged:
             return seats, worths
         least = min(judged, key=lambda seat: worths.get(seat.name, 0.0))
@@ -99,7 +106,7 @@ def _turns(
     """Yield the members that may work: on trial, to be tried, then by their worth for their price."""
     for seat in seats:
         price = prices[seat.name]
-        if seat.works and now - seat.since < _TRIAL:
+        if seat.works and now - seat.since < TRIAL:
             yield 0, price, seat.name
         elif seat.works:
             yield 2, -rates[seat.name], seat.name
@@ -117,6 +124,6 @@ def _seated(seat: MemberSeat, works: bool, rates: Mapping[str, float], now: int)
         return replace(seat, works=True, since=now, worth=-1.0)
     if works:
         return replace(seat, works=True, since=now, pause=min(max(2 * seat.pause, PATIENCE), _LONGEST_PAUSE))
-    if now - seat.since < _TRIAL:
+    if now - seat.since < TRIAL:
         return replace(seat, works=False, since=now, pause=0)
     return replace(seat, works=False, since=now, worth=rates[seat.name])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from onlineauto.automl.config import Config
 from onlineauto.automl.decisions import RestMembers
-from onlineauto.automl.member_seats import LEAST_WORTH, rest_members
+from onlineauto.automl.member_seats import LEAST_WORTH, TRIAL, rest_members
 from onlineauto.automl.search import PATIENCE, Candidate, Search
 from tests.automl.moves import Move, Table, make_rules
 
@@ -79,6 +79,19 @@ def test_a_member_that_is_worth_nothing_rests_and_is_tried_after_longer_and_long
         (11, ("b",)),
         (19, ()),
     ]
+
+
+def test_where_no_member_was_ever_worth_anything_a_trial_is_enough() -> None:
+    known = Known(costs={"a": 1.0, "b": 1.0}, values={"a": LEAST_WORTH / 2})
+    search, decided = review(start(), 10.0, known, TRIAL - 1)
+    assert not decided
+    search, decided = review(search, 10.0, known, TRIAL)
+    assert decided == [("a", "b")]
+    tried, _ = review(search, 10.0, known, TRIAL + PATIENCE)
+    assert working(tried) == {"a", "b"}
+    known.values["b"] = MANY
+    tried, _ = review(tried, 10.0, known, TRIAL + PATIENCE + 1)
+    assert review(tried, 10.0, known, TRIAL + PATIENCE + TRIAL)[1] == []
 
 
 def test_a_member_that_was_worth_something_lately_goes_on() -> None:
