@@ -176,7 +176,9 @@ def test_the_stack_does_what_its_twin_does(case: Case) -> None:
         live = score[:, : twin.n_live]
         own = twin.scores(choice, live)
         used = [True] if twin.members is None else [*(not rests for rests in twin.members.rests), True]
-        close(score[:, -len(own[0]) :][:, used], np.asarray(own)[:, used])
+        scored = slice(None) if twin.scores_all or choice.logged is None else [choice.logged.action]
+        if twin.serves or choice.logged is not None:
+            close(score[scored, -len(own[0]) :][:, used], np.asarray(own)[scored][:, used])
         if twin.serves:
             ours = score[:, -1]
             if single:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Choice", "Logged", "Stack"]
 
-LEANING, UNSURE = 0.25, 2.0
+LEANING, UNSURE, FIRST = 0.25, 2.0, 256
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Stack:
         self.logged: Counter[int] = Counter()
         self.draws = Draws()
         self.serves = False
-        self.n_tests = 0
+        self.n_tests = self.n_learnt = 0
         self.test_anew()
 
     def begin(self) -> None:
@@ -176,6 +176,13 @@ class Stack:
             found.append((*pair, total))
         return found
 
+    @property
+    def scores_all(self) -> bool:
+        """Does it score all actions of the next event to be learnt? Else the logged one alone."""
+        turn = self.n_learnt * 0x9E3779B97F4A7C15 % 2**64 < 2**61
+        soon = self.n_learnt < FIRST or not self.asks_losses or self.by_loss.better >= 1 / LEANING
+        return turn or soon or self.serves or self.members is None
+
     def learn(
         self, choice: Choice, live: Scores, own: Scores, mix: Sequence[float] | None = None
     ) -> str | None:
@@ -183,7 +190,7 @@ class Stack:
 
         On single lines the stack is compared with a `mix` of the live configs.
         """
-        proved = None
+        proved, scores_all = None, self.scores_all
         logged = choice.logged
         if logged is None:
             return None
@@ -193,9 +200,10 @@ class Stack:
             if mix is not None:
                 clipped = np.clip(np.asarray(live[0], float), *self.labels)
                 champion = [np.float32(np.dot(mix[: self.n_live], clipped[: self.n_live]))]
-            self._test(champion, stack, logged)
+            ranking = stack if scores_all else champion
+            self._test(champion, stack, ranking, logged)
             proved = self._verdict()
-            noise = (1.0 + rank(stack, logged.action)) / fairness(logged, len(live))
+            noise = (1.0 + rank(ranking, logged.action)) / fairness(logged, len(live))
             noise /= logged.weight
             inputs = self.inputs(live[logged.action], own[logged.action])
             self.squares.learn(inputs, self.on_scale(logged.cost), noise)
@@ -209,6 +217,7 @@ class Stack:
         self.widen(logged.cost)
         self.scale.widen(-logged.cost, logged.probability, len(choice.actions))
         self.logged[logged.action] += 1
+        self.n_learnt += 1
         if not self.single:
             self.draws.note(logged.action, logged.probability)
         return proved
@@ -231,16 +240,22 @@ class Stack:
         """How much rarer was an action logged than one of all on average?"""
         return (self.logged.total() + n_actions) / (n_actions * (self.logged[action] + 1.0))
 
-    def _test(self, champion: Sequence[np.float32], stack: Sequence[np.float32], logged: Logged) -> None:
+    def _test(
+        self,
+        champion: Sequence[np.float32],
+        stack: Sequence[np.float32],
+        ranking: Sequence[np.float32],
+        logged: Logged,
+    ) -> None:
         def error(scores: Sequence[np.float32]) -> float:
             return min(max(float(scores[logged.action]), self.labels[0]), self.labels[1]) - logged.cost
 
         gain = logged.weight * (error(champion) ** 2 - error(stack) ** 2)
-        gain /= 1 + min(rank(champion, logged.action), rank(stack, logged.action))
+        gain /= 1 + min(rank(champion, logged.action), rank(ranking, logged.action))
         self.fair.append(gain * fairness(logged, len(stack)))
         self.by_loss.observe(gain * self.rarity(logged.action, len(stack)), 0.0)
         chosen, usual = best(stack), best(champion)
-        if self.single or chosen == usual:
+        if self.single or chosen == usual or ranking is champion:
             return
         weight = 1 / logged.probability
         weights = [weight if each == logged.action else 0.0 for each in (chosen, usual)]

@@ -161,7 +161,7 @@ class Stack(NamedTuple):
     loss_spread: NDArray[np.float64]  # [SPREAD_SIZE]
     policies: NDArray[np.float64]  # [SELF | CHAMPION, POLICY_SIZE]: as those of a live config
     level: NDArray[np.float64]  # [1]: probability of error of both tests together
-    updates: NDArray[np.int64]  # [1]: events learnt since both tests began
+    updates: NDArray[np.int64]  # [1]: events with scores of all actions, learnt since both tests began
     error: NDArray[np.float64]  # [2]: its mean squared error, of the latest events; how many these are
     scratch: NDArray[np.float64]  # [2, inputs]
     members: Members

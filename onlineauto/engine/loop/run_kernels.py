@@ -73,7 +73,7 @@ def run_events(
             learnt = label_to_learn(run, actions, label)
             visit_actions(context, run, row, actions, learnt, learns, buffers)
             if run.live.stack.on:
-                call_at(units.score_stack, (context, stream, actions))
+                call_at(units.score_stack, (context, stream, actions, learnt, learns))
         if run.task.shape == SIMPLE:
             if run.live.stack.serves:
                 row.raw = buffers.score[0, stacked(buffers)]

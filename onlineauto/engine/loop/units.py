@@ -47,7 +47,7 @@ def make_units(
         ccb_slot=_address(task.slots, settle_slot, *on, Sealed(results), 0, True, True),
         before_event=_address(searching, before_event, *on, _CURSOR, _ACTIONS, True),
         after_event=_address(searching, after_event, *on, _CURSOR, _ACTIONS, _LABEL),
-        score_stack=_address(context.live.stack.on, score_stack, *on, _ACTIONS),
+        score_stack=_address(context.live.stack.on, score_stack, *on, _ACTIONS, _LABEL, True),
         learn_stack=_address(context.live.stack.on and decides, learn_stack, *on, _CURSOR, _ACTIONS, _LABEL),
     )
 

@@ -205,13 +205,16 @@ def _add_up(
 
 
 @inline_kernel
-def score_crosses(run: Run, actions: Actions, buffers: Buffers) -> None:
-    """Fill the columns of the members that cross; where they have no score, with the champion's."""
+def score_crosses(run: Run, actions: Actions, begin: int, end: int, buffers: Buffers) -> None:
+    """Fill the columns of the members that cross, of the actions [begin, end).
+
+    Where they have no score, that is the champion's.
+    """
     members, score = run.live.stack.members, buffers.score
     first = score.shape[1] - 1 - MEMBERS + SINGLES
     works_at_all = _any_works(members)
     ends = _take_products(run, actions, False, buffers) if works_at_all else (0, 0, 0)
-    for action in range(actions.n):
+    for action in range(begin, end):
         short_loop()
         whole = action_key(run, actions, action) if works_at_all else np.uint64(0)
         index = index_of(members, whole) if works_at_all else -1

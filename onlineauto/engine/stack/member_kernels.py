@@ -133,25 +133,28 @@ def _meet_action(members: Members, key: np.uint64) -> None:
 
 
 @inline_kernel
-def score_members(run: Run, actions: Actions, buffers: Buffers) -> None:
-    """Fill the members' columns of the scores; where a member has none for an action, with the champion's."""
+def score_members(run: Run, actions: Actions, begin: int, end: int, buffers: Buffers) -> None:
+    """Fill the members' columns of the scores of the actions [begin, end).
+
+    Where a member has none for an action, that is the champion's.
+    """
     members, score, inputs = run.live.stack.members, buffers.score, buffers.inputs
     joined, first = joins(members), score.shape[1] - 1 - MEMBERS
     linear, wavy = works(members, LINEAR), works(members, WAVY)
     if all_rest(members, 0):
         return
-    for action in range(actions.n):
+    for action in range(begin, end):
         short_loop()
         score[action, first + LINEAR] = score[action, first + WAVY] = score[action, 0]
-    score_crosses(run, actions, buffers)
+    score_crosses(run, actions, begin, end, buffers)
     if not linear and not wavy and members.tally[NUMBERS] == 0:
         return
     words, n = take_inputs(run, actions, -1, buffers), members.tally[FEATURES]
     if joined:
         if members.seen[0] > 0:
-            _score_joint(run, actions, words, buffers)
+            _score_joint(run, actions, begin, end, words, buffers)
         return
-    for action in range(actions.n):
+    for action in range(begin, end):
         short_loop()
         index = index_of(members, action_key(run, actions, action))
         if index < 0 or members.seen[index] == 0:
@@ -163,7 +166,7 @@ def score_members(run: Run, actions: Actions, buffers: Buffers) -> None:
 
 
 @inline_kernel
-def _score_joint(run: Run, actions: Actions, words: int, buffers: Buffers) -> None:
+def _score_joint(run: Run, actions: Actions, begin: int, end: int, words: int, buffers: Buffers) -> None:
     """Fill the members' columns by the regressions that all actions share; `words` is those of the context.
 
     The inputs have the context alone, and what an action adds to them is added to the scores of that.
@@ -173,7 +176,7 @@ def _score_joint(run: Run, actions: Actions, words: int, buffers: Buffers) -> No
     first, numbers = score.shape[1] - 1 - MEMBERS, min(members.tally[NUMBERS], MOST_NUMBERS)
     shared = score_of(members.linear, 0, inputs[LINEAR], members.tally[FEATURES]) if linear else 0.0
     copy_numbers(inputs[RAW], inputs[SHARED], numbers)
-    for action in range(actions.n):
+    for action in range(begin, end):
         short_loop()
         copy_numbers(inputs[SUMS], inputs[WAVY], WAVES)
         own, more = _add_action(run, line_of(run, actions, action), words, buffers)

@@ -30,6 +30,7 @@ from onlineauto.engine.event.state import (
     CHAMPION,
     CHAMPION_EARNS,
     CHAMPION_PREDICTS,
+    LEARNT,
     MEMBERS,
     SELF,
     SIGNAL,
@@ -58,7 +59,10 @@ if TYPE_CHECKING:
 UNSURE = 2.0
 """Variance of a weight before the first event; it never grows beyond it."""
 
-_KEEPS, _RAREST, _LATEST = 0.9995, 32.0, 2000.0
+_KEEPS, _RAREST, _LATEST, _FIRST = 0.9995, 32.0, 2000.0, 256
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_EIGHTH = np.uint64(1 << 61)
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
@@ -88,17 +92,43 @@ def _rank(score: NDArray[np.float32], action: int, n: int, column: int) -> int:
     return rank
 
 
+@inline_kernel
+def _scores_all(live: Live) -> bool:
+    """Return whether the stack scores all actions of the next event to be learnt, not the logged one alone.
+
+    It does if it predicts, among the first events, or if it may predict soon: losses lean towards it, or only
+    rewards decide. Else it does on one event in eight, as the number of events learnt has it. Multiples of
+    the golden ratio fall into each eighth of [0, 1) equally often, also those of every n-th event, so that no
+    rhythm of a log is always met at the same beat. All of that is known before the event, so both tests hold.
+    """
+    stack, learnt = live.stack, live.tally[LEARNT]
+    turn: bool = np.uint64(learnt) * _GOLDEN < _EIGHTH
+    soon = learnt < _FIRST or not live.by_loss or is_better(stack.loss, LEANING)
+    return bool(turn or soon or stack.serves or not stack.members.on)
+
+
 @entry_kernel
-def score_stack(context: Context, stream: Stream, actions: Actions) -> None:
-    """Fill the stack's column of the scores; they are the champion's before costs differ."""
+def score_stack(context: Context, stream: Stream, actions: Actions, label: Label, learns: bool) -> None:
+    """Fill the stack's column of the scores where it is needed; it is the champion's before costs differ.
+
+    Unless the stack predicts, nothing is needed of an event that is not learnt, and of most others the score
+    of the logged action alone.
+    """
     run, score = run_on(context, stream), context.buffers.score
     stack, column = run.live.stack, stacked(context.buffers)
+    begin, end = 0, actions.n
+    if not stack.serves:
+        if not learns:
+            return
+        if not _scores_all(run.live):
+            begin = max(int(label.action), 0)
+            end = min(begin + 1, end)
     last = len(stack.weights) - 1
     low, width = stack.range[0], stack.range[1] - stack.range[0]
     members = stack.members
     if members.on:
-        score_members(run, actions, context.buffers)
-    for action in range(actions.n):
+        score_members(run, actions, begin, end, context.buffers)
+    for action in range(begin, end):
         short_loop()
         if not width > 0.0:
             score[action, column] = score[action, 0]
@@ -128,19 +158,19 @@ def _fairness(label: Label, n: int) -> np.float64:
 
 @inline_kernel
 def _test_losses(
-    run: Run, score: NDArray[np.float32], action: int, n: int, column: int, label: Label
+    run: Run, score: NDArray[np.float32], action: int, n: int, ranking: int, label: Label
 ) -> None:
     """Add an event to the test of losses: squared errors of the stack and of the champion.
 
-    It counts less, the more actions both rank before the logged one.
+    It counts less, the more actions rank before the logged one by the champion and by the column `ranking`.
     """
-    stack, shared = run.live.stack, run.model.shared
+    stack, shared, column = run.live.stack, run.model.shared, score.shape[1] - 1
     cost = np.float64(label.cost)
     without = mixed(run, score) if run.live.mixing else score[action, 0]
     champion = np.float64(clip(shared, without)) - cost
     own = np.float64(clip(shared, score[action, column])) - cost
     gain = np.float64(label.weight) * (champion * champion - own * own)
-    gain /= 1.0 + min(_rank(score, action, n, column), _rank(score, action, n, 0))
+    gain /= 1.0 + min(_rank(score, action, n, ranking), _rank(score, action, n, 0))
     fair = gain * _fairness(label, n)
     if math.isfinite(fair):
         stack.fair[0] += fair
@@ -225,7 +255,7 @@ def learn_stack(
 ) -> None:
     """Test the stack on a learnt event, then learn its weights; leave at the cursor the signal of a verdict.
 
-    The scores are those from before the event was learnt.
+    The scores are those from before the event was learnt. Rewards are compared where all actions have them.
     """
     run, buffers = run_on(context, stream), context.buffers
     live, stack, score = run.live, run.live.stack, buffers.score
@@ -235,13 +265,15 @@ def learn_stack(
         return
     cost = np.float64(label.cost)
     if stack.range[1] > stack.range[0]:
-        column = stacked(buffers)
-        stack.updates[0] += 1
-        _test_losses(run, score, action, actions.n, column, label)
-        if not simple:
-            _test_rewards(run, score, actions.n, column, label)
+        column, scored = stacked(buffers), _scores_all(live)
+        ranking = column if scored else 0
+        _test_losses(run, score, action, actions.n, ranking, label)
+        if scored:
+            stack.updates[0] += 1
+            if not simple:
+                _test_rewards(run, score, actions.n, column, label)
         cursor[SIGNAL] = _verdict(live, simple)
-        _learn_weights(run, actions, action, label, buffers)
+        _learn_weights(run, actions, action, label, ranking, buffers)
         cost = stack.range[0] + _on_scale(stack, label.cost) * (stack.range[1] - stack.range[0])
     if stack.members.on:
         learn_members(run, actions, label, cost, buffers)
@@ -249,8 +281,10 @@ def learn_stack(
 
 
 @inline_kernel
-def _learn_weights(run: Run, actions: Actions, action: int, label: Label, buffers: Buffers) -> None:
-    """Learn the weights from the scores of the logged action and its cost."""
+def _learn_weights(
+    run: Run, actions: Actions, action: int, label: Label, ranking: int, buffers: Buffers
+) -> None:
+    """Learn the weights from the scores of the logged action and its cost, and its rank in a column."""
     stack, score, column = run.live.stack, buffers.score, stacked(buffers)
     inputs = stack.scratch[0]
     last = len(inputs) - 1
@@ -263,7 +297,7 @@ def _learn_weights(run: Run, actions: Actions, action: int, label: Label, buffer
         if works(stack.members, member):
             inputs[last - MEMBERS + member] = _on_scale(stack, score[action, column - MEMBERS + member])
     inputs[last] = 1.0
-    noise = np.float64(_rank(score, action, actions.n, column) + 1) / _fairness(label, actions.n)
+    noise = np.float64(_rank(score, action, actions.n, ranking) + 1) / _fairness(label, actions.n)
     noise /= np.float64(label.weight)
     cost = _on_scale(stack, label.cost)
     error = cost
