@@ -5,7 +5,58 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from onlineauto.engine.stack.least_squares_kernels import Observed, cut_off, learn_squares
+from onlineauto.engine.event.state import LATE, Regression
+from onlineauto.engine.stack.least_squares_kernels import (
+    Observed,
+    begin_weight,
+    catch_up,
+    cut_off,
+    learn_lately,
+    learn_squares,
+)
+
+
+def regression(n: int) -> Regression:
+    late = np.zeros((1, LATE, n))
+    return Regression(np.zeros((1, n)), np.eye(n)[None], late, np.zeros(1, np.int64), np.ones(1))
+
+
+def test_a_covariance_that_is_late_learns_the_same() -> None:
+    """Some inputs are 0, as those of words that an event does not have; others come later."""
+    draw, n, most = np.random.default_rng(2), 7, 13
+    weights, spread, gains = np.zeros(most), np.eye(most), np.zeros(most)
+    lately = regression(most)
+    for at in range(700):
+        if at % 100 == 99 and n < most:
+            begin_weight(lately, 0, n, 1.0)
+            n += 1
+        inputs = draw.normal(size=n) * (draw.random(n) < 0.4)
+        observed = Observed(float(inputs.sum()), 1 / (1 + at % 3), 0.99, (0, 1, 4)[at % 3])
+        if at % 50 == 0:
+            catch_up(lately, 0, n)
+            np.testing.assert_allclose(lately.spread[0, :n, :n], spread[:n, :n], atol=1e-12)
+        learn_squares(weights[:n], spread, inputs, gains[:n], observed)
+        learn_lately(lately, 0, inputs, gains[:n], observed)
+        np.testing.assert_allclose(lately.weights[0], weights, atol=1e-10)
+
+
+@pytest.mark.parametrize(("noise", "size"), [(1.0, 1.0), (1e-38, 1.0), (1.0, 1e38)])
+def test_a_covariance_that_is_late_stays_symmetric_and_positive(noise: float, size: float) -> None:
+    """Inputs are nearly the same; one event is of huge weight or values."""
+    draw, n = np.random.default_rng(1), 5
+    lately, gains = regression(n), np.zeros(n)
+    for at in range(20_000):
+        inputs = draw.random() + 1e-3 * draw.normal(size=n)
+        inputs[-1] = 1.0
+        odd = at == 100
+        inputs *= size if odd else 1.0
+        learn_lately(lately, 0, inputs, gains, Observed(0.5 * inputs[0], noise if odd else 1.0, 0.9995, 1))
+        if at % 64 == 0:
+            catch_up(lately, 0, n)
+            cut_off(lately.spread[0], n, 1.0)
+    catch_up(lately, 0, n)
+    assert np.array_equal(lately.spread, lately.spread.transpose(0, 2, 1))
+    assert np.linalg.eigvalsh(lately.spread[0])[0] > 0
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,10 @@ class Regression(NamedTuple):
     """Recursive least squares for each action; see `onlineauto.engine.stack.least_squares_kernels`."""
 
     weights: NDArray[np.float64]  # [actions, inputs]
-    spread: NDArray[np.float64]  # [actions, inputs, inputs]: covariance of the weights
+    spread: NDArray[np.float64]  # [actions, inputs, inputs]: covariance of the weights, but for what is late
+    late: NDArray[np.float64]  # [actions, LATE, inputs]: what is not subtracted from it yet, as factors
+    n_late: NDArray[np.int64]  # [actions]: how many there are
+    scale: NDArray[np.float64]  # [actions]: what the covariance is then multiplied by
 
 
 class Crosses(NamedTuple):
@@ -259,6 +262,9 @@ MOST_FEATURES, MOST_NUMBERS, MOST_ACTIONS, WAVES = 300, 64, 32, 128
 
 WORD, BIN = -1, -2
 """Kinds of inputs that are no numbers: features that only ever had the value 1, and bins of numbers."""
+
+LATE = 8
+"""Events of which the covariance of a regression takes account together."""
 
 BINS, FIRST_BINS, GROUPS, RING = 24, 12, 8, 128
 """Bins of a number: at most, and at first; into how many groups they are put at first, as features that are

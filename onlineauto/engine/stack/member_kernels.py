@@ -33,7 +33,7 @@ from onlineauto.engine.event.state import (
 )
 from onlineauto.engine.stack.action_key_kernels import action_key, index_of
 from onlineauto.engine.stack.cross_kernels import learn_crosses, score_crosses
-from onlineauto.engine.stack.least_squares_kernels import Observed, cut_off, learn_squares
+from onlineauto.engine.stack.least_squares_kernels import Observed, catch_up, cut_off, learn_lately
 from onlineauto.engine.stack.member_input_kernels import (
     LINEAR,
     RAW,
@@ -126,6 +126,9 @@ def _meet_action(members: Members, key: np.uint64) -> None:
     linear, waves = members.linear, members.waves
     linear.weights[action], waves.weights[action] = 0.0, 0.0
     linear.spread[action], waves.spread[action] = 0.0, 0.0
+    linear.late[action], waves.late[action] = 0.0, 0.0
+    linear.n_late[action] = waves.n_late[action] = 0
+    linear.scale[action] = waves.scale[action] = 1.0
     for i in range(min(tally[FEATURES], MOST_FEATURES)):
         linear.spread[action, i, i] = LINEAR_SPREAD
     for i in range(WAVES):
@@ -305,14 +308,14 @@ def _learn(
     """Let a member learn the cost of the logged action of an event."""
     n = members.tally[FEATURES] if member == LINEAR else WAVES
     regression = members.linear if member == LINEAR else members.waves
-    weights, spread = regression.weights[action, :n], regression.spread[action]
     noise = 1.0 / weight
     times, seen = 1, members.seen[action]
     if seen > _OFTEN:
         times = _EACH if _is_taken(seen) else 0
-    learn_squares(weights, spread, inputs[:n], members.gains[:n], Observed(cost, noise, _KEEPS, times))
+    learn_lately(regression, action, inputs[:n], members.gains[:n], Observed(cost, noise, _KEEPS, times))
     if members.seen[action] % _ROUND == 0:
-        cut_off(spread, n, LINEAR_SPREAD if member == LINEAR else WAVY_SPREAD)
+        catch_up(regression, action, n)
+        cut_off(regression.spread[action], n, LINEAR_SPREAD if member == LINEAR else WAVY_SPREAD)
 
 
 @inline_kernel

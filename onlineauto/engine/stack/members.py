@@ -11,6 +11,7 @@ from onlineauto.engine.event.state import (
     BINS,
     CB,
     FEATURES,
+    LATE,
     MEMBERS,
     MOST_ACTIONS,
     MOST_CROSSED,
@@ -115,7 +116,13 @@ def make_members(which: frozenset[str], *, cells: int) -> Members:
 
 
 def _make_regression(actions: int, inputs: int) -> Regression:
-    return Regression(np.zeros((actions, inputs)), np.zeros((actions, inputs, inputs)))
+    return Regression(
+        weights=np.zeros((actions, inputs)),
+        spread=np.zeros((actions, inputs, inputs)),
+        late=np.zeros((actions, LATE, inputs)),
+        n_late=np.zeros(actions, np.int64),
+        scale=np.ones(actions),
+    )
 
 
 def _make_crosses(cells: int) -> Crosses:
@@ -144,10 +151,11 @@ def able_members(members: Members) -> dict[str, bool]:
 
 def members_to_predict(members: Members) -> Members:
     """Return members that share these arrays, but for those that only learning needs: they are empty."""
+    nothing = np.zeros((0, 0, 0))
     return members._replace(
         latest=np.zeros((0, 0)),
-        linear=members.linear._replace(spread=np.zeros((0, 0, 0))),
-        waves=members.waves._replace(spread=np.zeros((0, 0, 0))),
+        linear=members.linear._replace(spread=nothing, late=nothing),
+        waves=members.waves._replace(spread=nothing, late=nothing),
         crosses=members.crosses._replace(spread=np.zeros((0, ORDERS), np.float32)),
     )
 
@@ -204,9 +212,15 @@ def _crosses_state(crosses: Crosses) -> dict[str, Any]:
 
 def _regression_state(regression: Regression, actions: int, inputs: int) -> dict[str, Any]:
     """Return what is in use; a covariance is symmetric, so half of it is enough."""
-    weights, spread = regression
     row, column = np.tril_indices(inputs)
-    return {"weights": weights[:actions, :inputs].copy(), "spread": spread[:actions, row, column]}
+    most = int(regression.n_late[:actions].max(initial=0))
+    return {
+        "weights": regression.weights[:actions, :inputs].copy(),
+        "spread": regression.spread[:actions, row, column],
+        "late": regression.late[:actions, :most, :inputs].copy(),
+        "n_late": regression.n_late[:actions].copy(),
+        "scale": regression.scale[:actions].copy(),
+    }
 
 
 def restore_members(stored: Stored, members: Members) -> None:
@@ -267,3 +281,14 @@ def _restore_regression(stored: Stored, regression: Regression, unsure: float, *
     regression.spread[:actions] = np.eye(regression.weights.shape[1]) * unsure
     regression.spread[:actions, row, column] = spread
     regression.spread[:actions, column, row] = spread
+    regression.late[:], regression.n_late[:], regression.scale[:] = 0.0, 0, 1.0
+    if "late" not in stored:  # as an earlier version has it
+        return
+    late = stored["late"].finite(np.float64, (actions, -1, inputs))
+    if late.shape[1] > LATE:
+        raise stored["late"].fail(f"at most {LATE} events")
+    regression.late[:actions, : late.shape[1], :inputs] = late
+    counts = regression.n_late[:actions]
+    counts[:] = stored["n_late"].within(counts, 0, LATE - 1)
+    scale = regression.scale[:actions]
+    scale[:] = stored["scale"].within(scale, 1.0, 2.0)

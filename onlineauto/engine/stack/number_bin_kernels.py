@@ -19,6 +19,7 @@ from onlineauto.engine.event.state import (
     NUMBERS,
     RING,
 )
+from onlineauto.engine.stack.least_squares_kernels import begin_weight
 from onlineauto.engine.stack.member_input_kernels import bin_of
 from onlineauto.jit import inline_kernel, kernel
 
@@ -40,7 +41,7 @@ def add_input(members: Members, kind: int) -> int:
     at = int(members.tally[FEATURES])
     members.number[at] = kind
     for action in range(min(members.tally[ACTIONS], MOST_ACTIONS)):
-        members.linear.spread[action, at, at] = LINEAR_SPREAD
+        begin_weight(members.linear, action, at, LINEAR_SPREAD)
     members.tally[FEATURES] += 1
     return at
 
@@ -141,13 +142,13 @@ def _renew_bins(members: Members, number: int) -> None:
             members.group[number, i] = i * min(last + 1, GROUPS) // (last + 1)
         members.bins[number] = last + 1
         return
-    fullest, most = 0, 0
+    fullest, most, many = 0, 0, members.gains[:BINS]
+    many[:] = 0.0
+    for i in range(RING):
+        many[bin_of(members, number, members.latest[number, i])] += 1.0
     for at in range(members.bins[number]):
-        n = 0
-        for i in range(RING):
-            n += bin_of(members, number, members.latest[number, i]) == at
-        if n > most:
-            fullest, most = at, n
+        if many[at] > most:
+            fullest, most = at, int(many[at])
     if most * FIRST_BINS > 2 * RING and members.bins[number] < BINS:
         _divide_bin(members, number, fullest)
 
