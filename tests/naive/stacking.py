@@ -12,6 +12,7 @@ import numpy as np
 from tests.naive.draws import Draws
 from tests.naive.members import NAMES, Members, Squares
 from tests.naive.native_search.bets import LossTest, RewardTest, level_of_test
+from tests.naive.native_search.comparing import is_one_in_eight
 from tests.naive.native_search.options import Options
 from tests.naive.native_search.scale import Scale
 
@@ -179,9 +180,8 @@ class Stack:
     @property
     def scores_all(self) -> bool:
         """Does it score all actions of the next event to be learnt? Else the logged one alone."""
-        turn = self.n_learnt * 0x9E3779B97F4A7C15 % 2**64 < 2**61
         soon = self.n_learnt < FIRST or not self.asks_losses or self.by_loss.better >= 1 / LEANING
-        return turn or soon or self.serves or self.members is None
+        return soon or self.serves or self.members is None or is_one_in_eight(self.n_learnt)
 
     def learn(
         self, choice: Choice, live: Scores, own: Scores, mix: Sequence[float] | None = None

@@ -187,14 +187,22 @@ def _observe(live: Live, slot: int, who: int, weight: F32, reward: F32) -> None:
 
 
 @inline_kernel
+def is_one_in_eight(live: Live) -> bool:
+    """Return whether the next event to be learnt is one of eight, by the number of events learnt alone.
+
+    Multiples of the golden ratio fall into each eighth of [0, 1) equally often, also those of every n-th
+    event, so that no rhythm of a log is always met at the same beat.
+    """
+    return bool(np.uint64(live.tally[LEARNT]) * _GOLDEN < _EIGHTH)
+
+
+@inline_kernel
 def compares_rewards(live: Live) -> bool:
     """Return whether rewards are compared on the next event to be learnt, so challengers score all actions.
 
-    If the search is sparing, they are on one event in eight, as the number of events learnt has it, which no
-    data can tell. Multiples of the golden ratio fall into each eighth of [0, 1) equally often, also those of
-    every n-th event, so that no rhythm of a log is always met at the same beat.
+    If the search is sparing, they are on one event in eight, which no data can tell.
     """
-    return not live.sparing or bool(np.uint64(live.tally[LEARNT]) * _GOLDEN < _EIGHTH)
+    return not live.sparing or is_one_in_eight(live)
 
 
 @inline_kernel

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.engine.event.live_config_kernels import LEANING, best_action, mixed, rarity
+from onlineauto.engine.event.live_config_kernels import LEANING, best_action, is_one_in_eight, mixed, rarity
 from onlineauto.engine.event.pass_kernels import run_on
 from onlineauto.engine.event.state import (
     BLOCK_END,
@@ -61,9 +61,6 @@ UNSURE = 2.0
 
 _KEEPS, _RAREST, _LATEST, _FIRST = 0.9995, 32.0, 2000.0, 256
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_EIGHTH = np.uint64(1 << 61)
-
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
 _LARGEST_WEIGHT = np.float32(LARGEST_WEIGHT)
@@ -97,14 +94,12 @@ def _scores_all(live: Live) -> bool:
     """Return whether the stack scores all actions of the next event to be learnt, not the logged one alone.
 
     It does if it predicts, among the first events, or if it may predict soon: losses lean towards it, or only
-    rewards decide. Else it does on one event in eight, as the number of events learnt has it. Multiples of
-    the golden ratio fall into each eighth of [0, 1) equally often, also those of every n-th event, so that no
-    rhythm of a log is always met at the same beat. All of that is known before the event, so both tests hold.
+    rewards decide. Else it does on one event in eight. All of that is known before the event, so both tests
+    hold.
     """
-    stack, learnt = live.stack, live.tally[LEARNT]
-    turn: bool = np.uint64(learnt) * _GOLDEN < _EIGHTH
-    soon = learnt < _FIRST or not live.by_loss or is_better(stack.loss, LEANING)
-    return bool(turn or soon or stack.serves or not stack.members.on)
+    stack = live.stack
+    soon = live.tally[LEARNT] < _FIRST or not live.by_loss or is_better(stack.loss, LEANING)
+    return bool(soon or stack.serves or not stack.members.on or is_one_in_eight(live))
 
 
 @entry_kernel
