@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     Names = Sequence[tuple[int, int]]
     """Of each feature that may be crossed: its hash by itself, and in pairs and triples."""
 
-__all__ = ["Crosses", "keys_of", "of_bin", "of_group", "of_word"]
+__all__ = ["Crosses", "key_of", "keys_of", "of_bin", "of_group", "of_word"]
 
 MIX, WHOLE = 0x9E3779B97F4A7C15, 2**64
 MOST = 64, 24, 10
@@ -64,7 +64,10 @@ class Crosses:
         for size in range(2, order + 1):
             if widest <= MOST[size - 1]:
                 products += [mixed(sum(some) % WHOLE) for some in combinations([b for _, b in context], size)]
-        return [(product ^ key) * MIX % WHOLE >> self.shift for key in keys for product in products]
+        return [self._cell(product, key) for key in keys for product in products]
+
+    def _cell(self, product: int, key: int) -> int:
+        return ((product ^ (key | 3)) * MIX % WHOLE >> self.shift) // 4 * 4 + key % 4
 
     def scores(self, context: Names, keys: Sequence[int]) -> list[float]:
         return [
@@ -96,7 +99,12 @@ class Crosses:
         self.mean += (cost - self.mean) / min(events + 1, LATEST)
 
 
+def key_of(index: int) -> int:
+    """What a context is crossed with: an action that is told apart. They come in fours."""
+    return mixed(index // 4 + OF_ACTION) // 4 * 4 + index % 4
+
+
 def keys_of(whole: int, parts: Names) -> list[int]:
-    """What a context is crossed with: the action as such, and its features if these are given."""
+    """What a context is crossed with: the features of an action of many, and all of them together."""
     named = [coarse for _, coarse in parts[:MOST_KEYS]]
     return [mixed((key + OF_ACTION) % WHOLE) for key in (*named, whole)]

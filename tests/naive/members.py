@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tests.naive.crosses import Crosses, keys_of, of_bin, of_group, of_word
+from tests.naive.crosses import Crosses, key_of, keys_of, of_bin, of_group, of_word
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -202,8 +202,9 @@ class Members:
         return list(first.values())
 
     def _crossed_with(self, number: int, features: Features) -> list[int]:
-        whole = number + 1 if self.numbered else hash_of(features)
-        return keys_of(whole, self._names(features) if self.joint else ())
+        if self.joint:
+            return keys_of(hash_of(features), self._names(features))
+        return [key_of(list(self.actions).index(self._key(number, features)))]
 
     def _inputs(
         self, context: Features, features: Features

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Choice", "Logged", "Stack"]
 
-LEANING, UNSURE, FIRST = 0.25, 2.0, 256
+LEANING, UNSURE = 0.25, 2.0
+FIRST, SOON = 512, 0.5
 
 
 @dataclass(frozen=True)
@@ -180,8 +181,9 @@ class Stack:
     @property
     def scores_all(self) -> bool:
         """Does it score all actions of the next event to be learnt? Else the logged one alone."""
-        soon = self.n_learnt < FIRST or not self.asks_losses or self.by_loss.better >= 1 / LEANING
-        return soon or self.serves or self.members is None or is_one_in_eight(self.n_learnt)
+        if self.serves or not self.asks_losses or self.members is None or self.members.joint is None:
+            return True
+        return self.n_learnt < FIRST or self.by_loss.better >= 1 / SOON or is_one_in_eight(self.n_learnt)
 
     def learn(
         self, choice: Choice, live: Scores, own: Scores, mix: Sequence[float] | None = None

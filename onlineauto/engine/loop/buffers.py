@@ -41,7 +41,7 @@ __all__ = ["enough_room", "enough_scratch", "make_buffers", "make_outcomes", "ma
 
 _FEATURES = 1 << 16
 _MOST_GUESSED = 1 << 20
-_OF_ACTIONS = ("score", "target", "first_squares", "cost", "order", "explored")
+_OF_ACTIONS = ("score", "target", "first_squares", "cost", "order", "known", "explored")
 _ONES, _NO_LABELS = np.ones(8, np.float32), np.full(8, UNLABELLED)
 _ONES.flags.writeable = _NO_LABELS.flags.writeable = False
 
@@ -62,6 +62,7 @@ def make_buffers(*, actions: int, slots: int, features: int = _FEATURES, runs: i
         order=np.zeros(actions, np.int32),
         inputs=np.zeros((5, max(MOST_FEATURES, WAVES))),
         crossed=np.zeros((4, MOST_PRODUCTS), np.uint64),
+        known=np.zeros(actions, np.int64),
         explored=np.zeros((ROWS, actions), np.float32),
         parted=np.zeros(runs, np.int64),
     )

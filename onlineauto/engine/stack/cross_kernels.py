@@ -4,6 +4,9 @@ One has single features of the context, one has pairs as well, and one triples t
 number counts as the bin that it is in, in pairs and triples as the group of bins. They are crossed with the
 action as such or, if there are too many to tell apart, with each of its features and with its whole line.
 
+Actions that are told apart come in fours. A product has its weights with the four side by side, so that they
+are found once for all of them.
+
 A weight is learnt by a Kalman filter that keeps its variance but no covariances: what was seen often changes
 little, what is new changes much, and no rate has to be chosen. It starts at 0, and all of them add up to how
 much the cost differs from the mean. They lie in cells of a table by their hash, and share them if need be.
@@ -19,8 +22,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.engine.event.example_kernels import line_of
-from onlineauto.engine.event.state import MEMBERS, MOST_ACTIONS, MOST_CROSSED, ORDERS, WIDEST
-from onlineauto.engine.stack.action_key_kernels import action_key, index_of
+from onlineauto.engine.event.state import ACTIONS, MEMBERS, MOST_ACTIONS, MOST_CROSSED, ORDERS, WIDEST
+from onlineauto.engine.stack.action_key_kernels import action_key
 from onlineauto.engine.stack.member_input_kernels import (
     SINGLES,
     all_rest,
@@ -47,6 +50,7 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(32)
 _BYTE, _BIN_SHIFT, _GROUP_SHIFT = np.uint64(8), np.uint64(40), np.uint64(41)
 _OF_ACTION = np.uint64(1) << np.uint64(42)
+_FOURTH = np.uint64(3)
 
 
 @inline_kernel
@@ -153,22 +157,28 @@ def _take_products(run: Run, actions: Actions, learns: bool, buffers: Buffers) -
 
 
 @inline_kernel
-def _take_keys(run: Run, actions: Actions, action: int, whole: np.uint64, buffers: Buffers) -> int:
-    """Fill the keys by which the context is crossed with an action, known as `whole`; return their number."""
-    keys, n = buffers.crossed[_KEYS], 0
-    if joins(run.live.stack.members):
-        n = min(_take_features(run, line_of(run, actions, action), buffers.crossed, _MOST_KEYS), _MOST_KEYS)
-        for i in range(n):
-            short_loop()
-            keys[i] = _mixed(buffers.crossed[_COARSE, i] + _OF_ACTION)
-    keys[n] = _mixed(whole + _OF_ACTION)
+def _take_keys(run: Run, actions: Actions, action: int, buffers: Buffers) -> int:
+    """Fill the keys by which the context is crossed with an action of many; return their number."""
+    keys = buffers.crossed[_KEYS]
+    n = min(_take_features(run, line_of(run, actions, action), buffers.crossed, _MOST_KEYS), _MOST_KEYS)
+    for i in range(n):
+        short_loop()
+        keys[i] = _mixed(buffers.crossed[_COARSE, i] + _OF_ACTION)
+    keys[n] = _mixed(action_key(run, actions, action) + _OF_ACTION)
     return n + 1
 
 
 @inline_kernel
+def _key_of(index: int) -> np.uint64:
+    """Return the key by which the context is crossed with an action that is told apart, of this index."""
+    return (_mixed(np.uint64(index // 4) + _OF_ACTION) | _FOURTH) ^ _FOURTH ^ np.uint64(index % 4)
+
+
+@inline_kernel
 def _cell(product: np.uint64, key: np.uint64, shift: np.uint64) -> int:
-    """Return the cell of a product of the context, crossed with a key."""
-    return int(((product ^ key) * _MIX) >> shift)
+    """Return the cell of a product of the context, crossed with a key; its last two bits are the key's."""
+    four = ((product ^ (key | _FOURTH)) * _MIX) >> shift
+    return int((four | _FOURTH) ^ _FOURTH ^ (key & _FOURTH))
 
 
 @inline_kernel
@@ -204,33 +214,69 @@ def _add_up(
     return one, two, three
 
 
+@kernel
+def _add_up_four(
+    crosses: Crosses, crossed: NDArray[np.uint64], key: np.uint64, end: int, order: int
+) -> tuple[float, float, float, float]:
+    """Return the sums of the weights of the products before `end`, with four actions from this key on."""
+    weights, products, shift = crosses.weights, crossed[_PRODUCTS], _shift(crosses)
+    one, two, three, four = 0.0, 0.0, 0.0, 0.0
+    for i in range(end):
+        cell = _cell(products[i], key, shift)
+        one += weights[cell, order]
+        two += weights[cell + 1, order]
+        three += weights[cell + 2, order]
+        four += weights[cell + 3, order]
+    return one, two, three, four
+
+
 @inline_kernel
 def score_crosses(run: Run, actions: Actions, begin: int, end: int, buffers: Buffers) -> None:
-    """Fill the columns of the members that cross, of the actions [begin, end).
+    """Fill the columns of the members that cross, of the actions [begin, end) that are known."""
+    members, known = run.live.stack.members, buffers.known
+    if not _any_works(members):
+        return
+    ends, mean = _take_products(run, actions, False, buffers), members.crosses.mean[0]
+    if joins(members):
+        _score_joint(run, actions, begin, end, ends, buffers)
+        return
+    for order in range(ORDERS):
+        short_loop()
+        if not works(members, SINGLES + order):
+            continue
+        column = buffers.score.shape[1] - 1 - MEMBERS + SINGLES + order
+        for four in range((min(members.tally[ACTIONS], MOST_ACTIONS) + 3) // 4):
+            short_loop()
+            sums, found = (0.0, 0.0, 0.0, 0.0), False
+            for action in range(begin, end):
+                short_loop()
+                if known[action] < 0 or known[action] // 4 != four:
+                    continue
+                if not found:
+                    sums = _add_up_four(
+                        members.crosses, buffers.crossed, _key_of(4 * four), ends[order], order
+                    )
+                    found = True
+                buffers.score[action, column] = mean + sums[known[action] % 4]
 
-    Where they have no score, that is the champion's.
-    """
+
+@inline_kernel
+def _score_joint(
+    run: Run, actions: Actions, begin: int, end: int, ends: tuple[int, int, int], buffers: Buffers
+) -> None:
+    """Fill the columns of the members that cross, of the actions [begin, end) of many."""
     members, score = run.live.stack.members, buffers.score
-    first = score.shape[1] - 1 - MEMBERS + SINGLES
-    works_at_all = _any_works(members)
-    ends = _take_products(run, actions, False, buffers) if works_at_all else (0, 0, 0)
+    first, mean = score.shape[1] - 1 - MEMBERS + SINGLES, members.crosses.mean[0]
     for action in range(begin, end):
         short_loop()
-        whole = action_key(run, actions, action) if works_at_all else np.uint64(0)
-        index = index_of(members, whole) if works_at_all else -1
+        if buffers.known[action] < 0:
+            continue
+        keys = _take_keys(run, actions, action, buffers)
+        sums = _add_up(members.crosses, buffers.crossed, keys, ends)
         for order in range(ORDERS):
             short_loop()
-            score[action, first + order] = score[action, 0]
-        if index < 0 or members.seen[index] == 0:
-            continue
-        keys = _take_keys(run, actions, action, whole, buffers)
-        sums, mean = _add_up(members.crosses, buffers.crossed, keys, ends), members.crosses.mean[0]
-        if works(members, SINGLES):
-            score[action, first] = mean + sums[0]
-        if works(members, SINGLES + 1):
-            score[action, first + 1] = mean + sums[1]
-        if works(members, SINGLES + 2):
-            score[action, first + 2] = mean + sums[2]
+            if works(members, SINGLES + order):
+                score[action, first + order] = mean + sums[order]
 
 
 @kernel
@@ -261,15 +307,17 @@ def learn_products(
 
 @inline_kernel
 def learn_crosses(
-    run: Run, actions: Actions, action: int, cost: float, weight: float, buffers: Buffers
+    run: Run, actions: Actions, action: int, index: int, cost: float, weight: float, buffers: Buffers
 ) -> None:
-    """Let the members that cross learn the cost of the logged action of an event."""
+    """Let the members that cross learn the cost of the logged action of an event, known by its index."""
     members = run.live.stack.members
     if not members.crossing or all_rest(members, SINGLES):
         return
     ends = _take_products(run, actions, True, buffers)
     if _any_works(members):
-        keys = _take_keys(run, actions, action, action_key(run, actions, action), buffers)
+        buffers.crossed[_KEYS, 0], keys = _key_of(index), 1
+        if joins(members):
+            keys = _take_keys(run, actions, action, buffers)
         if works(members, SINGLES):
             learn_products(members.crosses, buffers.crossed, keys, ends[0], 0, cost, weight)
         if works(members, SINGLES + 1):

@@ -139,7 +139,8 @@ def _meet_action(members: Members, key: np.uint64) -> None:
 def score_members(run: Run, actions: Actions, begin: int, end: int, buffers: Buffers) -> None:
     """Fill the members' columns of the scores of the actions [begin, end).
 
-    Where a member has none for an action, that is the champion's.
+    Where a member has none for an action, that is the champion's. Of these actions the index of each that was
+    learnt is noted, -1 of others.
     """
     members, score, inputs = run.live.stack.members, buffers.score, buffers.inputs
     joined, first = joins(members), score.shape[1] - 1 - MEMBERS
@@ -148,7 +149,11 @@ def score_members(run: Run, actions: Actions, begin: int, end: int, buffers: Buf
         return
     for action in range(begin, end):
         short_loop()
-        score[action, first + LINEAR] = score[action, first + WAVY] = score[action, 0]
+        for member in range(MEMBERS):
+            short_loop()
+            score[action, first + member] = score[action, 0]
+        index = 0 if joined else index_of(members, action_key(run, actions, action))
+        buffers.known[action] = index if index >= 0 and members.seen[index] > 0 else -1
     score_crosses(run, actions, begin, end, buffers)
     if not linear and not wavy and members.tally[NUMBERS] == 0:
         return
@@ -159,8 +164,8 @@ def score_members(run: Run, actions: Actions, begin: int, end: int, buffers: Buf
         return
     for action in range(begin, end):
         short_loop()
-        index = index_of(members, action_key(run, actions, action))
-        if index < 0 or members.seen[index] == 0:
+        index = buffers.known[action]
+        if index < 0:
             continue
         if linear:
             score[action, first + LINEAR] = score_of(members.linear, index, inputs[LINEAR], n)
@@ -336,5 +341,5 @@ def learn_members(run: Run, actions: Actions, label: Label, cost: float, buffers
         for member in (LINEAR, WAVY):
             if works(members, member):
                 _learn(members, member, index, buffers.inputs[member], cost, np.float64(label.weight))
-    learn_crosses(run, actions, action, cost, np.float64(label.weight), buffers)
+    learn_crosses(run, actions, action, index, cost, np.float64(label.weight), buffers)
     see_numbers(members, buffers.inputs[RAW])

@@ -282,8 +282,6 @@ def _restore_regression(stored: Stored, regression: Regression, unsure: float, *
     regression.spread[:actions, row, column] = spread
     regression.spread[:actions, column, row] = spread
     regression.late[:], regression.n_late[:], regression.scale[:] = 0.0, 0, 1.0
-    if "late" not in stored:  # as an earlier version has it
-        return
     late = stored["late"].finite(np.float64, (actions, -1, inputs))
     if late.shape[1] > LATE:
         raise stored["late"].fail(f"at most {LATE} events")

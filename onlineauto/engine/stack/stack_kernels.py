@@ -39,7 +39,7 @@ from onlineauto.engine.event.state import (
     STACK_PREDICTS,
 )
 from onlineauto.engine.stack.least_squares_kernels import Observed, cut_off, learn_squares
-from onlineauto.engine.stack.member_input_kernels import works
+from onlineauto.engine.stack.member_input_kernels import joins, works
 from onlineauto.engine.stack.member_kernels import learn_members, score_members
 from onlineauto.estimators.difference_kernels import observe_any_difference, share
 from onlineauto.estimators.draw_kernels import by_draws, events_per_draw, tell_of_actions
@@ -59,7 +59,8 @@ if TYPE_CHECKING:
 UNSURE = 2.0
 """Variance of a weight before the first event; it never grows beyond it."""
 
-_KEEPS, _RAREST, _LATEST, _FIRST = 0.9995, 32.0, 2000.0, 256
+_KEEPS, _RAREST, _LATEST = 0.9995, 32.0, 2000.0
+_FIRST, _SOON = 512, 0.5
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
@@ -94,12 +95,14 @@ def _scores_all(live: Live) -> bool:
     """Return whether the stack scores all actions of the next event to be learnt, not the logged one alone.
 
     It does if it predicts, among the first events, or if it may predict soon: losses lean towards it, or only
-    rewards decide. Else it does on one event in eight. All of that is known before the event, so both tests
-    hold.
+    rewards decide. Else, if there are many actions, it does on one event in eight. All of that is known
+    before the event, so both tests hold.
     """
     stack = live.stack
-    soon = live.tally[LEARNT] < _FIRST or not live.by_loss or is_better(stack.loss, LEANING)
-    return bool(soon or stack.serves or not stack.members.on or is_one_in_eight(live))
+    if stack.serves or not live.by_loss or not stack.members.on or not joins(stack.members):
+        return True
+    soon = live.tally[LEARNT] < _FIRST or is_better(stack.loss, _SOON)
+    return bool(soon or is_one_in_eight(live))
 
 
 @entry_kernel
