@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.cli.showing import kept_names
-from onlineauto.engine.options.registry import ModelOptions
+from onlineauto.engine.options.registry import ModelOptions, RunOptions
 from onlineauto.interop.vw.any_model import load_any_model, read_model
 from onlineauto.workspace.model_file import replace_file
 from onlineauto.workspace.predict_only import predicting_configs, spin_off, spun_off
@@ -52,7 +52,7 @@ def begun(configuration: Configuration) -> tuple[Workspace, State]:
         return Workspace(configuration=configuration), {}
     path = models.initial_regressor[0]
     if configuration[AutomlOptions].automl is not None:
-        source = read_model(path)
+        source = read_model(path, testonly=configuration[RunOptions].testonly)
         if source.configuration[AutomlOptions].automl is None:
             return search_from(source, configuration, name=path), {}
     workspace, run = load_any_model(path, configuration)

@@ -259,6 +259,9 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         words = f"-t -i {tmp_path}/{name}.model -d {log} -p {tmp_path}/{name}.p --quiet"
         assert main(words.split()) == 0
     assert (tmp_path / "whole.p").read_bytes() == (tmp_path / "stack.p").read_bytes()
+    again = f"-t -i {tmp_path}/stack.model --cb_explore_adf --automl 3 -d {log} -p {tmp_path}/again.p --quiet"
+    assert main(again.split()) == 0
+    assert (tmp_path / "again.p").read_bytes() == (tmp_path / "stack.p").read_bytes()
     assert main(["inspect", f"{tmp_path}/stack.model"]) == 0
     printed = capsys.readouterr().out
     assert "the stack, to predict with" in printed

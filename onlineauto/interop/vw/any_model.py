@@ -48,16 +48,20 @@ def load_any_model(
     return load_model(Workspace, path, configuration)
 
 
-def read_model(source: str | os.PathLike[str] | bytes) -> Workspace:
-    """Return the workspace of a model file, whose first bytes say whose it is.
+def read_model(source: str | os.PathLike[str] | bytes, *, testonly: bool = False) -> Workspace:
+    """Return the workspace of a model file, whose first bytes say whose it is; with `testonly` to predict.
 
     Raises
     ------
     InputError
         The file cannot be read, or is not a model.
+    OptionError
+        The model was saved to predict only, and this is not `testonly`.
     """
     data = source if isinstance(source, bytes) else _content(source)
-    return Workspace.load(data) if data.startswith(MAGIC) else read_vw_model(data)
+    if not data.startswith(MAGIC):
+        return read_vw_model(data)
+    return Workspace.load(data, testonly=True) if testonly else Workspace.load(data)
 
 
 def _content(path: str | os.PathLike[str]) -> bytes:
