@@ -116,6 +116,7 @@ def test_warnings_of_options_without_effect(learn: Learn, capsys: pytest.Capture
     warning = f"onlineauto: warning: --epsilon has no effect without {needed}\n"
     assert capsys.readouterr() == ("", warning)
     assert main(["--epsilon", "0.1", "--quiet"]) == 0
+    assert main(["--epsilon", "0.1", "-i", "a.model"]) == 0  # the model explores, for all that is known here
     assert capsys.readouterr() == ("", "")
 
 
