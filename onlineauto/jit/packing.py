@@ -141,19 +141,28 @@ _array_kinds: dict[tuple[int, int, int], tuple[ArrayKind, np.dtype[Any]]] = {}
 """Kinds by the identity of a dtype, which is kept beside so that no other one can have its address."""
 
 
-def pack(values: tuple[Any, ...]) -> tuple[Packed, list[Any]]:
-    """Return what is known of arguments of these kinds, and their words for its `struct`."""
+Flat = dict[int, tuple[tuple[Any, ...], list[Any], list[Any]]]
+"""Tuples by their identity, with what `_flatten` made of each. They are kept, and so are their addresses."""
+
+
+def pack(
+    values: tuple[Any, ...], before: Flat | None = None, after: Flat | None = None
+) -> tuple[Packed, list[Any]]:
+    """Return what is known of arguments of these kinds, and their words for its `struct`.
+
+    Tuples that are in `before` are not looked into; all are put in `after`.
+    """
     key: list[Any] = []
     words: list[Any] = []
     for value in values:
-        _flatten(value, key, words)
+        _flatten(value, key, words, {} if before is None else before, after)
     known = _known.get(tuple(key))
     if known is None:
         known = _known.setdefault(tuple(key), Packed(tuple(map(_kind_of, values))))
     return known, words
 
 
-def _flatten(value: Any, key: list[Any], words: list[Any]) -> None:
+def _flatten(value: Any, key: list[Any], words: list[Any], before: Flat, after: Flat | None) -> None:
     """Append what tells the kind of a value to `key`, and its words to `words`."""
     kind = type(value)
     if kind is np.ndarray:
@@ -172,10 +181,17 @@ def _flatten(value: Any, key: list[Any], words: list[Any]) -> None:
         key.append(id(value.kind))
         words.append(value.address)
     elif isinstance(value, tuple):
-        key.append(kind)
-        for each in value:
-            _flatten(each, key, words)
-        key.append(")")
+        found, first, start = before.get(id(value)), len(key), len(words)
+        if found is not None:
+            key += found[1]
+            words += found[2]
+        else:
+            key.append(kind)
+            for each in value:
+                _flatten(each, key, words, before, after)
+            key.append(")")
+        if after is not None:
+            after[id(value)] = found or (value, key[first:], words[start:])
     elif kind in _CODES:
         key.append(_CODES[kind])
         if value is not None:
@@ -215,6 +231,13 @@ class Sealed(Generic[T]):
     Its words are in memory that nobody can write. So a kernel may keep in a register what it has read of it,
     and a record may be replaced only by sealing another.
 
+    Parameters
+    ----------
+    value : NamedTuple
+        The record.
+    like : Sealed, optional
+        One with parts of this record, which are not packed again.
+
     Attributes
     ----------
     value : NamedTuple
@@ -223,12 +246,15 @@ class Sealed(Generic[T]):
         The kind of the record.
     address : int
         Where its words are.
+    flat : dict
+        The parts of the record, packed.
     """
 
-    __slots__ = ("_words", "address", "kind", "value")
+    __slots__ = ("_words", "address", "flat", "kind", "value")
 
-    def __init__(self, value: T) -> None:
-        known, words = pack((value,))
+    def __init__(self, value: T, like: Sealed[T] | None = None) -> None:
+        self.flat: Flat = {}
+        known, words = pack((value,), None if like is None else like.flat, self.flat)
         self.value = value
         self._words = known.struct.pack(*words)
         self.address: int = ctypes.cast(ctypes.c_char_p(self._words), ctypes.c_void_p).value or 0

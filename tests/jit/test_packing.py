@@ -200,6 +200,19 @@ def whole(scalars: Scalars = Scalars(1, 2.0, np.float32(3), True, np.uint64(4)))
     return Whole(columns(1.0), scalars, (2, 0.5), columns(10.0), Sealed(columns(5.0)).record)
 
 
+def test_a_record_like_another_one_is_packed_as_any_other() -> None:
+    one = Sealed(whole())
+    for other in (whole(), one.value._replace(second=columns(7.0)), one.value):
+        again = Sealed(Sealed(other, like=one).value, like=Sealed(other, like=one))
+        known, words = pack((other,))
+        assert again.kind.items == Sealed(other).kind.items
+        assert pack((again.record,))[0] is pack((Sealed(other).record,))[0]
+        assert ctypes.string_at(again.address, known.struct.size) == known.struct.pack(*words)
+        out = np.zeros(7)
+        columns_in(again.record, out)
+        assert out[1] == other.second.flat.sum()
+
+
 def shown(record: Any) -> list[float]:
     out = np.zeros(7)
     assert columns_in(record, out) == 2.5

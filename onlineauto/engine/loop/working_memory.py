@@ -118,11 +118,11 @@ class WorkingMemory:
             )
         context = self._context
         if context is None or any(map(is_not, parts, context.value)):
-            context = Sealed(Context(*parts, self._units, self._buffers))
+            context = Sealed(Context(*parts, self._units, self._buffers), like=context)
         buffers = enough_room(context, layout, stream)
         if buffers is not self._buffers:
             self._buffers = buffers
-            context = Sealed(Context(*parts, self._units, buffers))
+            context = Sealed(Context(*parts, self._units, buffers), like=context)
         self._context = context
         return context
 

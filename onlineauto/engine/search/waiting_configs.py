@@ -60,7 +60,10 @@ def learnt_cells(
     """
     cells = np.flatnonzero(model.touched)
     weights = read_cells(model, cells, lanes=lanes)
-    differs = (weights != unlearnt[:, None]).any(axis=(1, 2))
+    differs = np.zeros(len(cells), np.bool_)
+    for field, number in enumerate(unlearnt):
+        for part in range(len(lanes)):
+            differs |= weights[:, field, part] != number
     return cells[differs], weights[differs]
 
 
