@@ -190,7 +190,8 @@ class BlockRunner:
         if one is None or not one.run():
             return None
         if one.ended:
-            searching.n_events += one.searches and self._decides
+            if one.searches and self._decides:
+                searching.n_events += 1
             return one.prediction()
         block, held, simple = reader.make_block(), np.zeros(1, bool), model.parts.task.shape == SIMPLE
         self._answer(one.cursor, block, begin=0, n=1, standing=STREAM)
