@@ -57,6 +57,14 @@ def state(workspace: Workspace) -> list[bytes]:
     return [array.tobytes() for array in (*learnt, *known)]
 
 
+def recorded(path: Path, text: bytes, **options: Any) -> Workspace:
+    """A workspace that has learnt a stream, and has left its journal in a file."""
+    workspace = Workspace(**options)
+    with path.open("wb") as file:
+        workspace.observe(Journal(file, command=workspace.configuration.command(kept=True)).append)
+        return workspace.fit(text)
+
+
 def journal_of(workspace: Workspace) -> list[Entry]:
     entries: list[Entry] = []
     workspace.observe(entries.append)
@@ -75,10 +83,7 @@ def test_a_replayed_journal_makes_the_same_model(
     options = {**QUICK, "cb_explore_adf": True, "cb_type": cb_type, "oracle_type": oracle, "vw_exact": exact}
     text = "".join(stream(300, late=100)).encode()
     path = tmp_path / "journal.jsonl"
-    first = Workspace(**options)
-    with path.open("wb") as file:
-        first.observe(Journal(file, command=first.configuration.command(kept=True)).append)
-        first.fit(text)
+    first = recorded(path, text, **options)
     again = Workspace(**options, replay=str(path))
     repeated = journal_of(again)
     again.fit(text)
@@ -87,6 +92,14 @@ def test_a_replayed_journal_makes_the_same_model(
     decisions = [decision_of(entry) for entry in repeated]
     assert [type(each) for each in decisions[:1]] == [Widen]
     assert any(isinstance(each, Rotate) for each in decisions)
+
+
+def test_a_search_of_namespaces_can_be_replayed(tmp_path: Path) -> None:
+    options: dict[str, Any] = {**QUICK, "cb_explore_adf": True, "search": "interactions,namespaces"}
+    text, path = "".join(stream(100, late=40)).encode(), tmp_path / "journal.jsonl"
+    first = recorded(path, text, **options)
+    assert any(len(each) == 1 for each in first.search.champion.elements)
+    assert state(Workspace(**options, replay=str(path)).fit(text)) == state(first)
 
 
 def test_there_are_changes_of_champion_to_replay() -> None:
@@ -314,7 +327,7 @@ def test_a_journal_that_ends_elsewhere_than_the_stream_is_told(tmp_path: Path) -
     [
         '{"decision":"rotate","events":0,"slot":-1,"index":1,"kind":"exclusion","elements":[],"bounds":null}',
         '{"decision":"widen","events":0,"names":["hex:zz"]}',
-        '{"decision":"rotate","events":0,"slot":1,"index":1,"kind":"inclusion","elements":[["a"]],"bounds":null}',
+        '{"decision":"rotate","events":0,"slot":1,"index":1,"kind":"inclusion","elements":[[]],"bounds":null}',
         '{"decision":"search","command":""}',
         "nothing",
     ],

@@ -47,7 +47,7 @@ __all__ = [
 
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
-Names = Annotated[list[str], msgspec.Meta(min_length=2, max_length=3)]
+Names = Annotated[list[str], msgspec.Meta(min_length=1, max_length=3)]
 
 
 class Bounds(msgspec.Struct, frozen=True):
