@@ -83,6 +83,18 @@ def test_what_is_known_of_drift_goes_on() -> None:
     assert saved(other) == saved(one)
 
 
+def test_screening_goes_on_before_its_namespaces_are_met_again() -> None:
+    parts = "1 |a x |b y\n0 |a y |b y\n" * 20, "0 |\n" * 3, "1 |a x |b y\n" * 30
+    one, other = Workspace(automl=2), Workspace(automl=2)
+    for block in one.read("".join(parts).encode()):
+        one.learn_block(block)
+    for part in parts:
+        for block in other.read(part.encode()):
+            other.learn_block(block)
+        other = Workspace.load(saved(other))
+    assert saved(other) == saved(one)
+
+
 @pytest.mark.parametrize("seed", seeds(0, N_TRIPLES))
 def test_the_champion_alone_predicts_the_same(seed: int) -> None:
     configuration, events, split = draw(seed)

@@ -89,7 +89,7 @@ def learn_as(
     first, last = visited(run, actions, label, True, LEARN, cb_type)
     for action in range(first, last):
         short_loop()
-        screened = bool(screens and action == label.action and len(run.screen.gains) > 0)
+        screened = bool(screens and action == label.action and run.screen.many > 0)
         example, _ = list_action(run, actions, action, screened, label.cost, buffers)
         target = target_of(run, label, action, buffers.target[action], cb_type)
         lesson = Lesson(target, weight_of(run, actions, label, slot, policy))

@@ -81,8 +81,7 @@ def screen_action(run: Run, score: F32, label: F32, buffers: Buffers) -> None:
     """
     screen, rule, shared = run.screen, run.rule, run.model.shared
     screen.seen[0] += 1
-    many = len(screen.interactions.start) - 1 > _MANY
-    stride = _STRIDE if many or screen.seen[0] > _CLOSELY else 1
+    stride = _STRIDE if screen.many > _MANY or screen.seen[0] > _CLOSELY else 1
     if screen.seen[0] % stride != 0:
         return
     if not (math.isfinite(label) and math.isfinite(score)):

@@ -58,9 +58,7 @@ class Decay(NamedTuple):
     unlearnt: NDArray[np.float32]  # [4]: a cell of a model that begins anew
     everywhere: bool  # untouched cells must be reset too: their initial value is not `unlearnt`
     place: NDArray[np.int64]  # [models]: the policy whose lanes a model has
-    evidence: NDArray[
-        np.float64
-    ]  # [models, models, LOWER | UPPER, SIZE]: on model i, since model j <= i began
+    evidence: NDArray[np.float64]  # [i, j <= i, LOWER | UPPER, SIZE]: on model i, since model j began
     epsilon: NDArray[np.float32]  # [1]: the champion's ε at its last prediction
     tally: NDArray[np.int64]  # [3]: PROMOTED, DROPPED, OUTSIDE_RANGE
 
@@ -158,9 +156,7 @@ class Stack(NamedTuple):
     range: NDArray[np.float64]  # [2]: lowest and highest cost learnt
     pair: NDArray[np.float64]  # [paired SIZE]: test of its rewards against the champion's
     loss: NDArray[np.float64]  # [paired SIZE]: test of its losses against the champion's
-    fair: NDArray[
-        np.float64
-    ]  # [2]: sums of the differences of losses, weighted by propensity, and of squares
+    fair: NDArray[np.float64]  # [2]: sums of differences of losses, by propensity, and of their squares
     loss_spread: NDArray[np.float64]  # [SPREAD_SIZE]
     policies: NDArray[np.float64]  # [SELF | CHAMPION, POLICY_SIZE]: as those of a live config
     level: NDArray[np.float64]  # [1]: probability of error of both tests together
@@ -186,9 +182,7 @@ class Live(NamedTuple):
     reversed: bool  # challengers learn in descending order
     lease: NDArray[np.int64]  # [slots]
     updates: NDArray[np.int64]  # [slots]: events learnt since the config is live
-    compared: NDArray[
-        np.int64
-    ]  # [slots]: those of them on which its rewards were compared with the champion's
+    compared: NDArray[np.int64]  # [slots]: those of them on which its rewards were compared
     evidence: NDArray[np.float64]  # [slots, SELF | CHAMPION, LOWER | UPPER, SIZE]
     paired: bool  # paired tests decide, not bounds on the reward of each
     sparing: bool  # rewards are compared on some events only; challengers score all actions only on these
@@ -284,9 +278,10 @@ counted."""
 class Screen(NamedTuple):
     """The estimated gains of many interactions; see `onlineauto.engine.event.screen_kernels`."""
 
-    interactions: Interactions
-    inside: NDArray[np.bool_]  # [n]: the champion has the interaction
-    gains: NDArray[np.float64]  # [n]
+    many: int  # how many are screened, also of namespaces that a run which goes on has not met again yet
+    interactions: Interactions  # those of namespaces that it has met
+    inside: NDArray[np.bool_]  # [interactions]: the champion has the interaction
+    gains: NDArray[np.float64]  # [interactions]
     seen: NDArray[np.int64]  # [1]: events since the last change of champion
     table: NDArray[np.float32]  # [cells, 3]: SUM, COUNT, LARGEST of each feature
 

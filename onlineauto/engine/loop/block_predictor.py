@@ -38,6 +38,7 @@ _FEW = 64
 def no_screen() -> Screen:
     """Return what predictions screen: nothing, as what a search screens has the keys of its own layout."""
     return Screen(
+        many=0,
         interactions=Interactions(
             start=np.zeros(1, np.int64),
             factor=np.empty(0, np.int32),

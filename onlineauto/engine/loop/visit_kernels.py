@@ -116,7 +116,7 @@ def visit_actions(
             for action in range(first, last):
                 short_loop()
                 logged = bool(simple or action == label.action)
-                screens = bool(phase == LEARN and of_champion and logged and len(run.screen.gains) > 0)
+                screens = bool(phase == LEARN and of_champion and logged and run.screen.many > 0)
                 example, numbers = list_action(run, actions, action, screens, label.cost, buffers)
                 fours = phase == LEARN and directly and run.live.n > 1
                 if fours and _learn_fours(run, actions, action, label, example, buffers):

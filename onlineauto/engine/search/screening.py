@@ -53,6 +53,7 @@ class Screening:
         self._version = -1
         nothing, _ = layout.compile(())
         self.screen = Screen(
+            many=0,
             interactions=nothing,
             inside=np.zeros(0, bool),
             gains=np.zeros(0),
@@ -121,6 +122,7 @@ class Screening:
         self._version = self._layout.version
         self._compiled = tuple(compress(self._pool, present))
         self.screen = self.screen._replace(
+            many=len(self._pool),
             interactions=interactions,
             inside=np.array([each in self._held for each in self._compiled], bool),
             gains=np.array([self._gains.get(each, 0.0) for each in self._compiled], float),
