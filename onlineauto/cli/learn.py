@@ -73,8 +73,12 @@ def run(configuration: Configuration) -> int:
     """
     _check_files(configuration)
     workspace, stored = begun(configuration)
-    configuration = workspace.configuration
+    given, configuration = configuration, workspace.configuration
     quiet = configuration[OutputOptions].quiet
+    if not quiet:
+        for warning in given.warnings:
+            if warning in configuration.warnings:  # the options of the model do not help
+                print(f"onlineauto: warning: {warning}", file=sys.stderr)
     with ExitStack() as files, _Interrupt() as interrupt, shown_compiling(quiet=quiet):
         source = _sources(configuration[InputOptions].data, interrupt, files)
         learning = Run(workspace, source, stored=stored, every=configuration[ModelOptions].save_every)

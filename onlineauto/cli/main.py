@@ -125,7 +125,7 @@ def _run(words: list[str]) -> int:
         return _print_version()
     if output.quiet:
         logging.getLogger("onlineauto").setLevel(logging.ERROR)
-    elif not configuration[ModelOptions].initial_regressor:  # a model brings options of its own
+    elif verb != "learn":  # which warns when it has the options of its model
         for warning in configuration.warnings:
             print(f"onlineauto: warning: {warning}", file=sys.stderr)
     if verb != "merge" and configuration[ModelOptions].base is not None:

@@ -15,6 +15,7 @@ from onlineauto.errors import InputError, OptionError, ParseError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from onlineauto.options import Configuration
 
@@ -109,15 +110,19 @@ def test_a_wrong_command_line(words: list[str], message: str, capsys: pytest.Cap
     assert capsys.readouterr() == ("", f"onlineauto: error: {message}\n")
 
 
-def test_warnings_of_options_without_effect(learn: Learn, capsys: pytest.CaptureFixture[str]) -> None:
-    learn(lambda configuration: len(configuration.warnings) - 1)
-    assert main(["--epsilon", "0.1"]) == 0
+def test_warnings_of_options_without_effect(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log, bandit, lines = tmp_path / "log.txt", f"{tmp_path}/bandit.model", f"{tmp_path}/lines.model"
+    log.write_text("")
+    assert main(["-d", str(log), "--cb_explore_adf", "-f", bandit, "--quiet"]) == 0
+    assert main(["-d", str(log), "-f", lines, "--quiet"]) == 0
     needed = "--cb_explore or --cb_explore_adf or --ccb_explore_adf"
     warning = f"onlineauto: warning: --epsilon has no effect without {needed}\n"
-    assert capsys.readouterr() == ("", warning)
-    assert main(["--epsilon", "0.1", "--quiet"]) == 0
-    assert main(["--epsilon", "0.1", "-i", "a.model"]) == 0  # the model explores, for all that is known here
-    assert capsys.readouterr() == ("", "")
+    for more, warns in ([], True), (["-i", lines], True), (["-i", bandit], False), (["--quiet"], False):
+        capsys.readouterr()
+        assert main(["-d", str(log), "--epsilon", "0.1", *more]) == 0
+        assert (warning in capsys.readouterr().err) == warns
+    assert main(["convert", "--epsilon", "0.1", str(log), f"{tmp_path}/blocks"]) == 0
+    assert warning in capsys.readouterr().err
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
