@@ -68,7 +68,7 @@ def _without_worthless(
     seats: list[MemberSeat], statistics: Statistics, now: int
 ) -> tuple[list[MemberSeat], Mapping[str, float]]:
     """Let those rest that have been worth nothing for long; return what the others are worth, too."""
-    lately = any(0 < seat.last > now - PATIENCE for seat in seats)
+    lately = any(seat.last > max(now - PATIENCE, 0) for seat in seats)
     while True:
         worths = statistics.member_worths({seat.name for seat in seats if not seat.works})
         worthy = {name for name, worth in worths.items() if worth >= LEAST_WORTH}

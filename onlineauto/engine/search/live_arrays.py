@@ -30,11 +30,15 @@ NEVER = 2**62
 """A number of events that is never reached."""
 
 
-def _can_be_sparing(options: AutomlOptions, learner: Learner, control: Control) -> bool:
-    """Return whether rewards may be compared on some events only: losses decide as well, at every event."""
+def _is_sparing(options: AutomlOptions, learner: Learner, control: Control, *, predicts_with: str) -> bool:
+    """Return whether rewards are compared on some events only.
+
+    Nothing else may need the scores of challengers, and losses decide as well, at every event.
+    """
     task, settings = learner.task, learner.model.settings[0]
     return (
-        task.shape != SIMPLE
+        predicts_with == "champion"
+        and task.shape != SIMPLE
         and not task.exploration.policies
         and options.is_paired(control.paired)
         and options.by_loss()
@@ -69,7 +73,7 @@ def make_live(options: AutomlOptions, learner: Learner, control: Control, *, pre
         compared=np.zeros(max_live, np.int64),
         evidence=np.zeros((max_live, 2, 2, SIZE)),
         paired=options.is_paired(control.paired),
-        sparing=predicts_with == "champion" and _can_be_sparing(options, learner, control),
+        sparing=_is_sparing(options, learner, control, predicts_with=predicts_with),
         by_reward=not simple and options.by_reward(),
         by_loss=options.by_loss(),
         replaceable=False,

@@ -51,6 +51,8 @@ _SHIFT = np.uint64(32)
 _BYTE, _BIN_SHIFT, _GROUP_SHIFT = np.uint64(8), np.uint64(40), np.uint64(41)
 _OF_ACTION = np.uint64(1) << np.uint64(42)
 _FOURTH = np.uint64(3)
+_FOUR = ~_FOURTH
+"""Bits of a key or a cell that say which one of four it is, and those that say which four."""
 
 
 @inline_kernel
@@ -171,14 +173,14 @@ def _take_keys(run: Run, actions: Actions, action: int, buffers: Buffers) -> int
 @inline_kernel
 def _key_of(index: int) -> np.uint64:
     """Return the key by which the context is crossed with an action that is told apart, of this index."""
-    return (_mixed(np.uint64(index // 4) + _OF_ACTION) | _FOURTH) ^ _FOURTH ^ np.uint64(index % 4)
+    return (_mixed(np.uint64(index // 4) + _OF_ACTION) & _FOUR) | np.uint64(index % 4)
 
 
 @inline_kernel
 def _cell(product: np.uint64, key: np.uint64, shift: np.uint64) -> int:
     """Return the cell of a product of the context, crossed with a key; its last two bits are the key's."""
     four = ((product ^ (key | _FOURTH)) * _MIX) >> shift
-    return int((four | _FOURTH) ^ _FOURTH ^ (key & _FOURTH))
+    return int((four & _FOUR) | (key & _FOURTH))
 
 
 @inline_kernel

@@ -149,8 +149,6 @@ def catch_up(regression: Regression, action: int, n: int) -> None:
     late, scale = regression.late[action], regression.scale[action]
     if regression.n_late[action] == 0:
         return
-    for k in range(regression.n_late[action], LATE):
-        late[k, :] = 0.0
     a, b, c, d = late[0], late[1], late[2], late[3]
     e, f, g, h = late[4], late[5], late[6], late[7]
     for i in range(n):
