@@ -50,10 +50,15 @@ def renew(rules: Rules, search: Search, statistics: Statistics) -> Search:
 
 
 def reviewed(rules: Rules, search: Search, statistics: Statistics) -> Search:
-    """Return the search with the time of its next review: an eighth, later a quarter, of a first lease on."""
+    """Return the search with the time of its next review: the longer nothing has changed, the later.
+
+    It is an eighth, later a quarter, of a first lease on. Then it is a sixteenth of the learnt events for
+    which there has been neither another champion nor drift.
+    """
     learnt = statistics.learnt()
-    wait = min(max(rules.first_review, min(learnt - search.since, rules.lease // 4), 1), REVIEW)
-    return replace(search, review=learnt + wait, turn=search.turn + 1)
+    unchanged = learnt - search.since
+    wait = max(rules.first_review, min(unchanged, rules.lease // 4), unchanged // 16, 1)
+    return replace(search, review=learnt + min(wait, REVIEW), turn=search.turn + 1)
 
 
 def space_of(

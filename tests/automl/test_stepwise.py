@@ -24,6 +24,7 @@ from onlineauto.automl.decisions import (
 )
 from onlineauto.automl.oracles.oracle import Space
 from onlineauto.automl.oracles.stepwise import Stepwise
+from onlineauto.automl.proposals import reviewed
 from onlineauto.automl.random_draw import FairDraw
 from onlineauto.automl.search import State
 from onlineauto.errors import OptionError
@@ -230,6 +231,16 @@ def test_a_new_champion_keeps_the_challengers() -> None:
     assert decisions == (Swap(2, before[2], "loss", keeps=True),)
     assert [after.config(slot) for slot in range(3)] == [before[2], before[1], before[0]]
     assert (after.since, after.review) == (10, 20)
+
+
+@pytest.mark.parametrize(
+    ("since", "learnt", "gap"),
+    [(0, 1, 10), (0, 15, 15), (0, 100, 20), (0, 160, 20), (0, 800, 50), (0, 10**6, 2048), (99, 99, 10)],
+)
+def test_reviews_grow_rare_while_nothing_changes(since: int, learnt: int, gap: int) -> None:
+    table = Table(Move("review", learnt=learnt), {}, 1)
+    search = replace(start(RULES, random_seed=0), since=since)
+    assert reviewed(RULES, search, table).review == learnt + gap
 
 
 def test_what_is_proved_worse_gives_its_place_to_the_next_until_there_is_drift() -> None:

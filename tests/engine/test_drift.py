@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -72,6 +73,20 @@ def test_alarms_are_raised_by_losses_that_grow() -> None:
     assert not improved.alarms(np.concatenate([loud, quiet]))
     improved.restart()
     assert improved.state() == Drift().state()
+
+
+def test_drift_is_met_long_before_the_next_review() -> None:
+    before, after = 20_000, 1_000  # reviews are at about 19,900 and 21,100
+    draw = np.random.default_rng(1).normal(size=before + after)
+    draw[before:] *= 20
+    events = "".join(f"{label:.3f} |a x |b y\n" for label in draw).encode()
+    journal: list[dict[str, Any]] = []
+    workspace = Workspace(automl=2, predict_with="champion")
+    workspace.observe(lambda entry: journal.append(msgspec.to_builtins(entry)))
+    workspace.fit(events)
+    reopened = [line["events"] for line in journal if line["decision"] == "reopen"]
+    assert len(reopened) == 1
+    assert reopened[0] > before
 
 
 def learnt() -> Workspace:

@@ -84,7 +84,7 @@ SMALL = [
     ),
     bandit(
         "the champion predicts worse",
-        lambda: choices(5280, pays=("-", "-", "-", "ab"), n_actions=2),
+        lambda: choices(6000, pays=("-", "-", "-", "ab"), n_actions=2),
         *("reopen", "swap by loss", "comes back"),
         automl=3,
         default_lease=64,

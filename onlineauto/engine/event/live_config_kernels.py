@@ -143,7 +143,7 @@ def signal_before_test(run: Run, cursor: NDArray[np.int64]) -> int:
     """Return what must be decided before the live configs are tested on the event at the cursor."""
     if cursor[STEP] < REVIEWED:
         cursor[STEP] = REVIEWED
-        if run.live.tally[LEARNT] >= run.live.review:
+        if run.live.tally[LEARNT] >= run.live.review or run.live.fresh[0] >= run.live.look:
             return REVIEW_DUE
     if cursor[STEP] < SCHEDULED:
         cursor[STEP] = SCHEDULED

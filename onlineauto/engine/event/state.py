@@ -190,6 +190,7 @@ class Live(NamedTuple):
     by_loss: bool  # the loss test can change the champion, for configs that are `alike`
     replaceable: bool  # a config waits to replace a challenger that is proved worse
     review: int  # the loop stops when so many events are learnt
+    look: int  # the loop stops when `recent` has so many losses
     pairs: NDArray[np.float64]  # [slots, paired SIZE]: tests of a challenger's rewards against the champion's
     losses: NDArray[np.float64]  # [slots, paired SIZE]: tests of a challenger's losses against the champion's
     alike: NDArray[np.bool_]  # [slots]: the losses of config and champion can be compared

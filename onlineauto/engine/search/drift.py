@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
     from onlineauto.features.stored import Stored
 
-__all__ = ["Drift"]
+__all__ = ["LOOK", "Drift"]
+
+LOOK = 256
+"""Number of the champion's losses between two looks at them."""
 
 _LEAST = 64
 """Number of observations before the first alarm: a model improves most at the start."""

@@ -78,6 +78,7 @@ def make_live(options: AutomlOptions, learner: Learner, control: Control, *, pre
         by_loss=options.by_loss(),
         replaceable=False,
         review=NEVER,
+        look=NEVER,
         pairs=np.zeros((max_live, PAIR_SIZE)),
         losses=np.zeros((max_live, PAIR_SIZE)),
         alike=np.ones(max_live, bool),

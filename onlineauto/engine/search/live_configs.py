@@ -9,6 +9,7 @@ import numpy as np
 from onlineauto.automl.config import Config
 from onlineauto.automl.decisions import STACK, PredictWith, Remove, Reopen, RestMembers, Rotate, Swap, Widen
 from onlineauto.engine.event.state import CHAMPION, GROUP, LEARNT, MARK, SELF, SIMPLE
+from onlineauto.engine.search.drift import LOOK
 from onlineauto.engine.search.lanes import Lanes
 from onlineauto.engine.search.live_arrays import NEVER, make_live
 from onlineauto.engine.search.stored_configs import stored_array, stored_counts, stored_waiting
@@ -227,9 +228,12 @@ class LiveConfigs:
         self.arrays.lease[: len(leases)] = np.minimum(leases, NEVER)
         self.arrays = self.arrays._replace(fill=fill, replaceable=replaceable)
 
-    def review(self, learnt: int) -> None:
-        """Let the loop stop for a review when `learnt` events are learnt in all."""
-        self.arrays = self.arrays._replace(review=min(learnt, NEVER))
+    def review(self, learnt: int, *, looks: bool) -> None:
+        """Let the loop stop for a review when `learnt` events are learnt in all.
+
+        If it `looks` for drift, let it stop as soon as there are `LOOK` losses to look at, too.
+        """
+        self.arrays = self.arrays._replace(review=min(learnt, NEVER), look=LOOK if looks else NEVER)
 
     def take_losses(self) -> NDArray[np.float64]:
         """Return the champion's mean losses since the last call, over `GROUP` events each, and drop them."""

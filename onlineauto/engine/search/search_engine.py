@@ -373,7 +373,9 @@ class Searching:
         if reason == NEW_NAMESPACE:
             return NewNamespaces(self.live_configs.new_names(), of_actions(block, event))
         if reason == REVIEW_DUE:
-            return ReviewDue(self._drifted(), of_actions(block, event))
+            drifted = self._drifted()
+            due = drifted or self.n_learnt >= self.search.review
+            return ReviewDue(drifted, of_actions(block, event)) if due else None
         if reason in (BOUND_CROSSED, LOSS_CROSSED):
             return BoundCrossed(int(cursor[SLOT]), "loss" if reason == LOSS_CROSSED else "reward")
         if reason == PROVED_WORSE:
@@ -468,12 +470,12 @@ class Searching:
         self.changes.append(Change(self.n_events, before, after, bounds, level, swap.by, *settings))
 
     def _set_leases(self) -> None:
-        """Pass the leases and the time of the next review on to the loop."""
+        """Tell the loop when leases are over, and when to stop for a review and for a look at losses."""
         search = self.search
         leases = [search.lease(live) for live in range(len(search.slots))]
         fill, replaceable = can_fill(self._rules, search), can_replace(self._rules, search)
         self.live_configs.lease(leases, fill=fill, replaceable=replaceable)
-        self.live_configs.review(search.review)
+        self.live_configs.review(search.review, looks=self._rules.on_drift != "ignore")
 
     def _screen(self, space: Space) -> None:
         """Ask the oracle for the interactions to screen."""

@@ -54,14 +54,14 @@ and goes on from there when it comes back, since to begin anew would cost a test
 gets its events, the promising ones get more, and none has to wait for ever.
 
 **Reviews.** Gains change, so the oracle is asked again: often under a new champion, later every quarter of
-a first lease. What it proposed before and was never tried is forgotten. Namespaces that are met late need
-no review: the champion with all that crosses them is tried from that very event on, in the place of the
-challenger that promises least.
+a first lease, and then after a sixteenth of the events for which nothing has changed. What it proposed before
+and was never tried is forgotten. Namespaces that are met late need no review: the champion with all that
+crosses them is tried from that very event on, in the place of the challenger that promises least.
 
-**Drift** (`drift.py`). At every review the champion's losses since the last one go into a window, which
-notices when they have become larger. Then proofs of the past are void: configs that were given up may be
-tried again and all tests begin anew. With `--on_drift`, so does what the challengers, or all live configs,
-have learnt.
+**Drift** (`drift.py`). At every review, and as soon as there are 256 of them, the champion's new losses go
+into a window, which notices when they have become larger. Then proofs of the past are void: configs that
+were given up may be tried again and all tests begin anew. With `--on_drift`, so does what the challengers,
+or all live configs, have learnt.
 
 **The prediction.** For several actions it is the champion's alone, spread over them by ε-greedy. Single
 lines are predicted by all live configs together: the say of each falls with its loss, but never to nothing.

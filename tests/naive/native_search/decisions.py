@@ -233,8 +233,9 @@ class Search:
         self.candidates += [Candidate(config, self.first_lease) for config in reversed(added)]
 
     def _set_review(self, known: Known) -> None:
-        """Review often at first, then every quarter of a first lease."""
-        wait = max(self.first_lease // 8, min(known.learnt - self.since, self.first_lease // 4), 1)
+        """Review often at first, then every quarter of a first lease, then rarely while nothing changes."""
+        unchanged = known.learnt - self.since
+        wait = max(self.first_lease // 8, min(unchanged, self.first_lease // 4), unchanged // 16, 1)
         self.next_review = known.learnt + min(wait, MOST_BETWEEN_REVIEWS)
         self.n_reviews += 1
 

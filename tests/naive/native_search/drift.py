@@ -1,6 +1,7 @@
 """Drift: does the champion predict worse than it did? ADWIN over its progressive loss.
 
-At every review the search hands over the mean losses of the champion since the last one, each of 32 events.
+At every review, and as soon as there are 256 losses, the search hands over the mean losses of the champion
+since the last time, each of 32 events.
 The first 64 means raise no alarm, since a model learns the most from its first events; twice the largest of
 them becomes the unit of all that follow. From then on a window of means grows until some cut parts it into an
 older and a newer half whose means differ by more than chance allows. If the newer half is then the worse one,
@@ -23,8 +24,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Drift"]
+__all__ = ["LOSSES_OF_A_LOOK", "Drift"]
 
+LOSSES_OF_A_LOOK = 256
 FIRST_MEANS = 64
 DELTA = 0.002
 BUCKETS_OF_A_SIZE = 5

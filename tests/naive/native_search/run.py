@@ -18,7 +18,7 @@ from tests.naive.native_search.comparing import (
 )
 from tests.naive.native_search.counts import Counts
 from tests.naive.native_search.decisions import Known, Remove, Reopen, Rotate, Search, Swap, Widen
-from tests.naive.native_search.drift import Drift
+from tests.naive.native_search.drift import LOSSES_OF_A_LOOK, Drift
 from tests.naive.native_search.features import Examples
 from tests.naive.native_search.journal import line_of
 from tests.naive.native_search.live import Live, better_or_worse, set_prices
@@ -94,8 +94,11 @@ class NativeSearch:
         if new:
             lines += self._answer(self.search.meet(new, event.of_actions, self._known()))
         learns = event.label is not None
-        if learns and self.n_learnt >= self.search.next_review:
-            lines += self._answer(self.search.review_due(self._drifted(), event.of_actions, self._known()))
+        due = self.n_learnt >= self.search.next_review
+        if learns and (due or self._has_losses()):
+            drifted = self._drifted()
+            if due or drifted:
+                lines += self._answer(self.search.review_due(drifted, event.of_actions, self._known()))
         if learns and self._lease_is_due():
             lines += self._answer(self.search.lease_due(self._known()))
         examples = Examples(event, self.options)
@@ -151,6 +154,9 @@ class NativeSearch:
         leases = zip(self.live, self.search.live, strict=True)
         over = any(each.updates >= candidate.lease for each, candidate in leases)
         return over or (self.search.has_empty_place and bool(self.search.waiting))
+
+    def _has_losses(self) -> bool:
+        return self.options.on_drift != "ignore" and len(self.losses.fresh) >= LOSSES_OF_A_LOOK
 
     def _drifted(self) -> bool:
         means = self.losses.take_means()
