@@ -283,6 +283,7 @@ class Screen(NamedTuple):
     interactions: Interactions  # those of namespaces that it has met
     inside: NDArray[np.bool_]  # [interactions]: the champion has the interaction
     gains: NDArray[np.float64]  # [interactions]
+    ends: NDArray[np.int64]  # [interactions]: scratch: where the listed features of each end
     seen: NDArray[np.int64]  # [1]: events since the last change of champion
     table: NDArray[np.float32]  # [cells, 3]: SUM, COUNT, LARGEST of each feature
 

@@ -48,6 +48,7 @@ def no_screen() -> Screen:
         ),
         inside=np.zeros(0, bool),
         gains=np.zeros(0),
+        ends=np.zeros(0, np.int64),
         seen=np.zeros(1, np.int64),
         table=np.zeros((0, 3), np.float32),
     )

@@ -57,6 +57,7 @@ class Screening:
             interactions=nothing,
             inside=np.zeros(0, bool),
             gains=np.zeros(0),
+            ends=np.zeros(0, np.int64),
             seen=np.zeros(1, np.int64),
             table=np.zeros((1, 3), np.float32),
         )
@@ -126,6 +127,7 @@ class Screening:
             interactions=interactions,
             inside=np.array([each in self._held for each in self._compiled], bool),
             gains=np.array([self._gains.get(each, 0.0) for each in self._compiled], float),
+            ends=np.zeros(len(self._compiled), np.int64),
         )
 
 
