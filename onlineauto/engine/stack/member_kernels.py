@@ -111,28 +111,33 @@ def _meet_name(members: Members, word: np.uint32, seed: np.uint32) -> None:
 
 
 @kernel
+def _clear(regression: Regression, inputs: int) -> None:
+    """Let the first regression be as before the first event; it has had so many inputs."""
+    regression.weights[0, :inputs] = 0.0
+    regression.spread[0, :inputs, :inputs] = 0.0
+    regression.late[0, :, :inputs] = 0.0
+    regression.n_late[0], regression.scale[0] = 0, 1.0
+
+
+@kernel
 def _meet_action(members: Members, key: np.uint64) -> None:
     """Note an action, and prepare its regressions."""
     tally = members.tally
     if tally[ACTIONS] > MOST_ACTIONS or index_of(members, key) >= 0:
         return
-    action = tally[ACTIONS]
+    action, inputs = tally[ACTIONS], min(tally[FEATURES], MOST_FEATURES)
     tally[ACTIONS] += 1
     if action == MOST_ACTIONS:
         action = 0
         members.seen[action] = 0
+        _clear(members.linear, inputs)
+        _clear(members.waves, WAVES)
     else:
         members.action[action] = key
-    linear, waves = members.linear, members.waves
-    linear.weights[action], waves.weights[action] = 0.0, 0.0
-    linear.spread[action], waves.spread[action] = 0.0, 0.0
-    linear.late[action], waves.late[action] = 0.0, 0.0
-    linear.n_late[action] = waves.n_late[action] = 0
-    linear.scale[action] = waves.scale[action] = 1.0
-    for i in range(min(tally[FEATURES], MOST_FEATURES)):
-        linear.spread[action, i, i] = LINEAR_SPREAD
+    for i in range(inputs):
+        members.linear.spread[action, i, i] = LINEAR_SPREAD
     for i in range(WAVES):
-        waves.spread[action, i, i] = WAVY_SPREAD
+        members.waves.spread[action, i, i] = WAVY_SPREAD
 
 
 @inline_kernel
