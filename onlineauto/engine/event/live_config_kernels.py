@@ -430,26 +430,3 @@ def verdict(live: Live) -> tuple[int, int]:
             if behind:
                 signal, found = PROVED_WORSE, slot
     return signal, found
-
-
-@entry_kernel
-def copy_lane(numbers: NDArray[np.float32], cells: NDArray[np.int64], source: int, target: int) -> None:
-    """Copy `cells` of lane `source` of numbers[cell, field, lane] to lane `target`.
-
-    0.0 and -0.0 count as equal, as in VW.
-    """
-    for cell in cells:
-        for field in range(numbers.shape[1]):
-            if numbers[cell, field, target] != numbers[cell, field, source]:
-                numbers[cell, field, target] = numbers[cell, field, source]
-
-
-@entry_kernel
-def swap_lanes(numbers: NDArray[np.float32], cells: NDArray[np.int64], one: int, other: int) -> None:
-    """Swap `cells` of two lanes of numbers[cell, field, lane]."""
-    for cell in cells:
-        for field in range(numbers.shape[1]):
-            if numbers[cell, field, one] != numbers[cell, field, other]:
-                kept = numbers[cell, field, one]
-                numbers[cell, field, one] = numbers[cell, field, other]
-                numbers[cell, field, other] = kept

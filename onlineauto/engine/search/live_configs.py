@@ -13,7 +13,14 @@ from onlineauto.engine.search.drift import LOOK
 from onlineauto.engine.search.lanes import Lanes
 from onlineauto.engine.search.live_arrays import NEVER, make_live
 from onlineauto.engine.search.stored_configs import stored_array, stored_counts, stored_waiting
-from onlineauto.engine.search.waiting_configs import WaitingConfig, began, learnt_cells, put_back, unlearn
+from onlineauto.engine.search.waiting_configs import (
+    WaitingConfig,
+    began,
+    learnt_cells,
+    prepare_waiting,
+    put_back,
+    unlearn,
+)
 from onlineauto.engine.stack import stack as stacking
 from onlineauto.estimators.interval_kernels import BOUND, FIRST_BOUND
 from onlineauto.estimators.paired_kernels import BETTER, level
@@ -131,6 +138,8 @@ class LiveConfigs:
     def prepare(self, model: Model) -> None:
         """Have the machine code ready that moves weights and penalties."""
         self._lanes.prepare(model)
+        if self._control.parks:
+            prepare_waiting(model, self._unlearnt)
 
     def open_block(self) -> None:
         """Adopt the layout's numbers of namespaces, if they have changed since the last block."""

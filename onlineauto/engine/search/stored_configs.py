@@ -86,8 +86,8 @@ def stored_waiting(
     if len(evidence) != len(states):
         raise stored["evidence"].fail(f"{len(states)} arrays")
     return WaitingConfig(
-        weights=weights,
-        cells=cells,
+        weights=np.require(weights, requirements=["C", "W"]),  # as the kernel takes them that puts them back
+        cells=np.require(cells, requirements=["C", "W"]),
         lanes=stored["lanes"].finite(np.float64, (width, model.lanes.shape[1])),
         sums=stored["sums"].counts(model.sums.shape[1:]),
         evidence=tuple(each.like(state) for each, state in zip(evidence, states, strict=True)),

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from onlineauto.estimators.robust_kernels import LOWER, T
+from onlineauto.jit import prepare
 from onlineauto.learners._kernels import CONTRACTION
-from onlineauto.learners.cells import read_cells, write_cells
+from onlineauto.learners.cells import FIELDS
+from onlineauto.learners.lane_kernels import put_lane, take_lanes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.event.state import Decay
     from onlineauto.learners._kernels import Model
 
-__all__ = ["WaitingConfig", "began", "learnt_cells", "put_back", "unlearn"]
+__all__ = ["WaitingConfig", "began", "learnt_cells", "prepare_waiting", "put_back", "unlearn"]
 
 
 class WaitingConfig(NamedTuple):
@@ -51,6 +53,18 @@ def began(decay: Decay, learnt: int) -> NDArray[np.int64]:
     return found
 
 
+def prepare_waiting(model: Model, unlearnt: NDArray[np.float32]) -> None:
+    """Have the machine code ready that takes configs out of a model and puts them back."""
+    cells, numbers = _room(1)
+    prepare(take_lanes, model, np.zeros(1, np.int64), unlearnt, cells, numbers)
+    prepare(put_lane, model, 0, unlearnt, cells, numbers, 0)
+
+
+def _room(lanes: int, *, cells: int = 0) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Return room for the numbers of cells, and for what so many lanes have there."""
+    return np.empty(cells, np.int64), np.empty((cells, FIELDS, lanes), np.float32)
+
+
 def learnt_cells(
     model: Model, lanes: Sequence[int], unlearnt: NDArray[np.float32]
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
@@ -58,20 +72,16 @@ def learnt_cells(
 
     Other lanes may have learnt many more. The second array is float32[cells, 4, lanes].
     """
-    cells = np.flatnonzero(model.touched)
-    weights = read_cells(model, cells, lanes=lanes)
-    differs = np.zeros(len(cells), np.bool_)
-    for field, number in enumerate(unlearnt):
-        for part in range(len(lanes)):
-            differs |= weights[:, field, part] != number
-    return cells[differs], weights[differs]
+    cells, weights = _room(len(lanes), cells=int(np.count_nonzero(model.touched)))
+    n = take_lanes(model, np.array(lanes, np.int64), unlearnt, cells, weights)
+    return cells[:n].copy(), weights[:n].copy()
 
 
 def unlearn(model: Model, lanes: Sequence[int], unlearnt: NDArray[np.float32]) -> None:
     """Reset lanes to the state before the first event."""
-    cells = np.flatnonzero(model.touched)
+    cells, numbers = _room(1)
     for lane in lanes:
-        write_cells(model, cells, unlearnt[None, :, None], lanes=[lane])
+        put_lane(model, lane, unlearnt, cells, numbers, 0)
         model.lanes[lane] = 0.0
         model.lanes[lane, CONTRACTION] = 1.0
 
@@ -95,10 +105,9 @@ def put_back(
         A cell of the weight table before the first event.
     """
     kept = np.repeat(same, len(lanes) // len(same))
-    kept_lanes = [(part, lane) for part, lane in enumerate(lanes) if kept[part]]
-    unlearn(model, [lane for _, lane in kept_lanes], unlearnt)
-    for part, lane in kept_lanes:
-        write_cells(model, parked.cells, parked.weights[..., [part]], lanes=[lane])
-        model.lanes[lane] = parked.lanes[part]
+    for part, lane in enumerate(lanes):
+        if kept[part]:
+            put_lane(model, lane, unlearnt, parked.cells, parked.weights, part)
+            model.lanes[lane] = parked.lanes[part]
     summed = np.repeat(same, model.sums.shape[1] // len(same))
     model.sums[live, summed] = parked.sums[summed]

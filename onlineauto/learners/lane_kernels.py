@@ -1,0 +1,117 @@
+"""Lanes: copied, swapped, taken out of a model and put back into it, cell by cell.
+
+Only cells that were touched can differ from one before the first event; the others are passed over.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from onlineauto.jit import entry_kernel, inline_kernel
+from onlineauto.learners._kernels import W
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from onlineauto.learners._kernels import Model
+
+__all__ = ["copy_lane", "put_lane", "swap_lanes", "take_lanes"]
+
+
+@entry_kernel
+def copy_lane(model: Model, source: int, target: int) -> None:
+    """Copy lane `source` to lane `target`.
+
+    0.0 and -0.0 count as equal, as in VW.
+    """
+    weights, statistics = model.weights, model.statistics
+    for cell in range(len(model.touched)):
+        if not model.touched[cell]:
+            continue
+        if weights[cell, target] != weights[cell, source]:
+            weights[cell, target] = weights[cell, source]
+        for field in range(statistics.shape[1]):
+            if statistics[cell, field, target] != statistics[cell, field, source]:
+                statistics[cell, field, target] = statistics[cell, field, source]
+
+
+@entry_kernel
+def swap_lanes(model: Model, one: int, other: int) -> None:
+    """Swap two lanes; 0.0 and -0.0 count as equal."""
+    weights, statistics = model.weights, model.statistics
+    for cell in range(len(model.touched)):
+        if not model.touched[cell]:
+            continue
+        if weights[cell, one] != weights[cell, other]:
+            kept = weights[cell, one]
+            weights[cell, one] = weights[cell, other]
+            weights[cell, other] = kept
+        for field in range(statistics.shape[1]):
+            if statistics[cell, field, one] != statistics[cell, field, other]:
+                kept = statistics[cell, field, one]
+                statistics[cell, field, one] = statistics[cell, field, other]
+                statistics[cell, field, other] = kept
+
+
+@inline_kernel
+def _is_learnt(model: Model, cell: int, lane: int, unlearnt: NDArray[np.float32]) -> bool:
+    """Return whether a lane differs in a cell from a cell before the first event."""
+    learnt = model.weights[cell, lane] != unlearnt[W]
+    for field in range(model.statistics.shape[1]):
+        learnt = learnt or model.statistics[cell, field, lane] != unlearnt[1 + field]
+    return bool(learnt)
+
+
+@entry_kernel
+def take_lanes(
+    model: Model,
+    lanes: NDArray[np.int64],
+    unlearnt: NDArray[np.float32],
+    cells: NDArray[np.int64],
+    numbers: NDArray[np.float32],
+) -> int:
+    """Copy the cells in which lanes differ from a cell before the first event; return how many there are.
+
+    `cells` receives their numbers, and `numbers`[cell, 4, lanes] what the lanes have there.
+    """
+    n = 0
+    for cell in range(len(model.touched)):
+        if not model.touched[cell]:
+            continue
+        learnt = False
+        for lane in lanes:
+            learnt = learnt or _is_learnt(model, cell, lane, unlearnt)
+        if not learnt:
+            continue
+        cells[n] = cell
+        for part in range(len(lanes)):
+            numbers[n, W, part] = model.weights[cell, lanes[part]]
+            for field in range(model.statistics.shape[1]):
+                numbers[n, 1 + field, part] = model.statistics[cell, field, lanes[part]]
+        n += 1
+    return n
+
+
+@entry_kernel
+def put_lane(
+    model: Model,
+    lane: int,
+    unlearnt: NDArray[np.float32],
+    cells: NDArray[np.int64],
+    numbers: NDArray[np.float32],
+    part: int,
+) -> None:
+    """Let a lane have these numbers in these cells, and be unlearnt in all others.
+
+    The numbers are those of one `part` of numbers[cell, 4, parts].
+    """
+    for cell in range(len(model.touched)):
+        if model.touched[cell]:
+            model.weights[cell, lane] = unlearnt[W]
+            for field in range(model.statistics.shape[1]):
+                model.statistics[cell, field, lane] = unlearnt[1 + field]
+    for i in range(len(cells)):
+        model.weights[cells[i], lane] = numbers[i, W, part]
+        for field in range(model.statistics.shape[1]):
+            model.statistics[cells[i], field, lane] = numbers[i, 1 + field, part]
