@@ -79,7 +79,7 @@ class ShardedLearner:
         self.cutting = Cutting(parts=parts, part_events=part_events, warm_up=warm_up, blocks=blocks)
         self._fresh = Workspace(**options)
         check_shardable(self._fresh.configuration)
-        cells = len(self._fresh.weights)
+        cells = self._fresh.learner.shape.cells
         counts: tuple[Any, ...] = parts, part_events, blocks, warm_up
         if not all(isinstance(each, int) for each in counts) or min(counts[:3]) < 1 or warm_up < 0:
             raise OptionError(

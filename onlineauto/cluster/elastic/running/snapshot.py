@@ -80,7 +80,7 @@ class Snapshot:
         """Return the model as an ordinary workspace, which predicts, learns and is saved as any other."""
         made = Workspace(configuration=REGISTRY.parse(self.command))
         self.header.write_to(made.learner.model)
-        size = len(made.weights) // self.cutting.blocks
+        size = made.learner.shape.cells // self.cutting.blocks
         for block, cells in self.blocks.items():
             if block != HEADER:
                 write_block(made, (block - 1) * size, cells)
