@@ -320,11 +320,9 @@ def learn_crosses(
         buffers.crossed[_KEYS, 0], keys = _key_of(index), 1
         if joins(members):
             keys = _take_keys(run, actions, action, buffers)
-        if works(members, SINGLES):
-            learn_products(members.crosses, buffers.crossed, keys, ends[0], 0, cost, weight)
-        if works(members, SINGLES + 1):
-            learn_products(members.crosses, buffers.crossed, keys, ends[1], 1, cost, weight)
-        if works(members, SINGLES + 2):
-            learn_products(members.crosses, buffers.crossed, keys, ends[2], 2, cost, weight)
+        for order in range(ORDERS):
+            short_loop()
+            if works(members, SINGLES + order):
+                learn_products(members.crosses, buffers.crossed, keys, ends[order], order, cost, weight)
     seen = np.float64(members.seen[MOST_ACTIONS] + 1)
     members.crosses.mean[0] += (cost - members.crosses.mean[0]) / min(seen, _LATEST)

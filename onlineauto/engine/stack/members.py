@@ -165,14 +165,9 @@ def members_state(members: Members) -> dict[str, Any]:
 
     Of members that cannot learn, that is nothing of one that rests.
     """
-    known, numbers = int(members.tally[ACTIONS]), int(members.tally[NUMBERS])
-    joined = known > MOST_ACTIONS
-    features = int(members.tally[FEATURES])
-    if not (members.features and known and features <= MOST_FEATURES):
-        features = 0
-    waves = members.waving and known and numbers <= MOST_NUMBERS and (numbers > 0 or joined)
-    actions = 1 if joined else known
-    inputs = (features, WAVES if waves else 0)
+    known, able = int(members.tally[ACTIONS]), able_members(members)
+    actions = 1 if known > MOST_ACTIONS else known
+    inputs = (int(members.tally[FEATURES]) * able["features"], WAVES * able["waves"])
     if not _can_learn(members):
         linear, wavy, *crossing = ~members.rests
         return {name: getattr(members, name) for name in (*_SMALL, "rests")} | {

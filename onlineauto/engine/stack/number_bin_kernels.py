@@ -112,35 +112,38 @@ def _divide_group(members: Members, number: int, at: int) -> None:
 
 
 @kernel
+def _make_bins(members: Members, number: int) -> None:
+    """Divide a number into its first bins: one for each value if there are few, else of equally many."""
+    values, different = members.gains[:RING], 1
+    for i in range(RING):
+        values[i] = members.latest[number, i]
+    _sort(values, RING)
+    for i in range(1, RING):
+        different += values[i] > values[i - 1]
+    if different < 2:
+        return
+    each, last = RING / FIRST_BINS, 0
+    for i in range(1, RING):
+        wanted = different <= BINS or i >= each * (last + 1)
+        if wanted and values[i] > values[i - 1]:
+            members.cut[number, last] = 0.5 * (values[i] + values[i - 1])
+            last += 1
+    room = _has_room(members, last + 1) and not members.named[number]
+    for i in range(last + 1):
+        members.of_bin[number, i] = add_input(members, BIN) if room else 0
+        members.part[number, i] = i
+        members.group[number, i] = i * min(last + 1, GROUPS) // (last + 1)
+    members.bins[number] = last + 1
+
+
+@kernel
 def _renew_bins(members: Members, number: int) -> None:
     """Divide a number into bins, or the bin with the most of the latest numbers into two.
 
-    A number that has taken few values gets a bin for each. Others get bins of equally many of the latest. A
-    bin is divided if it has more than twice its share.
+    A bin is divided if it has more than twice its share.
     """
-    values = members.gains[:RING]
     if members.bins[number] == 0:
-        for i in range(RING):
-            values[i] = members.latest[number, i]
-        _sort(values, RING)
-        different = 1
-        for i in range(1, RING):
-            different += values[i] > values[i - 1]
-        bins = min(different, FIRST_BINS) if different > BINS else different
-        if different < 2:
-            return
-        each, last = RING / bins, 0
-        for i in range(1, RING):
-            wanted = different <= BINS or i >= each * (last + 1)
-            if wanted and values[i] > values[i - 1]:
-                members.cut[number, last] = 0.5 * (values[i] + values[i - 1])
-                last += 1
-        room = _has_room(members, last + 1) and not members.named[number]
-        for i in range(last + 1):
-            members.of_bin[number, i] = add_input(members, BIN) if room else 0
-            members.part[number, i] = i
-            members.group[number, i] = i * min(last + 1, GROUPS) // (last + 1)
-        members.bins[number] = last + 1
+        _make_bins(members, number)
         return
     fullest, most, many = 0, 0, members.gains[:BINS]
     many[:] = 0.0
