@@ -384,7 +384,7 @@ class Buffers(NamedTuple):
     cost: NDArray[np.float32]  # [actions]: estimated costs, for online cover
     order: NDArray[np.int32]  # [actions]: a policy's ranking
     inputs: NDArray[np.float64]  # [5, inputs]: scratch of the members; see their kernels for its rows
-    crossed: NDArray[np.uint64]  # [4, MOST_PRODUCTS]: scratch of the members that cross
+    crossed: NDArray[np.uint64]  # [5, MOST_PRODUCTS]: scratch of the members that cross
     known: NDArray[np.int64]  # [actions]: scratch of the members: the index of each that was learnt, or -1
     explored: NDArray[np.float32]  # [4, actions]: scratch of the explorer
     parted: NDArray[np.int64]  # [1 + products]: products, those that all actions share first

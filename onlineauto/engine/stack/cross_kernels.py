@@ -43,14 +43,14 @@ if TYPE_CHECKING:
 SPREAD, KEEPS = 0.1, 0.9995
 """Variance of a weight before the first event, and what a weight keeps of its certainty when it is learnt."""
 
-_FINE, _COARSE, _KEYS, _PRODUCTS = range(4)
+_FINE, _COARSE, _KEYS, _PRODUCTS, _CELLS = range(5)
 _MOST_KEYS, _LATEST, _SURE, _LARGEST = 8, 1000.0, 1e-7, 1e30
 _SINGLE, _PAIRED, _TRIPLED = MOST_CROSSED
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(32)
 _BYTE, _BIN_SHIFT, _GROUP_SHIFT = np.uint64(8), np.uint64(40), np.uint64(41)
 _OF_ACTION = np.uint64(1) << np.uint64(42)
-_FOURTH = np.uint64(3)
+_SECOND, _THIRD, _FOURTH = np.uint64(1), np.uint64(2), np.uint64(3)
 _FOUR = ~_FOURTH
 """Bits of a key or a cell that say which one of four it is, and those that say which four."""
 
@@ -177,10 +177,14 @@ def _key_of(index: int) -> np.uint64:
 
 
 @inline_kernel
-def _cell(product: np.uint64, key: np.uint64, shift: np.uint64) -> int:
-    """Return the cell of a product of the context, crossed with a key; its last two bits are the key's."""
-    four = ((product ^ (key | _FOURTH)) * _MIX) >> shift
-    return int((four & _FOUR) | (key & _FOURTH))
+def _find_cells(crossed: NDArray[np.uint64], key: np.uint64, end: int, shift: np.uint64) -> None:
+    """Fill the cells of the products before `end`, crossed with a key; their last two bits are the key's.
+
+    They are found in a loop of their own, so that several are at once, and none of the memory is waited for.
+    """
+    products, cells = crossed[_PRODUCTS], crossed[_CELLS]
+    for i in range(end):
+        cells[i] = ((((products[i] ^ (key | _FOURTH)) * _MIX) >> shift) & _FOUR) | (key & _FOURTH)
 
 
 @inline_kernel
@@ -197,23 +201,30 @@ def _shift(crosses: Crosses) -> np.uint64:
 def _add_up(
     crosses: Crosses, crossed: NDArray[np.uint64], keys: int, ends: tuple[int, int, int]
 ) -> tuple[float, float, float]:
-    """Return the sums of the weights of all products with the keys: of each member."""
-    weights, products, shift = crosses.weights, crossed[_PRODUCTS], _shift(crosses)
+    """Return the sums of the weights of all products with the keys: of each member.
+
+    Those of triples are the most, and are added up in four sums, as one addition waits for the last.
+    """
+    weights, cells, shift = crosses.weights, crossed[_CELLS], _shift(crosses)
     one, two, three = 0.0, 0.0, 0.0
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
     for k in range(keys):
-        key = crossed[_KEYS, k]
+        _find_cells(crossed, crossed[_KEYS, k], ends[2], shift)
         for i in range(ends[0]):
-            cell = _cell(products[i], key, shift)
-            one += weights[cell, 0]
-            two += weights[cell, 1]
-            three += weights[cell, 2]
+            one += weights[cells[i], 0]
+            two += weights[cells[i], 1]
+            three += weights[cells[i], 2]
         for i in range(ends[0], ends[1]):
-            cell = _cell(products[i], key, shift)
-            two += weights[cell, 1]
-            three += weights[cell, 2]
-        for i in range(ends[1], ends[2]):
-            three += weights[_cell(products[i], key, shift), 2]
-    return one, two, three
+            two += weights[cells[i], 1]
+            three += weights[cells[i], 2]
+        for i in range(ends[1], ends[2] - 3, 4):
+            a += weights[cells[i], 2]
+            b += weights[cells[i + 1], 2]
+            c += weights[cells[i + 2], 2]
+            d += weights[cells[i + 3], 2]
+        for i in range(ends[2] - (ends[2] - ends[1]) % 4, ends[2]):
+            a += weights[cells[i], 2]
+    return one, two, three + ((a + b) + (c + d))
 
 
 @kernel
@@ -221,14 +232,15 @@ def _add_up_four(
     crosses: Crosses, crossed: NDArray[np.uint64], key: np.uint64, end: int, order: int
 ) -> tuple[float, float, float, float]:
     """Return the sums of the weights of the products before `end`, with four actions from this key on."""
-    weights, products, shift = crosses.weights, crossed[_PRODUCTS], _shift(crosses)
+    weights, cells = crosses.weights, crossed[_CELLS]
     one, two, three, four = 0.0, 0.0, 0.0, 0.0
+    _find_cells(crossed, key, end, _shift(crosses))
     for i in range(end):
-        cell = _cell(products[i], key, shift)
+        cell = cells[i]
         one += weights[cell, order]
-        two += weights[cell + 1, order]
-        three += weights[cell + 2, order]
-        four += weights[cell + 3, order]
+        two += weights[cell + _SECOND, order]
+        three += weights[cell + _THIRD, order]
+        four += weights[cell + _FOURTH, order]
     return one, two, three, four
 
 
@@ -286,25 +298,25 @@ def learn_products(
     crosses: Crosses, crossed: NDArray[np.uint64], keys: int, end: int, order: int, cost: float, weight: float
 ) -> None:
     """Let the member of an order learn the cost of an event from the products before `end`."""
-    products, shift = crossed[_PRODUCTS], _shift(crosses)
+    weights, spreads, cells, shift = crosses.weights, crosses.spread, crossed[_CELLS], _shift(crosses)
     error, total = cost - crosses.mean[0], 1.0 / weight
     for k in range(keys):
+        _find_cells(crossed, crossed[_KEYS, k], end, shift)
         for i in range(end):
-            cell = _cell(products[i], crossed[_KEYS, k], shift)
-            if crosses.spread[cell, order] == 0:
-                crosses.spread[cell, order] = SPREAD
-            error -= crosses.weights[cell, order]
-            total += crosses.spread[cell, order]
+            if spreads[cells[i], order] == 0:
+                spreads[cells[i], order] = SPREAD
+            error -= weights[cells[i], order]
+            total += spreads[cells[i], order]
     if not math.isfinite(error):
         return
     for k in range(keys):
+        _find_cells(crossed, crossed[_KEYS, k], end, shift)
         for i in range(end):
-            cell = _cell(products[i], crossed[_KEYS, k], shift)
-            spread = np.float64(crosses.spread[cell, order])
-            learnt = crosses.weights[cell, order] + spread * (error / total)
-            crosses.weights[cell, order] = min(max(learnt, -_LARGEST), _LARGEST)
+            spread = np.float64(spreads[cells[i], order])
+            learnt = weights[cells[i], order] + spread * (error / total)
+            weights[cells[i], order] = min(max(learnt, -_LARGEST), _LARGEST)
             less = (spread - spread * (spread / total)) / KEEPS
-            crosses.spread[cell, order] = min(max(less, _SURE), SPREAD)
+            spreads[cells[i], order] = min(max(less, _SURE), SPREAD)
 
 
 @inline_kernel
