@@ -1,6 +1,6 @@
 """Lanes: copied, swapped, taken out of a model and put back into it, cell by cell.
 
-Only cells that were touched can differ from one before the first event; the others are passed over.
+Only cells that were touched can differ from one before the first event; callers list these.
 """
 
 from __future__ import annotations
@@ -20,15 +20,13 @@ __all__ = ["copy_lane", "put_lane", "swap_lanes", "take_lanes"]
 
 
 @entry_kernel
-def copy_lane(model: Model, source: int, target: int) -> None:
-    """Copy lane `source` to lane `target`.
+def copy_lane(model: Model, touched: NDArray[np.int64], source: int, target: int) -> None:
+    """Copy the touched cells of lane `source` to lane `target`.
 
     0.0 and -0.0 count as equal, as in VW.
     """
     weights, statistics = model.weights, model.statistics
-    for cell in range(len(model.touched)):
-        if not model.touched[cell]:
-            continue
+    for cell in touched:
         if weights[cell, target] != weights[cell, source]:
             weights[cell, target] = weights[cell, source]
         for field in range(statistics.shape[1]):
@@ -37,12 +35,10 @@ def copy_lane(model: Model, source: int, target: int) -> None:
 
 
 @entry_kernel
-def swap_lanes(model: Model, one: int, other: int) -> None:
-    """Swap two lanes; 0.0 and -0.0 count as equal."""
+def swap_lanes(model: Model, touched: NDArray[np.int64], one: int, other: int) -> None:
+    """Swap the touched cells of two lanes; 0.0 and -0.0 count as equal."""
     weights, statistics = model.weights, model.statistics
-    for cell in range(len(model.touched)):
-        if not model.touched[cell]:
-            continue
+    for cell in touched:
         if weights[cell, one] != weights[cell, other]:
             kept = weights[cell, one]
             weights[cell, one] = weights[cell, other]
@@ -66,6 +62,7 @@ def _is_learnt(model: Model, cell: int, lane: int, unlearnt: NDArray[np.float32]
 @entry_kernel
 def take_lanes(
     model: Model,
+    touched: NDArray[np.int64],
     lanes: NDArray[np.int64],
     unlearnt: NDArray[np.float32],
     cells: NDArray[np.int64],
@@ -76,9 +73,7 @@ def take_lanes(
     `cells` receives their numbers, and `numbers`[cell, 4, lanes] what the lanes have there.
     """
     n = 0
-    for cell in range(len(model.touched)):
-        if not model.touched[cell]:
-            continue
+    for cell in touched:
         learnt = False
         for lane in lanes:
             learnt = learnt or _is_learnt(model, cell, lane, unlearnt)
@@ -96,6 +91,7 @@ def take_lanes(
 @entry_kernel
 def put_lane(
     model: Model,
+    touched: NDArray[np.int64],
     lane: int,
     unlearnt: NDArray[np.float32],
     cells: NDArray[np.int64],
@@ -106,11 +102,10 @@ def put_lane(
 
     The numbers are those of one `part` of numbers[cell, 4, parts].
     """
-    for cell in range(len(model.touched)):
-        if model.touched[cell]:
-            model.weights[cell, lane] = unlearnt[W]
-            for field in range(model.statistics.shape[1]):
-                model.statistics[cell, field, lane] = unlearnt[1 + field]
+    for cell in touched:
+        model.weights[cell, lane] = unlearnt[W]
+        for field in range(model.statistics.shape[1]):
+            model.statistics[cell, field, lane] = unlearnt[1 + field]
     for i in range(len(cells)):
         model.weights[cells[i], lane] = numbers[i, W, part]
         for field in range(model.statistics.shape[1]):

@@ -60,7 +60,7 @@ def same(one: NDArray[np.float32], other: NDArray[np.float32]) -> bool:
 def test_a_lane_is_copied(learnt: Learnt) -> None:
     model = model_of(learnt)
     expected = copied(read_cells(model), 2, 0)
-    copy_lane(model, 2, 0)
+    copy_lane(model, np.flatnonzero(model.touched), 2, 0)
     assert same(read_cells(model), expected)
 
 
@@ -68,7 +68,7 @@ def test_a_lane_is_copied(learnt: Learnt) -> None:
 def test_lanes_are_swapped(learnt: Learnt) -> None:
     model = model_of(learnt)
     before = read_cells(model)
-    swap_lanes(model, 1, 3)
+    swap_lanes(model, np.flatnonzero(model.touched), 1, 3)
     after = read_cells(model)
     assert same(after[..., 1], copied(before, 3, 1)[..., 1])
     assert same(after[..., 3], copied(before, 1, 3)[..., 3])
@@ -85,7 +85,7 @@ def test_what_is_taken_from_lanes_is_put_back_into_others(lanes: list[int], lear
     assert cells.tolist() == np.flatnonzero(differs).tolist()
     assert same(numbers, before[differs][..., lanes])
     for part in range(len(lanes)):
-        put_lane(model, 2, UNLEARNT, cells, numbers, part)
+        put_lane(model, np.flatnonzero(model.touched), 2, UNLEARNT, cells, numbers, part)
         expected = np.tile(UNLEARNT, (CELLS, 1))
         expected[cells] = numbers[..., part]
         assert (read_cells(model)[..., 2] == expected).all()

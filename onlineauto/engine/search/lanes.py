@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from onlineauto.jit import prepare
 from onlineauto.learners._kernels import materialize
 from onlineauto.learners.lane_kernels import copy_lane, swap_lanes
@@ -34,8 +36,9 @@ class Lanes:
 
     def prepare(self, model: Model) -> None:
         """Have the machine code ready that moves weights and penalties."""
-        prepare(copy_lane, model, 0, 0)
-        prepare(swap_lanes, model, 0, 0)
+        touched = np.zeros(0, np.int64)
+        prepare(copy_lane, model, touched, 0, 0)
+        prepare(swap_lanes, model, touched, 0, 0)
         if self._control.moves_sums:
             prepare(materialize, model, 0)
 
@@ -46,8 +49,9 @@ class Lanes:
 
     def swap(self, live: int, model: Model) -> None:
         """Swap the weights of the champion and of challenger `live`."""
+        touched = np.flatnonzero(model.touched)
         for one, other in zip(self.of(0, model), self.of(live, model), strict=True):
-            swap_lanes(model, one, other)
+            swap_lanes(model, touched, one, other)
             if self._control.moves_sums:
                 model.lanes[[one, other]] = model.lanes[[other, one]]
         if self._control.moves_sums:
@@ -55,8 +59,9 @@ class Lanes:
 
     def copy(self, source: int, target: int, model: Model) -> None:
         """Copy the weights of live config `source` to live config `target`."""
+        touched = np.flatnonzero(model.touched)
         for one, other in zip(self.of(source, model), self.of(target, model), strict=True):
-            copy_lane(model, one, other)
+            copy_lane(model, touched, one, other)
             if self._control.moves_sums:
                 model.lanes[other] = model.lanes[one]
         if self._control.moves_sums:

@@ -56,8 +56,8 @@ def began(decay: Decay, learnt: int) -> NDArray[np.int64]:
 def prepare_waiting(model: Model, unlearnt: NDArray[np.float32]) -> None:
     """Have the machine code ready that takes configs out of a model and puts them back."""
     cells, numbers = _room(1)
-    prepare(take_lanes, model, np.zeros(1, np.int64), unlearnt, cells, numbers)
-    prepare(put_lane, model, 0, unlearnt, cells, numbers, 0)
+    prepare(take_lanes, model, cells, np.zeros(1, np.int64), unlearnt, cells, numbers)
+    prepare(put_lane, model, cells, 0, unlearnt, cells, numbers, 0)
 
 
 def _room(lanes: int, *, cells: int = 0) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
@@ -72,16 +72,17 @@ def learnt_cells(
 
     Other lanes may have learnt many more. The second array is float32[cells, 4, lanes].
     """
-    cells, weights = _room(len(lanes), cells=int(np.count_nonzero(model.touched)))
-    n = take_lanes(model, np.array(lanes, np.int64), unlearnt, cells, weights)
+    touched = np.flatnonzero(model.touched)
+    cells, weights = _room(len(lanes), cells=len(touched))
+    n = take_lanes(model, touched, np.array(lanes, np.int64), unlearnt, cells, weights)
     return cells[:n].copy(), weights[:n].copy()
 
 
 def unlearn(model: Model, lanes: Sequence[int], unlearnt: NDArray[np.float32]) -> None:
     """Reset lanes to the state before the first event."""
-    cells, numbers = _room(1)
+    touched, (cells, numbers) = np.flatnonzero(model.touched), _room(1)
     for lane in lanes:
-        put_lane(model, lane, unlearnt, cells, numbers, 0)
+        put_lane(model, touched, lane, unlearnt, cells, numbers, 0)
         model.lanes[lane] = 0.0
         model.lanes[lane, CONTRACTION] = 1.0
 
@@ -105,9 +106,10 @@ def put_back(
         A cell of the weight table before the first event.
     """
     kept = np.repeat(same, len(lanes) // len(same))
+    touched = np.flatnonzero(model.touched)
     for part, lane in enumerate(lanes):
         if kept[part]:
-            put_lane(model, lane, unlearnt, parked.cells, parked.weights, part)
+            put_lane(model, touched, lane, unlearnt, parked.cells, parked.weights, part)
             model.lanes[lane] = parked.lanes[part]
     summed = np.repeat(same, model.sums.shape[1] // len(same))
     model.sums[live, summed] = parked.sums[summed]
