@@ -18,7 +18,7 @@ _ALSO = ("automl", "epsilon_decay")
 OF_DECAY = ("cost_range", "tol_x", "reward_as_cost")
 """Options of the search that ``--epsilon_decay`` uses, too."""
 
-MEMBERS = ("features", "waves", "crosses")
+MEMBERS = ("features", "waves", "crosses", "layer")
 """Learners that the stack may have beside the live configs."""
 
 ELEMENTS = ("interactions", "namespaces")
@@ -129,9 +129,10 @@ class AutomlOptions:
         needs=_NEEDS,
     )
     members: str = option(
-        "features,waves,crosses",
+        "features,waves,crosses,layer",
         "Learners that the stack has beside the live configs, separated by commas: least squares on features "
-        "and bins of numbers (features), or on waves (waves); products with the action (crosses). Or none.",
+        "and bins of numbers (features), or on waves (waves); products with the action (crosses); waves of "
+        "what features tell of all actions (layer). Or none.",
         vw=False,
         keep=True,
         metavar="NAMES",

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from onlineauto.automl.config import Config
 from onlineauto.automl.decisions import RestMembers
-from onlineauto.automl.member_seats import LEAST_WORTH, TRIAL, rest_members
+from onlineauto.automl.member_seats import LEAST_OF_LAYER, LEAST_WORTH, TRIAL, rest_members
 from onlineauto.automl.search import PATIENCE, Candidate, Search
 from tests.automl.moves import Move, Table, make_rules
 
@@ -141,3 +141,14 @@ def test_the_budget_always_holds_and_decisions_say_who_rests(
         assert [seat.name for seat in search.members] == list(costs)
         resting = decided[0] if decided else resting
         assert set(resting) & costs.keys() == costs.keys() - working(search)
+
+
+def test_a_layer_has_to_be_worth_more_than_others() -> None:
+    known = Known(costs={"layer": 1.0, "b": 1.0}, values={"layer": LEAST_OF_LAYER - 1, "b": LEAST_WORTH})
+    search, _ = review(start(), 10.0, known, 0)
+    search, _ = review(search, 10.0, known, PATIENCE)
+    assert working(search) == {"b"}
+    known.values["layer"] = LEAST_OF_LAYER
+    search, _ = review(search, 10.0, known, 2 * PATIENCE)
+    search, _ = review(search, 10.0, known, 3 * PATIENCE)
+    assert working(search) == {"layer", "b"}

@@ -10,6 +10,8 @@ import pytest
 
 from onlineauto import Workspace
 from onlineauto.engine.search.journal import Journal
+from onlineauto.engine.stack.members import able_members
+from onlineauto.engine.stack.stack import rest, worths
 from onlineauto.workspace.inspection.inspection import inspection
 from tests.engine.stack_streams import odd
 
@@ -73,7 +75,7 @@ def test_who_rests_is_saved(tmp_path: Path) -> None:
     assert rests(whole) == rests(other)
 
 
-@pytest.mark.parametrize("lacks", ["error", "names"])
+@pytest.mark.parametrize("lacks", ["error", "layer"])
 def test_a_stack_of_an_earlier_version_is_refused(lacks: str) -> None:
     workspace, _ = learnt(100)
     state = workspace.state()
@@ -87,5 +89,39 @@ def test_all_may_rest_and_the_stack_goes_on() -> None:
     workspace = Workspace(**{**OPTIONS, "member_budget": 0.01}).fit(odd(300, numbers=2))
     stack = workspace.searching.live_configs.arrays.stack
     assert all(rests(workspace))
-    assert stack.weights[-6:-1].tolist() == [0.0] * 5
+    assert stack.weights[-7:-1].tolist() == [0.0] * 6
     assert stack.weights[0] != 1.0
+
+
+def test_features_keep_their_seat_while_the_layer_upon_them_works() -> None:
+    workspace = Workspace(**{**OPTIONS, "member_budget": 100.0}).fit(odd(1300, numbers=2))
+    stack = workspace.searching.live_configs.arrays.stack
+    found = worths(stack, ())
+    assert found["features"] >= found["layer"] > 0
+    assert worths(stack, {"features"}).keys().isdisjoint({"features", "layer"})
+    rest(stack, {"features"})
+    assert stack.members.rests.tolist() == [True, False, False, False, False, True]
+    assert stack.weights[[-7, -2]].tolist() == [0.0, 0.0]
+    assert not able_members(stack.members)["layer"]
+    rest(stack, ())
+    assert able_members(stack.members)["layer"]
+
+
+def test_a_stream_with_a_layer_goes_on_as_if_it_was_not_interrupted(tmp_path: Path) -> None:
+    options = {**OPTIONS, "member_budget": 100.0}
+    events = odd(1300, numbers=2).split(b"\n\n")[:-1]
+    whole, half = Workspace(**options), Workspace(**options)
+    for event in events[:1150]:
+        half.learn(event + b"\n\n")
+        whole.learn(event + b"\n\n")
+    half.save(tmp_path / "model")
+    half.save(tmp_path / "small", predict_only="stack")
+    again, small = Workspace.load(tmp_path / "model"), Workspace.load(tmp_path / "small", testonly=True)
+    assert again.searching.live_configs.arrays.stack.members.layer.weights.any()
+    asked = odd(1, numbers=2)
+    np.testing.assert_array_equal(small.predict(asked), whole.predict(asked))
+    for event in events[1150:]:
+        np.testing.assert_array_equal(again.learn(event + b"\n\n"), whole.learn(event + b"\n\n"))
+    again.save(tmp_path / "again")
+    whole.save(tmp_path / "whole")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "whole").read_bytes()

@@ -2,7 +2,8 @@
 
 One member predicts the cost of an action from the features of the context, from how many standard deviations
 each number is away from its mean, and from the bin that each number is in. The other predicts it from waves
-of the numbers and words. Of more than 32 actions, all share one regression of the features of both.
+of the numbers and words. Of more than 32 actions, all share one regression of the features of both. A layer
+predicts it from waves of what the first member says of all actions.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ MOST_FEATURES, MOST_NUMBERS, MOST_ACTIONS, WAVES = 300, 64, 32, 128
 BINS, FIRST_BINS, GROUPS, LATEST = 24, 12, 8, 128
 LEFT, TOGETHER = 64, 3
 MEMORY = 16384
-NAMES = ("features", "waves", "crosses one by one", "crosses in pairs", "crosses in triples")
+NAMES = ("features", "waves", "crosses one by one", "crosses in pairs", "crosses in triples", "layer")
+AFTER = 1024
 KEEPS = 0.9995
 OFTEN, EACH = 512, 4
 
@@ -114,11 +116,22 @@ class Number:
 
 
 class OfAction:
-    """The regressions of an action."""
+    """The regressions of an action, and its scores by features: how many, their mean and variance."""
 
     def __init__(self) -> None:
-        self.linear, self.waves = Squares(1 / 3), Squares(10.0, WAVES)
+        self.linear, self.waves, self.layer = Squares(1 / 3), Squares(10.0, WAVES), Squares(10.0, WAVES)
         self.seen = 0
+        self.count, self.mean, self.variance = 0, 0.0, 0.0
+
+    def away(self, score: np.float32) -> float:
+        spread = math.sqrt(self.variance)
+        return min(max((float(score) - self.mean) / spread, -4.0), 4.0) if spread > 0 else 0.0
+
+    def see(self, score: np.float32) -> None:
+        self.count = min(self.count + 1, MEMORY)
+        away = float(score) - self.mean
+        self.mean += away / self.count
+        self.variance += (away * (float(score) - self.mean) - self.variance) / self.count
 
 
 class Members:
@@ -144,6 +157,8 @@ class Members:
         self.joint: OfAction | None = None
         self.events = 0
         self.rests = [False] * len(NAMES)
+        self.told: list[tuple[OfAction, np.float32]] = []
+        """The scores by features of the actions of the latest event, if it has a layer."""
 
     # -- what is known ---------------------------------------------------------------------------------
 
@@ -151,7 +166,9 @@ class Members:
     def works(self) -> tuple[bool, ...]:
         """Whether each member has scores."""
         waves = not self.has_too_many_numbers and (bool(self.numbers) or self.joint is not None)
-        able = not self.has_too_many_features, waves, *self.crosses.works
+        layer = self.joint is None and len(self.actions) > 1 and self.events >= AFTER
+        layer = layer and not self.has_too_many_features and not self.rests[0]
+        able = not self.has_too_many_features, waves, *self.crosses.works, layer
         begun = bool(self.actions)
         return tuple(each and begun and not rests for each, rests in zip(able, self.rests, strict=True))
 
@@ -171,7 +188,7 @@ class Members:
         for number, features in enumerate(actions):
             known = self._of(number, features)
             linear, waves = self._inputs(context, features if self.joint else ())
-            scores = [np.float32(otherwise[number])] * 5
+            scores = [np.float32(otherwise[number])] * len(NAMES)
             if known is not None and known.seen:
                 known.linear.grow(self.n_inputs)
                 crossed = self.crosses.scores(self._names(context), self._crossed_with(number, features))
@@ -179,8 +196,29 @@ class Members:
                 for member, score in enumerate(own):
                     if self.works[member]:
                         scores[member] = np.float32(score)
-            found.append(tuple(scores))
-        return found
+            found.append(scores)
+        self.told = []
+        if self.works[-1]:
+            of = [self._of(number, features) for number, features in enumerate(actions)]
+            self.told = [
+                (each, scores[0]) for each, scores in zip(of, found, strict=True) if each and each.seen
+            ]
+            layer = self._layer()
+            for each, scores in zip(of, found, strict=True):
+                if each and each.seen:
+                    scores[-1] = np.float32(each.layer.weights @ layer)
+        return [tuple(scores) for scores in found]
+
+    def _layer(self) -> NDArray[np.float64]:
+        """Waves of what the features said of the actions."""
+        known = list(self.actions.values())
+        waves = PHASE.copy()
+        for each, score in self.told:
+            at = known.index(each) * WAVES
+            waves += each.away(score) / math.sqrt(len(known)) * FREQUENCY[at : at + WAVES]
+        waves = math.sqrt(2 / WAVES) * np.cos(waves)
+        waves[0] = 1.0
+        return waves
 
     def _names(self, features: Features) -> list[tuple[int, int]]:
         """What may be crossed: words, and numbers that have bins."""
@@ -246,6 +284,7 @@ class Members:
     ) -> None:
         if all(self.rests):
             return
+        layer = self._layer() if self.told else None
         self._meet(context)
         for number, features in enumerate(actions):
             self._meet_action(self._key(number, features))
@@ -256,19 +295,22 @@ class Members:
         known = self._of(logged, features)
         if known is not None:
             known.seen += 1
-            both = zip(self.works[:2], (known.linear, known.waves), (linear, waves), strict=True)
-            for works, squares, inputs in both:
-                if works:
+            works = *self.works[:2], self.works[-1]
+            regressions = known.linear, known.waves, known.layer
+            for has, squares, inputs in zip(works, regressions, (linear, waves, layer), strict=True):
+                if has and inputs is not None:
                     taken = known.seen * 0x9E3779B97F4A7C15 % 2**64 < 2**62
                     times = 1 if known.seen <= OFTEN else EACH * taken
                     squares.learn(inputs, cost, 1 / weight, times)
                     if known.seen % 64 == 0:
                         squares.cut_off()
         keys = self._crossed_with(logged, features)
-        if not all(self.rests[2:]):
-            learns = [not rests for rests in self.rests[2:]]
+        if not all(self.rests[2:5]):
+            learns = [not rests for rests in self.rests[2:5]]
             self.crosses.learn(self._names(context), keys, cost, weight, self.events, learns)
         self._see_numbers(context, features if self.joint else ())
+        for each, score in self.told:
+            each.see(score)
 
     def _meet(self, features: Features) -> None:
         for hash_, x in features:

@@ -98,7 +98,7 @@ class Stack:
 
     def begin(self) -> None:
         """Trust the champion alone."""
-        self.squares = Squares(UNSURE, self.most_live + 6)
+        self.squares = Squares(UNSURE, self.most_live + len(NAMES) + 1)
         self.squares.weights[0] = 1.0
 
     def test_anew(self) -> None:
@@ -121,7 +121,7 @@ class Stack:
             spread[live, live] = UNSURE
 
     def exchange(self, live: int) -> None:
-        order = list(range(self.most_live + 6))
+        order = list(range(self.most_live + len(NAMES) + 1))
         order[0], order[live] = live, 0
         self.squares.weights = self.squares.weights[order]
         self.squares.spread = self.squares.spread[np.ix_(order, order)]
@@ -130,14 +130,16 @@ class Stack:
     def rest(self, names: Collection[str]) -> None:
         """Let these members rest; the weights become those of least squares without their scores."""
         assert self.members is not None
+        if "features" in names:
+            names = {*names, "layer"}
         for member, name in enumerate(NAMES):
             if name in names and not self.members.rests[member]:
                 at = self.most_live + member
                 others = np.arange(len(self.squares.weights)) != at
                 weights, spread = self.squares.weights, self.squares.spread
-                gone = spread[others, at] / spread[at, at]
-                weights[others] -= gone * weights[at]
-                spread[np.ix_(others, others)] -= np.outer(gone, spread[at, others])
+                share = spread[others, at] / spread[at, at]
+                weights[others] -= share * weights[at]
+                spread[np.ix_(others, others)] -= np.outer(share, spread[at, others])
                 weights[at] = spread[at, :] = spread[:, at] = 0.0
                 spread[at, at] = UNSURE
         self.members.rests = [name in names for name in NAMES]
@@ -154,7 +156,7 @@ class Stack:
         return min(max(place, -1.0), 2.0) if place >= -1.0 else -1.0
 
     def inputs(self, live: Sequence[np.float32], pair: Sequence[np.float32]) -> np.ndarray:
-        found = np.zeros(self.most_live + 6)
+        found = np.zeros(self.most_live + len(NAMES) + 1)
         for slot in range(self.n_live):
             found[slot] = self.on_scale(float(live[slot]))
         if self.members is not None:

@@ -29,7 +29,7 @@ LINES = SEARCH | {"predict_with": "stack"}
 LATE = b"shared |x y:3 |unheard a b:2\n0:1:.5 |a q:2 |unheard z\n|b z\n\n"
 
 SHAPES: list[Any] = [
-    pytest.param(BANDIT, partial(odd, 900, numbers=2), "stack", id="actions"),
+    pytest.param(BANDIT, partial(odd, 1200, numbers=2), "stack", id="actions"),
     pytest.param(SEARCH | {"cb_adf": True}, partial(odd, 900, numbers=2), "stack", id="costs of actions"),
     pytest.param(BANDIT, partial(odd, 500, actions=36), None, id="many actions of words"),
     pytest.param(BANDIT | {"members": "none"}, partial(odd, 900, numbers=2), None, id="no members"),
@@ -116,7 +116,8 @@ def test_it_predicts_as_the_whole_model_does(
 def test_it_has_what_predictions_need_and_no_more(resting: tuple[str, ...]) -> None:
     workspace = learnt().fork()
     stack = stack_of(workspace)
-    stack.members.rests[:] = [name in resting for name in ("features", "waves", "", "crosses in pairs", "")]
+    names = "features", "waves", "", "crosses in pairs", "", ""
+    stack.members.rests[:] = [name in resting for name in names]
     stack.weights[1] = 0.0  # so live config 1 has no say
     model = small(workspace)
     tree = decoded(model, name="the model")["model"]
@@ -131,7 +132,7 @@ def test_it_has_what_predictions_need_and_no_more(resting: tuple[str, ...]) -> N
     assert live["arrays"].keys() == {"mix"}
     assert live["stack"].keys() == {"serves", "tests", "weights", "range", "members"}
     assert "latest" not in live["stack"]["members"]
-    for part in ("linear", "waves", "crosses"):
+    for part in ("linear", "waves", "layer", "crosses"):
         assert "spread" not in live["stack"]["members"][part]
     assert (live["stack"]["members"]["linear"]["weights"].size == 0) == ("features" in resting)
     assert (live["stack"]["members"]["waves"]["weights"].size == 0) == ("waves" in resting)

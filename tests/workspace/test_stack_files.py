@@ -242,15 +242,15 @@ def test_the_weights_of_the_stack_are_shown(tmp_path: Path, capsys: pytest.Captu
     shares = inspection(workspace, names={})["stack"]
     live = [f"live config {index}" for index in range(len(workspace.estimates))]
     crosses = [f"crosses {how}" for how in ("one by one", "in pairs", "in triples")]
-    assert [each["who"] for each in shares] == [*live, "features", "waves", *crosses, "constant"]
+    assert [each["who"] for each in shares] == [*live, "features", "waves", *crosses, "layer", "constant"]
     weights = stack_of(workspace).weights
-    assert [each["weight"] for each in shares[len(live) :]] == weights[-6:].tolist()
+    assert [each["weight"] or 0.0 for each in shares[len(live) :]] == weights[-7:].tolist()
     workspace.save(tmp_path / "its.model")
     assert main(["inspect", str(tmp_path / "its.model")]) == 0
     printed = capsys.readouterr().out
-    assert re.search(rf"crosses in pairs +{shares[-3]['weight']:.3f} +{shares[-3]['price']:.1f}\n", printed)
+    assert re.search(rf"crosses in pairs +{shares[-4]['weight']:.3f} +{shares[-4]['price']:.1f}\n", printed)
     words = Workspace(**BANDIT | {"members": "waves"}).fit(b"shared |a x\n0:0:0.5 |b y\n|b z\n\n")
-    assert [each["weight"] for each in inspection(words, names={})["stack"][-6:-1]] == [None] * 5
+    assert [each["weight"] for each in inspection(words, names={})["stack"][-7:-1]] == [None] * 6
     assert inspection(workspace.fork(predict_with="champion"), names={})["stack"] == []
 
 

@@ -115,6 +115,7 @@ class Members(NamedTuple):
     features: bool  # there is least squares on features
     waving: bool  # and on waves
     crossing: bool  # and on products of context and action
+    layering: bool  # and on waves of the scores that the features give all actions
     rests: NDArray[np.bool_]  # [MEMBERS]: whether a member rests: it neither learns nor has scores
     tally: NDArray[np.int64]  # [4]: FEATURES, NUMBERS, ACTIONS known so far; more than there can be: too many
     feature: NDArray[np.uint64]  # [places]: hash of a known feature + 1, or 0
@@ -138,6 +139,8 @@ class Members(NamedTuple):
     phase: NDArray[np.float64]  # [waves]
     linear: Regression
     waves: Regression
+    layer: Regression
+    measure: NDArray[np.float64]  # [3, actions]: of the scores of each, events, mean and variance
     crosses: Crosses
     gains: NDArray[np.float64]  # scratch
 
@@ -244,9 +247,9 @@ MET, RECOUNTED, REVIEWED, SCHEDULED = 1, 2, 3, 4
 checked; the leases are checked."""
 
 
-MEMBERS, ORDERS = 5, 3
-"""Number of members: least squares on features, and on waves of numbers; the last three cross features of the
-context with the action, one by one, in pairs and in triples."""
+MEMBERS, ORDERS = 6, 3
+"""Number of members: least squares on features, and on waves of numbers; three that cross features of the
+context with the action, one by one, in pairs and in triples; and a layer upon the first of them."""
 
 FEATURES, NUMBERS, ACTIONS, WIDEST = range(4)
 """Entries of the members' tally; the last one is the largest number of features of a context that may be
@@ -383,7 +386,7 @@ class Buffers(NamedTuple):
     total: NDArray[np.float32]  # [2, slots + 3]: sums of what all actions share; sums of one action
     cost: NDArray[np.float32]  # [actions]: estimated costs, for online cover
     order: NDArray[np.int32]  # [actions]: a policy's ranking
-    inputs: NDArray[np.float64]  # [5, inputs]: scratch of the members; see their kernels for its rows
+    inputs: NDArray[np.float64]  # [6, inputs]: scratch of the members; see their kernels for its rows
     crossed: NDArray[np.uint64]  # [5, MOST_PRODUCTS]: scratch of the members that cross
     known: NDArray[np.int64]  # [actions]: scratch of the members: the index of each that was learnt, or -1
     explored: NDArray[np.float32]  # [4, actions]: scratch of the explorer

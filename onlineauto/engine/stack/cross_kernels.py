@@ -325,7 +325,7 @@ def learn_crosses(
 ) -> None:
     """Let the members that cross learn the cost of the logged action of an event, known by its index."""
     members = run.live.stack.members
-    if not members.crossing or all_rest(members, SINGLES):
+    if not members.crossing or all_rest(members, SINGLES, SINGLES + ORDERS):
         return
     ends = _take_products(run, actions, True, buffers)
     if _any_works(members):

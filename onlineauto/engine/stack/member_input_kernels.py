@@ -16,7 +16,6 @@ from onlineauto.engine.event.state import (
     ACTIONS,
     CB,
     FEATURES,
-    MEMBERS,
     MOST_ACTIONS,
     MOST_CROSSED,
     MOST_FEATURES,
@@ -34,14 +33,19 @@ if TYPE_CHECKING:
 
     from onlineauto.engine.event.state import Actions, Buffers, Members, Run
 
-LINEAR, WAVY, SINGLES = 0, 1, 2
-"""Members, and rows of the inputs of the first two; the last is the first of those that cross."""
+LINEAR, WAVY, SINGLES, LAYER = 0, 1, 2, 5
+"""Members, and rows of the inputs of all but the third, which is the first of those that cross."""
+
+AFTER = 1024
+"""Learnt events after which there is a layer upon the features: until then their scores say little."""
 
 RAW, SUMS, SHARED = 2, 3, 4
 """Rows of the inputs that have the numbers as they are, the sums of which waves are made, and the numbers of
 the context alone."""
 
-_FAR = 4.0
+FAR = 4.0
+"""Standard deviations at which numbers, and scores, are cut off."""
+
 _ROUNDER = 1.5 * 2.0**52  # what is added to it and taken off again is rounded to the next whole number
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
@@ -53,23 +57,33 @@ def joins(members: Members) -> bool:
 
 
 @inline_kernel
+def has_layer(members: Members) -> bool:
+    """Return whether there is a layer upon the features, if these have scores."""
+    several = 1 < members.tally[ACTIONS] <= MOST_ACTIONS
+    return bool(members.layering and several and members.seen[MOST_ACTIONS] >= AFTER)
+
+
+@inline_kernel
 def works(members: Members, member: int) -> bool:
     """Return whether a member has scores: it does not rest, and has something to go by, and not too much."""
     tally = members.tally
     if tally[ACTIONS] == 0 or members.rests[member]:
         return False
+    features = members.features and tally[FEATURES] <= MOST_FEATURES
     if member == LINEAR:
-        return bool(members.features and tally[FEATURES] <= MOST_FEATURES)
+        return bool(features)
+    if member == LAYER:
+        return bool(features and not members.rests[LINEAR] and has_layer(members))
     if member >= SINGLES:
         return bool(members.crossing and tally[WIDEST] <= MOST_CROSSED[member - SINGLES])
     return bool(members.waving and tally[NUMBERS] <= MOST_NUMBERS and (tally[NUMBERS] > 0 or joins(members)))
 
 
 @inline_kernel
-def all_rest(members: Members, first: int) -> bool:
-    """Return whether all members from `first` on rest."""
+def all_rest(members: Members, first: int, end: int) -> bool:
+    """Return whether all members from `first` to before `end` rest."""
     rest = True
-    for member in range(first, MEMBERS):
+    for member in range(first, end):
         rest = rest and members.rests[member]
     return rest
 
@@ -120,7 +134,7 @@ def standardised(members: Members, number: int, value: float) -> float:
     """Return how many standard deviations a value of a number is away from its mean, cut off."""
     spread = math.sqrt(members.variance[number])
     away = (value - members.mean[number]) / spread if spread > 0.0 else 0.0
-    return min(max(away, -_FAR), _FAR)
+    return min(max(away, -FAR), FAR)
 
 
 @inline_kernel
@@ -195,7 +209,7 @@ def take_inputs(run: Run, actions: Actions, action: int, buffers: Buffers) -> in
             add_wave(members, inputs[SUMS], k * WAVES, linear[at])
     if wavy and (action >= 0 or not joins(members)):
         copy_numbers(inputs[SUMS], inputs[WAVY], WAVES)
-        make_waves(members, inputs[WAVY], words)
+        make_waves(members, inputs[WAVY], scale_of(members, words))
     return words
 
 
@@ -216,10 +230,15 @@ def _cosine(angle: float) -> float:
     return 1.0 - y * 0.5 * total
 
 
+@inline_kernel
+def scale_of(members: Members, words: int) -> float:
+    """Return what the sums over numbers and so many words are multiplied by, to be angles."""
+    return math.sqrt(2.0 / max(min(members.tally[NUMBERS], MOST_NUMBERS) + words, 1))
+
+
 @kernel
-def make_waves(members: Members, waves: NDArray[np.float64], words: int) -> None:
-    """Make the waves of their sums over numbers and so many words; the first is the constant."""
-    scale = math.sqrt(2.0 / max(min(members.tally[NUMBERS], MOST_NUMBERS) + words, 1))
+def make_waves(members: Members, waves: NDArray[np.float64], scale: float) -> None:
+    """Make the waves of their sums, which are angles once they are scaled; the first is the constant."""
     size, phase = math.sqrt(2.0 / WAVES), members.phase
     for i in range(WAVES):
         waves[i] = size * _cosine(phase[i] + scale * waves[i])

@@ -33,8 +33,15 @@ from onlineauto.engine.event.state import (
 )
 from onlineauto.engine.stack.action_key_kernels import action_key, index_of
 from onlineauto.engine.stack.cross_kernels import learn_crosses, score_crosses
-from onlineauto.engine.stack.least_squares_kernels import Observed, catch_up, cut_off, learn_lately
+from onlineauto.engine.stack.layer_kernels import forget_inputs, has_inputs, measure_scores, take_layer
+from onlineauto.engine.stack.least_squares_kernels import (
+    Observed,
+    catch_up,
+    cut_off,
+    learn_lately,
+)
 from onlineauto.engine.stack.member_input_kernels import (
+    LAYER,
     LINEAR,
     RAW,
     SHARED,
@@ -50,6 +57,7 @@ from onlineauto.engine.stack.member_input_kernels import (
     joins,
     make_waves,
     place_of,
+    scale_of,
     standardised,
     take_inputs,
     works,
@@ -132,12 +140,15 @@ def _meet_action(members: Members, key: np.uint64) -> None:
         members.seen[action] = 0
         _clear(members.linear, inputs)
         _clear(members.waves, WAVES)
+        _clear(members.layer, WAVES)
+        members.measure[:, action] = 0.0
     else:
         members.action[action] = key
     for i in range(inputs):
         members.linear.spread[action, i, i] = LINEAR_SPREAD
     for i in range(WAVES):
         members.waves.spread[action, i, i] = WAVY_SPREAD
+        members.layer.spread[action, i, i] = WAVY_SPREAD
 
 
 @inline_kernel
@@ -149,8 +160,9 @@ def score_members(run: Run, actions: Actions, begin: int, end: int, buffers: Buf
     """
     members, score, inputs = run.live.stack.members, buffers.score, buffers.inputs
     joined, first = joins(members), score.shape[1] - 1 - MEMBERS
+    forget_inputs(buffers)
     linear, wavy = works(members, LINEAR), works(members, WAVY)
-    if all_rest(members, 0):
+    if all_rest(members, 0, MEMBERS):
         return
     for action in range(begin, end):
         short_loop()
@@ -176,6 +188,14 @@ def score_members(run: Run, actions: Actions, begin: int, end: int, buffers: Buf
             score[action, first + LINEAR] = score_of(members.linear, index, inputs[LINEAR], n)
         if wavy:
             score[action, first + WAVY] = score_of(members.waves, index, inputs[WAVY], WAVES)
+    if works(members, LAYER):
+        take_layer(members, actions.n, buffers)
+        for action in range(begin, end):
+            short_loop()
+            if buffers.known[action] >= 0:
+                score[action, first + LAYER] = score_of(
+                    members.layer, buffers.known[action], inputs[LAYER], WAVES
+                )
 
 
 @inline_kernel
@@ -197,7 +217,7 @@ def _score_joint(run: Run, actions: Actions, begin: int, end: int, words: int, b
         if linear:
             score[action, first + LINEAR] = shared + own
         if wavy:
-            make_waves(members, inputs[WAVY], more)
+            make_waves(members, inputs[WAVY], scale_of(members, more))
             score[action, first + WAVY] = score_of(members.waves, 0, inputs[WAVY], WAVES)
 
 
@@ -318,6 +338,8 @@ def _learn(
     """Let a member learn the cost of the logged action of an event."""
     n = members.tally[FEATURES] if member == LINEAR else WAVES
     regression = members.linear if member == LINEAR else members.waves
+    if member == LAYER:
+        regression = members.layer
     noise = 1.0 / weight
     times, seen = 1, members.seen[action]
     if seen > _OFTEN:
@@ -336,15 +358,17 @@ def learn_members(run: Run, actions: Actions, label: Label, cost: float, buffers
     """
     members = run.live.stack.members
     action = max(int(label.action), 0)
-    if all_rest(members, 0):
+    if all_rest(members, 0, MEMBERS):
         return
     if meet_event(run, actions):
         take_inputs(run, actions, action if joins(members) else -1, buffers)
     index = 0 if joins(members) else index_of(members, action_key(run, actions, action))
     if index >= 0:
         members.seen[index] += 1
-        for member in (LINEAR, WAVY):
-            if works(members, member):
+        for member in (LINEAR, WAVY, LAYER):
+            if works(members, member) and (member != LAYER or has_inputs(buffers)):
                 _learn(members, member, index, buffers.inputs[member], cost, np.float64(label.weight))
     learn_crosses(run, actions, action, index, cost, np.float64(label.weight), buffers)
     see_numbers(members, buffers.inputs[RAW])
+    if has_inputs(buffers):
+        measure_scores(members, actions.n, buffers)

@@ -47,12 +47,14 @@ def prices(members: Members, *, features: float, n_actions: float) -> dict[str, 
     joined = bool(tally[ACTIONS] > MOST_ACTIONS)
     single, keys = 1 + widest, 2.0 if joined else 1.0
     waved = n_actions if joined else 1.0
+    waves = (visits * WAVES + WAVES * WAVES * (1 + 1 / _EACH)) / _TOGETHER
     found = (
         (visits * inputs + inputs * features + inputs * inputs / _EACH) / _TOGETHER,
-        (visits * WAVES + WAVES * WAVES * (1 + 1 / _EACH)) / _TOGETHER + waved * WAVES,
+        waves + waved * WAVES,
         keys * visits * single,
         keys * (visits * comb(widest, 2) + _LEARNT * single),
         keys * (visits * comb(widest, 3) + _LEARNT * (single + comb(widest, 2))),
+        waves + (n_actions / _TOGETHER + 1) * WAVES,
     )
     able = able_members(members)
     return {name: float(price) for name, price in zip(NAMES, found, strict=True) if able[name]}

@@ -26,6 +26,7 @@ from onlineauto.engine.event.state import (
     Members,
     Regression,
 )
+from onlineauto.engine.stack.member_input_kernels import AFTER, LINEAR
 from onlineauto.engine.stack.member_kernels import WAVY_SPREAD
 from onlineauto.engine.stack.number_bin_kernels import LINEAR_SPREAD
 
@@ -60,7 +61,7 @@ _BOUNDED = {
 }
 """Arrays of indices and counts, and the largest that each may have."""
 _LEAST = {"number": -2, "names": -1}
-_FREE = ("amount", "mean", "variance", "cut")
+_FREE = ("amount", "mean", "variance", "measure", "cut")
 _SMALL = (*_BOUNDED, *_FREE, "named", "feature", "action", "seen")
 
 
@@ -73,7 +74,7 @@ def can_have_members(task: Task) -> bool:
 
 
 def make_members(which: frozenset[str], *, cells: int) -> Members:
-    """Return the members before the first event: some of "features", "waves" and "crosses", or none.
+    """Return the members before the first event: some of "features", "waves", "crosses", "layer", or none.
 
     Products of those that cross have so many cells, a power of two; but never so few that those of one event
     share cells all the time, of which their weights would grow without bound.
@@ -87,6 +88,7 @@ def make_members(which: frozenset[str], *, cells: int) -> Members:
         features="features" in which,
         waving="waves" in which,
         crossing="crosses" in which,
+        layering="layer" in which,
         rests=np.zeros(MEMBERS, np.bool_),
         tally=np.zeros(4, np.int64),
         feature=np.zeros(places, np.uint64),
@@ -110,6 +112,8 @@ def make_members(which: frozenset[str], *, cells: int) -> Members:
         phase=draw.uniform(0.0, 2.0 * np.pi, waves),
         linear=_make_regression(actions, features),
         waves=_make_regression(actions, waves),
+        layer=_make_regression(actions, waves),
+        measure=np.zeros((3, actions)),
         crosses=_make_crosses(min(max(cells, _FEWEST_CELLS), _MOST_CELLS) if "crosses" in which else 0),
         gains=np.zeros(max(features, waves)),
     )
@@ -133,7 +137,7 @@ def _make_crosses(cells: int) -> Crosses:
     )
 
 
-NAMES = "features", "waves", "crosses one by one", "crosses in pairs", "crosses in triples"
+NAMES = "features", "waves", "crosses one by one", "crosses in pairs", "crosses in triples", "layer"
 """Names of the members, in the order of their weights."""
 
 
@@ -141,12 +145,20 @@ def able_members(members: Members) -> dict[str, bool]:
     """Return whether each member has scores unless it rests, by its name."""
     known, numbers = int(members.tally[ACTIONS]), int(members.tally[NUMBERS])
     widest = int(members.tally[WIDEST])
+    features = members.features and members.tally[FEATURES] <= MOST_FEATURES
     able = (
-        members.features and members.tally[FEATURES] <= MOST_FEATURES,
+        features,
         members.waving and numbers <= MOST_NUMBERS and (numbers > 0 or known > MOST_ACTIONS),
         *(members.crossing and widest <= most for most in MOST_CROSSED),
+        features and not members.rests[LINEAR] and _has_layer(members),
     )
     return {name: bool(each and known > 0) for name, each in zip(NAMES, able, strict=True)}
+
+
+def _has_layer(members: Members) -> bool:
+    """Return whether there is a layer upon the features, if these have scores."""
+    several = 1 < members.tally[ACTIONS] <= MOST_ACTIONS
+    return bool(members.layering and several and members.seen[MOST_ACTIONS] >= AFTER)
 
 
 def members_to_predict(members: Members) -> Members:
@@ -156,6 +168,7 @@ def members_to_predict(members: Members) -> Members:
         latest=np.zeros((0, 0)),
         linear=members.linear._replace(spread=nothing, late=nothing),
         waves=members.waves._replace(spread=nothing, late=nothing),
+        layer=members.layer._replace(spread=nothing, late=nothing),
         crosses=members.crosses._replace(spread=np.zeros((0, ORDERS), np.float32)),
     )
 
@@ -167,17 +180,20 @@ def members_state(members: Members) -> dict[str, Any]:
     """
     known, able = int(members.tally[ACTIONS]), able_members(members)
     actions = 1 if known > MOST_ACTIONS else known
-    inputs = (int(members.tally[FEATURES]) * able["features"], WAVES * able["waves"])
+    layered = able["features"] and _has_layer(members)
+    inputs = (int(members.tally[FEATURES]) * able["features"], WAVES * able["waves"], WAVES * layered)
     if not _can_learn(members):
-        linear, wavy, *crossing = ~members.rests
+        linear, wavy, *crossing, layer = ~members.rests
         return {name: getattr(members, name) for name in (*_SMALL, "rests")} | {
             "linear": {"weights": members.linear.weights[:actions, : inputs[0] * linear].copy()},
             "waves": {"weights": members.waves.weights[:actions, : inputs[1] * wavy].copy()},
+            "layer": {"weights": members.layer.weights[:actions, : inputs[2] * layer].copy()},
             "crosses": _crosses_to_predict(members.crosses, crossing),
         }
     return {name: getattr(members, name) for name in (*_SMALL, "latest", "rests")} | {
         "linear": _regression_state(members.linear, actions, inputs[0]),
         "waves": _regression_state(members.waves, actions, inputs[1]),
+        "layer": _regression_state(members.layer, actions, inputs[2]),
         "crosses": _crosses_state(members.crosses),
     }
 
@@ -241,6 +257,7 @@ def restore_members(stored: Stored, members: Members) -> None:
         raise stored["feature"].fail(f"at most {MOST_FEATURES} features")
     _restore_regression(stored["linear"], members.linear, LINEAR_SPREAD, learns=learns)
     _restore_regression(stored["waves"], members.waves, WAVY_SPREAD, learns=learns)
+    _restore_regression(stored["layer"], members.layer, WAVY_SPREAD, learns=learns)
     _restore_crosses(stored["crosses"], members.crosses, learns=learns)
 
 

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 LINEAR_SPREAD = 1.0 / 3.0
 """Variance of the weight of a feature before the first event."""
 
-_MEMORY = 16384.0
+MEMORY = 16384.0
+"""Events that means and variances take account of."""
+
 _LEFT, _MOST_TOGETHER = 64, 3
 
 
@@ -158,9 +160,9 @@ def _renew_bins(members: Members, number: int) -> None:
 
 @kernel
 def see_numbers(members: Members, raw: NDArray[np.float64]) -> None:
-    """Add the numbers of an event to their means and variances; the latest `_MEMORY` events count most."""
+    """Add the numbers of an event to their means and variances; the latest `MEMORY` events count most."""
     members.seen[MOST_ACTIONS] += 1
-    seen = min(np.float64(members.seen[MOST_ACTIONS]), _MEMORY)
+    seen = min(np.float64(members.seen[MOST_ACTIONS]), MEMORY)
     for k in range(min(members.tally[NUMBERS], MOST_NUMBERS)):
         away = raw[k] - members.mean[k]
         members.mean[k] += away / seen

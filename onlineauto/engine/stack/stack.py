@@ -101,11 +101,16 @@ def rest(stack: Stack, names: Collection[str]) -> None:
 
     One that works again has no weight at first.
     """
-    rests = stack.members.rests
+    rests, names = stack.members.rests, _with_layer(names)
     for at, name in enumerate(NAMES, len(stack.weights) - 1 - MEMBERS):
         if name in names and not rests[at - len(stack.weights) + 1 + MEMBERS]:
             _leave_out(stack.weights, stack.spread, at)
     rests[:] = [name in names for name in NAMES]
+
+
+def _with_layer(resting: Collection[str]) -> Collection[str]:
+    """Return who rests if these do: without features there is no layer upon them."""
+    return {*resting, "layer"} if "features" in resting else resting
 
 
 def _leave_out(weights: NDArray[np.float64], spread: NDArray[np.float64], at: int) -> None:
@@ -119,17 +124,24 @@ def _leave_out(weights: NDArray[np.float64], spread: NDArray[np.float64], at: in
 
 
 def worths(stack: Stack, resting: Collection[str]) -> dict[str, float]:
-    """Return what each member is worth that can have scores and does not rest; see `Statistics`."""
+    """Return what each member is worth that can have scores and does not rest; see `Statistics`.
+
+    Features are worth no less than the layer upon them.
+    """
+    resting = _with_layer(resting)
     weights, spread = stack.weights.copy(), stack.spread.copy()
     places = dict(zip(NAMES, range(len(weights) - 1 - MEMBERS, len(weights) - 1), strict=True))
     for name in resting:
         _leave_out(weights, spread, places[name])
     able, error = able_members(stack.members), float(stack.error[0])
-    return {
+    found = {
         name: float(weights[at] ** 2 / (spread[at, at] * error)) if error > 0 else 0.0
         for name, at in places.items()
         if able[name] and name not in resting
     }
+    if "features" in found:
+        found["features"] = max(found["features"], found.get("layer", 0.0))
+    return found
 
 
 def test_anew(stack: Stack, level: float) -> None:
@@ -176,7 +188,7 @@ def restore_stack(stored: Stored, stack: Stack) -> Stack:
         The state is of other options, or of an earlier version, or is not that of a stack.
     """
     kept = _kept(stack)
-    if ("error" in kept and "error" not in stored) or (stack.members.on and "names" not in stored["members"]):
+    if ("error" in kept and "error" not in stored) or (stack.members.on and "layer" not in stored["members"]):
         raise ValueError(
             "its stack is one of an earlier version of onlineauto, which had other members: let it learn its "
             "stream anew with this version"

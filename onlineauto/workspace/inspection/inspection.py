@@ -107,7 +107,8 @@ def _stack(workspace: Workspace) -> Iterator[dict[str, Any]]:
         prices = workspace.estimates.member_prices()
         for (name, can), rest, weight in zip(able.items(), rests, weights[-1 - MEMBERS : -1], strict=True):
             price = {"price": prices[name]} if name in prices else {}
-            yield {"who": name, "weight": weight if can and not rest else None, "rests": rest, **price}
+            has_say = can and not rest
+            yield {"who": name, "weight": weight if has_say else None, "rests": can and rest, **price}
     yield {"who": "constant", "weight": weights[-1]}
 
 
