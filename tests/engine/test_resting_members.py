@@ -10,7 +10,7 @@ import pytest
 
 from onlineauto import Workspace
 from onlineauto.engine.search.journal import Journal
-from onlineauto.engine.stack.members import able_members
+from onlineauto.engine.stack.members import NAMES, able_members
 from onlineauto.engine.stack.stack import rest, worths
 from onlineauto.workspace.inspection.inspection import inspection
 from tests.engine.stack_streams import odd
@@ -91,6 +91,19 @@ def test_all_may_rest_and_the_stack_goes_on() -> None:
     assert all(rests(workspace))
     assert stack.weights[-7:-1].tolist() == [0.0] * 6
     assert stack.weights[0] != 1.0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_covariance_stays_symmetric_to_the_last_bit_when_a_member_rests(name: str) -> None:
+    workspace, _ = learnt(150)
+    stack = workspace.searching.live_configs.arrays.stack
+    rest(stack, [])
+    draw = np.random.default_rng(0).normal(size=(2 * len(stack.weights), len(stack.weights)))
+    stack.spread[:] = draw.T @ draw
+    assert np.array_equal(stack.spread, stack.spread.T)
+    rest(stack, [name])
+    assert np.array_equal(stack.spread, stack.spread.T)
+    assert np.linalg.eigvalsh(stack.spread)[0] > 0.0
 
 
 def test_features_keep_their_seat_while_the_layer_upon_them_works() -> None:

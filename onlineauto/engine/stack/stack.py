@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -114,10 +115,14 @@ def _with_layer(resting: Collection[str]) -> Collection[str]:
 
 
 def _leave_out(weights: NDArray[np.float64], spread: NDArray[np.float64], at: int) -> None:
-    """Let a weight be 0: the others become those of least squares without its input."""
-    others = spread[at] / spread[at, at]
-    weights -= weights[at] * others
-    spread -= np.outer(spread[at], others)
+    """Let a weight be 0: the others become those of least squares without its input.
+
+    The covariance has to stay symmetric to the last bit: see `least_squares_kernels`.
+    """
+    root = math.sqrt(spread[at, at])
+    others = spread[at] / root
+    weights -= weights[at] / root * others
+    spread -= np.outer(others, others)
     weights[at] = 0.0
     spread[at] = spread[:, at] = 0.0
     spread[at, at] = UNSURE
