@@ -9,7 +9,8 @@ which members help, one does within a thousand events, and others may come slowl
 cost.
 
 If the others cost more than the budget, those that are worth least for their price give way. One that is on
-trial keeps its seat, and one that was never tried comes before those that were; the cheapest is first.
+trial keeps its seat, and one that was never tried comes before those that were; the cheapest is first. The
+layer has no scores without the features that it is upon, so it works only if they do, and is behind them.
 """
 
 from __future__ import annotations
@@ -102,8 +103,11 @@ def _within_budget(
 ) -> set[str]:
     """Return who works: those whose turn it is, and whose price the budget has room for."""
     chosen: set[str] = set()
-    for _, _, name in sorted(_turns(seats, prices, rates, now)):
-        if prices[name] <= budget:
+    turns = {name: (turn, value) for turn, value, name in _turns(seats, prices, rates, now)}
+    if "features" in turns and "layer" in turns:
+        turns["layer"] = max(turns["layer"], turns["features"])
+    for name in sorted(turns, key=lambda name: (turns[name], name)):  # "features" are before "layer"
+        if prices[name] <= budget and (name != "layer" or "features" in chosen):
             chosen.add(name)
             budget -= prices[name]
     return chosen

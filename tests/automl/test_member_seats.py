@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from onlineauto.automl.search import Rules
 
-NAMES = "abcde"
+NAMES = "a", "b", "c", "features", "layer"
 MANY = 2 * LEAST_WORTH
 
 
@@ -141,14 +141,36 @@ def test_the_budget_always_holds_and_decisions_say_who_rests(
         assert [seat.name for seat in search.members] == list(costs)
         resting = decided[0] if decided else resting
         assert set(resting) & costs.keys() == costs.keys() - working(search)
+        assert "layer" not in working(search) or "features" in working(search)
 
 
 def test_a_layer_has_to_be_worth_more_than_others() -> None:
-    known = Known(costs={"layer": 1.0, "b": 1.0}, values={"layer": LEAST_OF_LAYER - 1, "b": LEAST_WORTH})
+    values = {"features": LEAST_WORTH, "layer": LEAST_OF_LAYER - 1}
+    known = Known(costs={"features": 1.0, "layer": 1.0}, values=values)
     search, _ = review(start(), 10.0, known, 0)
     search, _ = review(search, 10.0, known, PATIENCE)
-    assert working(search) == {"b"}
+    assert working(search) == {"features"}
     known.values["layer"] = LEAST_OF_LAYER
     search, _ = review(search, 10.0, known, 2 * PATIENCE)
     search, _ = review(search, 10.0, known, 3 * PATIENCE)
-    assert working(search) == {"layer", "b"}
+    assert working(search) == {"features", "layer"}
+
+
+def test_a_layer_takes_no_seat_from_the_features_that_it_is_upon() -> None:
+    known = Known(costs={"features": 6.0, "layer": 3.0}, values={"features": 40.0, "layer": 300.0})
+    search, _ = review(start(), 7.0, known, 0)
+    for at in range(0, 5 * PATIENCE, PATIENCE // 8):
+        search, decided = review(search, 7.0, known, at)
+        assert (working(search), decided) == ({"features"}, [])
+    search, _ = review(search, 9.0, known, 5 * PATIENCE)
+    assert working(search) == {"features", "layer"}
+
+
+def test_a_layer_works_again_with_its_features() -> None:
+    costs, values = {"a": 1.0, "features": 1.0, "layer": 1.0}, {"a": MANY}
+    known, search, changes = Known(costs=costs, values=values), start(), []
+    for at in range(0, 4 * PATIENCE, PATIENCE // 4):
+        search, decided = review(search, 10.0, known, at)
+        changes += [(at // PATIENCE, rests) for rests in decided]
+    both = "features", "layer"
+    assert changes == [(1, both), (2, ()), (3, both)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["bent", "in_turn", "named", "numbered", "odd", "repeated", "worded"]
+__all__ = ["bent", "in_turn", "named", "numbered", "odd", "others", "repeated", "worded"]
 
 
 def odd(
@@ -40,6 +40,11 @@ def odd(
             text.append(f"{label}|a a{k}")
         text.append("")
     return ("\n".join(text) + "\n").encode()
+
+
+def others(n: int, *, actions: int) -> bytes:
+    """Events like those of `odd`, of actions that it does not have."""
+    return odd(n, actions=actions, seed=1).replace(b"|a a", b"|a b")
 
 
 def bent(n: int) -> bytes:

@@ -13,7 +13,7 @@ import pytest
 from onlineauto import Workspace, read
 from onlineauto.engine.event.state import FEATURES, NUMBERS
 from onlineauto.estimators.paired_kernels import BETTER, WORSE
-from tests.engine.stack_streams import bent, named, numbered, odd, repeated, worded
+from tests.engine.stack_streams import bent, named, numbered, odd, others, repeated, worded
 from tests.naive.hashing import hash_name
 from tests.naive.members import OFTEN
 from tests.naive.native_search.streams import choices, lines, slots
@@ -72,6 +72,8 @@ CASES = [
     case("numbers in the names of many actions", lambda: named(200, actions=34), "joint", "names"),
     case("more numbers in names than may be", lambda: named(150, stems=80), "names"),
     case("a layer", lambda: odd(1500, numbers=1, shuffled=True), "layer"),
+    case("a layer, and then other actions", lambda: odd(1100) + others(60, actions=3), "layer"),
+    case("a layer, and then many actions", lambda: odd(1100) + others(60, actions=30), "joint"),
     case(
         "a layer that is given up, and features",
         lambda: odd(1400, numbers=1, actions=3),

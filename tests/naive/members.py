@@ -157,8 +157,8 @@ class Members:
         self.joint: OfAction | None = None
         self.events = 0
         self.rests = [False] * len(NAMES)
-        self.told: list[tuple[OfAction, np.float32]] = []
-        """The scores by features of the actions of the latest event, if it has a layer."""
+        self.told: list[tuple[OfAction, np.float32]] | None = None
+        """The scores by features of the known actions of the latest event; None if it has no layer."""
 
     # -- what is known ---------------------------------------------------------------------------------
 
@@ -197,7 +197,7 @@ class Members:
                     if self.works[member]:
                         scores[member] = np.float32(score)
             found.append(scores)
-        self.told = []
+        self.told = None
         if self.works[-1]:
             of = [self._of(number, features) for number, features in enumerate(actions)]
             self.told = [
@@ -213,7 +213,7 @@ class Members:
         """Waves of what the features said of the actions."""
         known = list(self.actions.values())
         waves = PHASE.copy()
-        for each, score in self.told:
+        for each, score in self.told or ():
             at = known.index(each) * WAVES
             waves += each.away(score) / math.sqrt(len(known)) * FREQUENCY[at : at + WAVES]
         waves = math.sqrt(2 / WAVES) * np.cos(waves)
@@ -284,7 +284,7 @@ class Members:
     ) -> None:
         if all(self.rests):
             return
-        layer = self._layer() if self.told else None
+        layer = None if self.told is None else self._layer()
         self._meet(context)
         for number, features in enumerate(actions):
             self._meet_action(self._key(number, features))
@@ -309,7 +309,7 @@ class Members:
             learns = [not rests for rests in self.rests[2:5]]
             self.crosses.learn(self._names(context), keys, cost, weight, self.events, learns)
         self._see_numbers(context, features if self.joint else ())
-        for each, score in self.told:
+        for each, score in self.told or ():
             each.see(score)
 
     def _meet(self, features: Features) -> None:

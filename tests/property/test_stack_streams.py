@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onlineauto import Workspace
+from onlineauto.engine.stack.member_input_kernels import LAYER_AFTER
 from tests.bounds_checked import run
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def numbers_of(workspace: Workspace) -> Iterator[np.ndarray[Any, Any]]:
     if stack.members.on:
         members = stack.members
         yield from (members.mean, members.variance, members.latest, members.cut)
-        yield from (*members.linear, *members.waves)
+        yield from (*members.linear, *members.waves, *members.layer, members.measure)
 
 
 def usual(options: dict[str, Any], n: int) -> str:
@@ -96,7 +97,7 @@ def usual(options: dict[str, Any], n: int) -> str:
 def test_odd_events_leave_numbers(options: dict[str, Any], data: st.DataObject) -> None:
     gap = "\n" if "adf" in str(options) else ""
     workspace = Workspace(**options, automl=3, default_lease=10, bit_precision=8)
-    text = [usual(options, 130)]
+    text = [usual(options, data.draw(st.sampled_from([130, LAYER_AFTER])))]
     text += [each + gap for each in data.draw(st.lists(event(options), min_size=3, max_size=12))]
     scores = [
         outcomes.prediction if "predict_with" in options else outcomes.score

@@ -206,10 +206,11 @@ def put(number: float, at: int = 0) -> Callable[[Any], object]:
 
 
 NAN = put(float("nan"))
+LONGER = partial(np.pad, pad_width=(0, 1))
 FORGERIES: list[tuple[str, Callable[[Any], object]]] = [
     *((f"stack.{name}", NAN) for name in ("weights", "range", "members.mean", "members.cut")),
     *((f"stack.members.{name}.weights", NAN) for name in ("linear", "waves", "crosses")),
-    *((f"stack.{name}", lambda array: array[:-1]) for name in ("weights", "range", "members.seen")),
+    *((f"stack.{name}", LONGER) for name in ("weights", "range", "members.seen")),
     ("stack.serves", lambda _: 1),
     ("stack.members.tally", put(302)),
     ("stack.members.crosses.cells", put(1 << 14, -1)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -56,12 +56,14 @@ def put(number: float, at: int = 0) -> Callable[[Any], object]:
 
 
 NAN, HUGE = put(float("nan")), put(float("inf"))
+LONGER = partial(np.pad, pad_width=(0, 1))
 FORGERIES: list[tuple[str, Callable[[Any], object]]] = [
     *((name, NAN) for name in ("weights", "spread", "range")),
     *((name, HUGE) for name in ("weights", "spread", "range")),
-    *((name, NAN) for name in ("members.mean", "members.variance", "members.latest", "members.cut")),
+    *((name, NAN) for name in ("members.mean", "members.variance", "members.cut")),
+    *((name, NAN) for name in ("members.latest", "members.measure")),
     *((f"members.{name}.{part}", NAN) for name in ("linear", "waves") for part in ("weights", "spread")),
-    *((name, lambda array: array[:-1]) for name in ("weights", "spread", "range", "pair", "loss")),
+    *((name, LONGER) for name in ("weights", "spread", "range", "pair", "loss")),
     *((name, lambda array: array[:-1]) for name in ("loss_spread", "policies", "level", "updates")),
     *((name, lambda array: array.astype(np.float32)) for name in ("weights", "spread", "pair")),
     ("updates", put(-1)),

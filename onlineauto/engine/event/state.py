@@ -140,7 +140,7 @@ class Members(NamedTuple):
     linear: Regression
     waves: Regression
     layer: Regression
-    measure: NDArray[np.float64]  # [3, actions]: of the scores of each, events, mean and variance
+    measure: NDArray[np.float64]  # [3, actions]: scores of the features: how many, their mean, their variance
     crosses: Crosses
     gains: NDArray[np.float64]  # scratch
 

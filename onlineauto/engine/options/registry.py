@@ -201,6 +201,10 @@ def check_automl(configuration: Configuration) -> None:
             f"--members cannot be {automl.members}; it takes some of {', '.join(MEMBERS)}, separated by "
             "commas, or none"
         )
+    if "layer" in automl.stacked() and "features" not in automl.stacked():
+        raise OptionError(
+            "--members cannot have layer without features, whose scores it is made of; write features,layer"
+        )
     if "cb_type" in searched and not bandit:
         raise OptionError("--search cannot have cb_type on single lines, which log no action")
     explorer = chosen_explorer(configuration)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 LINEAR, WAVY, SINGLES, LAYER = 0, 1, 2, 5
 """Members, and rows of the inputs of all but the third, which is the first of those that cross."""
 
-AFTER = 1024
+LAYER_AFTER = 1024
 """Learnt events after which there is a layer upon the features: until then their scores say little."""
 
 RAW, SUMS, SHARED = 2, 3, 4
@@ -60,7 +60,7 @@ def joins(members: Members) -> bool:
 def has_layer(members: Members) -> bool:
     """Return whether there is a layer upon the features, if these have scores."""
     several = 1 < members.tally[ACTIONS] <= MOST_ACTIONS
-    return bool(members.layering and several and members.seen[MOST_ACTIONS] >= AFTER)
+    return bool(members.layering and several and members.seen[MOST_ACTIONS] >= LAYER_AFTER)
 
 
 @inline_kernel

@@ -3,7 +3,8 @@
 One is least squares on the features themselves, and on bins of those that are numbers: features that ever had
 a value other than 1. The other is least squares on waves, cos(ω·x + φ) with random ω, of the numbers and of
 words: enough of them approximate any smooth function of the numbers, as a Gaussian kernel does. Numbers are
-standardised by their mean and variance so far; one that an event does not have is 0.
+standardised by their mean and variance so far; one that an event does not have is 0. Beside these two there
+are members that cross features (`cross_kernels`), and a layer upon the first one (`layer_kernels`).
 
 Each action has regressions of its own, by the features on its line, all together. If there are more actions
 than that, all share one, whose inputs are those of the context and of the action. A member has no score while
@@ -34,12 +35,7 @@ from onlineauto.engine.event.state import (
 from onlineauto.engine.stack.action_key_kernels import action_key, index_of
 from onlineauto.engine.stack.cross_kernels import learn_crosses, score_crosses
 from onlineauto.engine.stack.layer_kernels import forget_inputs, has_inputs, measure_scores, take_layer
-from onlineauto.engine.stack.least_squares_kernels import (
-    Observed,
-    catch_up,
-    cut_off,
-    learn_lately,
-)
+from onlineauto.engine.stack.least_squares_kernels import Observed, catch_up, cut_off, learn_lately
 from onlineauto.engine.stack.member_input_kernels import (
     LAYER,
     LINEAR,
@@ -188,7 +184,7 @@ def score_members(run: Run, actions: Actions, begin: int, end: int, buffers: Buf
             score[action, first + LINEAR] = score_of(members.linear, index, inputs[LINEAR], n)
         if wavy:
             score[action, first + WAVY] = score_of(members.waves, index, inputs[WAVY], WAVES)
-    if works(members, LAYER):
+    if works(members, LAYER):  # All actions have scores by now: one alone is scored only if they are joined.
         take_layer(members, actions.n, buffers)
         for action in range(begin, end):
             short_loop()

@@ -26,7 +26,7 @@ from onlineauto.engine.event.state import (
     Members,
     Regression,
 )
-from onlineauto.engine.stack.member_input_kernels import AFTER, LINEAR
+from onlineauto.engine.stack.member_input_kernels import LAYER_AFTER
 from onlineauto.engine.stack.member_kernels import WAVY_SPREAD
 from onlineauto.engine.stack.number_bin_kernels import LINEAR_SPREAD
 
@@ -146,19 +146,14 @@ def able_members(members: Members) -> dict[str, bool]:
     known, numbers = int(members.tally[ACTIONS]), int(members.tally[NUMBERS])
     widest = int(members.tally[WIDEST])
     features = members.features and members.tally[FEATURES] <= MOST_FEATURES
+    layering = members.layering and 1 < known <= MOST_ACTIONS and members.seen[MOST_ACTIONS] >= LAYER_AFTER
     able = (
         features,
         members.waving and numbers <= MOST_NUMBERS and (numbers > 0 or known > MOST_ACTIONS),
         *(members.crossing and widest <= most for most in MOST_CROSSED),
-        features and not members.rests[LINEAR] and _has_layer(members),
+        features and layering,
     )
     return {name: bool(each and known > 0) for name, each in zip(NAMES, able, strict=True)}
-
-
-def _has_layer(members: Members) -> bool:
-    """Return whether there is a layer upon the features, if these have scores."""
-    several = 1 < members.tally[ACTIONS] <= MOST_ACTIONS
-    return bool(members.layering and several and members.seen[MOST_ACTIONS] >= AFTER)
 
 
 def members_to_predict(members: Members) -> Members:
@@ -180,8 +175,8 @@ def members_state(members: Members) -> dict[str, Any]:
     """
     known, able = int(members.tally[ACTIONS]), able_members(members)
     actions = 1 if known > MOST_ACTIONS else known
-    layered = able["features"] and _has_layer(members)
-    inputs = (int(members.tally[FEATURES]) * able["features"], WAVES * able["waves"], WAVES * layered)
+    features = int(members.tally[FEATURES])
+    inputs = (features * able["features"], WAVES * able["waves"], WAVES * able["layer"])
     if not _can_learn(members):
         linear, wavy, *crossing, layer = ~members.rests
         return {name: getattr(members, name) for name in (*_SMALL, "rests")} | {
