@@ -63,6 +63,8 @@ FORGERIES: list[tuple[str, Callable[[Any], object]]] = [
     *((name, NAN) for name in ("members.mean", "members.variance", "members.cut")),
     *((name, NAN) for name in ("members.latest", "members.measure")),
     *((f"members.{name}.{part}", NAN) for name in ("linear", "waves") for part in ("weights", "spread")),
+    ("spread", put(0.0)),
+    ("spread", put(0.5, 1)),
     *((name, LONGER) for name in ("weights", "spread", "range", "pair", "loss")),
     *((name, lambda array: array[:-1]) for name in ("loss_spread", "policies", "level", "updates")),
     *((name, lambda array: array.astype(np.float32)) for name in ("weights", "spread", "pair")),

@@ -205,6 +205,8 @@ def restore_stack(stored: Stored, stack: Stack) -> Stack:
             array[...] = part.counts(array.shape)
         elif name in ("weights", "spread", "range", "error"):
             array[...] = part.finite(np.float64, array.shape)
+            if name == "spread" and not (np.array_equal(array, array.T) and (array.diagonal() > 0.0).all()):
+                raise part.fail("a covariance, which is symmetric and has variances above 0")
         elif name == "level":
             array[...] = part.within(array, 0.0, 1.0)
         else:
