@@ -130,9 +130,9 @@ class AutomlOptions:
     )
     members: str = option(
         "features,waves,crosses,layer",
-        "Learners that the stack has beside the live configs, separated by commas: least squares on features "
-        "and bins of numbers (features), or on waves (waves); products with the action (crosses); waves of "
-        "what features tell of all actions (layer). Or none.",
+        "Learners that the stack has beside the live configs, by commas: least squares on features and bins "
+        "(features), on waves (waves), on what features tell of all actions (layer); products with the "
+        "action (crosses). Or none.",
         vw=False,
         keep=True,
         metavar="NAMES",

@@ -210,7 +210,7 @@ def test_weights_of_products_do_not_grow_without_bound(
 def test_products_that_all_share_a_cell_leave_finite_weights() -> None:
     n = np.zeros
     crosses = Crosses(n((2**14, 3), np.float32), n((2**14, 3), np.float32), n(1))
-    crossed = n((4, 64), np.uint64)
+    crossed = n((5, 64), np.uint64)
     for event in range(2000):
         learn_products(crosses, crossed, 1, 64, 2, float(event % 2), 1.0)
     assert np.isfinite(crosses.weights).all()
