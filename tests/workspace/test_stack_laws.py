@@ -14,6 +14,7 @@ import pytest
 from onlineauto import Workspace, read
 from onlineauto.cli.main import main
 from onlineauto.engine.event.state import Crosses
+from onlineauto.engine.loop.buffers import make_buffers
 from onlineauto.engine.stack.cross_kernels import learn_products
 from onlineauto.engine.stack.stack import stack_state
 from tests.engine.stack_streams import bent, in_turn, odd, repeated
@@ -210,7 +211,7 @@ def test_weights_of_products_do_not_grow_without_bound(
 def test_products_that_all_share_a_cell_leave_finite_weights() -> None:
     n = np.zeros
     crosses = Crosses(n((2**14, 3), np.float32), n((2**14, 3), np.float32), n(1))
-    crossed = n((5, 64), np.uint64)
+    crossed = make_buffers(actions=1, slots=1).crossed
     for event in range(2000):
         learn_products(crosses, crossed, 1, 64, 2, float(event % 2), 1.0)
     assert np.isfinite(crosses.weights).all()
