@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.engine.event.state import ACTIONS, MEMBERS, WAVES
-from onlineauto.engine.stack.member_input_kernels import FAR, LAYER, LINEAR, add_wave, make_waves
-from onlineauto.engine.stack.number_bin_kernels import MEMORY
+from onlineauto.engine.stack.member_input_kernels import LAYER, LINEAR, add_wave, deviations, make_waves
+from onlineauto.engine.stack.number_bin_kernels import MEMORY, add_value
 from onlineauto.jit import inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
@@ -48,10 +48,9 @@ def take_layer(members: Members, n: int, buffers: Buffers) -> None:
         at = buffers.known[action]
         if at < 0:
             continue
-        spread = math.sqrt(members.measure[_VARIANCE, at])
-        away = np.float64(buffers.score[action, column]) - members.measure[_MEAN, at]
-        if spread > 0.0:
-            add_wave(members, inputs, at * WAVES, min(max(away / spread, -FAR), FAR))
+        score = np.float64(buffers.score[action, column])
+        away = deviations(score, members.measure[_MEAN, at], members.measure[_VARIANCE, at])
+        add_wave(members, inputs, at * WAVES, away)
     make_waves(members, inputs, math.sqrt(1.0 / members.tally[ACTIONS]))
 
 
@@ -65,7 +64,4 @@ def measure_scores(members: Members, n: int, buffers: Buffers) -> None:
         if at < 0 or not math.isfinite(score):
             continue
         measure[_COUNT, at] = min(measure[_COUNT, at] + 1.0, MEMORY)
-        away = score - measure[_MEAN, at]
-        measure[_MEAN, at] += away / measure[_COUNT, at]
-        both = away * (score - measure[_MEAN, at])
-        measure[_VARIANCE, at] += (both - measure[_VARIANCE, at]) / measure[_COUNT, at]
+        add_value(measure[_MEAN], measure[_VARIANCE], at, score, measure[_COUNT, at])

@@ -43,8 +43,7 @@ RAW, SUMS, SHARED = 2, 3, 4
 """Rows of the inputs that have the numbers as they are, the sums of which waves are made, and the numbers of
 the context alone."""
 
-FAR = 4.0
-"""Standard deviations at which numbers, and scores, are cut off."""
+_FAR = 4.0
 
 _ROUNDER = 1.5 * 2.0**52  # what is added to it and taken off again is rounded to the next whole number
 _MIX = np.uint64(0x9E3779B97F4A7C15)
@@ -130,11 +129,17 @@ def copy_numbers(source: NDArray[np.float64], target: NDArray[np.float64], n: in
 
 
 @inline_kernel
+def deviations(value: float, mean: float, variance: float) -> float:
+    """Return how many standard deviations a value is away from a mean, cut off."""
+    spread = math.sqrt(variance)
+    away = (value - mean) / spread if spread > 0.0 else 0.0
+    return min(max(away, -_FAR), _FAR)
+
+
+@inline_kernel
 def standardised(members: Members, number: int, value: float) -> float:
     """Return how many standard deviations a value of a number is away from its mean, cut off."""
-    spread = math.sqrt(members.variance[number])
-    away = (value - members.mean[number]) / spread if spread > 0.0 else 0.0
-    return min(max(away, -FAR), FAR)
+    return deviations(value, members.mean[number], members.variance[number])
 
 
 @inline_kernel

@@ -158,15 +158,23 @@ def _renew_bins(members: Members, number: int) -> None:
         _divide_bin(members, number, fullest)
 
 
+@inline_kernel
+def add_value(
+    mean: NDArray[np.float64], variance: NDArray[np.float64], at: int, value: float, seen: float
+) -> None:
+    """Add a value to the mean and the variance at a place; it is the last of so many that were seen."""
+    away = value - mean[at]
+    mean[at] += away / seen
+    variance[at] += (away * (value - mean[at]) - variance[at]) / seen
+
+
 @kernel
 def see_numbers(members: Members, raw: NDArray[np.float64]) -> None:
     """Add the numbers of an event to their means and variances; the latest `MEMORY` events count most."""
     members.seen[MOST_ACTIONS] += 1
     seen = min(np.float64(members.seen[MOST_ACTIONS]), MEMORY)
     for k in range(min(members.tally[NUMBERS], MOST_NUMBERS)):
-        away = raw[k] - members.mean[k]
-        members.mean[k] += away / seen
-        members.variance[k] += (away * (raw[k] - members.mean[k]) - members.variance[k]) / seen
+        add_value(members.mean, members.variance, k, raw[k], seen)
         members.latest[k, members.seen[MOST_ACTIONS] % RING] = raw[k]
     if members.seen[MOST_ACTIONS] % RING == 0:
         for k in range(min(members.tally[NUMBERS], MOST_NUMBERS)):
