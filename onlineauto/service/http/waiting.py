@@ -35,10 +35,11 @@ class Waiting:
 
     def deliver(self, waiting: Sequence[Done], error: Exception | None) -> None:
         """Wake all who waited for a group."""
-        if self._loop is None:
+        loop = self._loop  # `stop` may take it away meanwhile
+        if loop is None:
             call_all(waiting, error)
         else:
-            self._loop.call_soon_threadsafe(call_all, waiting, error)
+            loop.call_soon_threadsafe(call_all, waiting, error)
 
     @staticmethod
     def future() -> tuple[asyncio.Future[None], Callable[[Exception | None], None]]:

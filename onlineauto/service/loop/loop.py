@@ -319,7 +319,9 @@ class Loop(Front):
 
     def _forget(self, before: float) -> None:
         """Remove the segments of the log that nobody needs and that were last written before a time."""
-        positions = (self.learner.position, self.learner.join.oldest, self.join.oldest)
+        with self._lock:  # others take records into this table
+            oldest = self.join.oldest
+        positions = (self.learner.position, self.learner.join.oldest, oldest)
         needed = min(each for each in positions if each is not None)
         old = self.log.old_segments(needed, written_before=before)
         if not old or self._closing:
