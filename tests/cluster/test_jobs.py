@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import threading
 import time
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -12,17 +13,20 @@ import pytest
 
 from onlineauto import Run, Workspace
 from onlineauto.cluster import Cluster, RunJob, ShardedLearner, ShardedRun, StreamJob, StudyJob
+from onlineauto.cluster.elastic.learning.feed import Feed
 from onlineauto.cluster.jobs import run_job
 from onlineauto.cluster.jobs.budget import expected_budget, spent
 from onlineauto.errors import InputError, OptionError
 from onlineauto.tune import SCHEDULERS, Callback, Choice, Float, Study
 from onlineauto.tune.schedulers.pbt import Pbt
 from tests.tune.workers import trainables
+from tests.waiting import PATIENCE, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from onlineauto.cluster.elastic import Snapshot
     from onlineauto.tune.workers.jobs import Job
 
 
@@ -56,7 +60,7 @@ def test_every_scheduler_has_a_budget(scheduler: str) -> None:
     study = Study({"rate": Float(0, 1)}, scheduler, max_resource=27, max_trials=30)
     before = time.process_time()
     assert expected_budget(study.settings) > 30
-    assert time.process_time() - before < 5
+    assert time.process_time() - before < 15
 
 
 class Most(Callback):
@@ -113,7 +117,7 @@ def test_a_study_that_is_stopped_goes_on_in_another_cluster(tmp_path: Path) -> N
     storage = f"sqlite:///{tmp_path / 'study.db'}"
 
     def submit() -> tuple[Cluster, Study]:
-        study = Study(space, "fifo", "random", max_resource=4, max_trials=10, storage=storage)
+        study = Study(space, "fifo", "random", max_resource=4, max_trials=16, storage=storage)
         cluster = Cluster(slot=0.25, capacity={"CPU": 2}, history=tmp_path / "history.jsonl")
         cluster.submit(study, trainable=trainables.Counter, name="a")
         return cluster, study
@@ -135,14 +139,29 @@ def test_a_study_that_is_stopped_goes_on_in_another_cluster(tmp_path: Path) -> N
     assert records[0].before == 0
 
 
+@contextmanager
+def slow_streams() -> Iterator[None]:
+    """Let each tick of a sharded stream take a while, so that it does not end before it is paused."""
+    parts_of = Feed.parts_of
+
+    def later(feed: Feed, tick: int, rank: int, n: int) -> list[bytes] | None:
+        time.sleep(0.02)
+        return parts_of(feed, tick, rank, n)
+
+    with pytest.MonkeyPatch.context() as changed:
+        changed.setattr(Feed, "parts_of", later)
+        yield
+
+
 def test_a_sharded_stream_is_the_same_whoever_had_what(tmp_path: Path) -> None:
     events = "".join(f"{i % 2} |a x{i % 7} y{i % 11}\n" for i in range(10_000)).encode()
     learner = ShardedLearner(parts=4, part_events=16, warm_up=100, blocks=4)
     job = StreamJob(learner, events)
-    job.resize(2, 1)
-    until(lambda: job.progress()[0] > 500)
-    job.resize(0, 0)
-    until(lambda: job.held == (0, 0))
+    with slow_streams():
+        job.resize(2, 1)
+        until(lambda: job.progress()[0] > 500)
+        job.resize(0, 0)
+        until(lambda: job.held == (0, 0))
     done = job.progress()[0]
     assert job.progress()[0] == done < 10_000
     cluster = Cluster(slot=0.3, capacity={"CPU": 4})
@@ -190,7 +209,7 @@ def test_a_run_that_crashed_goes_on_and_comes_to_the_same(
 
     def crashes() -> Iterator[str]:
         yield from events[:550]
-        goes_on.wait(60)
+        goes_on.wait(PATIENCE)
         yield from events[550:]
 
     job = RunJob(Run(Workspace(), crashes()), model=tmp_path / "torn", **options)
@@ -226,20 +245,13 @@ def test_how_many_workers_there_are_is_the_clusters_word() -> None:
         StudyJob(study, trainables.Counter, **options)
 
 
-def until(holds: Any) -> None:
-    end = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
 def test_a_stream_that_is_paused_while_its_progress_is_asked_for_has_not_failed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     job = StreamJob(ShardedLearner(parts=2, part_events=2, warm_up=2, blocks=2), b"1 |a x\n" * 20000)
-    job.resize(1, 1)
-    while job.progress()[0] == 0:
-        time.sleep(0.01)
+    with slow_streams():
+        job.resize(1, 1)
+        until(lambda: job.progress()[0])
     run, before = job._run, ShardedRun.progress
     assert run is not None
 
@@ -256,6 +268,29 @@ def test_a_stream_that_is_paused_while_its_progress_is_asked_for_has_not_failed(
     job.stop()
 
 
+def test_a_stream_that_is_stopped_while_it_is_paused_has_not_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    job = StreamJob(ShardedLearner(parts=2, part_events=2, warm_up=2, blocks=2), b"1 |a x\n" * 400)
+    snapshot, stopping = ShardedRun.snapshot, threading.Thread(target=job.stop)
+
+    def stopped(self: ShardedRun, *given: Any) -> Snapshot:
+        stopping.start()
+        until(lambda: self.ended)
+        return snapshot(self, *given)
+
+    with slow_streams():
+        job.resize(1, 1)
+        until(lambda: job.progress()[0])
+        with monkeypatch.context() as changed:
+            changed.setattr(ShardedRun, "snapshot", stopped)
+            job.resize(0, 0)
+            until(lambda: stopping.ident is not None)
+            stopping.join(PATIENCE)
+    assert job.held == (0, 0)
+    job.resize(1, 1)
+    until(lambda: job.progress() == (400, 400))
+    job.stop()
+
+
 def test_a_cluster_that_was_stopped_is_run_again(tmp_path: Path) -> None:
     events = b"1 |a x\n0 |a y\n" * 1500
     learner = ShardedLearner(parts=2, part_events=8, warm_up=2, blocks=2)
@@ -267,7 +302,7 @@ def test_a_cluster_that_was_stopped_is_run_again(tmp_path: Path) -> None:
     cluster.submit(study, trainable="tests.tune.workers.trainables:Counter", name="study")
     cluster.run(slots=1)
     assert not all(each.ended for each in cluster.jobs)
-    cluster.run(slots=1200)
+    cluster.run(slots=20 * int(PATIENCE))
     assert [(each.name, each.state, each.done) for each in cluster.jobs] == [
         ("run", "done", 3000),
         ("stream", "done", 3000),
@@ -283,14 +318,15 @@ def test_a_stream_that_cannot_be_read_twice_does_not_wait(tmp_path: Path) -> Non
     with events.open("rb") as file:
         job = StreamJob(learner, file)
         job.resize(1, 1)
-        until = time.monotonic() + 60
-        while not job.progress()[0] and time.monotonic() < until:
-            time.sleep(0.001)
+        until(lambda: job.progress()[0])
         job.resize(0, 0)
-        while (found := job.progress()) != (800, 800) and time.monotonic() < until:
-            assert job.held == (1, 1) or found[0] == 800
-            time.sleep(0.001)
+
+        def is_over() -> bool:
+            done, total = job.progress()
+            assert job.held == (1, 1) or done == 800
+            return (done, total) == (800, 800)
+
+        until(is_over)
         weights = job.workspace().weights
         job.stop()
-    assert found == (800, 800)
     assert (weights == learner.fit(events).weights).all()

@@ -117,8 +117,9 @@ class StreamJob:
         with self._changed:
             self._stops = True
             self._changed.notify()
-        if self._run is not None:
-            self._run.stop()
+        run = self._run  # a pause may take it away meanwhile
+        if run is not None:
+            run.stop()
         if self._thread is not None:
             self._thread.join(60)
         if self._run is not None:
@@ -151,7 +152,8 @@ class StreamJob:
                         self._given = wanted
                 self._bring_to(*wanted)
         except BaseException as error:
-            self._error = error
+            if not self._stops:  # which ends a run whatever it does
+                self._error = error
 
     def _bring_to(self, workers: int, servers: int) -> None:
         if workers and self._run is not None:

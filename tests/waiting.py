@@ -1,0 +1,20 @@
+"""How tests wait: until something has happened, and not for as long as it takes on a quick machine."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PATIENCE = 120.0
+"""Seconds after which a test no longer waits: also on a slow machine, only what hangs takes so long."""
+
+
+def until(holds: Callable[[], object], *, what: Callable[[], object] = lambda: "") -> None:
+    """Wait until a condition holds; `what` says what there is instead, once the patience is at its end."""
+    end = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < end, what()
+        time.sleep(0.01)
