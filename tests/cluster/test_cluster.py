@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 import threading
-import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from onlineauto.cluster.history_file import HistoryFile
 from onlineauto.cluster.policies.actions import bundles
 from onlineauto.errors import InputError, OptionError
 from tests.cluster.workers import Account, Work
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +27,27 @@ if TYPE_CHECKING:
 
     from onlineauto.cluster import Record, Situation
     from onlineauto.cluster.policies.situation import Floats
+
+
+class Clock:
+    """Time that passes where a cluster sleeps and nowhere else, however busy the machine is."""
+
+    def __init__(self) -> None:
+        self._now = 0.0
+
+    def monotonic(self) -> float:
+        return self._now
+
+    def sleep(self, seconds: float) -> None:
+        self._now += seconds
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let clusters and their jobs live by a clock of their own."""
+    of_both = Clock()
+    for module in ("onlineauto.cluster.cluster", "tests.cluster.workers"):
+        monkeypatch.setattr(f"{module}.time", of_both)
 
 
 def cluster_of(cpus: float = 4, **options: Any) -> Cluster:
@@ -94,7 +115,7 @@ def test_all_shrinks_come_before_all_grows() -> None:
     def slot_of() -> int:
         return cluster._slots
 
-    jobs = [Work(account, 100, heard=hear) for _ in range(3)]
+    jobs = [Work(account, 1000, heard=hear) for _ in range(3)]
     for job in jobs:
         cluster.submit(job)
     cluster.run(slots=4)
@@ -144,12 +165,19 @@ def test_a_job_that_fails_is_reported_and_frees_what_it_had(caplog: pytest.LogCa
 def test_jobs_may_be_submitted_while_others_run() -> None:
     cluster, account = cluster_of(), Account()
     cluster.submit(Work(account, 80), name="first")
-    later = threading.Timer(0.3, lambda: cluster.submit(Work(account, 5), name="later"))
-    later.start()
-    cluster.run()
+
+    def submit_once(_: Cluster) -> None:
+        if cluster.at >= 1.5 and len(cluster.jobs) == 1:
+            later = threading.Thread(
+                target=cluster.submit, args=(Work(account, 5),), kwargs={"name": "later"}
+            )
+            later.start()
+            later.join()
+
+    cluster.run(watch=submit_once)
     assert [each.state for each in cluster.jobs] == ["done", "done"]
     arrived = next(each for each in cluster.history().records if each.job == "later").arrived
-    assert 1 <= arrived <= 4
+    assert 1.5 <= arrived < 2
 
 
 def test_an_endless_job_runs_until_the_slots_are_over() -> None:
@@ -233,10 +261,7 @@ cluster.run()
 def test_the_history_survives_a_kill(tmp_path: Path) -> None:
     path = tmp_path / "history.jsonl"
     process = subprocess.Popen([sys.executable, "-c", CRASHES, str(path)])
-    end = time.monotonic() + 60
-    while not path.exists() or path.read_bytes().count(b"\n") < 5:
-        assert time.monotonic() < end
-        time.sleep(0.02)
+    until(lambda: path.exists() and path.read_bytes().count(b"\n") >= 5)
     process.kill()
     process.wait()
     assert len(History.load(path)) >= 4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -16,8 +17,10 @@ from onlineauto.cluster.elastic.running import hub
 from onlineauto.cluster.elastic.running.threads import Threads
 from onlineauto.errors import InputError, OnlineautoError
 from tests.cluster.elastic.streams import BANDIT, EXPLORING, FINE, LINES, bits_of, same
+from tests.waiting import PATIENCE, until
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from onlineauto.cluster.elastic.running.nodes import Post, Spec
@@ -35,37 +38,79 @@ def undisturbed(learner: ShardedLearner) -> Snapshot:
     return learner.run(LONG).wait().snapshot()
 
 
-@pytest.fixture(autouse=True)
-def no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let each tick take some milliseconds, so that no stream ends before what is asked of its run."""
-    parts_of = Feed.parts_of
+class Gate:
+    """Holds streams where their tests are, so that none ends before what is asked of its run."""
 
-    def later(feed: Feed, tick: int, rank: int, n: int) -> list[bytes] | None:
+    ahead = 4
+    """Ticks that a run may learn while its test does something else."""
+
+    def __init__(self) -> None:
+        self._changed, self._end = threading.Condition(), 2.0 * self.ahead
+
+    def wait(self, tick: int) -> None:
+        """Wait until a tick may be learnt."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: tick < self._end, PATIENCE)
+
+    def open(self, end: float) -> None:
+        """Let all ticks before `end` be learnt."""
+        with self._changed:
+            self._end = max(self._end, end)
+            self._changed.notify_all()
+
+
+@pytest.fixture(autouse=True)
+def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
+    """Hold the streams until their runs are waited for or stopped; each tick takes some milliseconds."""
+    made = Gate()
+    parts_of, wait, stop = Feed.parts_of, ShardedRun.wait, ShardedRun.stop
+
+    def held(feed: Feed, tick: int, rank: int, n: int) -> list[bytes] | None:
         time.sleep(0.002)
+        made.wait(tick)
         return parts_of(feed, tick, rank, n)
 
-    monkeypatch.setattr(Feed, "parts_of", later)
+    def waited_for(run: ShardedRun, timeout: float | None = None) -> ShardedRun:
+        made.open(math.inf)
+        return wait(run, timeout)
+
+    def stopped(run: ShardedRun) -> None:
+        made.open(math.inf)
+        stop(run)
+
+    monkeypatch.setattr(Feed, "parts_of", held)
+    monkeypatch.setattr(ShardedRun, "wait", waited_for)
+    monkeypatch.setattr(ShardedRun, "stop", stopped)
+    yield made
+    made.open(math.inf)
 
 
-def reach(run: ShardedRun, ticks: int) -> None:
+def reach(run: ShardedRun, ticks: int, gate: Gate) -> None:
     """Wait until so many more ticks are learnt, or all."""
     goal = run._hub.version + ticks
+    gate.open(goal + gate.ahead)
     with run._hub.condition:
-        assert run._hub.condition.wait_for(lambda: run.ended or run._hub.version >= goal, 60)
+        assert run._hub.condition.wait_for(lambda: run.ended or run._hub.version >= goal, PATIENCE)
 
 
-def commits(run: ShardedRun, n: int) -> None:
+def commits(run: ShardedRun, n: int, gate: Gate) -> None:
+    """Wait until there were so many layouts, however many ticks that takes."""
+
+    def are_there() -> bool:
+        gate.open(run._hub.version + gate.ahead)
+        return run.ended or len(run._hub.changes) >= n
+
     with run._hub.condition:
-        assert run._hub.condition.wait_for(lambda: run.ended or len(run._hub.changes) >= n, 60)
+        assert run._hub.condition.wait_for(are_there, PATIENCE)
 
 
-def test_resized_all_the_time(learner: ShardedLearner, undisturbed: Snapshot) -> None:
+def test_resized_all_the_time(gate: Gate, learner: ShardedLearner, undisturbed: Snapshot) -> None:
     run = learner.run(LONG, workers=1, servers=1).start()
     sizes = itertools.cycle([(2, 1), (2, 3), (1, 2), (3, 4), (3, 1), (1, 1)])
     while not run.ended:
         run.resize(*next(sizes))
-        commits(run, len(run.changes) + 1)
-        reach(run, 2)
+        commits(run, len(run.changes) + 1, gate)
+        reach(run, 2, gate)
     assert same(run.wait().snapshot(), undisturbed)
     assert len(run.changes) > 10
     assert len({change.tick for change in run.changes}) > 10
@@ -74,9 +119,9 @@ def test_resized_all_the_time(learner: ShardedLearner, undisturbed: Snapshot) ->
     assert times == sorted(times)
 
 
-def test_several_requests_coalesce(learner: ShardedLearner, undisturbed: Snapshot) -> None:
+def test_several_requests_coalesce(gate: Gate, learner: ShardedLearner, undisturbed: Snapshot) -> None:
     run = learner.run(LONG, workers=2, servers=2).start()
-    reach(run, 3)
+    reach(run, 3, gate)
     for n in range(1, 20):
         run.resize(1 + n % 3, 1 + n % 4)
     run.resize(3, 2)
@@ -85,27 +130,29 @@ def test_several_requests_coalesce(learner: ShardedLearner, undisturbed: Snapsho
 
 
 @pytest.mark.parametrize("margin", [0, 1, 5])
-def test_the_margin_changes_no_weight(learner: ShardedLearner, undisturbed: Snapshot, margin: int) -> None:
+def test_the_margin_changes_no_weight(
+    gate: Gate, learner: ShardedLearner, undisturbed: Snapshot, margin: int
+) -> None:
     run = learner.run(LONG, workers=2, servers=2, margin=margin).start()
-    reach(run, 5)
+    reach(run, 5, gate)
     run.resize(1, 3)
     assert same(run.wait().snapshot(), undisturbed)
 
 
-def test_workers_die_in_mid_tick(learner: ShardedLearner, undisturbed: Snapshot) -> None:
+def test_workers_die_in_mid_tick(gate: Gate, learner: ShardedLearner, undisturbed: Snapshot) -> None:
     run = learner.run(LONG, workers=3, servers=2).start()
     for _ in range(3):
-        reach(run, 4)
+        reach(run, 4, gate)
         kill(run, run._hub._target[0][0])
     assert same(run.wait().snapshot(), undisturbed)
     assert run.layout == (3, 2)
 
 
 def test_a_server_that_dies_is_restored_from_the_last_snapshot(
-    learner: ShardedLearner, undisturbed: Snapshot
+    gate: Gate, learner: ShardedLearner, undisturbed: Snapshot
 ) -> None:
     run = learner.run(LONG, workers=2, servers=2, snapshot_every=10).start()
-    reach(run, 25)
+    reach(run, 25, gate)
     kill(run, run._hub._target[1][0])
     snapshot = run.wait().snapshot()
     assert same(snapshot, undisturbed)
@@ -114,13 +161,13 @@ def test_a_server_that_dies_is_restored_from_the_last_snapshot(
 
 
 def test_a_stream_that_cannot_be_read_again_ends_with_its_server(
-    learner: ShardedLearner, tmp_path: Path
+    gate: Gate, learner: ShardedLearner, tmp_path: Path
 ) -> None:
     path = tmp_path / "stream"
     path.write_bytes(LONG)
     with path.open("rb") as file:
         run = learner.run(file, workers=2, servers=2).start()
-        reach(run, 5)
+        reach(run, 5, gate)
         kill(run, run._hub._target[1][0])
         with pytest.raises(OnlineautoError, match="second time"):
             run.wait(60)
@@ -136,10 +183,10 @@ def kill(run: ShardedRun, node: str) -> None:
 
 
 def test_a_snapshot_is_taken_in_mid_stream_and_gone_on_from(
-    learner: ShardedLearner, undisturbed: Snapshot, tmp_path: Path
+    gate: Gate, learner: ShardedLearner, undisturbed: Snapshot, tmp_path: Path
 ) -> None:
     run = learner.run(LONG, workers=2, servers=3).start()
-    reach(run, 20)
+    reach(run, 20, gate)
     taken = run.snapshot(60)
     run.stop()
     assert 0 < taken.tick < undisturbed.tick
@@ -160,23 +207,23 @@ def test_files_that_are_no_snapshots(tmp_path: Path) -> None:
             Snapshot.load(path)
 
 
-def test_it_is_a_job(learner: ShardedLearner) -> None:
+def test_it_is_a_job(gate: Gate, learner: ShardedLearner) -> None:
     run = learner.run(LONG, worker={"CPU": 2.0}, server={"CPU": 0.25})
     assert run.demand.worker == {"CPU": 2.0}
     assert run.demand.server == {"CPU": 0.25}
     assert (run.demand.most_workers, run.demand.most_servers) == (4, 8)
     run.resize(2, 2)  # before it has begun
     run.start()
-    reach(run, 3)
+    reach(run, 3, gate)
     done, total = run.progress()
     assert 0 < done <= total
     assert run.layout == (2, 2)
     assert run.wait().progress() == (2700, 2700)
 
 
-def test_a_run_that_is_stopped(learner: ShardedLearner) -> None:
+def test_a_run_that_is_stopped(gate: Gate, learner: ShardedLearner) -> None:
     run = learner.run(LONG).start()
-    reach(run, 2)
+    reach(run, 2, gate)
     run.stop()
     assert run.ended
     done, total = run.progress()
@@ -197,13 +244,14 @@ def test_a_run_that_is_stopped_is_not_taken_for_finished(learner: ShardedLearner
             result()
 
 
-def test_joiners_that_are_called_off_are_ended(learner: ShardedLearner) -> None:
+def test_joiners_that_are_called_off_are_ended(gate: Gate, learner: ShardedLearner) -> None:
     """On Ray each of them would keep its processors until the end of the run."""
     run = learner.run(LONG).start()
-    reach(run, 1)
-    run.resize(6, 4)
-    run.resize(2, 1)
-    commits(run, 2)
+    reach(run, 1, gate)
+    with run._hub.condition:  # so that none of the joiners is ready before it is called off
+        run.resize(6, 4)
+        run.resize(2, 1)
+    commits(run, 2, gate)
     backend = run._hub._backend
     assert isinstance(backend, Threads)
     assert len(backend._queues) == 3
@@ -217,10 +265,10 @@ def test_a_snapshot_that_is_asked_for_before_all_nodes_are_ready(learner: Sharde
 
 
 def test_a_snapshot_that_is_asked_for_when_a_server_dies(
-    learner: ShardedLearner, undisturbed: Snapshot
+    gate: Gate, learner: ShardedLearner, undisturbed: Snapshot
 ) -> None:
     run = learner.run(LONG, workers=2, servers=2).start()
-    reach(run, 2)
+    reach(run, 2, gate)
     hub = run._hub
     server = hub._target[1][0]
     assert hub._backend is not None
@@ -252,25 +300,22 @@ def test_learning_that_is_interrupted_leaves_no_threads(
     before = {thread.name for thread in threading.enumerate()}
     with pytest.raises(KeyboardInterrupt):
         learner.fit(LONG)
-    deadline = time.monotonic() + 60
-    while {thread.name for thread in threading.enumerate()} - before - {"elastic count"}:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: not {thread.name for thread in threading.enumerate()} - before - {"elastic count"})
 
 
-def test_single_lines_too() -> None:
+def test_single_lines_too(gate: Gate) -> None:
     learner = ShardedLearner(**FINE, quadratic=["::"])
     run = learner.run(LINES * 3, workers=1, servers=1).start()
     for n in itertools.count():
         if run.ended:
             break
         run.resize(1 + n % 4, 1 + n % 3)
-        reach(run, 3)
+        reach(run, 3, gate)
     assert bits_of(run.workspace()) == bits_of(learner.fit(LINES * 3))
 
 
 def test_a_run_begins_though_not_all_nodes_find_room(
-    learner: ShardedLearner, undisturbed: Snapshot, monkeypatch: pytest.MonkeyPatch
+    gate: Gate, learner: ShardedLearner, undisturbed: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begin, waiting = Threads.begin, []
 
@@ -283,10 +328,10 @@ def test_a_run_begins_though_not_all_nodes_find_room(
     monkeypatch.setattr(hub, "_PATIENCE", 0.2)
     monkeypatch.setattr(Threads, "begin", sometimes)
     run = learner.run(LONG, workers=3, servers=2).start()
-    reach(run, 3)
+    reach(run, 3, gate)
     assert run.layout == (1, 1)
     for each in waiting:
         begin(*each)
-    commits(run, 2)
+    commits(run, 2, gate)
     assert run.layout == (3, 2)
     assert same(run.wait(60).snapshot(), undisturbed)
