@@ -15,6 +15,7 @@ import argparse
 import asyncio
 import json
 import os
+import socket
 import subprocess
 import tempfile
 import time
@@ -24,7 +25,7 @@ from typing import Any
 import uvloop
 
 from tests.bench.service_load import Connection, LineConnection, Load, loaded
-from tests.service.serving import Service, free_port
+from tests.service.serving import Service
 
 
 def cpu_seconds(process: int) -> float:
@@ -55,6 +56,12 @@ def daemon(python: str, *, connections: int, seconds: float) -> Load:
     return _peer(
         python, "service_peer_daemon.py", connections=connections, seconds=seconds, connection=LineConnection
     )
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
 
 
 def _peer(

@@ -37,4 +37,4 @@ def _run(folder: Path, *words: str) -> str:
         "--disable-gpu",
         f"--user-data-dir={folder / 'profile'}",
     ]
-    return subprocess.run([*command, *words], capture_output=True, text=True, timeout=60, check=True).stdout
+    return subprocess.run([*command, *words], capture_output=True, text=True, timeout=300, check=True).stdout

@@ -7,11 +7,12 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import httpx
+
+from tests.waiting import PATIENCE, until
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -21,17 +22,21 @@ ROOT = Path(__file__).resolve().parents[2]
 MODEL = ("--cb_explore_adf", "--automl", "4", "--bit_precision", "12", "--epsilon", "0.2")
 
 
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+def held_port() -> socket.socket:
+    """Return a socket that holds a free port: nobody else is given it, and a service can listen there."""
+    held = socket.socket()
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.bind(("127.0.0.1", 0))
+    return held
 
 
 class Service:
     """Runs ``onlineauto serve`` over a folder until the end of a ``with`` block."""
 
     def __init__(self, folder: Path, *words: str, model: tuple[str, ...] = MODEL) -> None:
-        self.folder, self.port, self.words = folder, free_port(), (*model, *words)
+        self.folder, self.words = folder, (*model, *words)
+        self._held = held_port()
+        self.port = int(self._held.getsockname()[1])
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = folder.with_suffix(".stderr")
 
@@ -44,23 +49,25 @@ class Service:
 
     def wait(self) -> Self:
         """Wait until it is ready."""
-        for _ in range(600):
-            try:
-                if httpx.get(f"{self.url}/readyz").status_code == 200:
-                    return self
-            except httpx.TransportError:
-                time.sleep(0.05)
-            if self.process.poll() is not None:
-                break
-        raise AssertionError(self.log.read_text())
+        until(lambda: self._is_ready() or self.process.poll() is not None, what=self.log.read_text)
+        assert self.process.poll() is None, self.log.read_text()
+        return self
+
+    def _is_ready(self) -> bool:
+        try:
+            return httpx.get(f"{self.url}/readyz").status_code == 200
+        except httpx.TransportError:
+            return False
 
     def kill(self) -> None:
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
+        self._held.close()
 
     def stop(self) -> int:
         self.process.terminate()
-        return self.process.wait(30)
+        self._held.close()
+        return self.process.wait(PATIENCE)
 
     def __enter__(self) -> Self:
         return self.start().wait()

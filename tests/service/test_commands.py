@@ -74,7 +74,7 @@ def test_an_address_that_is_taken_is_named(
 
 def test_the_folder_is_looked_into_and_exported(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "loop"
-    with Service(folder) as service, httpx.Client(base_url=service.url, timeout=10) as client:
+    with Service(folder) as service, httpx.Client(base_url=service.url, timeout=30) as client:
         for number in range(40):
             actions = {"a": {"x": {"one": 1}}, "b": {"x": {"two": 1}}}
             body = {"event_id": f"e{number}", "context": {"u": {f"v{number % 3}": 1}}, "actions": actions}

@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 
 from onlineauto.service.http.direct.whole_request import head_of
 from tests.service.serving import Service
+from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 HEAD = b"POST /v1/rank HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 
@@ -39,7 +41,7 @@ def request(body: bytes, *, path: str = "/v1/rank", more: bytes = b"") -> bytes:
 
 def answers(connection: socket.socket, count: int) -> list[tuple[int, Any]]:
     """Return the statuses and bodies of the next answers."""
-    connection.settimeout(20.0)
+    connection.settimeout(PATIENCE)
     data = b""
     found: list[tuple[int, Any]] = []
     while len(found) < count:
@@ -195,13 +197,12 @@ def test_a_connection_that_is_closed_while_it_waits(service: Service) -> None:
     assert httpx.get(f"{service.url}/healthz").status_code == 200
 
 
-def test_a_service_that_stops_answers_what_it_took(service: Service) -> None:
-    connection = connected(service)
-    connection.sendall(request(rank("last")))
-    assert [status for status, _ in answers(connection, 1)] == [200]
-    assert service.stop() == 0
-    assert connection.recv(100) == b""
-    connection.close()
+def test_a_service_that_stops_answers_what_it_took(tmp_path: Path) -> None:
+    with Service(tmp_path / "loop") as service, connected(service) as connection:
+        connection.sendall(request(rank("last")))
+        assert [status for status, _ in answers(connection, 1)] == [200]
+        assert service.stop() == 0
+        assert connection.recv(100) == b""
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from onlineauto.service.ranking.question import Limits, Question
 from onlineauto.service.refused import RefusedError
 from tests.service.serving import Service
 from tests.service.traffic import CONFIGURATION
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,8 +73,7 @@ def loop(tmp_path: Path) -> Iterator[Loop]:
 
 
 def settled(loop: Loop) -> None:
-    while loop.unwritten or loop.learn():
-        time.sleep(0.005)
+    until(lambda: not loop.unwritten and not loop.learn())
 
 
 def test_what_rank_servers_decide_is_learnt_once(tmp_path: Path, loop: Loop) -> None:
@@ -89,11 +89,7 @@ def test_what_rank_servers_decide_is_learnt_once(tmp_path: Path, loop: Loop) -> 
             for each in followers:
                 each.follow()
     for each in followers:
-        for _ in range(200):
-            each.follow()
-            if each.failed is None and not each.behind:
-                break
-        assert each.behind == 0
+        until(lambda: (each.follow(), each.failed is None and not each.behind)[1])  # noqa: B023
     settled(loop)
     counts = loop.join.counts
     assert (counts.ranked, counts.joined, counts.rewarded, loop.learner.learnt) == (60, 60, 60, 60)
@@ -186,7 +182,7 @@ def test_three_processes_share_one_model(tmp_path: Path) -> None:
         following = [Service(tmp_path / f"rank{n}", "--follow", learner.url, model=()) for n in range(2)]
         with following[0] as one, following[1] as other:
             draw = Random(3)
-            with httpx.Client(timeout=10) as client:
+            with httpx.Client(timeout=30) as client:
                 for number in range(200):
                     here, there = draw.choice([one, other]), draw.choice([one, other])
                     body = {
@@ -196,26 +192,17 @@ def test_three_processes_share_one_model(tmp_path: Path) -> None:
                     answer = client.post(f"{here.url}/v1/rank", json=body).json()
                     reward = {"event_id": f"e{number}", "reward": float(answer["action"] == "b"), "key": "k"}
                     assert client.post(f"{there.url}/v1/reward", json=reward).status_code == 204
-                for _ in range(300):
-                    if client.get(f"{learner.url}/v1/status").json()["learnt"] == 200:
-                        break
-                    time.sleep(0.1)
+                until(lambda: client.get(f"{learner.url}/v1/status").json()["learnt"] == 200)
                 for each in (one, other):
-                    for _ in range(100):
-                        if client.get(f"{each.url}/v1/status").json()["model"] == f"{200:012d}":
-                            break
-                        time.sleep(0.1)
-                    status = client.get(f"{each.url}/v1/status").json()
-                    assert (status["model"], status["behind_bytes"]) == (f"{200:012d}", 0)
+                    asked = f"{each.url}/v1/status"
+                    until(lambda: client.get(asked).json()["model"] == f"{200:012d}")  # noqa: B023
+                    assert client.get(asked).json()["behind_bytes"] == 0
                 status = client.get(f"{learner.url}/v1/status").json()
                 assert (status["ranked"], status["joined"], status["repeated"]) == (200, 200, 0)
                 learner.kill()
                 alone = client.post(f"{one.url}/v1/rank", json={"actions": {"a": {"x": {"one": 1}}}})
                 assert alone.status_code == 200
-                for _ in range(100):
-                    if client.get(f"{one.url}/readyz").text.startswith("stale"):
-                        break
-                    time.sleep(0.1)
+                until(lambda: client.get(f"{one.url}/readyz").text.startswith("stale"))
                 assert "behind_bytes" in client.get(f"{one.url}/metrics").text
 
 

@@ -18,6 +18,7 @@ from onlineauto.service.loop.loop import Loop
 from onlineauto.service.ranking.question import Limits, context_of
 from onlineauto.service.refused import RefusedError
 from onlineauto.workspace.options import REGISTRY
+from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,7 +51,9 @@ def test_a_question_of_known_names_has_the_text_of_one_of_new_names(
     assert context_of(asked, Limits(), known) == context_of(asked, Limits(), set())
 
 
-def test_several_ranks_at_once_are_as_one_after_the_other(tmp_path: Path) -> None:
+def test_several_ranks_at_once_are_as_one_after_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     now = [1.7e9]
     written = threading.Semaphore(0)
 
@@ -71,13 +74,21 @@ def test_several_ranks_at_once_are_as_one_after_the_other(tmp_path: Path) -> Non
         question("e1"),
         question("e3"),
     ]
-    with loop.together():
+    go_on, sync = threading.Event(), loop.log.sync
+
+    def held() -> None:
+        assert go_on.wait(PATIENCE)
+        sync()
+
+    with monkeypatch.context() as changed, loop.together():
+        changed.setattr(loop.log, "sync", held)  # the disk has none of them before the last is decided
         found = loop.rank_all([(each, done) for each in turn])
+        go_on.set()
     assert [isinstance(each, RefusedError) for each in found] == [False, False, True, True, False]
     with pytest.raises(RefusedError, match="no actions"):
         loop.rank(question("e4", bad=True), done)
     for _ in range(3):
-        assert written.acquire(timeout=20)
+        assert written.acquire(timeout=PATIENCE)
     alone = [loop.rank(question(name), done) for name in ("e1", "e3")]
     assert alone == [found[0], found[4]]
     now[0] += 0.1234567
@@ -86,7 +97,7 @@ def test_several_ranks_at_once_are_as_one_after_the_other(tmp_path: Path) -> Non
     now[0] += 49.9
     loop.rank(question("e5"), done)
     for _ in range(5):
-        assert written.acquire(timeout=20)
+        assert written.acquire(timeout=PATIENCE)
     read = Join(JoinSettings())
     for position, line in loop.log.lines(0):
         read.take(read_record(line), position, len(line))

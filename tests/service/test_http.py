@@ -13,6 +13,7 @@ from onlineauto.service.http.waiting import Waiting
 from onlineauto.service.loop.loop import Every, Loop
 from onlineauto.service.ranking.question import Limits
 from onlineauto.workspace.options import REGISTRY
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -58,14 +59,14 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., TestClient]]:
 
 def learnt(client: TestClient, count: int) -> dict[str, Any]:
     """Return the status once so many decisions are learnt."""
-    import time
+    status: dict[str, Any] = {}
 
-    for _ in range(300):
-        status: dict[str, Any] = client.get("/v1/status").json()
-        if status["learnt"] >= count:
-            return status
-        time.sleep(0.02)
-    raise AssertionError(status)
+    def is_learnt() -> bool:
+        status.update(client.get("/v1/status").json())
+        return bool(status["learnt"] >= count)
+
+    until(is_learnt, what=lambda: status)
+    return status
 
 
 def test_personalizer_ranks_rewards_and_activates(serve: Callable[..., TestClient]) -> None:

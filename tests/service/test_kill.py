@@ -18,6 +18,7 @@ from onlineauto.service.log.record import read_record
 from onlineauto.service.log.segment_log import SegmentLog
 from onlineauto.workspace.options import REGISTRY
 from tests.service.serving import MODEL, Service
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,7 +47,7 @@ class Load:
 
     def _run(self, number: int) -> None:
         draw = Random(f"{self.seed} {number}")
-        with httpx.Client(base_url=self.url, timeout=5.0) as client:
+        with httpx.Client(base_url=self.url, timeout=30.0) as client:
             while not self.stop.is_set():
                 event_id = f"{self.seed}-{number}-{draw.getrandbits(40)}"
                 user = draw.choice(["tom", "ann"])
@@ -75,13 +76,18 @@ def killed(folder: Path, times: int, *, seed: int) -> tuple[dict[str, list[Any]]
         service = Service(folder, *words).start()
         load = Load(service.url, seed=seed * 1000 + number)
         try:
-            if draw.random() < 0.8:
+            ready = draw.random() < 0.8
+            if ready:
                 service.wait()
             load.start()
             time.sleep(draw.random() * 0.8)
+            if ready:  # on a slow machine, too, there is something to lose
+                until(lambda: len(load.rewarded) > 10)  # noqa: B023 - called before the next round
+            if number == times - 1:
+                until((folder / "snapshot.oam").exists)
         finally:
             service.kill()
-            if load.threads[0].is_alive():
+            if load.threads[0].ident is not None:
                 load.join()
         ranked |= load.ranked
         rewarded |= load.rewarded
@@ -130,7 +136,10 @@ def test_killed_a_hundred_times_under_load(tmp_path: Path) -> None:
 
 def test_a_service_that_is_asked_to_stop_learns_all_and_saves(tmp_path: Path) -> None:
     folder = tmp_path / "loop"
-    with Service(folder, "--reward_wait", "100") as service, httpx.Client(base_url=service.url) as client:
+    with (
+        Service(folder, "--reward_wait", "100") as service,
+        httpx.Client(base_url=service.url, timeout=30) as client,
+    ):
         for number in range(30):
             body = {"event_id": f"e{number}", "actions": {"a": {"x": 1}, "b": {"y": 1}}}
             client.post("/v1/rank", json=body)

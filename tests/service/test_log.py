@@ -12,6 +12,7 @@ from onlineauto.service.log.group_commit import GroupCommit
 from onlineauto.service.log.record import is_whole, read_record, sealed
 from onlineauto.service.log.segment_log import SegmentLog
 from tests.service.traffic import CONFIGURATION, decision, records
+from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -122,7 +123,7 @@ def test_groups_keep_order_and_answer_everybody(tmp_path: Path) -> None:
                 answered.set()  # noqa: B023 - called before the next round
 
             places.append(commit.submit(line, done))
-            assert answered.wait(10)
+            assert answered.wait(PATIENCE)
             with lock:
                 durable.append((places[0], log.durable))
 

@@ -11,6 +11,7 @@ import pytest
 import onlineauto.service.http.handlers as handlers
 from tests.service.browser import PROGRAM, draw, shown
 from tests.service.serving import Service
+from tests.waiting import until
 
 PAGE = Path(handlers.__file__).with_name("page.html").read_text("utf-8")
 
@@ -23,7 +24,7 @@ def test_the_page_is_one_file_that_knows_no_other_host() -> None:
 
 @pytest.mark.skipif(PROGRAM is None, reason="no Chromium is installed")
 def test_a_browser_shows_what_the_service_does(tmp_path: Path) -> None:
-    with Service(tmp_path / "loop") as service, httpx.Client(base_url=service.url) as client:
+    with Service(tmp_path / "loop") as service, httpx.Client(base_url=service.url, timeout=30) as client:
         for number in range(200):
             body = {
                 "event_id": f"e{number}",
@@ -32,6 +33,7 @@ def test_a_browser_shows_what_the_service_does(tmp_path: Path) -> None:
             }
             answer = client.post("/v1/rank", json=body).json()
             client.post("/v1/reward", json={"event_id": answer["event_id"], "reward": float(answer["index"])})
+        until(lambda: client.get("/v1/status").json()["learnt"] == 200)
         page = shown(service.url, tmp_path)
         assert 'data-learnt="200"' in page
         assert "deciding and learning" in page

@@ -19,6 +19,7 @@ from onlineauto.service.ranking.answer import is_drawn, read_answer
 from onlineauto.service.ranking.question import Question
 from onlineauto.service.refused import RefusedError
 from tests.service.traffic import CONFIGURATION
+from tests.waiting import PATIENCE, until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,6 +61,8 @@ def test_threads_share_a_loop_while_models_change(tmp_path: Path) -> None:
                 models.add(answer.model)
                 time.sleep(0.001)  # models change meanwhile
                 loop.reward(answer.event_id, float(answer.ids[0] == "music"), nobody)
+                if step % 50 == 0:  # they do so now, also if to learn the first event takes long
+                    until(lambda: loop.published.name != answer.model)  # noqa: B023 - called at once
         except BaseException as error:
             errors.append(error)
 
@@ -142,11 +145,10 @@ def test_a_full_disk_refuses_and_nothing_is_answered(tmp_path: Path, monkeypatch
     def full(lines: object) -> None:
         raise OSError(28, "No space left on device")
 
-    while not loop.log.durable:  # the settings are written
-        time.sleep(0.01)
+    until(lambda: loop.log.durable)  # the settings are written
     monkeypatch.setattr(loop.log, "append", full)
     loop.rank(question("a", "tom"), done)
-    assert answered.wait(5)
+    assert answered.wait(PATIENCE)
     assert isinstance(heard[0], OSError)
     assert not loop.writable
     with pytest.raises(RefusedError, match="No space left") as refused:
@@ -156,21 +158,27 @@ def test_a_full_disk_refuses_and_nothing_is_answered(tmp_path: Path, monkeypatch
 
 
 def test_what_is_old_is_removed_and_nothing_that_is_needed(tmp_path: Path) -> None:
+    now = [time.time()]
     loop = Loop(
         tmp_path / "loop",
         CONFIGURATION,
-        settings={"reward_wait": 0.05, "default_reward": 0.5},
+        settings={"reward_wait": 5.0, "default_reward": 0.5},
         every=Every(snapshot=0.0),
         keep_log=0.0,
         segment_bytes=5000,
+        clock=lambda: now[0],
     )
+
+    def rank(event_id: str, *, after: float) -> None:
+        now[0] += after
+        loop.rank(question(event_id, "tom"), nobody)
+        until(lambda: not loop.unwritten)  # one by one: segments end between groups of records
+
     for number in range(60):
-        loop.rank(question(f"e{number}", "tom"), nobody)
-        time.sleep(0.002)
-    time.sleep(0.1)
+        rank(f"e{number}", after=0.2)
+    now[0] += 10.0
     for number in range(5):
-        loop.rank(question(f"f{number}", "tom"), nobody)
-        time.sleep(0.01)
+        rank(f"f{number}", after=1.0)
         loop.tick()
         loop.learn()
     assert loop.log.begin > 0
@@ -186,13 +194,12 @@ def test_an_event_that_is_being_ranked_is_not_answered_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loop = Loop(tmp_path / "loop", CONFIGURATION)
-    while loop.unwritten:
-        time.sleep(0.01)
+    until(lambda: not loop.unwritten)
     go_on, answered = threading.Event(), threading.Event()
     sync = loop.log.sync
 
     def slow() -> None:
-        assert go_on.wait(10)
+        assert go_on.wait(PATIENCE)
         sync()
 
     monkeypatch.setattr(loop.log, "sync", slow)
@@ -201,6 +208,6 @@ def test_an_event_that_is_being_ranked_is_not_answered_twice(
         loop.rank(question("e", "tom"), nobody)
     assert (refused.value.status, answered.is_set()) == (409, False)  # the disk has not confirmed it
     go_on.set()
-    assert answered.wait(10)
+    assert answered.wait(PATIENCE)
     assert loop.rank(question("e", "tom"), nobody) == first
     loop.close()
