@@ -54,7 +54,7 @@ class Server:
 
     def stop(self, mode: str = "fast") -> None:
         """Stop the server; `immediate` is as if it had been killed."""
-        self._run("pg_ctl", "-m", mode, "-w", "stop")
+        self._run("pg_ctl", "-m", mode, "-w", "-t", "300", "stop")
 
     def remove(self) -> None:
         """Stop the server and remove what it has written."""

@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
-import time
 from typing import TYPE_CHECKING
 
 import pytest
 
 from onlineauto.cli.main import main
 from onlineauto.tune import Float, Study
+from tests.waiting import PATIENCE, until
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 TRAINABLE = """
-import time
+import os, time
 def loss(config, resource, report):
     while report.step < resource:
-        time.sleep(config["seconds"])
+        time.sleep(float(os.environ.get("SECONDS_OF_A_STEP", "0")))
         report((config["rate"] - 0.3) ** 2 + 1 / (report.step + 1), save=report.step)
 """
 
 
-def made(url: str, *, name: str = "rates", seconds: float = 1e-4, trials: int = 9) -> Study:
-    space = {"rate": Float(0, 1), "seconds": Float(seconds / 2, seconds)}
+def made(url: str, *, name: str = "rates", trials: int = 9) -> Study:
+    space = {"rate": Float(0, 1)}
     return Study(space, max_resource=9, name=name, storage=url, max_trials=trials, searcher="random")
 
 
@@ -38,9 +39,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def start(folder: Path, url: str, *words: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "onlineauto", "worker", "--study", url, "--quiet", *words]
-    return subprocess.Popen([*command, "--trainable", "training_of_a_test:loss"], cwd=folder)
+def start(folder: Path, url: str, *, seconds: float) -> subprocess.Popen[bytes]:
+    """Start a worker whose steps take so many seconds."""
+    command = [sys.executable, "-m", "onlineauto", "worker", "--study", url, "--quiet", "--lease", "2"]
+    environment = os.environ | {"SECONDS_OF_A_STEP": str(seconds)}
+    return subprocess.Popen([*command, "--trainable", "training_of_a_test:loss"], cwd=folder, env=environment)
 
 
 def test_a_worker_does_a_study(url: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -81,15 +84,18 @@ def test_what_is_wrong_is_said(
 
 @pytest.mark.parametrize("stop", ["kill", "terminate"])
 def test_workers_are_killed_and_the_study_is_done(url: str, folder: Path, stop: str) -> None:
-    study = made(url, seconds=0.02, trials=12)
-    first = start(folder, url, "--lease", "2")
-    while not study.history():
-        time.sleep(0.05)
+    study = made(url, trials=12)
+    first = start(folder, url, seconds=0.5)  # so that it is stopped long before it is done
+
+    def has_begun() -> bool:
         study.refresh()
-    second = start(folder, url, "--lease", "2")
+        return bool(study.history())
+
+    until(has_begun)
+    second = start(folder, url, seconds=0.02)
     getattr(first, stop)()
-    assert first.wait(60) == (143 if stop == "terminate" else -9)
-    assert second.wait(120) == 0
+    assert first.wait(PATIENCE) == (143 if stop == "terminate" else -9)
+    assert second.wait(PATIENCE) == 0
     study.refresh()
     assert study.is_done
     told = [(row["trial"], row["resource"]) for row in study.history() if row["told"]]

@@ -96,7 +96,7 @@ def test_a_terminal_shows_how_far_it_is(
 def test_an_interrupted_study_goes_on(folder: Path) -> None:
     url = f"sqlite:///{folder / 'study.db'}"
     command = [sys.executable, "-m", "onlineauto", "tune", *NEW, "--study", url, "--max_trials", "9"]
-    slow = {**os.environ, "SECONDS_OF_A_STEP": "0.05", "PYTHONPATH": os.pathsep.join(sys.path)}
+    slow = {**os.environ, "SECONDS_OF_A_STEP": "0.25", "PYTHONPATH": os.pathsep.join(sys.path)}
     with subprocess.Popen(command, cwd=folder, env=slow, stderr=subprocess.PIPE) as process:
         study = None
         while study is None or len(study.history()) < 4:

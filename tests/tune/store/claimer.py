@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 
 from onlineauto.tune.store.protocol import LeaseLost
@@ -16,8 +17,13 @@ def main() -> None:
     parser.add_argument("owner")
     parser.add_argument("--most", type=int)
     parser.add_argument("--lease", type=float)
+    parser.add_argument("--together", action="store_true", help="say ready, and begin after a line of input")
     options = parser.parse_args()
     store = SqlStore(options.url, "rates")
+    if options.together:
+        sys.stdout.write("ready\n")
+        sys.stdout.flush()
+        sys.stdin.readline()
     mine = Counting(store, options.owner, most=options.most, lease=options.lease)
     while True:
         claim = mine.claim()

@@ -22,9 +22,24 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def start(url: str, owner: str, *, most: int, lease: float = 60) -> subprocess.Popen[bytes]:
-    words = [url, owner, "--most", str(most), "--lease", str(lease)]
-    return subprocess.Popen([sys.executable, "-m", "tests.tune.store.claimer", *words], cwd=ROOT)
+def start(url: str, owner: str, *more: str, most: int, lease: float = 60) -> subprocess.Popen[str]:
+    words = [sys.executable, "-m", "tests.tune.store.claimer", url, owner, *more]
+    words += ["--most", str(most), "--lease", str(lease)]
+    pipe = subprocess.PIPE if more else None
+    return subprocess.Popen(words, cwd=ROOT, stdin=pipe, stdout=pipe, text=True)
+
+
+def started_together(url: str, count: int, *, most: int) -> list[subprocess.Popen[str]]:
+    """Start processes that begin when all of them are ready, so that none is done before the last begins."""
+    processes = [start(url, f"worker {each}", "--together", most=most) for each in range(count)]
+    for each in processes:
+        assert each.stdout is not None
+        with each.stdout as said:
+            assert said.readline() == "ready\n"
+    for each in processes:
+        assert each.stdin is not None
+        each.stdin.close()
+    return processes
 
 
 def keys(records: Sequence[Record], kind: str) -> list[tuple[Any, ...]]:
@@ -49,7 +64,7 @@ def check_one_owner_at_a_time(records: Sequence[Record]) -> None:
 @pytest.mark.parametrize("most", [200, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_no_job_is_claimed_twice_by_four_processes(url: str, most: int) -> None:
     store = begun(url)
-    processes = [start(url, f"worker {each}", most=most) for each in range(4)]
+    processes = started_together(url, 4, most=most)
     assert [process.wait(600) for process in processes] == 4 * [0]
     records = jobs(store)
     check_one_owner_at_a_time(records)

@@ -15,6 +15,7 @@ from onlineauto.tune.store.connecting import connect, writing
 from onlineauto.tune.store.protocol import Claim, LeaseLost, Snapshot
 from onlineauto.tune.store.sql_store import SqlStore, names_of_studies
 from tests.tune.store.jobs import STUDY, Counting, begun, jobs, reported, told
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,13 +30,15 @@ def execute(url: str, statement: str) -> None:
 
 def wait_until_over(store: SqlStore, owner: str, lease: float) -> Claim:
     """Claim the trial of somebody whose lease ends."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
+    claims: list[Claim] = []
+
+    def is_claimed() -> bool:
         claim = Counting(store, owner, most=1, lease=lease).claim()
-        if claim is not None:
-            return claim
-        time.sleep(0.05)
-    raise AssertionError("the lease did not end")
+        claims.extend([] if claim is None else [claim])
+        return claim is not None
+
+    until(is_claimed)
+    return claims[0]
 
 
 def test_a_log_is_read_as_it_was_written(url: str) -> None:
@@ -88,9 +91,10 @@ def test_a_step_is_reported_once_by_an_attempt(url: str) -> None:
 
 def test_a_lease_that_is_over_is_somebody_elses(url: str) -> None:
     store = begun(url)
-    mine = Counting(store, "me", most=1, lease=0.2).claim()
+    mine = Counting(store, "me", most=1, lease=60).claim()
     assert mine is not None
     assert Counting(store, "you", most=1).claim() is None
+    assert not store.heartbeat([mine], 0.2)
     yours = wait_until_over(store, "you", 60)
     assert yours == Claim(0, 1, "you")
     with pytest.raises(LeaseLost, match="attempt 0 is not me's any more"):

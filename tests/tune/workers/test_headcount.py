@@ -12,9 +12,9 @@ import pytest
 from onlineauto.errors import OptionError
 from onlineauto.tune import Callback, Choice, Float, Headcount, RayWorkers, Study, Workers
 from tests.tune.workers import trainables
+from tests.waiting import PATIENCE, until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from onlineauto.tune.workers.jobs import Job
@@ -38,13 +38,6 @@ class Watch(Callback):
         self.running -= 1
 
 
-def until(holds: Callable[[], object]) -> None:
-    end = time.monotonic() + 120
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
 def study_of(folder: Path, trials: int) -> Study:
     space = {"rate": Float(0, 1), "seconds": Choice([0.05])}
     storage = f"sqlite:///{folder / 'study.db'}"
@@ -53,7 +46,7 @@ def study_of(folder: Path, trials: int) -> Study:
 
 def test_workers_come_and_go(tmp_path: Path) -> None:
     workers, watch = Headcount(0), Watch()
-    study = study_of(tmp_path, 40)
+    study = study_of(tmp_path, 120)  # enough for workers that begin slowly
     options: dict[str, Any] = {"workers": Workers(workers), "callbacks": [watch]}
     thread = threading.Thread(target=study.run, args=(trainables.Counter,), kwargs=options)
     thread.start()
@@ -70,20 +63,20 @@ def test_workers_come_and_go(tmp_path: Path) -> None:
     until(lambda: len(watch.most) >= at + 4 or not thread.is_alive())
     assert set(watch.most[at:]) == {1}
     workers.now = 4
-    thread.join(120)
+    thread.join(PATIENCE)
     assert study.is_done
     assert sum(each.preemptions for each in study.trials) == 0  # workers leave when their jobs have ended
 
 
 def test_a_run_that_is_closed_gives_its_jobs_back(tmp_path: Path) -> None:
     workers, watch = Headcount(2), Watch()
-    study = study_of(tmp_path, 30)
+    study = study_of(tmp_path, 80)  # far more than those that run before it is closed
     options: dict[str, Any] = {"workers": workers, "callbacks": [watch]}
     thread = threading.Thread(target=study.run, args=(trainables.Counter,), kwargs=options)
     thread.start()
     until(lambda: len(watch.most) >= 3)
     workers.close()
-    thread.join(30)
+    thread.join(PATIENCE)
     assert not thread.is_alive()
     assert workers.busy == 0
     assert not study.is_done

@@ -229,8 +229,8 @@ def test_a_lost_lease_is_dropped_and_the_worker_goes_on(store: SqlStore) -> None
 
 
 def test_leases_are_renewed(store: SqlStore) -> None:
-    """A trial that takes four times its lease stays its owner's."""
-    study = Ladder(store, "me", configs=[{"rate": 1.0, "seconds": 0.7}], lease=0.5)
+    """A trial of one step that takes longer than its lease stays its owner's."""
+    study = Ladder(store, "me", configs=[{"rate": 1.0, "seconds": 4.0}], resources=(1,), lease=3)
     other = Ladder(store, "you", configs=[{"rate": 1.0}])
     thread = threading.Thread(target=run, args=(study, trainables.Counter))
     thread.start()
@@ -240,7 +240,7 @@ def test_leases_are_renewed(store: SqlStore) -> None:
             claims.append(other.ask())
         time.sleep(0.05)
     assert set(claims) == {None}
-    assert ends(jobs(store)) == [(0, 3, 3.0)]
+    assert ends(jobs(store)) == [(0, 1, 1.0)]
 
 
 def test_a_killed_process_loses_one_step(store: SqlStore, tmp_path: Path) -> None:
