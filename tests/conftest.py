@@ -19,11 +19,16 @@ marker      what                                           when
 from __future__ import annotations
 
 import os
+import signal
 import zlib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 PARITY = ("parity", "automl_simulator")
 """Folders whose tests ask the wheel, or hold exact mode beside native mode."""
@@ -40,6 +45,14 @@ settings.register_profile(
 )
 settings.register_profile("nightly", settings.get_profile("push"), derandomize=False, max_examples=300)
 settings.load_profile(os.environ.get("ONLINEAUTO_TESTS", "push"))
+
+
+@pytest.fixture(autouse=True)
+def _interruptible() -> Iterator[None]:
+    """Ctrl-C as in a terminal, also where the tests run in the background of a script, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +14,7 @@ from onlineauto.cli.main import main
 from onlineauto.cluster import Cluster, Fair, Guarded, History, Learned
 from onlineauto.errors import InputError, OptionError
 from onlineauto.tune import Study
+from tests.waiting import PATIENCE, until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -94,13 +94,11 @@ def test_an_interrupt_ends_all_and_the_same_command_goes_on(folder: Path) -> Non
     process = subprocess.Popen(
         words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
     )
-    end = time.monotonic() + 120
-    while not (folder / "history.jsonl").exists() or b"rates" not in (folder / "history.jsonl").read_bytes():
-        assert time.monotonic() < end
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.05)
+    history = folder / "history.jsonl"
+    until(lambda: process.poll() is not None or (history.exists() and b"rates" in history.read_bytes()))
+    assert process.poll() is None, process.communicate()
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert "the same command goes on" in err
     assert "Traceback" not in err

