@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from onlineauto.engine.event.state import LATE, Regression
+from onlineauto.engine.event.state import LATE, WAITING, Regression
 from onlineauto.engine.stack.least_squares_kernels import (
     Observed,
     begin_weight,
@@ -17,43 +17,59 @@ from onlineauto.engine.stack.least_squares_kernels import (
 
 
 def regression(n: int) -> Regression:
-    late = np.zeros((1, LATE, n))
-    return Regression(np.zeros((1, n)), np.eye(n)[None], late, np.zeros(1, np.int64), np.ones(1))
+    return Regression(
+        weights=np.zeros((1, n)),
+        spread=np.eye(n)[None],
+        late=np.zeros((1, LATE, n)),
+        n_late=np.zeros(1, np.int64),
+        scale=np.ones(1),
+        waiting=np.zeros((1, WAITING, n)),
+        observed=np.zeros((1, WAITING, 3)),
+        n_waiting=np.zeros(1, np.int64),
+    )
 
 
-def test_a_covariance_that_is_late_learns_the_same() -> None:
-    """Some inputs are 0, as those of words that an event does not have; others come later."""
+@pytest.mark.parametrize("together", [1, WAITING])
+@pytest.mark.parametrize("density", [0.2, 0.7, 1.0])
+def test_a_covariance_that_is_late_learns_the_same(together: int, density: float) -> None:
+    """Some inputs are 0, as those of words that an event does not have; others come while none waits."""
     draw, n, most = np.random.default_rng(2), 7, 13
     weights, spread, gains = np.zeros(most), np.eye(most), np.zeros(most)
-    lately = regression(most)
+    lately, room = regression(most), np.zeros((WAITING, most))
     for at in range(700):
-        if at % 100 == 99 and n < most:
+        if at % 100 == 0 < at and n < most:
             begin_weight(lately, 0, n, 1.0)
             n += 1
-        inputs = draw.normal(size=n) * (draw.random(n) < 0.4)
+        inputs = draw.normal(size=n) * (draw.random(n) < density)
         observed = Observed(float(inputs.sum()), 1 / (1 + at % 3), 0.99, (0, 1, 4)[at % 3])
-        if at % 50 == 0:
+        if at % 52 == 0:
             catch_up(lately, 0, n)
             np.testing.assert_allclose(lately.spread[0, :n, :n], spread[:n, :n], atol=1e-12)
         learn_squares(weights[:n], spread, inputs, gains[:n], observed)
-        learn_lately(lately, 0, inputs, gains[:n], observed)
-        np.testing.assert_allclose(lately.weights[0], weights, atol=1e-10)
+        learn_lately(lately, 0, inputs, room, observed, together)
+        assert lately.n_waiting[0] == (at + 1) % together
+        if not lately.n_waiting[0]:
+            np.testing.assert_allclose(lately.weights[0], weights, atol=1e-10)
 
 
+@pytest.mark.parametrize("together", [1, WAITING])
 @pytest.mark.parametrize(("noise", "size"), [(1.0, 1.0), (1e-38, 1.0), (1.0, 1e38)])
-def test_a_covariance_that_is_late_stays_symmetric_and_positive(noise: float, size: float) -> None:
+def test_a_covariance_that_is_late_stays_symmetric_and_positive(
+    noise: float, size: float, together: int
+) -> None:
     """Inputs are nearly the same; one event is of huge weight or values."""
     draw, n = np.random.default_rng(1), 5
-    lately, gains = regression(n), np.zeros(n)
+    lately, gains = regression(n), np.zeros((WAITING, n))
     for at in range(20_000):
         inputs = draw.random() + 1e-3 * draw.normal(size=n)
         inputs[-1] = 1.0
         odd = at == 100
         inputs *= size if odd else 1.0
-        learn_lately(lately, 0, inputs, gains, Observed(0.5 * inputs[0], noise if odd else 1.0, 0.9995, 1))
+        observed = Observed(0.5 * inputs[0], noise if odd else 1.0, 0.9995, 1)
+        learn_lately(lately, 0, inputs, gains, observed, together)
         if at % 64 == 0:
             catch_up(lately, 0, n)
-            cut_off(lately.spread[0], n, 1.0)
+            cut_off(lately.spread[0], n, 1.0, gains[0])
     catch_up(lately, 0, n)
     assert np.array_equal(lately.spread, lately.spread.transpose(0, 2, 1))
     assert np.linalg.eigvalsh(lately.spread[0])[0] > 0
@@ -74,7 +90,7 @@ def test_covariance_stays_symmetric_and_positive(noise: float, size: float, each
         inputs *= size if odd else 1.0
         observed = Observed(0.5 * base, noise if odd else 1.0, 0.9995, each if at % each == 0 else 0)
         learn_squares(weights, spread, inputs, gains, observed)
-        cut_off(spread, n, 1.0)
+        cut_off(spread, n, 1.0, gains)
     assert np.array_equal(spread, spread.T)
     assert np.linalg.eigvalsh(spread)[0] > 0
     assert weights @ [0.5, 0.5, 0.5, 0.5, 1.0] == pytest.approx(0.25, abs=0.01)

@@ -34,7 +34,7 @@ MEMORY = 16384
 NAMES = ("features", "waves", "crosses one by one", "crosses in pairs", "crosses in triples", "layer")
 AFTER = 1024
 KEEPS = 0.9995
-OFTEN, EACH = 512, 4
+ALONE, OFTEN, EACH, WAITING = 64, 512, 4, 4
 
 _DRAW = np.random.Generator(np.random.PCG64(20_261_122))
 FREQUENCY = _DRAW.standard_normal(MOST_NUMBERS * WAVES)
@@ -59,6 +59,7 @@ class Squares:
         self.unsure = unsure
         self.weights = np.zeros(n)
         self.spread = np.eye(n) * unsure
+        self.waiting: list[tuple[NDArray[np.float64], float, float, int]] = []
 
     def grow(self, n: int) -> None:
         """Let there be `n` inputs."""
@@ -67,6 +68,17 @@ class Squares:
         self.spread = np.pad(self.spread, (0, more))
         for at in range(n - more, n):
             self.spread[at, at] = self.unsure
+
+    def learn_later(
+        self, inputs: NDArray[np.float64], target: float, noise: float, times: int, together: int
+    ) -> None:
+        """Learn an event when so many wait."""
+        self.grow(len(inputs))
+        self.waiting.append((inputs, target, noise, times))
+        if len(self.waiting) >= together:
+            for early, of, unsure, many in self.waiting:
+                self.learn(np.pad(early, (0, len(self.weights) - len(early))), of, unsure, many)
+            self.waiting = []
 
     def learn(self, inputs: NDArray[np.float64], target: float, noise: float, times: int = 1) -> None:
         """Learn an event; the covariance takes it for so many."""
@@ -301,7 +313,7 @@ class Members:
                 if has and inputs is not None:
                     taken = known.seen * 0x9E3779B97F4A7C15 % 2**64 < 2**62
                     times = 1 if known.seen <= OFTEN else EACH * taken
-                    squares.learn(inputs, cost, 1 / weight, times)
+                    squares.learn_later(inputs, cost, 1 / weight, times, WAITING if known.seen > ALONE else 1)
                     if known.seen % 64 == 0:
                         squares.cut_off()
         keys = self._crossed_with(logged, features)

@@ -95,6 +95,9 @@ class Regression(NamedTuple):
     late: NDArray[np.float64]  # [actions, LATE, inputs]: what is not subtracted from it yet, as factors
     n_late: NDArray[np.int64]  # [actions]: how many there are
     scale: NDArray[np.float64]  # [actions]: what the covariance is then multiplied by
+    waiting: NDArray[np.float64]  # [actions, WAITING, inputs]: inputs of events that are still to be learnt
+    observed: NDArray[np.float64]  # [actions, WAITING, 3]: what they led to, see `Observed`
+    n_waiting: NDArray[np.int64]  # [actions]: how many there are
 
 
 class Crosses(NamedTuple):
@@ -142,7 +145,7 @@ class Members(NamedTuple):
     layer: Regression
     measure: NDArray[np.float64]  # [3, actions]: scores of the features: how many, their mean, their variance
     crosses: Crosses
-    gains: NDArray[np.float64]  # scratch
+    gains: NDArray[np.float64]  # [WAITING, inputs]: scratch
 
 
 class Stack(NamedTuple):
@@ -263,6 +266,9 @@ WORD, BIN = -1, -2
 
 LATE = 8
 """Events of which the covariance of a regression takes account together."""
+
+WAITING = 4
+"""Events that a regression learns together: its covariance is read once for all of them."""
 
 BINS, FIRST_BINS, GROUPS, RING = 24, 12, 8, 128
 """Bins of a number: at most, and at first; into how many groups they are put at first, as features that are

@@ -8,8 +8,10 @@ each event that is forgotten, until the weights were anything. So it is changed 
 diagonal as below, and no event makes it smaller by more than a factor of about a million.
 
 To change the covariance is most of the work. Once there have been many events it hardly changes, and may take
-one event in several, as so many: then the weights alone learn the others. And a large covariance is changed
-for several events at once. Until then it is known as the older one, less a product for each of these events:
+one event in several, as so many: then the weights alone learn the others. A large covariance takes longer to
+read than to compute with. So events may wait until there are several, which are learnt one after the other
+from one look at it; and it is changed for several at once. Until then it is known as the older one, less a
+product for each of these events:
 
     P = s (P₀ - Σ u uᵀ), which an event with the gains g = P x and the variance v turns into
     (P - g gᵀ / v) / f = s/f (P₀ - Σ u uᵀ - w wᵀ) with w = g / √(s v).
@@ -22,7 +24,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from onlineauto.engine.event.state import LATE
+from onlineauto.engine.event.state import LATE, WAITING
 from onlineauto.jit import inline_kernel, kernel
 
 if TYPE_CHECKING:
@@ -43,17 +45,69 @@ class Observed(NamedTuple):
     times: int  # for how many events the covariance takes this one
 
 
-@kernel
-def _multiply(spread: NDArray[np.float64], inputs: NDArray[np.float64], gains: NDArray[np.float64]) -> None:
-    """Fill the gains with the product of the covariance and the inputs; most inputs may be 0.
+@inline_kernel
+def _all_have(inputs: NDArray[np.float64], at: int) -> bool:
+    """Return whether no event has 0 for an input."""
+    product = 1.0
+    for event in range(len(inputs)):
+        product = 0.0 if inputs[event, at] == 0.0 else product
+    return bool(product > 0.0)
 
-    Four rows are added in one pass over the gains.
+
+@kernel
+def _multiply_together(
+    spread: NDArray[np.float64], inputs: NDArray[np.float64], n: int, gains: NDArray[np.float64]
+) -> tuple[int, int]:
+    """Add to the first `n` gains of four events the rows of the covariance for inputs that all of them have.
+
+    Four rows are added in one pass over the gains, and up to three are left. Returns the row from which on
+    they are, and how many were added.
     """
-    n, found, j, k, m = len(inputs), 0, 0, 0, 0
-    for i in range(n):
-        gains[i] = 0.0
+    found, j, k, m, left, added = 0, 0, 0, 0, 0, 0
+    first, second, third, fourth = gains[0], gains[1], gains[2], gains[3]
+    o, p, q, r = inputs[0], inputs[1], inputs[2], inputs[3]
     for row in range(n):
-        if inputs[row] == 0.0:
+        if not _all_have(inputs, row):
+            continue
+        found += 1
+        if found == 1:
+            j = row
+        elif found == 2:
+            k = row
+        elif found == 3:
+            m = row
+        else:
+            found, left, added = 0, row + 1, added + 4
+            a, b, c, d = spread[j], spread[k], spread[m], spread[row]
+            oj, ok, om, on = o[j], o[k], o[m], o[row]
+            pj, pk, pm, pn = p[j], p[k], p[m], p[row]
+            qj, qk, qm, qn = q[j], q[k], q[m], q[row]
+            rj, rk, rm, rn = r[j], r[k], r[m], r[row]
+            for i in range(n):
+                w, x, y, z = a[i], b[i], c[i], d[i]
+                first[i] += (w * oj + x * ok) + (y * om + z * on)
+                second[i] += (w * pj + x * pk) + (y * pm + z * pn)
+                third[i] += (w * qj + x * qk) + (y * qm + z * qn)
+                fourth[i] += (w * rj + x * rk) + (y * rm + z * rn)
+    return left, added
+
+
+@kernel
+def _multiply(
+    spread: NDArray[np.float64],
+    inputs: NDArray[np.float64],
+    event: int,
+    left: int,
+    gains: NDArray[np.float64],
+) -> None:
+    """Add to the gains of an event the rows of the covariance for its inputs; most of these may be 0.
+
+    Rows before `left` for inputs that all events have were added before. Four are added in one pass over the
+    gains.
+    """
+    n, found, j, k, m, own = len(gains), 0, 0, 0, 0, inputs[event]
+    for row in range(n):
+        if own[row] == 0.0 or (row < left and _all_have(inputs, row)):
             continue
         found += 1
         if found == 1:
@@ -65,12 +119,12 @@ def _multiply(spread: NDArray[np.float64], inputs: NDArray[np.float64], gains: N
         else:
             found = 0
             a, b, c, d = spread[j], spread[k], spread[m], spread[row]
-            x, y, z, u = inputs[j], inputs[k], inputs[m], inputs[row]
+            x, y, z, u = own[j], own[k], own[m], own[row]
             for i in range(n):
                 gains[i] += (a[i] * x + b[i] * y) + (c[i] * z + d[i] * u)
-    for left in range(found):
-        at = j if left == 0 else (k if left == 1 else m)
-        one, times = spread[at], inputs[at]
+    for last in range(found):
+        at = j if last == 0 else (k if last == 1 else m)
+        one, times = spread[at], own[at]
         for i in range(n):
             gains[i] += one[i] * times
 
@@ -112,29 +166,58 @@ def learn_lately(
     inputs: NDArray[np.float64],
     gains: NDArray[np.float64],
     observed: Observed,
+    together: int,
 ) -> None:
-    """Let the regression of an action learn what the inputs have led to; its covariance does so later."""
-    n, late, n_late = len(inputs), regression.late[action], regression.n_late[action]
-    scale = regression.scale[action]
-    _multiply(regression.spread[action], inputs, gains)
-    for k in range(n_late):
-        row, known = late[k], 0.0
-        for i in range(n):
-            known += row[i] * inputs[i]
-        for i in range(n):
-            gains[i] -= row[i] * known
+    """Let the regression of an action learn what the inputs have led to, as soon as so many events wait.
+
+    `together` is 1 or `WAITING`. `gains` is scratch for `WAITING` events.
+    """
+    waits, n = regression.n_waiting[action], len(inputs)
+    row, known = regression.waiting[action, waits], regression.observed[action, waits]
     for i in range(n):
-        gains[i] *= scale
-    unsure, keeps = _learn_weights(regression.weights[action], inputs, gains, observed)
-    if not unsure > 0.0:
-        return
-    part, row = 1.0 / math.sqrt(scale * unsure), late[n_late]
-    for i in range(n):
-        row[i] = gains[i] * part
-    regression.scale[action] = scale / keeps
-    regression.n_late[action] += 1
-    if n_late + 1 == LATE:
+        row[i] = inputs[i]
+    known[0], known[1], known[2] = observed.target, observed.noise, observed.times
+    regression.n_waiting[action] += 1
+    if waits + 1 >= together:
+        _learn_waiting(regression, action, n, gains, observed.keeps)
+
+
+@kernel
+def _learn_waiting(
+    regression: Regression, action: int, n: int, gains: NDArray[np.float64], keeps: float
+) -> None:
+    """Let an action's `n` weights learn the events that wait; the covariance does so later."""
+    waits, late, taken = regression.n_waiting[action], regression.late[action], 0
+    spread, waiting = regression.spread[action], regression.waiting[action, :waits]
+    for event in range(waits):
+        taken += regression.observed[action, event, 2] > 0.0
+    if regression.n_late[action] + taken > LATE:
         catch_up(regression, action, n)
+    gains[:waits, :n] = 0.0
+    left, added = _multiply_together(spread, waiting, n, gains) if waits == WAITING else (0, 0)
+    for event in range(waits if added < n else 0):
+        _multiply(spread, waiting, event, left, gains[event, :n])
+    for event in range(waits):
+        inputs, own, known = waiting[event, :n], gains[event, :n], regression.observed[action, event]
+        n_late, scale = regression.n_late[action], regression.scale[action]
+        for k in range(n_late):
+            row, product = late[k], 0.0
+            for i in range(n):
+                product += row[i] * inputs[i]
+            for i in range(n):
+                own[i] -= row[i] * product
+        for i in range(n):
+            own[i] *= scale
+        observed = Observed(known[0], known[1], keeps, int(known[2]))
+        unsure, remains = _learn_weights(regression.weights[action], inputs, own, observed)
+        if not unsure > 0.0:
+            continue
+        part, row = 1.0 / math.sqrt(scale * unsure), late[n_late]
+        for i in range(n):
+            row[i] = own[i] * part
+        regression.scale[action] = scale / remains
+        regression.n_late[action] += 1
+    regression.n_waiting[action] = 0
 
 
 @inline_kernel
@@ -175,7 +258,12 @@ def learn_squares(
     `spread` is the covariance of at least so many weights, and `gains` scratch of their number.
     """
     n = len(inputs)
-    _multiply(spread, inputs, gains)
+    gains[:] = 0.0
+    for row in range(n):
+        if inputs[row] != 0.0:
+            one, times = spread[row], inputs[row]
+            for i in range(n):
+                gains[i] += one[i] * times
     unsure, keeps = _learn_weights(weights, inputs, gains, observed)
     if not unsure > 0.0:
         return
@@ -190,11 +278,16 @@ def learn_squares(
 
 
 @kernel
-def cut_off(spread: NDArray[np.float64], n: int, most: float) -> None:
-    """Reduce the variance of each of the first `n` weights to `most`, if it is larger."""
+def cut_off(spread: NDArray[np.float64], n: int, most: float, factors: NDArray[np.float64]) -> None:
+    """Reduce the variance of each of the first `n` weights to `most`, if it is larger.
+
+    `factors` is scratch for them.
+    """
+    larger = False
     for i in range(n):
-        if spread[i, i] > most:
-            factor = math.sqrt(most / spread[i, i])
-            for j in range(n):
-                spread[i, j] *= factor
-                spread[j, i] *= factor
+        larger = larger or spread[i, i] > most
+        factors[i] = math.sqrt(most / spread[i, i]) if spread[i, i] > most else 1.0
+    for i in range(n if larger else 0):
+        row, factor = spread[i], factors[i]
+        for j in range(n):
+            row[j] *= factor * factors[j]  # (i, j) and (j, i) get the same

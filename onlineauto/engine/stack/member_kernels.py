@@ -29,6 +29,7 @@ from onlineauto.engine.event.state import (
     MOST_FEATURES,
     MOST_NUMBERS,
     NUMBERS,
+    WAITING,
     WAVES,
     WORD,
 )
@@ -72,8 +73,9 @@ WAVY_SPREAD = 10.0
 
 _KEEPS = 0.9995
 _ROUND = 64
-_OFTEN, _EACH = 512, 4
-"""Events of a regression of which the covariance learns each; after them it learns one in so many."""
+_ALONE, _OFTEN, EACH = 64, 512, 4
+"""Events of a regression that are learnt one by one, before several are learnt together; events of which the
+covariance learns each, before it learns one in so many."""
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _QUARTER = np.uint64(1) << np.uint64(62)
 
@@ -120,7 +122,7 @@ def _clear(regression: Regression, inputs: int) -> None:
     regression.weights[0, :inputs] = 0.0
     regression.spread[0, :inputs, :inputs] = 0.0
     regression.late[0, :, :inputs] = 0.0
-    regression.n_late[0], regression.scale[0] = 0, 1.0
+    regression.n_late[0], regression.scale[0], regression.n_waiting[0] = 0, 1.0, 0
 
 
 @kernel
@@ -320,7 +322,7 @@ def score_of(regression: Regression, action: int, inputs: NDArray[np.float64], n
 
 @inline_kernel
 def _is_taken(seen: int) -> bool:
-    """Return whether the covariance takes the event of this number: one in `_EACH`, at no fixed pace.
+    """Return whether the covariance takes the event of this number: one in `EACH`, at no fixed pace.
 
     Events often come in turn, such as hours, and each kind of them has to have its share.
     """
@@ -339,11 +341,13 @@ def _learn(
     noise = 1.0 / weight
     times, seen = 1, members.seen[action]
     if seen > _OFTEN:
-        times = _EACH if _is_taken(seen) else 0
-    learn_lately(regression, action, inputs[:n], members.gains[:n], Observed(cost, noise, _KEEPS, times))
+        times = EACH if _is_taken(seen) else 0
+    observed, together = Observed(cost, noise, _KEEPS, times), WAITING if seen > _ALONE else 1
+    learn_lately(regression, action, inputs[:n], members.gains, observed, together)
     if members.seen[action] % _ROUND == 0:
         catch_up(regression, action, n)
-        cut_off(regression.spread[action], n, LINEAR_SPREAD if member == LINEAR else WAVY_SPREAD)
+        most = LINEAR_SPREAD if member == LINEAR else WAVY_SPREAD
+        cut_off(regression.spread[action], n, most, members.gains[0])
 
 
 @inline_kernel

@@ -43,7 +43,7 @@ def prices(members: Members, *, features: float, n_actions: float) -> dict[str, 
     `features` is how many an action has, with those of the context.
     """
     tally, visits = members.tally, n_actions + _LEARNT
-    inputs, widest = min(int(tally[FEATURES]), members.gains.size), int(tally[WIDEST])
+    inputs, widest = min(int(tally[FEATURES]), members.gains.shape[1]), int(tally[WIDEST])
     joined = bool(tally[ACTIONS] > MOST_ACTIONS)
     single, keys = 1 + widest, 2.0 if joined else 1.0
     waved = n_actions if joined else 1.0

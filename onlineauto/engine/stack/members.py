@@ -20,14 +20,16 @@ from onlineauto.engine.event.state import (
     NUMBERS,
     ORDERS,
     RING,
+    WAITING,
     WAVES,
     WIDEST,
     Crosses,
     Members,
     Regression,
 )
+from onlineauto.engine.stack.least_squares_kernels import Observed
 from onlineauto.engine.stack.member_input_kernels import LAYER_AFTER
-from onlineauto.engine.stack.member_kernels import WAVY_SPREAD
+from onlineauto.engine.stack.member_kernels import EACH, WAVY_SPREAD
 from onlineauto.engine.stack.number_bin_kernels import LINEAR_SPREAD
 
 if TYPE_CHECKING:
@@ -115,7 +117,7 @@ def make_members(which: frozenset[str], *, cells: int) -> Members:
         layer=_make_regression(actions, waves),
         measure=np.zeros((3, actions)),
         crosses=_make_crosses(min(max(cells, _FEWEST_CELLS), _MOST_CELLS) if "crosses" in which else 0),
-        gains=np.zeros(max(features, waves)),
+        gains=np.zeros((WAITING, max(features, waves))),
     )
 
 
@@ -126,6 +128,9 @@ def _make_regression(actions: int, inputs: int) -> Regression:
         late=np.zeros((actions, LATE, inputs)),
         n_late=np.zeros(actions, np.int64),
         scale=np.ones(actions),
+        waiting=np.zeros((actions, WAITING, inputs)),
+        observed=np.zeros((actions, WAITING, len(Observed._fields) - 1)),
+        n_waiting=np.zeros(actions, np.int64),
     )
 
 
@@ -158,14 +163,19 @@ def able_members(members: Members) -> dict[str, bool]:
 
 def members_to_predict(members: Members) -> Members:
     """Return members that share these arrays, but for those that only learning needs: they are empty."""
-    nothing = np.zeros((0, 0, 0))
     return members._replace(
         latest=np.zeros((0, 0)),
-        linear=members.linear._replace(spread=nothing, late=nothing),
-        waves=members.waves._replace(spread=nothing, late=nothing),
-        layer=members.layer._replace(spread=nothing, late=nothing),
+        linear=_to_predict(members.linear),
+        waves=_to_predict(members.waves),
+        layer=_to_predict(members.layer),
         crosses=members.crosses._replace(spread=np.zeros((0, ORDERS), np.float32)),
     )
+
+
+def _to_predict(regression: Regression) -> Regression:
+    """Return a regression that shares the weights, and has nothing else."""
+    nothing = np.zeros((0, 0, 0))
+    return regression._replace(spread=nothing, late=nothing, waiting=nothing, observed=nothing)
 
 
 def members_state(members: Members) -> dict[str, Any]:
@@ -219,13 +229,17 @@ def _crosses_state(crosses: Crosses) -> dict[str, Any]:
 def _regression_state(regression: Regression, actions: int, inputs: int) -> dict[str, Any]:
     """Return what is in use; a covariance is symmetric, so half of it is enough."""
     row, column = np.tril_indices(inputs)
-    most = int(regression.n_late[:actions].max(initial=0))
+    late = int(regression.n_late[:actions].max(initial=0))
+    waits = int(regression.n_waiting[:actions].max(initial=0))
     return {
         "weights": regression.weights[:actions, :inputs].copy(),
         "spread": regression.spread[:actions, row, column],
-        "late": regression.late[:actions, :most, :inputs].copy(),
+        "late": regression.late[:actions, :late, :inputs].copy(),
         "n_late": regression.n_late[:actions].copy(),
         "scale": regression.scale[:actions].copy(),
+        "waiting": regression.waiting[:actions, :waits, :inputs].copy(),
+        "observed": regression.observed[:actions, :waits].copy(),
+        "n_waiting": regression.n_waiting[:actions].copy(),
     }
 
 
@@ -294,6 +308,21 @@ def _restore_regression(stored: Stored, regression: Regression, unsure: float, *
         raise stored["late"].fail(f"at most {LATE} events")
     regression.late[:actions, : late.shape[1], :inputs] = late
     counts = regression.n_late[:actions]
-    counts[:] = stored["n_late"].within(counts, 0, LATE - 1)
+    counts[:] = stored["n_late"].within(counts, 0, LATE)
     scale = regression.scale[:actions]
     scale[:] = stored["scale"].within(scale, 1.0, 2.0)
+    _restore_waiting(stored, regression, actions, inputs)
+
+
+def _restore_waiting(stored: Stored, regression: Regression, actions: int, inputs: int) -> None:
+    """Put the stored events that wait to be learnt into the regressions of so many actions."""
+    regression.waiting[:], regression.observed[:], regression.n_waiting[:] = 0.0, 0.0, 0
+    waiting = stored["waiting"].finite(np.float64, (actions, -1, inputs))
+    waits = waiting.shape[1]
+    observed = stored["observed"].finite(np.float64, (actions, waits, regression.observed.shape[2]))
+    if waits >= WAITING or ((observed[..., -1] < 0) | (observed[..., -1] > EACH)).any():
+        raise stored["observed"].fail(f"fewer than {WAITING} events, each to be taken for at most {EACH}")
+    regression.waiting[:actions, :waits, :inputs] = waiting
+    regression.observed[:actions, :waits] = observed
+    counts = regression.n_waiting[:actions]
+    counts[:] = stored["n_waiting"].within(counts, 0, waits)

@@ -71,7 +71,7 @@ def _divide_bin(members: Members, number: int, fullest: int) -> None:
 
     It shares the input of the old one if there is no room for another.
     """
-    values, n = members.gains[:RING], 0
+    values, n = members.gains[0, :RING], 0
     for i in range(RING):
         if bin_of(members, number, members.latest[number, i]) == fullest:
             values[n] = members.latest[number, i]
@@ -116,7 +116,7 @@ def _divide_group(members: Members, number: int, at: int) -> None:
 @kernel
 def _make_bins(members: Members, number: int) -> None:
     """Divide a number into its first bins: one for each value if there are few, else of equally many."""
-    values, different = members.gains[:RING], 1
+    values, different = members.gains[0, :RING], 1
     for i in range(RING):
         values[i] = members.latest[number, i]
     _sort(values, RING)
@@ -147,7 +147,7 @@ def _renew_bins(members: Members, number: int) -> None:
     if members.bins[number] == 0:
         _make_bins(members, number)
         return
-    fullest, most, many = 0, 0, members.gains[:BINS]
+    fullest, most, many = 0, 0, members.gains[0, :BINS]
     many[:] = 0.0
     for i in range(RING):
         many[bin_of(members, number, members.latest[number, i])] += 1.0

@@ -304,4 +304,4 @@ def _learn_weights(
     stack.error[1] = min(stack.error[1] + 1.0, _LATEST)
     stack.error[0] += (error * error / noise - stack.error[0]) / stack.error[1]
     learn_squares(stack.weights, stack.spread, inputs, stack.scratch[1], Observed(cost, noise, _KEEPS, 1))
-    cut_off(stack.spread, len(inputs), UNSURE)
+    cut_off(stack.spread, len(inputs), UNSURE, stack.scratch[1])
