@@ -21,6 +21,7 @@ from __future__ import annotations
 import os
 import signal
 import zlib
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,6 +46,13 @@ settings.register_profile(
 )
 settings.register_profile("nightly", settings.get_profile("push"), derandomize=False, max_examples=300)
 settings.load_profile(os.environ.get("ONLINEAUTO_TESTS", "push"))
+if settings().derandomize:
+    # Hypothesis also draws constants of all modules of ours that are imported by then. So the examples of a
+    # test would depend on which tests ran before it in its worker.
+    with suppress(ImportError):  # earlier versions do not
+        from hypothesis.internal.conjecture import providers
+
+        vars(providers)["_get_local_constants"] = lambda: providers._local_constants
 
 
 @pytest.fixture(autouse=True)
