@@ -7,6 +7,11 @@ restarts together keep the level.
 
 The test is thus about differences clipped to what was seen before them. No test can foresee a difference that
 is rarer, and so large that it outweighs everything else.
+
+Some events tell their `reach`, the largest size that their difference can have: two predictions and the range
+of labels tell it of squared errors. Then nothing rare has to be feared, and nothing is clipped. The bound is
+the reach, but twice the typical size at least; so stakes are up to four times as large. An event that reaches
+far counts as much less, whatever comes of it.
 """
 
 from __future__ import annotations
@@ -28,7 +33,7 @@ number of restarts."""
 
 SPREAD_SIZE = 7
 
-_FEW, _MEMORY, _TIMES = 32.0, 256.0, 8.0
+_FEW, _MEMORY, _TIMES, _TIMES_WITHIN = 32.0, 256.0, 8.0, 2.0
 
 
 @entry_kernel
@@ -52,6 +57,28 @@ def observe_any_difference(
         return
     if spread[BOUND] > 0.0:
         observe_difference(state, d, spread[BOUND], price)
+    _learn_bound(state, spread, d, False)
+
+
+@inline_kernel
+def observe_difference_within(
+    state: NDArray[np.float64], spread: NDArray[np.float64], d: float, reach: float
+) -> None:
+    """Add a gain `d` of the challenger whose size is at most `reach`, as known before the gain.
+
+    `state` and `spread` are as in `observe_any_difference`; use one of the two for all events. A larger gain
+    counts as the reach. NaN is ignored.
+    """
+    if not math.isfinite(d):
+        return
+    if spread[BOUND] > 0.0:
+        observe_difference(state, d, max(spread[BOUND], reach), 0.0)
+    _learn_bound(state, spread, d, True)
+
+
+@inline_kernel
+def _learn_bound(state: NDArray[np.float64], spread: NDArray[np.float64], d: float, within: bool) -> None:
+    """Learn the size of differences, which tell their reach if `within`; start anew if they shrink a lot."""
     spread[SEEN] += 1.0
     spread[SQUARES] += (d * d - spread[SQUARES]) / min(spread[SEEN], _MEMORY)
     spread[LATELY] = max(spread[LATELY], abs(d))
@@ -60,8 +87,8 @@ def observe_any_difference(
     if spread[SEEN] >= spread[NEXT]:
         spread[BEFORE], spread[LATELY] = spread[LATELY], 0.0
         spread[NEXT] = 2.0 * spread[SEEN]
-    largest = max(spread[BEFORE], spread[LATELY])
-    bound = max(_TIMES * math.sqrt(spread[SQUARES]), largest)
+    largest = 0.0 if within else max(spread[BEFORE], spread[LATELY])
+    bound = max((_TIMES_WITHIN if within else _TIMES) * math.sqrt(spread[SQUARES]), largest)
     if bound > 2.0 * spread[BOUND] or largest > spread[BOUND]:
         spread[BOUND] = bound
     elif bound < 0.25 * spread[BOUND]:

@@ -280,9 +280,9 @@ def observe(
 def observe_difference(state: NDArray[np.float64], d: float, bound: float, price: float) -> None:
     """Add a gain `d` of the challenger that is known in full, such as the champion's loss less its own.
 
-    `bound` is the largest size of a difference, as known before this one; it must not shrink. A larger one
-    counts as the bound. 0 and NaN are ignored. To be better the challenger must gain more than `price`, in
-    [0, 0.25), as a part of the bound.
+    `bound` is the largest size of this difference, as known before it. A larger one counts as the bound. It
+    may be larger for one event than for others, and must not shrink otherwise. 0 and NaN are ignored. To be
+    better the challenger must gain more than `price`, in [0, 0.25), as a part of the bound.
     """
     if not (abs(d) > 0.0 and bound > 0.0):
         return

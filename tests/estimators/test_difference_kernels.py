@@ -12,6 +12,7 @@ from onlineauto.estimators.difference_kernels import (
     RESTARTS,
     SPREAD_SIZE,
     observe_any_difference,
+    observe_difference_within,
     share,
 )
 from onlineauto.estimators.paired import ChampionTest
@@ -37,6 +38,40 @@ def found_after(differences: NDArray[np.float64], at_level: float) -> int:
         if is_better(state, at_level * share(spread)):
             return i + 1
     return 0
+
+
+@kernel
+def found_within(differences: NDArray[np.float64], reaches: NDArray[np.float64], at_level: float) -> int:
+    """Events until the test says better if each tells its reach; 0 if never."""
+    state, spread = _state(), _spread()
+    state[:] = spread[:] = 0.0
+    for i in range(len(differences)):
+        observe_difference_within(state, spread, differences[i], reaches[i])
+        if is_better(state, at_level * share(spread)):
+            return i + 1
+    return 0
+
+
+def of_predictions(rng: np.random.Generator, gain: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Gains, and reaches, of a prediction of rare labels of 0 or 1; one event in 20 counts 20 times."""
+    one, other = rng.uniform(0.0, 0.4, (2, EVENTS))
+    chance = (one + other) / 2.0 + gain * (other - one)
+    label, counts = rng.random(EVENTS) < chance, np.where(rng.random(EVENTS) < 0.05, 20.0, 1.0)
+    sizes = [np.abs((one - each) ** 2 - (other - each) ** 2) for each in (0.0, 1.0)]
+    return counts * ((one - label) ** 2 - (other - label) ** 2), counts * np.maximum(*sizes)
+
+
+def test_who_gains_nothing_is_hardly_ever_found_to_where_reaches_are_known() -> None:
+    logs = [of_predictions(np.random.default_rng(seed), 0.0) for seed in range(STREAMS)]
+    found = sum(found_within(*log, LEVEL) > 0 for log in logs)
+    assert found <= STREAMS * LEVEL + 4 * np.sqrt(STREAMS * LEVEL)
+
+
+def test_who_gains_is_found_sooner_where_reaches_are_known() -> None:
+    logs = [of_predictions(np.random.default_rng(seed), 0.5) for seed in range(20)]
+    within = [found_within(*log, LEVEL) or EVENTS for log in logs]
+    without = [found_after(log[0], LEVEL) or EVENTS for log in logs]
+    assert np.median(within) < 0.5 * np.median(without)
 
 
 def gaussian(rng: np.random.Generator) -> NDArray[np.float64]:

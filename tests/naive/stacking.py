@@ -254,10 +254,15 @@ class Stack:
         def error(scores: Sequence[np.float32]) -> float:
             return min(max(float(scores[logged.action]), self.labels[0]), self.labels[1]) - logged.cost
 
-        gain = logged.weight * (error(champion) ** 2 - error(stack) ** 2)
-        gain /= 1 + min(rank(champion, logged.action), rank(ranking, logged.action))
-        self.fair.append(gain * fairness(logged, len(stack)))
-        self.by_loss.observe(gain * self.rarity(logged.action, len(stack)), 0.0)
+        counts = logged.weight / (1 + min(rank(champion, logged.action), rank(ranking, logged.action)))
+        gain = error(champion) ** 2 - error(stack) ** 2
+        self.fair.append(counts * gain * fairness(logged, len(stack)))
+        counts *= self.rarity(logged.action, len(stack))
+        reach = None
+        if not self.single:
+            one, other = error(champion) + logged.cost, error(stack) + logged.cost
+            reach = counts * max(abs((one - cost) ** 2 - (other - cost) ** 2) for cost in self.range)
+        self.by_loss.observe(counts * gain, 0.0, reach)
         chosen, usual = best(stack), best(champion)
         if self.single or chosen == usual or ranking is champion:
             return

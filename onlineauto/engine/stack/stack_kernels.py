@@ -41,7 +41,11 @@ from onlineauto.engine.event.state import (
 from onlineauto.engine.stack.least_squares_kernels import Observed, cut_off, learn_squares
 from onlineauto.engine.stack.member_input_kernels import joins, works
 from onlineauto.engine.stack.member_kernels import learn_members, score_members
-from onlineauto.estimators.difference_kernels import observe_any_difference, share
+from onlineauto.estimators.difference_kernels import (
+    observe_any_difference,
+    observe_difference_within,
+    share,
+)
 from onlineauto.estimators.draw_kernels import by_draws, events_per_draw, tell_of_actions
 from onlineauto.estimators.interval_kernels import observe_policy
 from onlineauto.estimators.paired_kernels import is_better, is_worse, observe_predicted
@@ -161,20 +165,28 @@ def _test_losses(
     """Add an event to the test of losses: squared errors of the stack and of the champion.
 
     It counts less, the more actions rank before the logged one by the champion and by the column `ranking`.
+    Both predictions and the range of costs tell how far the errors of a bandit's event can lie apart. Labels
+    of single lines are mostly far from the ends of their range, so it would tell little.
     """
     stack, shared, column = run.live.stack, run.model.shared, score.shape[1] - 1
     cost = np.float64(label.cost)
     without = mixed(run, score) if run.live.mixing else score[action, 0]
-    champion = np.float64(clip(shared, without)) - cost
-    own = np.float64(clip(shared, score[action, column])) - cost
-    gain = np.float64(label.weight) * (champion * champion - own * own)
-    gain /= 1.0 + min(_rank(score, action, n, ranking), _rank(score, action, n, 0))
+    champion, own = np.float64(clip(shared, without)), np.float64(clip(shared, score[action, column]))
+    rank = min(_rank(score, action, n, ranking), _rank(score, action, n, 0))
+    counts = np.float64(label.weight) / (1.0 + rank)
+    gain = counts * ((champion - cost) ** 2 - (own - cost) ** 2)
     fair = gain * _fairness(label, n)
     if math.isfinite(fair):
         stack.fair[0] += fair
         stack.fair[1] += fair * fair
-    gain *= rarity(run.live, action, n)
-    observe_any_difference(stack.loss, stack.loss_spread, gain, 0.0)
+    rare = rarity(run.live, action, n)
+    if run.task.shape == SIMPLE:
+        observe_any_difference(stack.loss, stack.loss_spread, rare * gain, 0.0)
+        return
+    both = champion + own
+    reach = max(abs(both - 2.0 * stack.range[0]), abs(both - 2.0 * stack.range[1]))
+    reach *= rare * counts * abs(champion - own)
+    observe_difference_within(stack.loss, stack.loss_spread, rare * gain, reach)
 
 
 @inline_kernel

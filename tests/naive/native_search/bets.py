@@ -191,7 +191,7 @@ class RewardTest:
 class LossTest:
     """Does a challenger lose less than the champion, by what each predicts of what was logged?"""
 
-    FEW, MEMORY, TIMES = 32, 256.0, 8.0
+    FEW, MEMORY, TIMES, TIMES_WITHIN = 32, 256.0, 8.0, 2.0
 
     def __init__(self) -> None:
         self.bets = Bets()
@@ -209,10 +209,13 @@ class LossTest:
         """What part of its level the test has: a half, and half of that after each new start."""
         return float(0.5 ** (1.0 + self.restarts))
 
-    def observe(self, d: float, price: float) -> None:
-        """Take in the champion's loss less the challenger's, and learn how large differences are."""
+    def observe(self, d: float, price: float, reach: float | None = None) -> None:
+        """Take in the champion's loss less the challenger's, and learn how large differences are.
+
+        `reach` is the largest size that this one can have, if known.
+        """
         if self.bound > 0.0 and d != 0.0:
-            self._bet(d, price)
+            self._bet(d, price, max(self.bound, reach or 0.0))
         self.seen += 1
         self.mean_square += (d * d - self.mean_square) / min(float(self.seen), self.MEMORY)
         self.largest_lately = max(self.largest_lately, abs(d))
@@ -221,8 +224,9 @@ class LossTest:
         if self.seen >= self.next_half:
             self.largest_before, self.largest_lately = self.largest_lately, 0.0
             self.next_half = 2.0 * self.seen
-        largest = max(self.largest_before, self.largest_lately)
-        bound = max(self.TIMES * math.sqrt(self.mean_square), largest)
+        largest = max(self.largest_before, self.largest_lately) if reach is None else 0.0
+        times = self.TIMES if reach is None else self.TIMES_WITHIN
+        bound = max(times * math.sqrt(self.mean_square), largest)
         if bound > 2.0 * self.bound or largest > self.bound:
             self.bound = bound
         elif bound < 0.25 * self.bound:
@@ -231,10 +235,10 @@ class LossTest:
             self.bets = Bets()
             self.better = self.worse = 0.0
 
-    def _bet(self, d: float, price: float) -> None:
+    def _bet(self, d: float, price: float, bound: float) -> None:
         bets = self.bets
         bets.open_event(MANY_LARGE, halves=False)
-        y = 2.0 * in_unit(0.5 + 0.5 * (d / self.bound)) - 1.0
+        y = 2.0 * in_unit(0.5 + 0.5 * (d / bound)) - 1.0
         bets.better = settled(bets.better, (y - price) * WITHIN)
         bets.worse = settled(bets.worse, -y * WITHIN)
         self.better, self.worse = bets.evidence(halves=False)
