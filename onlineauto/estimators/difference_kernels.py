@@ -9,9 +9,9 @@ The test is thus about differences clipped to what was seen before them. No test
 is rarer, and so large that it outweighs everything else.
 
 Some events tell their `reach`, the largest size that their difference can have: two predictions and the range
-of labels tell it of squared errors. Then nothing rare has to be feared, and nothing is clipped. The bound is
-the reach, but twice the typical size at least; so stakes are up to four times as large. An event that reaches
-far counts as much less, whatever comes of it.
+of labels tell it of squared errors. Then nothing rare has to be feared, and nothing is clipped but labels
+outside the range seen so far. The bound is the reach, but twice the typical size at least; so stakes are up
+to four times as large. An event that reaches far counts as much less, whatever comes of it.
 """
 
 from __future__ import annotations

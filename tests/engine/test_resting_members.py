@@ -10,7 +10,7 @@ import pytest
 
 from onlineauto import Workspace
 from onlineauto.engine.search.journal import Journal
-from onlineauto.engine.stack.members import NAMES, able_members
+from onlineauto.engine.stack.members import NAMES, able_members, members_state
 from onlineauto.engine.stack.stack import rest, worths
 from onlineauto.workspace.inspection.inspection import inspection
 from tests.engine.stack_streams import odd
@@ -139,3 +139,18 @@ def test_a_stream_with_a_layer_goes_on_as_if_it_was_not_interrupted(tmp_path: Pa
     again.save(tmp_path / "again")
     whole.save(tmp_path / "whole")
     assert (tmp_path / "again").read_bytes() == (tmp_path / "whole").read_bytes()
+
+
+def test_events_that_were_learnt_are_not_saved_as_waiting() -> None:
+    """Else the bytes of a model would depend on when it was saved before."""
+    workspace, _ = learnt(700)
+    members = workspace.searching.live_configs.arrays.stack.members
+    assert members.linear.waiting.any()
+    counts = members.linear.n_waiting
+    for all_wait in (2, 3):
+        counts[0], counts[1:] = all_wait, 0
+        saved = members_state(members)["linear"]
+        assert saved["waiting"].shape[1] == all_wait
+        assert saved["waiting"][0].any()
+        assert not saved["waiting"][1:].any()
+        assert not saved["observed"][1:].any()

@@ -231,14 +231,17 @@ def _regression_state(regression: Regression, actions: int, inputs: int) -> dict
     row, column = np.tril_indices(inputs)
     late = int(regression.n_late[:actions].max(initial=0))
     waits = int(regression.n_waiting[:actions].max(initial=0))
+    wait = (
+        np.arange(waits) < regression.n_waiting[:actions, None]
+    )  # other rows are of events that were learnt
     return {
         "weights": regression.weights[:actions, :inputs].copy(),
         "spread": regression.spread[:actions, row, column],
         "late": regression.late[:actions, :late, :inputs].copy(),
         "n_late": regression.n_late[:actions].copy(),
         "scale": regression.scale[:actions].copy(),
-        "waiting": regression.waiting[:actions, :waits, :inputs].copy(),
-        "observed": regression.observed[:actions, :waits].copy(),
+        "waiting": np.where(wait[..., None], regression.waiting[:actions, :waits, :inputs], 0.0),
+        "observed": np.where(wait[..., None], regression.observed[:actions, :waits], 0.0),
         "n_waiting": regression.n_waiting[:actions].copy(),
     }
 
