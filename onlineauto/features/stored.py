@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import DTypeLike, NDArray
 
@@ -70,6 +70,10 @@ class Stored:
 
     def _child(self, key: str) -> str:
         return f"{self._name}.{key}" if self._name else key
+
+    def changed(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Stored:
+        """Return what a function makes of a map, under the same name in messages."""
+        return Stored(change(self._map()), self._name)
 
     def fail(self, wanted: str) -> ValueError:
         """Return the error that says what the value should be."""

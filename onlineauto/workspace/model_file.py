@@ -51,8 +51,11 @@ State: TypeAlias = dict[str, Any]
 
 MAGIC = b"\x89oam\r\n\x1a\n"
 """The first bytes of a file. As in PNG, they change if a file is transferred as if it were text."""
-VERSION = 2
-"""Version of this layout and of the tree; it grows with every change that older programs cannot read."""
+VERSION = 3
+"""Version of this layout and of the tree; it grows with every change that older programs cannot read.
+
+Sections of the tree have versions of their own, so that a change of one leaves the others as they are.
+"""
 HEAD = np.dtype(
     [("version", "<u4"), ("reserved", "<u4"), ("description_bytes", "<u8"), ("file_bytes", "<u8")]
 )
@@ -138,7 +141,7 @@ def decoded(data: bytes | mmap.mmap, *, name: str) -> State:
     if head["version"] > VERSION:
         raise InputError(
             f"{name} is a model file of version {head['version']}, and this program knows those up to "
-            f"version {VERSION}: a later onlineauto is needed, or the file is damaged"
+            f"version {VERSION}: load it with a later onlineauto, or the file is damaged"
         )
     if int(head["file_bytes"]) != len(data):
         raise InputError(

@@ -21,7 +21,13 @@ if TYPE_CHECKING:
     from onlineauto.workspace.model_file import State
     from onlineauto.workspace.workspace import Workspace
 
-__all__ = ["ModelSource", "changed", "load_model", "save_model"]
+__all__ = ["SECTIONS", "ModelSource", "changed", "load_model", "save_model"]
+
+SECTIONS = {"learner": 1, "layout": 1, "slots": 1, "search": 1, "run": 1}
+"""Sections of a model file, each with the version that this program writes; it reads all up to that.
+
+The ensemble and its members, which are in the section of the search, have versions of their own.
+"""
 
 ModelSource: TypeAlias = str | os.PathLike[str] | bytes | BinaryIO
 """A path, the bytes of a model file, or an open binary file."""
@@ -49,7 +55,7 @@ def save_model(
     from importlib.metadata import version
 
     program = f"onlineauto {version('onlineauto')}"
-    parts = encoded({"program": program, "model": state, "run": run or {}})
+    parts = encoded({"program": program, "versions": SECTIONS, "model": state, "run": run or {}})
     if isinstance(target, str | os.PathLike):
         replace_file(target, parts)
     else:
@@ -72,7 +78,25 @@ def _read(source: ModelSource) -> tuple[State, str]:
         tree = decoded(source if isinstance(source, bytes) else source.read(), name=name)
     if not isinstance(tree.get("model"), dict) or not isinstance(tree["model"].get("options"), str):
         raise InputError(f"{name} is not a model file that this program understands: it has no options")
+    _check_versions(Stored(tree), name)
     return tree, name
+
+
+def _check_versions(stored: Stored, name: str) -> None:
+    """Check that no section of a tree is of a later version. Release 0.1 wrote version 1 of each, unsaid.
+
+    Raises
+    ------
+    InputError
+        A section is of a later version.
+    """
+    versions = stored["versions"].of(dict[str, int]) if "versions" in stored else {}
+    later = [section for section, version in versions.items() if version > SECTIONS.get(section, 0)]
+    if later:
+        raise InputError(
+            f"{name} was written by a later onlineauto: this program does not know the version of its "
+            f"section {', '.join(later)}; load it with that version or a later one"
+        )
 
 
 def _configured(configuration: Configuration, tree: State, *, name: str) -> Configuration:

@@ -75,16 +75,6 @@ def test_who_rests_is_saved(tmp_path: Path) -> None:
     assert rests(whole) == rests(other)
 
 
-@pytest.mark.parametrize("more", [{}, {"members": "none"}], ids=["members", "no members"])
-def test_a_stack_of_an_earlier_version_is_refused(more: dict[str, Any]) -> None:
-    workspace, _ = learnt(100, **more)
-    state = workspace.state()
-    stack = state["search"]["slots"]["stack"]
-    stack["weights"] = stack["weights"][1:]  # There were fewer members.
-    with pytest.raises(ValueError, match="its stack is one of an earlier version"):
-        workspace.restore(state)
-
-
 def test_all_may_rest_and_the_stack_goes_on() -> None:
     workspace = Workspace(**{**OPTIONS, "member_budget": 0.01}).fit(odd(300, numbers=2))
     stack = workspace.searching.live_configs.arrays.stack
@@ -149,7 +139,7 @@ def test_events_that_were_learnt_are_not_saved_as_waiting() -> None:
     counts = members.linear.n_waiting
     for all_wait in (2, 3):
         counts[0], counts[1:] = all_wait, 0
-        saved = members_state(members)["linear"]
+        saved = members_state(members)["members"]["features"]
         assert saved["waiting"].shape[1] == all_wait
         assert saved["waiting"][0].any()
         assert not saved["waiting"][1:].any()

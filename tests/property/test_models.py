@@ -189,7 +189,7 @@ def test_what_is_wrong_with_a_file_is_said(model: bytes) -> None:
         (model[:-1], "the model is a model file of .* bytes, and .* are there"),
         (
             bytes(later),
-            "the model is a model file of version 99, and this program knows those up to version 2",
+            "the model is a model file of version 99, and this program knows those up to version 3",
         ),
         (model[:-40] + bytes([model[-40] ^ 1]) + model[-39:], "the model is damaged: its checksum"),
     ]:

@@ -130,11 +130,13 @@ def test_it_has_what_predictions_need_and_no_more(resting: tuple[str, ...]) -> N
         for each in np.array(workspace.searching.live_configs.configs, object)[[0, 2]]
     ]
     assert live["arrays"].keys() == {"mix"}
-    assert live["stack"].keys() == {"serves", "tests", "weights", "range", "members"}
-    assert "latest" not in live["stack"]["members"]
-    for part in ("linear", "waves", "layer", "crosses"):
+    assert live["stack"].keys() == {
+        *("version", "serves", "tests", "weights", "range", "scores", "rests", "inputs", "members"),
+    }
+    assert "latest" not in live["stack"]["inputs"]
+    for part in ("features", "waves", "layer", "crosses"):
         assert "spread" not in live["stack"]["members"][part]
-    assert (live["stack"]["members"]["linear"]["weights"].size == 0) == ("features" in resting)
+    assert (live["stack"]["members"]["features"]["weights"].size == 0) == ("features" in resting)
     assert (live["stack"]["members"]["waves"]["weights"].size == 0) == ("waves" in resting)
     assert live["stack"]["members"]["crosses"]["weights"][:, 1].any() == ("crosses in pairs" not in resting)
     text = odd(200, numbers=2)
@@ -208,16 +210,16 @@ def put(number: float, at: int = 0) -> Callable[[Any], object]:
 NAN = put(float("nan"))
 LONGER = partial(np.pad, pad_width=(0, 1))
 FORGERIES: list[tuple[str, Callable[[Any], object]]] = [
-    *((f"stack.{name}", NAN) for name in ("weights", "range", "members.mean", "members.cut")),
-    *((f"stack.members.{name}.weights", NAN) for name in ("linear", "waves", "crosses")),
-    *((f"stack.{name}", LONGER) for name in ("weights", "range", "members.seen")),
+    *((f"stack.{name}", NAN) for name in ("weights", "range", "inputs.mean", "inputs.cut")),
+    *((f"stack.members.{name}.weights", NAN) for name in ("features", "waves", "crosses")),
+    *((f"stack.{name}", LONGER) for name in ("weights", "range", "inputs.seen")),
     ("stack.serves", lambda _: 1),
-    ("stack.members.tally", put(302)),
+    ("stack.inputs.tally", put(302)),
     ("stack.members.crosses.cells", put(1 << 14, -1)),
     ("stack.members.crosses.cells", lambda array: array[::-1].copy()),
     ("stack.members.crosses.cells", lambda array: array.astype(np.int64)),
     ("stack.members.crosses.weights", lambda array: array[:-1]),
-    ("stack.members.linear.weights", lambda array: np.zeros((33, array.shape[1]))),
+    ("stack.members.features.weights", lambda array: np.zeros((33, array.shape[1]))),
     ("stack.members", lambda _: None),
     ("arrays.mix", NAN),
     ("arrays.mix", lambda array: array[:-1]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,7 +34,7 @@ from onlineauto.engine.stack.member_kernels import EACH, WAVY_SPREAD
 from onlineauto.engine.stack.number_bin_kernels import LINEAR_SPREAD
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from onlineauto.engine.event.state import Task
     from onlineauto.features.stored import Stored
@@ -46,6 +47,7 @@ __all__ = [
     "members_state",
     "members_to_predict",
     "restore_members",
+    "sections_of_v0_1",
 ]
 
 _PLACES, _FEWEST_CELLS, _MOST_CELLS = 1024, 1 << 14, 1 << 20
@@ -63,8 +65,8 @@ _BOUNDED = {
 }
 """Arrays of indices and counts, and the largest that each may have."""
 _LEAST = {"number": -2, "names": -1}
-_FREE = ("amount", "mean", "variance", "measure", "cut")
-_SMALL = (*_BOUNDED, *_FREE, "named", "feature", "action", "seen")
+_FREE = ("amount", "mean", "variance", "cut")
+_SHARED = (*_BOUNDED, *_FREE, "named", "feature", "action", "seen")
 
 
 def can_have_members(task: Task) -> bool:
@@ -179,28 +181,40 @@ def _to_predict(regression: Regression) -> Regression:
 
 
 def members_state(members: Members) -> dict[str, Any]:
-    """Return the state of the members, as `restore_members` takes it: only what is in use.
+    """Return what the members share, and a section for each of them, as `restore_members` takes it.
 
-    Of members that cannot learn, that is nothing of one that rests.
+    Only what is in use is in them; of members that cannot learn, nothing of one that rests.
     """
     known, able = int(members.tally[ACTIONS]), able_members(members)
     actions = 1 if known > MOST_ACTIONS else known
-    features = int(members.tally[FEATURES])
-    inputs = (features * able["features"], WAVES * able["waves"], WAVES * able["layer"])
-    if not _can_learn(members):
-        linear, wavy, *crossing, layer = ~members.rests
-        return {name: getattr(members, name) for name in (*_SMALL, "rests")} | {
-            "linear": {"weights": members.linear.weights[:actions, : inputs[0] * linear].copy()},
-            "waves": {"weights": members.waves.weights[:actions, : inputs[1] * wavy].copy()},
-            "layer": {"weights": members.layer.weights[:actions, : inputs[2] * layer].copy()},
-            "crosses": _crosses_to_predict(members.crosses, crossing),
-        }
-    return {name: getattr(members, name) for name in (*_SMALL, "latest", "rests")} | {
-        "linear": _regression_state(members.linear, actions, inputs[0]),
-        "waves": _regression_state(members.waves, actions, inputs[1]),
-        "layer": _regression_state(members.layer, actions, inputs[2]),
-        "crosses": _crosses_state(members.crosses),
+    learns = _can_learn(members)
+    works = dict(zip(NAMES, ~members.rests | learns, strict=True))
+    sizes = {"features": int(members.tally[FEATURES]), "waves": WAVES, "layer": WAVES}
+
+    def regression(name: str, found: Regression) -> dict[str, Any]:
+        inputs = sizes[name] * able[name]
+        if learns:
+            return {"version": 1} | _regression_state(found, actions, inputs)
+        return {"version": 1, "weights": found.weights[:actions, : inputs * works[name]].copy()}
+
+    sections = {
+        "features": members.features and (lambda: regression("features", members.linear)),
+        "waves": members.waving and (lambda: regression("waves", members.waves)),
+        "crosses": members.crossing and (lambda: {"version": 1} | _crosses(members, works)),
+        "layer": members.layering
+        and (lambda: regression("layer", members.layer) | {"measure": members.measure}),
     }
+    return {
+        "inputs": {"version": 1}
+        | {name: getattr(members, name) for name in (*_SHARED, *["latest"] * learns)},
+        "members": {name: section() for name, section in sections.items() if section},
+    }
+
+
+def _crosses(members: Members, works: Mapping[str, bool]) -> dict[str, Any]:
+    if _can_learn(members):
+        return _crosses_state(members.crosses)
+    return _crosses_to_predict(members.crosses, [works[name] for name in NAMES[2:5]])
 
 
 def _can_learn(members: Members) -> bool:
@@ -246,31 +260,115 @@ def _regression_state(regression: Regression, actions: int, inputs: int) -> dict
     }
 
 
-def restore_members(stored: Stored, members: Members) -> None:
-    """Put a stored state into these members; those that cannot learn take what predictions need.
+def restore_members(stored: Stored, members: Members) -> list[str]:
+    """Put a stored state into these members; return the names of those that begin from nothing.
+
+    These are the members whose section is missing, or of a version that this program does not know. Members
+    that cannot learn take what predictions need.
 
     Raises
     ------
     ValueError
-        It is not the state of members.
+        It is not the state of members; or a member that cannot learn would have to begin from nothing.
     """
+    learns = _can_learn(members)
+    if not _is_known(stored, "inputs"):
+        cold = [name for name, (is_on, _) in _RESTORE.items() if is_on(members)]
+        return _begin_from_nothing(cold, learns=learns)
+    _restore_inputs(stored["inputs"], members, learns=learns)
+    cold = []
+    for name, (is_on, restore) in _RESTORE.items():
+        if not is_on(members):
+            continue
+        if _is_known(stored["members"], name):
+            restore(stored["members"][name], members, learns=learns)
+        else:
+            cold.append(name)
+            if learns:
+                _begin(name, members)
+    return _begin_from_nothing(cold, learns=learns)
+
+
+def _is_known(stored: Stored, section: str) -> bool:
+    """Return whether there is a section, of a version that this program knows."""
+    return section in stored and stored[section]["version"].count() == 1
+
+
+def _begin_from_nothing(cold: list[str], *, learns: bool) -> list[str]:
+    """Return the members that begin from nothing, which only those can that learn."""
+    if cold and not learns:
+        raise ValueError(
+            f"its members {', '.join(cold)} are of a version that this program does not know, and cannot "
+            "learn: save it to predict only once more, from the model that learns"
+        )
+    return cold
+
+
+def _begin(name: str, members: Members) -> None:
+    """Let the regressions of a member be as before the first event, for all actions that are known."""
+    regressions = {"features": (members.linear, LINEAR_SPREAD), "waves": (members.waves, WAVY_SPREAD)}
+    regressions["layer"] = members.layer, WAVY_SPREAD
+    if name in regressions:
+        regression, unsure = regressions[name]
+        regression.spread[: members.tally[ACTIONS]] = np.eye(regression.weights.shape[1]) * unsure
+
+
+def _restore_inputs(stored: Stored, members: Members, *, learns: bool) -> None:
+    """Put back what the members share: known features, numbers and actions."""
     for name, most in _BOUNDED.items():
         array = getattr(members, name)
         array[...] = stored[name].within(array, _LEAST.get(name, 0), most)
-    learns = _can_learn(members)
     for name in (*_FREE, *["latest"] * learns):
         array = getattr(members, name)
         array[...] = stored[name].finite(array.dtype, array.shape)
     members.seen[:] = stored["seen"].counts(members.seen.shape)
-    for name in ("feature", "action", "rests", "named"):
+    for name in ("feature", "action", "named"):
         array = getattr(members, name)
         array[...] = stored[name].like(array)
     if np.count_nonzero(members.feature) > MOST_FEATURES:
         raise stored["feature"].fail(f"at most {MOST_FEATURES} features")
-    _restore_regression(stored["linear"], members.linear, LINEAR_SPREAD, learns=learns)
-    _restore_regression(stored["waves"], members.waves, WAVY_SPREAD, learns=learns)
-    _restore_regression(stored["layer"], members.layer, WAVY_SPREAD, learns=learns)
-    _restore_crosses(stored["crosses"], members.crosses, learns=learns)
+
+
+def _restore_features(stored: Stored, members: Members, *, learns: bool) -> None:
+    _restore_regression(stored, members.linear, LINEAR_SPREAD, learns=learns)
+
+
+def _restore_waves(stored: Stored, members: Members, *, learns: bool) -> None:
+    _restore_regression(stored, members.waves, WAVY_SPREAD, learns=learns)
+
+
+def _restore_layer(stored: Stored, members: Members, *, learns: bool) -> None:
+    _restore_regression(stored, members.layer, WAVY_SPREAD, learns=learns)
+    members.measure[:] = stored["measure"].finite(members.measure.dtype, members.measure.shape)
+
+
+def _restore_of_crosses(stored: Stored, members: Members, *, learns: bool) -> None:
+    _restore_crosses(stored, members.crosses, learns=learns)
+
+
+_RESTORE: dict[str, tuple[Callable[[Members], bool], Callable[..., None]]] = {
+    "features": (attrgetter("features"), _restore_features),
+    "waves": (attrgetter("waving"), _restore_waves),
+    "crosses": (attrgetter("crossing"), _restore_of_crosses),
+    "layer": (attrgetter("layering"), _restore_layer),
+}
+"""Sections of members: whether these have the member, and what restores it."""
+
+
+def sections_of_v0_1(members: dict[str, Any]) -> dict[str, Any]:
+    """Return the sections of members that release 0.1 wrote: all in one map, without versions."""
+    layer = {**members["layer"], "measure": members["measure"]}
+    parts = {
+        "features": members["linear"],
+        "waves": members["waves"],
+        "crosses": members["crosses"],
+        "layer": layer,
+    }
+    shared = {name: members[name] for name in (*_SHARED, "latest") if name in members}
+    return {
+        "inputs": {"version": 1} | shared,
+        "members": {name: {"version": 1} | part for name, part in parts.items()},
+    }
 
 
 def _restore_crosses(stored: Stored, crosses: Crosses, *, learns: bool) -> None:

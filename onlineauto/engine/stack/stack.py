@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from onlineauto.engine.stack.members import (
     members_state,
     members_to_predict,
     restore_members,
+    sections_of_v0_1,
 )
 from onlineauto.engine.stack.stack_kernels import UNSURE
 from onlineauto.estimators.difference_kernels import SPREAD_SIZE
@@ -44,6 +46,12 @@ __all__ = [
 _PREDICTS = ("weights", "range")
 _LEARNS = ("spread", "pair", "loss", "fair", "loss_spread", "policies", "level", "updates", "error")
 """Arrays that a model file keeps: those that predictions need, and those that learning needs as well."""
+
+VERSION = 1
+"""Version of the section of the stack in a model file."""
+
+_NAMES_OF_V0_1 = NAMES
+"""Members of release 0.1, in the order of their weights."""
 
 
 def make_stack(live_configs: int, *, on: bool, members: frozenset[str], cells: int) -> Stack:
@@ -178,39 +186,117 @@ def _kept(stack: Stack) -> tuple[str, ...]:
 
 def stack_state(stack: Stack, *, tests: int) -> dict[str, Any]:
     """Return the state of the stack, as `restore_stack` takes it, and how many tests of it there were."""
-    state = {"serves": stack.serves, "tests": tests} | {name: getattr(stack, name) for name in _kept(stack)}
-    return state | ({"members": members_state(stack.members)} if stack.members.on else {})
+    state = {"version": VERSION, "serves": stack.serves, "tests": tests}
+    state |= {name: getattr(stack, name) for name in _kept(stack)} | {"scores": list(NAMES)}
+    if stack.members.on:
+        state |= {"rests": stack.members.rests} | members_state(stack.members)
+    return state
 
 
 def restore_stack(stored: Stored, stack: Stack) -> Stack:
     """Return the stack as it was stored, in the arrays of one of the same options.
 
-    One that cannot learn takes what predictions need.
+    One that cannot learn takes what predictions need. A member that was not stored, or whose section this
+    program does not know, begins from nothing and has no weight.
+
+    Warns
+    -----
+    UserWarning
+        Sections of members are of a version that this program does not know.
 
     Raises
     ------
     ValueError
-        The state is of other options, or of an earlier version, or is not that of a stack.
+        The state is of other options, or of a later version, or is not that of a stack.
     """
-    kept = _kept(stack)
-    if len(stored["weights"].array(np.float64, (-1,))) < len(stack.weights):  # It had fewer members.
-        raise ValueError(
-            "its stack is one of an earlier version of onlineauto, which had other members: let it learn its "
-            "stream anew with this version"
-        )
-    for name in kept:
+    stored = _of_this_version(stored)
+    names = stored["scores"].of(list[str])
+    for name in _kept(stack):
         array = getattr(stack, name)
         part = stored[name]
         if name == "updates":
             array[...] = part.counts(array.shape)
-        elif name in ("weights", "spread", "range", "error"):
+        elif name in ("range", "error"):
             array[...] = part.finite(np.float64, array.shape)
-            if name == "spread" and not (np.array_equal(array, array.T) and (array.diagonal() > 0.0).all()):
-                raise part.fail("a covariance, which is symmetric and has variances above 0")
         elif name == "level":
             array[...] = part.within(array, 0.0, 1.0)
-        else:
+        elif name not in ("weights", "spread"):
             array[...] = part.like(array)
+    _restore_weights(stored, stack, names)
     if stack.members.on:
-        restore_members(stored["members"], stack.members)
+        _restore_sections(stored, stack, names)
     return stack._replace(serves=stored["serves"].truth())
+
+
+def _of_this_version(stored: Stored) -> Stored:
+    """Return a stored stack as this version writes it.
+
+    Raises
+    ------
+    ValueError
+        It is of a later version.
+    """
+    if "version" not in stored:
+        try:
+            return stored.changed(_of_v0_1)
+        except (KeyError, TypeError):
+            raise stored.fail("a stack of release 0.1") from None
+    if stored["version"].count() > VERSION:
+        raise stored["version"].fail(f"at most {VERSION}: load the model with a later onlineauto")
+    return stored
+
+
+def _of_v0_1(stack: dict[str, Any]) -> dict[str, Any]:
+    """Return what this version would have written of a stack of release 0.1."""
+    stack = {**stack, "scores": list(_NAMES_OF_V0_1)}
+    members = stack.pop("members", None)
+    if isinstance(members, dict):
+        stack |= {"rests": members["rests"]} | sections_of_v0_1(members)
+    return stack
+
+
+def _restore_weights(stored: Stored, stack: Stack, names: list[str]) -> None:
+    """Put the stored weights into the stack; a member that was not stored has no weight.
+
+    One that is stored and not there is left out: the other weights become those that they would be without.
+    """
+    live = len(stack.weights) - len(NAMES) - 1
+    n, learns = live + len(names) + 1, len(stack.spread) > 0
+    weights = stored["weights"].finite(np.float64, (n,)).copy()
+    spread = np.eye(n) * UNSURE
+    if learns:
+        spread = stored["spread"].finite(np.float64, (n, n)).copy()
+        if not (np.array_equal(spread, spread.T) and (spread.diagonal() > 0.0).all()):
+            raise stored["spread"].fail("a covariance, which is symmetric and has variances above 0")
+    for at, name in enumerate(names, live):
+        if name not in NAMES:
+            _leave_out(weights, spread, at)
+    ours = [
+        *range(live),
+        *(live + NAMES.index(name) for name in names if name in NAMES),
+        len(stack.weights) - 1,
+    ]
+    theirs = [*range(live), *(live + at for at, name in enumerate(names) if name in NAMES), n - 1]
+    stack.weights[:] = 0.0
+    stack.weights[ours] = weights[theirs]
+    if learns:
+        stack.spread[:] = np.eye(len(stack.weights)) * UNSURE
+        stack.spread[np.ix_(ours, ours)] = spread[np.ix_(theirs, theirs)]
+
+
+def _restore_sections(stored: Stored, stack: Stack, names: list[str]) -> None:
+    """Restore the members, and warn of those that begin from nothing."""
+    rests = stored["rests"].array(np.bool_, (len(names),))
+    resting = {name for name, rest in zip(names, rests, strict=True) if rest}
+    stack.members.rests[:] = [name in resting for name in NAMES]
+    cold = restore_members(stored, stack.members)
+    for at, name in enumerate(NAMES, len(stack.weights) - 1 - MEMBERS):
+        if name.split()[0] in cold:
+            _leave_out(stack.weights, stack.spread, at)
+    if cold:
+        warnings.warn(
+            f"the model's members {', '.join(cold)} are of a version that this program does not know; they "
+            "learn from nothing, and all else goes on as it was",
+            UserWarning,
+            stacklevel=2,
+        )

@@ -1,0 +1,136 @@
+"""Sections of a model file have versions: a member that cannot be read starts cold, and the rest is kept."""
+
+from __future__ import annotations
+
+import io
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from onlineauto import InputError, Workspace
+from onlineauto.workspace.inspection.inspection import inspection
+from onlineauto.workspace.model_file import decoded, encoded
+from tests.engine.stack_streams import odd
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+BANDIT: dict[str, Any] = {"cb_explore_adf": True, "automl": 3, "default_lease": 60, "bit_precision": 10}
+SCORES = ("features", "waves", "crosses one by one", "crosses in pairs", "crosses in triples", "layer")
+
+
+@cache
+def text() -> bytes:
+    return odd(1600, numbers=2)
+
+
+def events() -> list[str]:
+    return [f"{event}\n\n" for event in text().decode().strip().split("\n\n")]
+
+
+@cache
+def model(*, predict_only: bool = False) -> bytes:
+    file, workspace = io.BytesIO(), Workspace(**BANDIT)
+    for event in events()[:1200]:
+        workspace.learn(event)
+    workspace.save(file, predict_only="stack" if predict_only else False)
+    return file.getvalue()
+
+
+def changed(change: Callable[[dict[str, Any]], None], *, predict_only: bool = False) -> bytes:
+    """The file after a change of its stack."""
+    tree = decoded(model(predict_only=predict_only), name="the model")
+    change(tree["model"]["search"]["slots"]["stack"])
+    return b"".join(map(bytes, encoded(tree)))
+
+
+def stack_of(workspace: Workspace) -> Any:
+    return workspace.searching.live_configs.arrays.stack
+
+
+def weights_of(workspace: Workspace) -> dict[str, float]:
+    return {each["who"]: each["weight"] for each in inspection(workspace, names={})["stack"]}
+
+
+def error_of(workspace: Workspace) -> float:
+    """The mean cost of what is chosen in the rest of the log."""
+    costs = []
+    for event in events()[1200:]:
+        chosen = int(np.argmax(workspace.learn(event)))
+        shown = next(at for at, line in enumerate(event.splitlines()[1:]) if ":" in line.split("|")[0])
+        if chosen == shown:
+            costs.append(float(event.splitlines()[1 + shown].split(":")[1]))
+    return float(np.mean(costs))
+
+
+@pytest.mark.parametrize("name", ["features", "waves", "crosses", "layer"])
+def test_a_member_of_an_unknown_version_starts_cold_and_all_else_is_kept(name: str) -> None:
+    def change(stack: dict[str, Any]) -> None:
+        stack["members"][name] = {"version": 7, "something": "else"}
+
+    whole = Workspace.load(model())
+    with pytest.warns(UserWarning, match=f"members {name} are of a version") as warned:
+        found = Workspace.load(changed(change))
+    assert len(warned) == 1
+    theirs, mine = weights_of(whole), weights_of(found)
+    cold = [score for score in SCORES if score.split()[0] == name]
+    assert [mine[score] for score in cold] == [0.0] * len(cold)
+    assert mine.keys() == theirs.keys()
+    assert found.searching.search == whole.searching.search
+    assert found.searching.predicts == whole.searching.predicts
+    np.testing.assert_array_equal(stack_of(found).loss, stack_of(whole).loss)
+    np.testing.assert_array_equal(stack_of(found).pair, stack_of(whole).pair)
+    assert found.weights.tobytes() == whole.weights.tobytes()
+    assert abs(error_of(found) - error_of(whole)) < 0.05
+    assert weights_of(found)[cold[0]] != 0.0  # it has learnt and has a weight again
+
+
+def test_inputs_of_an_unknown_version_let_all_members_start_cold() -> None:
+    def change(stack: dict[str, Any]) -> None:
+        stack["inputs"]["version"] = 2
+
+    with pytest.warns(UserWarning, match="features, waves, crosses, layer"):
+        found = Workspace.load(changed(change))
+    assert [weights_of(found)[score] or 0.0 for score in SCORES] == [0.0] * 6
+    found.fit(text())
+    assert weights_of(found)["features"] != 0.0
+
+
+def test_a_member_that_was_not_stored_is_new_and_one_that_is_not_there_is_left_out() -> None:
+    def change(stack: dict[str, Any]) -> None:
+        at = 3 + SCORES.index("layer")
+        stack["scores"][-1] = "a member that was removed"
+        del stack["members"]["layer"]
+        assert stack["weights"][at] != 0.0
+
+    with pytest.warns(UserWarning, match="members layer"):
+        found = Workspace.load(changed(change))
+    assert weights_of(found)["layer"] == 0.0
+    spread = stack_of(found).spread
+    assert np.array_equal(spread, spread.T)
+    assert np.linalg.eigvalsh(spread)[0] > 0.0
+    found.fit(text())
+
+
+def test_a_model_that_only_predicts_names_a_member_that_cannot_be_read() -> None:
+    def change(stack: dict[str, Any]) -> None:
+        stack["members"]["waves"]["version"] = 2
+
+    with pytest.raises(InputError, match=r"its members waves are of a version .* cannot learn"):
+        Workspace.load(changed(change, predict_only=True), testonly=True)
+
+
+def test_a_later_version_is_an_error_that_names_the_section() -> None:
+    def change(stack: dict[str, Any]) -> None:
+        stack["version"] = 2
+
+    with pytest.raises(
+        InputError, match=r"stack\.version is 2, and not at most 1: load the model with a later"
+    ):
+        Workspace.load(changed(change))
+    tree = decoded(model(), name="the model")
+    tree["versions"]["layout"] = 2
+    with pytest.raises(InputError, match=r"written by a later onlineauto: .* section layout"):
+        Workspace.load(b"".join(map(bytes, encoded(tree))))
