@@ -16,6 +16,7 @@ __all__ = [
     "Decision",
     "Extend",
     "LeaseDue",
+    "MemberTerms",
     "NewNamespaces",
     "PredictWith",
     "ProvedWorse",
@@ -122,6 +123,25 @@ Signal = NewNamespaces | ReviewDue | LeaseDue | BoundCrossed | ProvedWorse | Sta
 """The reason why the loop stopped."""
 
 
+@dataclass(frozen=True)
+class MemberTerms:
+    """Price and conditions by which a score of a member works or rests, besides what it is worth.
+
+    Attributes
+    ----------
+    price : float
+        What it costs, in multiples of one config.
+    least_worth : float
+        What it must be worth, so as not to rest.
+    upon : str
+        Another score, which it is computed from; "" if there is none.
+    """
+
+    price: float
+    least_worth: float
+    upon: str = ""
+
+
 class Statistics(Protocol):
     """Figures about the live configs that `decide` may ask for; a bound is computed when it is asked for."""
 
@@ -146,8 +166,8 @@ class Statistics(Protocol):
     def updates(self, live: int) -> int:
         """Return how many events the estimators of live config `live` rest on."""
 
-    def member_prices(self) -> Mapping[str, float]:
-        """Return what each member of the stack that can work costs, in multiples of one config."""
+    def members(self) -> Mapping[str, MemberTerms]:
+        """Return what decides on each score of a member that can be computed, by its name."""
 
     def member_worths(self, resting: Collection[str]) -> Mapping[str, float]:
         """Return what each member of the stack is worth, once those that are `resting` are left out.

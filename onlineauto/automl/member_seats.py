@@ -9,8 +9,8 @@ which members help, one does within a thousand events, and others may come slowl
 cost.
 
 If the others cost more than the budget, those that are worth least for their price give way. One that is on
-trial keeps its seat, and one that was never tried comes before those that were; the cheapest is first. The
-layer has no scores without the features that it is upon, so it works only if they do, and is behind them.
+trial keeps its seat, and one that was never tried comes before those that were; the cheapest is first. A
+member that is computed from the scores of another works only if that does, and is behind it.
 """
 
 from __future__ import annotations
@@ -24,17 +24,13 @@ from onlineauto.automl.search import PATIENCE, MemberSeat
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from onlineauto.automl.decisions import Decision, Statistics
+    from onlineauto.automl.decisions import Decision, MemberTerms, Statistics
     from onlineauto.automl.search import Rules, Search
 
-__all__ = ["LEAST_OF_LAYER", "LEAST_WORTH", "TRIAL", "least_worth", "rest_members"]
+__all__ = ["LEAST_WORTH", "TRIAL", "rest_members"]
 
 LEAST_WORTH = 6.0
 """What a member must be worth: of those that are worth nothing, chance alone brings one in seventy so far."""
-
-LEAST_OF_LAYER = 100.0
-"""What the layer upon the features must be worth, about a twentieth of the squared error of 2,000 events: it
-also evens out how far the scores of actions lie apart, which lessens the error and changes no choice."""
 
 TRIAL = 2048
 """Learnt events of a trial: no budget takes the seat of a member that has just begun to work."""
@@ -56,32 +52,27 @@ def rest_members(rules: Rules, search: Search, statistics: Statistics) -> tuple[
     """
     if not rules.member_budget:
         return search, ()
-    prices, now = statistics.member_prices(), statistics.learnt()
+    terms, now = statistics.members(), statistics.learnt()
     known = {seat.name: seat for seat in search.members}
     before = [seat.name for seat in search.members if not seat.works]
     new = MemberSeat("", now if known else 0, pause=PATIENCE)
-    seats = [known.get(name, replace(new, name=name)) for name in prices]
-    seats, worths = _without_worthless(seats, statistics, now)
-    rates = {seat.name: worths.get(seat.name, 0.0) / prices[seat.name] for seat in seats if seat.works}
-    chosen = _within_budget(seats, prices, rates, budget=rules.member_budget, now=now)
+    seats = [known.get(name, replace(new, name=name)) for name in terms]
+    seats, worths = _without_worthless(seats, terms, statistics, now)
+    rates = {seat.name: worths.get(seat.name, 0.0) / terms[seat.name].price for seat in seats if seat.works}
+    chosen = _within_budget(seats, terms, rates, budget=rules.member_budget, now=now)
     members = tuple(_seated(seat, seat.name in chosen, rates, now) for seat in seats)
     after = [seat.name for seat in members if not seat.works]
     return replace(search, members=members), (RestMembers(tuple(after)),) if after != before else ()
 
 
-def least_worth(name: str) -> float:
-    """Return what a member must be worth, so as not to rest."""
-    return LEAST_OF_LAYER if name == "layer" else LEAST_WORTH
-
-
 def _without_worthless(
-    seats: list[MemberSeat], statistics: Statistics, now: int
+    seats: list[MemberSeat], terms: Mapping[str, MemberTerms], statistics: Statistics, now: int
 ) -> tuple[list[MemberSeat], Mapping[str, float]]:
     """Let those rest that have been worth nothing for long; return what the others are worth, too."""
     lately = any(seat.last > max(now - PATIENCE, 0) for seat in seats)
     while True:
         worths = statistics.member_worths({seat.name for seat in seats if not seat.works})
-        worthy = {name for name, worth in worths.items() if worth >= least_worth(name)}
+        worthy = {name for name, worth in worths.items() if worth >= terms[name].least_worth}
         seats = [replace(seat, last=now) if seat.name in worthy else seat for seat in seats]
         lately = lately or bool(worthy)
         patience = PATIENCE if lately else TRIAL
@@ -95,7 +86,7 @@ def _without_worthless(
 
 def _within_budget(
     seats: list[MemberSeat],
-    prices: Mapping[str, float],
+    terms: Mapping[str, MemberTerms],
     rates: Mapping[str, float],
     *,
     budget: float,
@@ -103,22 +94,22 @@ def _within_budget(
 ) -> set[str]:
     """Return who works: those whose turn it is, and whose price the budget has room for."""
     chosen: set[str] = set()
-    turns = {name: (turn, value) for turn, value, name in _turns(seats, prices, rates, now)}
-    if "features" in turns and "layer" in turns:
-        turns["layer"] = max(turns["layer"], turns["features"])
-    for name in sorted(turns, key=lambda name: (turns[name], name)):  # "features" are before "layer"
-        if prices[name] <= budget and (name != "layer" or "features" in chosen):
+    turns = {name: (turn, value) for turn, value, name in _turns(seats, terms, rates, now)}
+    turns = {name: max(turn, turns.get(terms[name].upon, turn)) for name, turn in turns.items()}
+    paths = {name: f"{terms[name].upon}/{name}" if terms[name].upon else name for name in turns}
+    for name in sorted(turns, key=lambda name: (turns[name], paths[name])):
+        if terms[name].price <= budget and (not terms[name].upon or terms[name].upon in chosen):
             chosen.add(name)
-            budget -= prices[name]
+            budget -= terms[name].price
     return chosen
 
 
 def _turns(
-    seats: list[MemberSeat], prices: Mapping[str, float], rates: Mapping[str, float], now: int
+    seats: list[MemberSeat], terms: Mapping[str, MemberTerms], rates: Mapping[str, float], now: int
 ) -> Iterator[tuple[int, float, str]]:
     """Yield the members that may work: on trial, to be tried, then by their worth for their price."""
     for seat in seats:
-        price = prices[seat.name]
+        price = terms[seat.name].price
         if seat.works and now - seat.since < TRIAL:
             yield 0, price, seat.name
         elif seat.works:

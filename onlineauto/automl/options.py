@@ -10,16 +10,13 @@ from onlineauto.automl.oracles import ORACLES
 from onlineauto.automl.priorities import PRIORITIES
 from onlineauto.options import TUNABLE, option
 
-__all__ = ["ELEMENTS", "MEMBERS", "OF_DECAY", "AutomlOptions"]
+__all__ = ["ELEMENTS", "OF_DECAY", "AutomlOptions"]
 
 _NEEDS = ("automl",)
 _ALSO = ("automl", "epsilon_decay")
 
 OF_DECAY = ("cost_range", "tol_x", "reward_as_cost")
 """Options of the search that ``--epsilon_decay`` uses, too."""
-
-MEMBERS = ("features", "waves", "crosses", "layer")
-"""Learners that the stack may have beside the live configs."""
 
 ELEMENTS = ("interactions", "namespaces")
 """What ``--search`` takes beside the names of tunable options."""
@@ -128,17 +125,6 @@ class AutomlOptions:
         choices=("champion", "mix", "stack"),
         needs=_NEEDS,
     )
-    members: str = option(
-        "features,waves,crosses,layer",
-        "Learners that the stack has beside the live configs, by commas: least squares on features and bins "
-        "(features), on waves (waves), on what features tell of all actions (layer); products with the "
-        "action (crosses). Or none.",
-        vw=False,
-        keep=True,
-        metavar="NAMES",
-        listed=True,
-        needs=_NEEDS,
-    )
     member_budget: float = option(
         100.0,
         "Price of all members that work at once, in multiples of one config. Those that are worth least for "
@@ -238,12 +224,6 @@ class AutomlOptions:
     def searched(self) -> frozenset[str]:
         """Return the names of everything that is searched."""
         return frozenset(filter(None, (name.strip() for name in self.search.split(","))))
-
-    def stacked(self) -> frozenset[str]:
-        """Return the names of the members of the stack."""
-        if self.members == "none":
-            return frozenset()
-        return frozenset(filter(None, (name.strip() for name in self.members.split(","))))
 
     def rewards(self) -> tuple[float, float]:
         """Return the lowest and the highest expected reward; (inf, -inf) if none are given.

@@ -7,7 +7,7 @@ from onlineauto.jit.compiling import is_compiling, watch_compiling
 from onlineauto.jit.kernel import Bound, entry_kernel, inline_kernel, kernel, prepare
 from onlineauto.jit.local import local_array
 from onlineauto.jit.operation import call_at, short_loop
-from onlineauto.jit.packing import Sealed
+from onlineauto.jit.packing import Sealed, SealedRecords
 
 __all__ = [
     "F32",
@@ -15,6 +15,7 @@ __all__ = [
     "Flags",
     "Four",
     "Sealed",
+    "SealedRecords",
     "cache_directory",
     "call_at",
     "entry_kernel",

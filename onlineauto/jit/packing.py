@@ -11,11 +11,26 @@ from __future__ import annotations
 import ctypes
 import hashlib
 from struct import Struct
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
 
-__all__ = ["ArrayKind", "Kind", "Number", "Packed", "RecordKind", "Sealed", "TupleKind", "pack"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+__all__ = [
+    "ArrayKind",
+    "Kind",
+    "Number",
+    "Packed",
+    "RecordKind",
+    "Sealed",
+    "SealedRecords",
+    "TupleKind",
+    "pack",
+]
 
 T = TypeVar("T")
 
@@ -192,6 +207,8 @@ def _flatten(value: Any, key: list[Any], words: list[Any], before: Flat, after: 
             key.append(")")
         if after is not None:
             after[id(value)] = found or (value, key[first:], words[start:])
+    elif isinstance(value, SealedRecords):
+        _flatten(value.addresses, key, words, before, after)
     elif kind in _CODES:
         key.append(_CODES[kind])
         if value is not None:
@@ -217,6 +234,8 @@ def _kind_of(value: Any) -> Kind:
         return _array_kind(value)
     if isinstance(value, Sealed):
         return value.kind
+    if isinstance(value, SealedRecords):
+        return _array_kind(value.addresses)
     if isinstance(value, tuple):
         items = tuple(map(_kind_of, value))
         return RecordKind(type(value), items) if hasattr(value, "_fields") else TupleKind(items)
@@ -268,6 +287,43 @@ class Sealed(Generic[T]):
     def __reduce__(self) -> tuple[type[Sealed[T]], tuple[T]]:
         """Seal a copy anew: the address belongs to this object's memory."""
         return Sealed, (self.value,)
+
+
+class SealedRecords:
+    """Records of any kinds, each packed once, which kernels take as an array of their addresses.
+
+    A kernel passes an address on, by `call_at`, to a kernel compiled for a sealed record of that kind.
+    So it needs to know neither the kinds nor the number of the records. A copy has records and addresses of
+    its own.
+
+    Parameters
+    ----------
+    records : iterable of NamedTuple
+        The records.
+
+    Attributes
+    ----------
+    records : tuple of NamedTuple
+        The records. The content of their arrays may change, the arrays may not.
+    addresses : int64[n]
+        Where the words of each record are.
+    """
+
+    __slots__ = ("_sealed", "addresses", "records")
+
+    def __init__(self, records: Iterable[Any]) -> None:
+        self.records = tuple(records)
+        self._sealed = tuple(map(Sealed, self.records))
+        self.addresses = np.array([each.address for each in self._sealed], np.int64)
+
+    @property
+    def array(self) -> NDArray[np.int64]:
+        """Return this object, which is an array of addresses to kernels and so to type checkers."""
+        return cast("NDArray[np.int64]", self)
+
+    def __reduce__(self) -> tuple[type[SealedRecords], tuple[tuple[Any, ...]]]:
+        """Return the recipe of a copy: the addresses belong to this object's memory."""
+        return SealedRecords, (self.records,)
 
 
 _sealed_kinds: dict[Packed, RecordKind] = {}

@@ -204,7 +204,6 @@ class Options(TypedDict, total=False):
     estimator: Word | None
     champion_test: Word | None
     predict_with: Word | None
-    members: Word | Sequence[Word] | None
     member_budget: float | None
     cost_range: Word | Sequence[Word] | None
     min_prob: float | None
@@ -216,6 +215,9 @@ class Options(TypedDict, total=False):
     reward_as_cost: bool | None
     debug_reversed_learn: bool | None
     verbose_metrics: bool | None
+
+    # Ensemble
+    members: Word | Sequence[Word] | None
 
     # Vowpal Wabbit
     vw_exact: bool | None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from onlineauto.engine.ensemble.options import EnsembleOptions, check_members
+from onlineauto.engine.ensemble.registry import extend as extend_by_members
 from onlineauto.engine.options.registry import CHECKS, GROUPS, refuse_command_line
 from onlineauto.errors import OptionError
 from onlineauto.exact.options import ExactOptions
@@ -21,10 +23,13 @@ def _check_effects(configuration: Configuration) -> None:
         check_effects(configuration)
 
 
-REGISTRY: Final = Registry((*GROUPS, ExactOptions), checks=(*EXACT_CHECKS, *CHECKS, _check_effects))
+REGISTRY: Final = Registry(
+    (*GROUPS, EnsembleOptions, ExactOptions), checks=(*EXACT_CHECKS, *CHECKS, check_members, _check_effects)
+)
 """The command line, Python, the help and the documentation are made from it."""
 
 extend(REGISTRY)
+extend_by_members(REGISTRY)
 
 
 def given_options(configuration: Configuration | str | None, **keywords: Any) -> Configuration:

@@ -13,7 +13,7 @@ import numpy as np
 
 from onlineauto.automl.options import OF_DECAY, AutomlOptions
 from onlineauto.automl.search import LiveConfig
-from onlineauto.engine.stack.stack import to_predict
+from onlineauto.engine.ensemble.ensemble import to_predict
 from onlineauto.errors import OptionError
 from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, W
 from onlineauto.learners.cells import read_cells, write_cells

@@ -6,9 +6,9 @@ from copy import copy, deepcopy
 from threading import local
 from typing import TYPE_CHECKING
 
+from onlineauto.engine.ensemble.ensemble import to_predict
 from onlineauto.engine.loop.block_predictor import BlockPredictor, no_screen
 from onlineauto.engine.loop.working_memory import Predicting
-from onlineauto.engine.stack.stack import to_predict
 from onlineauto.engine.stream.event_readers import event_readers
 from onlineauto.engine.stream.source import kind_of, rules_of
 from onlineauto.engine.stream.validity import check_rules

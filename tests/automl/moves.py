@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from onlineauto.automl.config import Interaction
-    from onlineauto.automl.decisions import Decision, Signal
+    from onlineauto.automl.decisions import Decision, MemberTerms, Signal
 
 __all__ = ["Move", "Table", "interactions", "make_rules", "moves", "play", "rules"]
 
@@ -86,7 +86,7 @@ class Table:
         pairs = combinations_with_replacement(sorted(self.counts), 2)
         return dict(zip(pairs, self.move.gains, strict=False))
 
-    def member_prices(self) -> dict[str, float]:
+    def members(self) -> dict[str, MemberTerms]:
         return {}
 
     def member_worths(self, resting: Collection[str]) -> dict[str, float]:

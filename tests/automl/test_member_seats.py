@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onlineauto.automl.config import Config
-from onlineauto.automl.decisions import RestMembers
-from onlineauto.automl.member_seats import LEAST_OF_LAYER, LEAST_WORTH, TRIAL, rest_members
+from onlineauto.automl.decisions import MemberTerms, RestMembers
+from onlineauto.automl.member_seats import LEAST_WORTH, TRIAL, rest_members
 from onlineauto.automl.search import PATIENCE, Candidate, Search
 from tests.automl.moves import Move, Table, make_rules
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 NAMES = "a", "b", "c", "features", "layer"
 MANY = 2 * LEAST_WORTH
+LEAST_OF_LAYER = 100.0
 
 
 @dataclass
@@ -31,8 +32,11 @@ class Known(Table):
     values: dict[str, float] = field(default_factory=dict)
     alike: frozenset[str] = frozenset()
 
-    def member_prices(self) -> dict[str, float]:
-        return self.costs
+    def members(self) -> dict[str, MemberTerms]:
+        found = {name: MemberTerms(cost, LEAST_WORTH) for name, cost in self.costs.items()}
+        if "layer" in found:
+            found["layer"] = MemberTerms(self.costs["layer"], LEAST_OF_LAYER, upon="features")
+        return found
 
     def member_worths(self, resting: Collection[str]) -> dict[str, float]:
         left = {name: self.values.get(name, 0.0) for name in self.costs if name not in resting}

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from onlineauto.engine.event.state import LATE, WAITING, Regression
-from onlineauto.engine.stack.least_squares_kernels import (
+from onlineauto.engine.ensemble.least_squares_kernels import (
     Observed,
     begin_weight,
     catch_up,
@@ -14,6 +13,7 @@ from onlineauto.engine.stack.least_squares_kernels import (
     learn_lately,
     learn_squares,
 )
+from onlineauto.engine.event.state import LATE, WAITING, Regression
 
 
 def regression(n: int) -> Regression:

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from onlineauto import Workspace
+from onlineauto.engine.ensemble.ensemble import able_scores, rest, stack_state, worths
+from onlineauto.engine.ensemble.states import states_of
 from onlineauto.engine.search.journal import Journal
-from onlineauto.engine.stack.members import NAMES, able_members, members_state
-from onlineauto.engine.stack.stack import rest, worths
 from onlineauto.workspace.inspection.inspection import inspection
 from tests.engine.stack_streams import odd
 
@@ -28,7 +28,7 @@ def learnt(n: int, **more: Any) -> tuple[Workspace, list[dict[str, Any]]]:
 
 
 def rests(workspace: Workspace) -> list[bool]:
-    found: list[bool] = workspace.searching.live_configs.arrays.stack.members.rests.tolist()
+    found: list[bool] = workspace.searching.live_configs.arrays.stack.rests.tolist()
     return found
 
 
@@ -83,6 +83,9 @@ def test_all_may_rest_and_the_stack_goes_on() -> None:
     assert stack.weights[0] != 1.0
 
 
+NAMES = ("features", "waves", "crosses one by one", "crosses in pairs", "crosses in triples", "layer")
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_the_covariance_stays_symmetric_to_the_last_bit_when_a_member_rests(name: str) -> None:
     workspace, _ = learnt(150)
@@ -103,9 +106,9 @@ def test_features_keep_their_seat_while_the_layer_upon_them_works() -> None:
     assert found["features"] >= found["layer"] > 0
     assert worths(stack, {"features"}).keys().isdisjoint({"features", "layer"})
     rest(stack, {"features"})
-    assert stack.members.rests.tolist() == [True, False, False, False, False, True]
+    assert stack.rests.tolist() == [True, False, False, False, False, True]
     assert stack.weights[[-7, -2]].tolist() == [0.0, 0.0]
-    assert able_members(stack.members)["layer"]
+    assert able_scores(stack)["layer"]
     shown = {each["who"]: each for each in inspection(workspace, names={})["stack"]}
     assert shown["features"]["rests"]
     assert shown["layer"]["rests"]
@@ -121,7 +124,7 @@ def test_a_stream_with_a_layer_goes_on_as_if_it_was_not_interrupted(tmp_path: Pa
     half.save(tmp_path / "model")
     half.save(tmp_path / "small", predict_only="stack")
     again, small = Workspace.load(tmp_path / "model"), Workspace.load(tmp_path / "small", testonly=True)
-    assert again.searching.live_configs.arrays.stack.members.layer.weights.any()
+    assert states_of(again.searching.live_configs.arrays.stack).of("layer").regression.weights.any()
     asked = odd(1, numbers=2)
     np.testing.assert_array_equal(small.predict(asked), whole.predict(asked))
     for event in events[1150:]:
@@ -134,12 +137,13 @@ def test_a_stream_with_a_layer_goes_on_as_if_it_was_not_interrupted(tmp_path: Pa
 def test_events_that_were_learnt_are_not_saved_as_waiting() -> None:
     """Else the bytes of a model would depend on when it was saved before."""
     workspace, _ = learnt(700)
-    members = workspace.searching.live_configs.arrays.stack.members
-    assert members.linear.waiting.any()
-    counts = members.linear.n_waiting
+    stack = workspace.searching.live_configs.arrays.stack
+    features = states_of(stack).of("features")
+    assert features.waiting.any()
+    counts = features.n_waiting
     for all_wait in (2, 3):
         counts[0], counts[1:] = all_wait, 0
-        saved = members_state(members)["members"]["features"]
+        saved = stack_state(stack, tests=1)["members"]["features"]
         assert saved["waiting"].shape[1] == all_wait
         assert saved["waiting"][0].any()
         assert not saved["waiting"][1:].any()

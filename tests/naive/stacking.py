@@ -85,6 +85,7 @@ class Stack:
         self.asks_rewards = not single and asks != "loss"
         self.asks_losses = single or asks != "reward"
         self.members = Members(numbered=numbered, named=named) if members else None
+        self.n_scores = len(NAMES) if members else 0
         self.squares = Squares(UNSURE)
         self.begin()
         self.range = 0.0, 0.0
@@ -98,7 +99,7 @@ class Stack:
 
     def begin(self) -> None:
         """Trust the champion alone."""
-        self.squares = Squares(UNSURE, self.most_live + len(NAMES) + 1)
+        self.squares = Squares(UNSURE, self.most_live + self.n_scores + 1)
         self.squares.weights[0] = 1.0
 
     def test_anew(self) -> None:
@@ -121,7 +122,7 @@ class Stack:
             spread[live, live] = UNSURE
 
     def exchange(self, live: int) -> None:
-        order = list(range(self.most_live + len(NAMES) + 1))
+        order = list(range(self.most_live + self.n_scores + 1))
         order[0], order[live] = live, 0
         self.squares.weights = self.squares.weights[order]
         self.squares.spread = self.squares.spread[np.ix_(order, order)]
@@ -156,7 +157,7 @@ class Stack:
         return min(max(place, -1.0), 2.0) if place >= -1.0 else -1.0
 
     def inputs(self, live: Sequence[np.float32], pair: Sequence[np.float32]) -> np.ndarray:
-        found = np.zeros(self.most_live + len(NAMES) + 1)
+        found = np.zeros(self.most_live + self.n_scores + 1)
         for slot in range(self.n_live):
             found[slot] = self.on_scale(float(live[slot]))
         if self.members is not None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onlineauto import Workspace
-from onlineauto.engine.stack.member_input_kernels import LAYER_AFTER
+from onlineauto.engine.ensemble.states import states_of
 from tests.bounds_checked import run
 
 if TYPE_CHECKING:
@@ -66,10 +66,11 @@ def numbers_of(workspace: Workspace) -> Iterator[np.ndarray[Any, Any]]:
     """Everything of a stack that must stay a number."""
     stack = workspace.searching.live_configs.arrays.stack
     yield from (stack.weights, stack.spread, stack.range, stack.pair, stack.loss)
-    if stack.members.on:
-        members = stack.members
-        yield from (members.mean, members.variance, members.latest, members.cut)
-        yield from (*members.linear, *members.waves, *members.layer, members.measure)
+    if len(stack.rests):
+        states, numbers = states_of(stack), stack.inputs.numbers
+        yield from (numbers.mean, numbers.variance, numbers.latest, numbers.cut)
+        yield from (*states.of("features"), *states.of("waves").regression, *states.of("layer").regression)
+        yield states.of("layer").measure
 
 
 def usual(options: dict[str, Any], n: int) -> str:
@@ -97,7 +98,7 @@ def usual(options: dict[str, Any], n: int) -> str:
 def test_odd_events_leave_numbers(options: dict[str, Any], data: st.DataObject) -> None:
     gap = "\n" if "adf" in str(options) else ""
     workspace = Workspace(**options, automl=3, default_lease=10, bit_precision=8)
-    text = [usual(options, data.draw(st.sampled_from([130, LAYER_AFTER])))]
+    text = [usual(options, data.draw(st.sampled_from([130, 1024])))]
     text += [each + gap for each in data.draw(st.lists(event(options), min_size=3, max_size=12))]
     scores = [
         outcomes.prediction if "predict_with" in options else outcomes.score

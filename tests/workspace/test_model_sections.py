@@ -105,8 +105,7 @@ def test_a_member_that_was_not_stored_is_new_and_one_that_is_not_there_is_left_o
         del stack["members"]["layer"]
         assert stack["weights"][at] != 0.0
 
-    with pytest.warns(UserWarning, match="members layer"):
-        found = Workspace.load(changed(change))
+    found = Workspace.load(changed(change))
     assert weights_of(found)["layer"] == 0.0
     spread = stack_of(found).spread
     assert np.array_equal(spread, spread.T)
@@ -118,7 +117,7 @@ def test_a_model_that_only_predicts_names_a_member_that_cannot_be_read() -> None
     def change(stack: dict[str, Any]) -> None:
         stack["members"]["waves"]["version"] = 2
 
-    with pytest.raises(InputError, match=r"its members waves are of a version .* cannot learn"):
+    with pytest.raises(InputError, match=r"its member waves is of a version .* cannot learn"):
         Workspace.load(changed(change, predict_only=True), testonly=True)
 
 

@@ -11,6 +11,7 @@ import pytest
 
 import onlineauto.features.layout
 from onlineauto import Workspace
+from onlineauto.jit import SealedRecords
 
 if TYPE_CHECKING:
     from onlineauto.workspace.model_file import State
@@ -89,6 +90,8 @@ def assert_same(one: Any, other: Any, place: str = "all") -> None:
         assert len(one) == len(other), place
         for i, (mine, yours) in enumerate(zip(one, other, strict=True)):
             assert_same(mine, yours, f"{place}[{i}]")
+    elif isinstance(one, SealedRecords):
+        assert_same(one.records, other.records, place)
     elif isinstance(one, np.ndarray) and one.dtype.names:  # records have bytes between their fields
         assert one.tolist() == other.tolist(), place
     elif isinstance(one, np.ndarray):

@@ -13,10 +13,9 @@ import pytest
 
 from onlineauto import Workspace, read
 from onlineauto.cli.main import main
-from onlineauto.engine.event.state import Crosses
-from onlineauto.engine.loop.buffers import make_buffers
-from onlineauto.engine.stack.cross_kernels import learn_products
-from onlineauto.engine.stack.stack import stack_state
+from onlineauto.engine.ensemble.ensemble import stack_state
+from onlineauto.engine.ensemble.members.crosses import MEMBER, Crosses, learn_products
+from onlineauto.engine.ensemble.states import states_of
 from tests.engine.stack_streams import bent, in_turn, odd, repeated
 from tests.engine.test_threads import at_once, shuffled
 from tests.naive.native_search.streams import slots
@@ -106,8 +105,7 @@ def test_the_stack_predicts_in_the_middle_of_these_streams() -> None:
     for options, stream, middle in (STREAMS[0].values, STREAMS[4].values):
         workspace = Workspace(**options).fit(joined(events_of(stream())[:middle]))
         assert serves(workspace)
-        members = workspace.searching.live_configs.arrays.stack.members
-        assert members.bins.any()
+        assert workspace.searching.live_configs.arrays.stack.inputs.numbers.bins.any()
 
 
 @each_stream
@@ -203,7 +201,7 @@ def test_weights_of_products_do_not_grow_without_bound(
 ) -> None:
     options = {**BANDIT, "bit_precision": bits}
     workspace = Workspace(**options).fit(repeated(500, times=times, words=words, actions=actions))
-    crosses = workspace.searching.live_configs.arrays.stack.members.crosses
+    crosses = states_of(workspace.searching.live_configs.arrays.stack).of("crosses")
     assert 0.0 < np.abs(crosses.weights).max() < 1.0
     assert saved(again(workspace)) == saved(workspace)
 
@@ -211,7 +209,7 @@ def test_weights_of_products_do_not_grow_without_bound(
 def test_products_that_all_share_a_cell_leave_finite_weights() -> None:
     n = np.zeros
     crosses = Crosses(n((2**14, 3), np.float32), n((2**14, 3), np.float32), n(1))
-    crossed = make_buffers(actions=1, slots=1).crossed
+    crossed = MEMBER.make_scratch().crossed
     for event in range(2000):
         learn_products(crosses, crossed, 1, 64, 2, float(event % 2), 1.0)
     assert np.isfinite(crosses.weights).all()
@@ -221,6 +219,6 @@ def test_products_that_all_share_a_cell_leave_finite_weights() -> None:
 def test_events_that_come_in_turn_are_all_learnt() -> None:
     text, means = in_turn(4000, 24)
     workspace = Workspace(**LINES).fit(text)
-    weights = workspace.searching.live_configs.arrays.stack.members.linear.weights[0]
+    weights = states_of(workspace.searching.live_configs.arrays.stack).of("features").weights[0]
     off = weights[0] + weights[1:25] - means  # inputs are in the order in which they were met
     assert float(np.mean(off**2)) < 0.006  # 0.03 where the covariance learns each fourth event

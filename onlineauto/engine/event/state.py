@@ -25,15 +25,15 @@ __all__ = [
     "Buffers",
     "Context",
     "Counted",
-    "Crosses",
+    "Inputs",
     "Label",
     "Live",
-    "Members",
-    "Regression",
+    "Numbers",
     "Results",
     "Run",
     "Screen",
     "Stack",
+    "Taken",
     "Task",
     "Units",
 ]
@@ -87,45 +87,9 @@ class Task(NamedTuple):
     mask: np.uint64  # selects the low bits of a hash that number the cell
 
 
-class Regression(NamedTuple):
-    """Recursive least squares for each action; see `onlineauto.engine.stack.least_squares_kernels`."""
+class Numbers(NamedTuple):
+    """The numbers among the inputs of members, with their bins; see the ensemble's `number_bin_kernels`."""
 
-    weights: NDArray[np.float64]  # [actions, inputs]
-    spread: NDArray[np.float64]  # [actions, inputs, inputs]: covariance of the weights, but for what is late
-    late: NDArray[np.float64]  # [actions, LATE, inputs]: what is not subtracted from it yet, as factors
-    n_late: NDArray[np.int64]  # [actions]: how many there are
-    scale: NDArray[np.float64]  # [actions]: what the covariance is then multiplied by
-    waiting: NDArray[np.float64]  # [actions, WAITING, inputs]: inputs of events that are still to be learnt
-    observed: NDArray[np.float64]  # [actions, WAITING, 3]: what they led to, see `Observed`
-    n_waiting: NDArray[np.int64]  # [actions]: how many there are
-
-
-class Crosses(NamedTuple):
-    """Weights of products of context and action; see `onlineauto.engine.stack.cross_kernels`."""
-
-    weights: NDArray[np.float32]  # [cells, ORDERS]
-    spread: NDArray[np.float32]  # [cells, ORDERS]: variance of a weight, 0 if it was never learnt
-    mean: NDArray[np.float64]  # [1]: of the costs
-
-
-class Members(NamedTuple):
-    """Learners beside the live configs whose scores the stack uses; see `onlineauto.engine.stack.members`.
-
-    Inputs of an event are its features, of which the first is the constant, and waves of its numbers.
-    """
-
-    on: bool
-    features: bool  # there is least squares on features
-    waving: bool  # and on waves
-    crossing: bool  # and on products of context and action
-    layering: bool  # and on waves of the scores that the features give all actions
-    rests: NDArray[np.bool_]  # [MEMBERS]: whether a member rests: it neither learns nor has scores
-    tally: NDArray[np.int64]  # [4]: FEATURES, NUMBERS, ACTIONS known so far; more than there can be: too many
-    feature: NDArray[np.uint64]  # [places]: hash of a known feature + 1, or 0
-    input: NDArray[np.int64]  # [places]: its input
-    number: NDArray[np.int64]  # [inputs]: which of the numbers an input is, or `WORD` or `BIN`
-    names: NDArray[np.int64]  # [inputs]: which of the numbers the name of a word is about, or -1
-    amount: NDArray[np.float64]  # [inputs]: the number in that name
     of_number: NDArray[np.int64]  # [numbers]: the input of each
     named: NDArray[np.bool_]  # [numbers]: whether names tell it, and not values
     mean: NDArray[np.float64]  # [numbers]
@@ -136,23 +100,41 @@ class Members(NamedTuple):
     of_bin: NDArray[np.int64]  # [numbers, BINS]: the input of each bin, that of the constant if it has none
     part: NDArray[np.int64]  # [numbers, BINS]: the name of each bin, which it keeps
     group: NDArray[np.int64]  # [numbers, BINS]: the group of each bin
+    sorted: NDArray[np.float64]  # [RING]: scratch
+
+
+class Inputs(NamedTuple):
+    """Inputs that members share: the known features of contexts, and the known actions.
+
+    The first input is the constant.
+    """
+
+    tally: NDArray[np.int64]  # [4]: FEATURES, NUMBERS, ACTIONS known so far; more than there can be: too many
+    feature: NDArray[np.uint64]  # [places]: hash of a known feature + 1, or 0
+    input: NDArray[np.int64]  # [places]: its input
+    number: NDArray[np.int64]  # [inputs]: which of the numbers an input is, or `WORD` or `BIN`
+    names: NDArray[np.int64]  # [inputs]: which of the numbers the name of a word is about, or -1
+    amount: NDArray[np.float64]  # [inputs]: the number in that name
+    divided: NDArray[np.int64]  # [inputs]: the input of the bin of which a new bin is a part, 0 for others
     seen: NDArray[np.int64]  # [actions + 1]: events learnt with each action; in all
     action: NDArray[np.uint64]  # [actions]: key of each known action
-    frequency: NDArray[np.float64]  # [numbers * waves]
-    phase: NDArray[np.float64]  # [waves]
-    linear: Regression
-    waves: Regression
-    layer: Regression
-    measure: NDArray[np.float64]  # [3, actions]: scores of the features: how many, their mean, their variance
-    crosses: Crosses
-    gains: NDArray[np.float64]  # [WAITING, inputs]: scratch
+    numbers: Numbers
+
+
+class Taken(NamedTuple):
+    """The inputs of an event, as members take them: scratch of a caller of the loop."""
+
+    values: NDArray[np.float64]  # [inputs]: numbers standardised, 1 for the bin that a number is in
+    raw: NDArray[np.float64]  # [numbers]: the numbers as they are
+    words: NDArray[np.uint32]  # [inputs]: hashes of the features that are no numbers
+    n_words: NDArray[np.int64]  # [1]
 
 
 class Stack(NamedTuple):
-    """The sum of the live configs' scores, under learnt weights; see `onlineauto.engine.stack.stack_kernels`.
+    """The sum of scores under learnt weights; see `onlineauto.engine.ensemble.combiner_kernels`.
 
-    An axis ``inputs`` has one entry for each live config that there can be, then one for each member, and a
-    last one for the constant.
+    An axis ``inputs`` has one entry for each live config that there can be, then one for each score of a
+    member, and a last one for the constant. There are no members if ``scores`` is empty.
     """
 
     on: bool  # it learns
@@ -169,7 +151,13 @@ class Stack(NamedTuple):
     updates: NDArray[np.int64]  # [1]: events with scores of all actions, learnt since both tests began
     error: NDArray[np.float64]  # [2]: its mean squared error, of the latest events; how many these are
     scratch: NDArray[np.float64]  # [2, inputs]
-    members: Members
+    inputs: Inputs
+    rests: NDArray[np.bool_]  # [scores]: whether a score of a member rests: it is neither computed nor learnt
+    needs: NDArray[np.int64]  # [scores, Need]: what must be known for a score
+    begins: NDArray[np.int64]  # [members + 1]: the first score of each member
+    states: NDArray[
+        np.int64
+    ]  # [members]: addresses of the members' states; a `MemberStates` outside of kernels
 
 
 class Live(NamedTuple):
@@ -250,35 +238,19 @@ MET, RECOUNTED, REVIEWED, SCHEDULED = 1, 2, 3, 4
 checked; the leases are checked."""
 
 
-MEMBERS, ORDERS = 6, 3
-"""Number of members: least squares on features, and on waves of numbers; three that cross features of the
-context with the action, one by one, in pairs and in triples; and a layer upon the first of them."""
-
 FEATURES, NUMBERS, ACTIONS, WIDEST = range(4)
-"""Entries of the members' tally; the last one is the largest number of features of a context that may be
-crossed."""
+"""Entries of the tally of inputs; the last one is the largest number of features of a context that may be
+crossed, which members that cross note."""
 
-MOST_FEATURES, MOST_NUMBERS, MOST_ACTIONS, WAVES = 300, 64, 32, 128
-"""What members can have at most: inputs that are features, numbers among them, actions; and waves."""
+MOST_FEATURES, MOST_NUMBERS, MOST_ACTIONS = 300, 64, 32
+"""What members can know at most: inputs that are features, numbers among them, and actions."""
 
 WORD, BIN = -1, -2
 """Kinds of inputs that are no numbers: features that only ever had the value 1, and bins of numbers."""
 
-LATE = 8
-"""Events of which the covariance of a regression takes account together."""
-
-WAITING = 4
-"""Events that a regression learns together: its covariance is read once for all of them."""
-
 BINS, FIRST_BINS, GROUPS, RING = 24, 12, 8, 128
 """Bins of a number: at most, and at first; into how many groups they are put at first, as features that are
 crossed with each other; and how many of the latest numbers decide on bins."""
-
-MOST_CROSSED = 64, 24, 10
-"""Features of a context, at most, that are crossed with the action by themselves, in pairs, in triples."""
-
-MOST_PRODUCTS = 512
-"""No context has more products than that: 1 + 24 + 24 · 23 / 2, or 1 + 10 + 45 + 120."""
 
 STREAM, ASIDE, NOTICED = range(3)
 """Standing of events: learnt as part of the stream; only predicted; only predicted, but their namespaces are
@@ -312,6 +284,11 @@ class Units(NamedTuple):
     after_event: int  # its comparisons of live configs
     score_stack: int  # scores of the stack
     learn_stack: int  # its weights and tests
+    score_members: NDArray[
+        np.int64
+    ]  # [members]: the kernels of each, see `onlineauto.engine.ensemble.member`
+    learn_members: NDArray[np.int64]  # [members]
+    grow_members: NDArray[np.int64]  # [members]
 
 
 class Context(NamedTuple):
@@ -385,16 +362,19 @@ class Buffers(NamedTuple):
     name: NDArray[np.uint64]  # whole hashes, for an explorer that needs them
     value: NDArray[np.float32]
     runs: Records  # [1 + products]: runs of features that the same live configs use
-    score: NDArray[np.float32]  # [actions, slots + 3 + MEMBERS + 1]
+    score: NDArray[np.float32]  # [actions, slots + 3 + scores + 1]
     target: NDArray[np.float32]  # [actions]: estimated costs
     squares: NDArray[np.float32]  # [slots]: Σ x² of the listed action, if the rule needs it
     first_squares: NDArray[np.float32]  # [actions]: Σ x² as the first learner got it, NaN before
     total: NDArray[np.float32]  # [2, slots + 3]: sums of what all actions share; sums of one action
     cost: NDArray[np.float32]  # [actions]: estimated costs, for online cover
     order: NDArray[np.int32]  # [actions]: a policy's ranking
-    inputs: NDArray[np.float64]  # [6, inputs]: scratch of the members; see their kernels for its rows
-    crossed: NDArray[np.uint64]  # [5, MOST_PRODUCTS]: scratch of the members that cross
-    known: NDArray[np.int64]  # [actions]: scratch of the members: the index of each that was learnt, or -1
+    taken: Taken
+    scored: NDArray[np.bool_]  # [scores]: whether members have given the event a score
+    members: NDArray[
+        np.int64
+    ]  # [members]: addresses of the scratch of each; a `SealedRecords` outside of kernels
+    known: NDArray[np.int64]  # [actions]: for members: the index of each action that was learnt, or -1
     explored: NDArray[np.float32]  # [4, actions]: scratch of the explorer
     parted: NDArray[np.int64]  # [1 + products]: products, those that all actions share first
 

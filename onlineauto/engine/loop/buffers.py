@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -10,14 +10,13 @@ from onlineauto.engine.event.event_seed_kernels import name_events
 from onlineauto.engine.event.outcomes import Outcomes
 from onlineauto.engine.event.state import (
     CB,
-    MEMBERS,
     MOST_FEATURES,
-    MOST_PRODUCTS,
+    MOST_NUMBERS,
     ROW,
     SIMPLE,
-    WAVES,
     Buffers,
     Results,
+    Taken,
 )
 from onlineauto.engine.loop.size_kernels import largest_example, largest_namespaces
 from onlineauto.errors import InputError
@@ -25,7 +24,7 @@ from onlineauto.explorers.explore_kernels import ROWS
 from onlineauto.features.block import UNLABELLED
 from onlineauto.features.layout import most_groups
 from onlineauto.features.records import FACTOR, RUN, Scratch, largest
-from onlineauto.jit import Sealed
+from onlineauto.jit import Sealed, SealedRecords
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,26 +41,44 @@ __all__ = ["enough_room", "enough_scratch", "make_buffers", "make_outcomes", "ma
 _FEATURES = 1 << 16
 _MOST_GUESSED = 1 << 20
 _OF_ACTIONS = ("score", "target", "first_squares", "cost", "order", "known", "explored")
+_NO_MEMBERS = SealedRecords(())
 _ONES, _NO_LABELS = np.ones(8, np.float32), np.full(8, UNLABELLED)
 _ONES.flags.writeable = _NO_LABELS.flags.writeable = False
 
 
-def make_buffers(*, actions: int, slots: int, features: int = _FEATURES, runs: int = 64) -> Buffers:
-    """Return buffers for so many actions, live configs (`slots`), features of an action and runs of them."""
+def make_buffers(
+    *,
+    actions: int,
+    slots: int,
+    features: int = _FEATURES,
+    runs: int = 64,
+    scores: int = 0,
+    members: SealedRecords = _NO_MEMBERS,
+) -> Buffers:
+    """Return buffers for so many actions, live configs (`slots`), features of an action and runs of them.
+
+    `scores` is the number of scores of the members of an ensemble, `members` the scratch of each.
+    """
     return Buffers(
         cell=np.empty(features, np.uint32),
         name=np.empty(features, np.uint64),
         value=np.empty(features, np.float32),
         runs=np.zeros(runs, RUN),
-        score=np.zeros((actions, slots + 4 + MEMBERS), np.float32),
+        score=np.zeros((actions, slots + 4 + scores), np.float32),
         target=np.zeros(actions, np.float32),
         squares=np.zeros(slots, np.float32),
         first_squares=np.full(actions, np.nan, np.float32),
         total=np.zeros((2, slots + 3), np.float32),
         cost=np.zeros(actions, np.float32),
         order=np.zeros(actions, np.int32),
-        inputs=np.zeros((6, max(MOST_FEATURES, WAVES))),
-        crossed=np.zeros((5, MOST_PRODUCTS), np.uint64),
+        taken=Taken(
+            values=np.zeros(MOST_FEATURES),
+            raw=np.zeros(MOST_NUMBERS),
+            words=np.zeros(MOST_FEATURES, np.uint32),
+            n_words=np.zeros(1, np.int64),
+        ),
+        scored=np.zeros(scores, np.bool_),
+        members=members.array,
         known=np.zeros(actions, np.int64),
         explored=np.zeros((ROWS, actions), np.float32),
         parted=np.zeros(runs, np.int64),
@@ -96,8 +113,10 @@ def enough_room(context: Sealed[Context], layout: Layout, stream: Stream) -> Buf
         larger = make_buffers(
             features=max(room, features),
             actions=max(actions, len(buffers.score)),
-            slots=buffers.score.shape[1] - 4 - MEMBERS,
+            slots=buffers.score.shape[1] - 4 - len(buffers.scored),
             runs=2 * runs,
+            scores=len(buffers.scored),
+            members=cast("SealedRecords", buffers.members),
         )
     except MemoryError:
         raise InputError(

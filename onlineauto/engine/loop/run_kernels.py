@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from onlineauto.engine.ensemble.combiner_kernels import stacked
 from onlineauto.engine.event.event_kernels import learns_from, open_event
 from onlineauto.engine.event.outcome_kernels import explore, open_row, rank_actions, settle_bandit
 from onlineauto.engine.event.pass_kernels import account, run_on
@@ -22,7 +23,6 @@ from onlineauto.engine.event.state import (
     STREAM,
 )
 from onlineauto.engine.loop.visit_kernels import label_to_learn, settle_line, visit_actions
-from onlineauto.engine.stack.stack_kernels import stacked
 from onlineauto.explorers.explore_kernels import note_cost, note_learnt
 from onlineauto.features._kernels import forget
 from onlineauto.features.records import CONSTANT_HASH

@@ -2,31 +2,40 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from onlineauto.engine.ensemble.combiner_kernels import learn_stack, score_stack
+from onlineauto.engine.ensemble.member import Lesson, Part
+from onlineauto.engine.ensemble.states import states_of
 from onlineauto.engine.ensembles.ensemble_kernels import visit_members
 from onlineauto.engine.event.ccb_slot_kernels import settle_slot
 from onlineauto.engine.event.cost_bound_kernels import bound_costs
 from onlineauto.engine.event.state import Actions, Label, Units
 from onlineauto.engine.loop.search_kernels import after_event, before_event
-from onlineauto.engine.stack.stack_kernels import learn_stack, score_stack
 from onlineauto.explorers.exploration import pmf_address
 from onlineauto.jit import Sealed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
     from onlineauto.engine.event.state import Context, Results
     from onlineauto.explorers.explorer import Explorer
     from onlineauto.features.records import Stream
+    from onlineauto.jit import SealedRecords
 
 __all__ = ["NO_UNITS", "make_units"]
 
-NO_UNITS = Units(0, 0, 0, 0, 0, 0, 0, 0)
+_NONE = np.zeros(0, np.int64)
+NO_UNITS = Units(0, 0, 0, 0, 0, 0, 0, 0, _NONE, _NONE, _NONE)
 """The units of a run that needs none."""
 _CURSOR = np.zeros(4, np.int64)
 _ACTIONS = Actions(0, 0, 0, 0, 0, 0, 0)
 _ZERO = np.float32(0)
+_PART, _LESSON = Part(0, 0, 0, 0), Lesson(0, 0, 0.0, 0.0, 0, 0, True)
 _LABEL = Label(np.int64(-1), _ZERO, _ZERO, _ZERO, _ZERO)
 
 
@@ -40,6 +49,12 @@ def make_units(
     task, exploration = context.task, context.task.exploration
     on, searching = (Sealed(context), Sealed(stream)), context.live.searching and decides
     event = results.rows[:1], _ACTIONS, _LABEL, True, True
+    states, scratch = states_of(context.live.stack), cast("SealedRecords", context.buffers.members)
+    kernels = [
+        (member.kernels(), Sealed(state), Sealed(own))
+        for member, state, own in zip(states.members, states.records, scratch.records, strict=True)
+    ]
+    learning = kernels if decides else []
     return Units(
         explore=pmf_address(explorer, exploration),
         members=_address(exploration.policies > 0, visit_members, *on, *event),
@@ -49,7 +64,14 @@ def make_units(
         after_event=_address(searching, after_event, *on, _CURSOR, _ACTIONS, _LABEL),
         score_stack=_address(context.live.stack.on, score_stack, *on, _ACTIONS, _LABEL, True),
         learn_stack=_address(context.live.stack.on and decides, learn_stack, *on, _CURSOR, _ACTIONS, _LABEL),
+        score_members=_addresses(each.score.address(*on, _ACTIONS, _PART, *own) for each, *own in kernels),
+        learn_members=_addresses(each.learn.address(*on, _ACTIONS, _LESSON, *own) for each, *own in learning),
+        grow_members=_addresses(each.grow.address(on[0], own) for each, own, _ in learning),
     )
+
+
+def _addresses(found: Iterable[int]) -> NDArray[np.int64]:
+    return np.array(list(found), np.int64)
 
 
 def _address(needed: bool, kernel: Any, *arguments: Any) -> int:

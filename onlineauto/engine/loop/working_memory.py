@@ -5,14 +5,15 @@ from __future__ import annotations
 from operator import is_not
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from onlineauto.engine.ensemble.states import states_of
 from onlineauto.engine.event.state import Context
 from onlineauto.engine.loop.buffers import enough_room, enough_scratch, make_buffers
 from onlineauto.engine.loop.units import NO_UNITS, make_units
 from onlineauto.explorers.choice import chosen_explorer
-from onlineauto.jit import Sealed
+from onlineauto.jit import Sealed, SealedRecords
 
 if TYPE_CHECKING:
-    from onlineauto.engine.event.state import Live, Results, Screen, Task, Units
+    from onlineauto.engine.event.state import Buffers, Live, Results, Screen, Task, Units
     from onlineauto.engine.stream.ccb_slots import SlotFinder
     from onlineauto.features.block import Block
     from onlineauto.features.layout import Layout
@@ -69,7 +70,8 @@ class WorkingMemory:
     ) -> None:
         self._decides = decides
         self._explorer = chosen_explorer(configuration)
-        self._buffers = make_buffers(actions=16, slots=live_configs)
+        self._live_configs = live_configs
+        self._buffers: Buffers | None = None
         self._scratch = layout.scratch(spans=8)
         self._context: Sealed[Context] | None = None
         self._units: Units | None = None
@@ -108,6 +110,8 @@ class WorkingMemory:
         if len(self._scratch.factors) < layout.highest_order:
             self._scratch = enough_scratch(self._scratch, layout, block)
         parts = self._parts(layout, given)
+        if self._buffers is None:
+            self._buffers = self._make_buffers(given.live)
         if self._units is None:
             self._units = make_units(
                 self._explorer,
@@ -125,6 +129,12 @@ class WorkingMemory:
             context = Sealed(Context(*parts, self._units, buffers), like=context)
         self._context = context
         return context
+
+    def _make_buffers(self, live: Live) -> Buffers:
+        """Return buffers for live configs and for the members of their ensemble."""
+        members = SealedRecords(member.make_scratch() for member in states_of(live.stack).members)
+        scores = len(live.stack.rests)
+        return make_buffers(actions=16, slots=self._live_configs, scores=scores, members=members)
 
     def _parts(
         self, layout: Layout, given: Parts

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from onlineauto.automl.control import control_of
-from onlineauto.automl.options import ELEMENTS, MEMBERS, AutomlOptions
+from onlineauto.automl.options import ELEMENTS, AutomlOptions
 from onlineauto.automl.oracles import ORACLES
 from onlineauto.engine.options.models import InspectOptions, ModelOptions, check_models
 from onlineauto.engine.options.stacking import cannot_stack
@@ -195,15 +195,6 @@ def check_automl(configuration: Configuration) -> None:
     if not searched or searched - set(offered):
         raise OptionError(
             f"--search cannot be {automl.search}; it takes some of {', '.join(offered)}, separated by commas"
-        )
-    if automl.members != "none" and (not automl.stacked() or automl.stacked() - set(MEMBERS)):
-        raise OptionError(
-            f"--members cannot be {automl.members}; it takes some of {', '.join(MEMBERS)}, separated by "
-            "commas, or none"
-        )
-    if "layer" in automl.stacked() and "features" not in automl.stacked():
-        raise OptionError(
-            "--members cannot have layer without features, whose scores it is made of; write features,layer"
         )
     if "cb_type" in searched and not bandit:
         raise OptionError("--search cannot have cb_type on single lines, which log no action")

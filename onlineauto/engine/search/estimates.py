@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from onlineauto.automl.decisions import STACK
+from onlineauto.automl.decisions import STACK, MemberTerms
+from onlineauto.engine.ensemble.ensemble import prices, terms, worths
+from onlineauto.engine.ensemble.prices import price_of_config
 from onlineauto.engine.event.state import CHAMPION, LEARNT, N_ACTIONS, N_EVENTS, SELF
-from onlineauto.engine.stack.member_prices import price_of_config, prices
-from onlineauto.engine.stack.stack import worths
 from onlineauto.estimators.interval_kernels import interval
 from onlineauto.estimators.robust_kernels import lower_bound, upper_bound
 from onlineauto.jit import prepare
@@ -87,14 +87,14 @@ class Estimates:
         arrays = self._live_configs.arrays
         return int(arrays.stack.updates[0] if live == STACK else arrays.updates[live])
 
-    def member_prices(self) -> Mapping[str, float]:
-        """Return what each member of the stack that can work costs, in multiples of the champion."""
+    def members(self) -> Mapping[str, MemberTerms]:
+        """Return what decides on each score of a member that can be computed, by its name."""
         configs, actions = self._live_configs, self.n_actions()
         sizes = {name: self.size(name) for name in configs.namespaces}
         one = price_of_config(sizes, configs.interactions(0), actions)
-        members = configs.arrays.stack.members
-        found = prices(members, features=1.0 + sum(sizes.values()), n_actions=actions)
-        return {name: price / one for name, price in found.items()}
+        stack = configs.arrays.stack
+        found, of = prices(stack, features=1.0 + sum(sizes.values()), n_actions=actions), terms(stack)
+        return {name: MemberTerms(price / one, *of[name]) for name, price in found.items()}
 
     def member_worths(self, resting: Collection[str]) -> Mapping[str, float]:
         """Return what each member of the stack is worth, once those that are `resting` are left out.

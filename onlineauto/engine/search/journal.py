@@ -225,8 +225,9 @@ def entry_of(decision: Decision, *, events: int, statistics: Statistics) -> Entr
     if isinstance(decision, PredictWith):
         return _PredictWith(events, decision.who, decision.by, bounds_of(STACK, statistics))
     if isinstance(decision, RestMembers):
-        prices, worths = statistics.member_prices(), statistics.member_worths(decision.members)
-        return _RestMembers(events, list(decision.members), dict(prices), dict(worths))
+        prices = {name: terms.price for name, terms in statistics.members().items()}
+        worths = dict(statistics.member_worths(decision.members))
+        return _RestMembers(events, list(decision.members), prices, worths)
     if isinstance(decision, Rotate):
         config, live = decision.config, decision.live
         made_room = bounds_of(live, statistics) if statistics.updates(live) > 0 else None

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from onlineauto.automl.options import AutomlOptions
 from onlineauto.automl.oracles import ORACLES
 from onlineauto.automl.search import REVIEW
+from onlineauto.engine.ensemble.ensemble import make_stack
 from onlineauto.engine.event.state import GROUP, PLACES, SIMPLE, Live
-from onlineauto.engine.stack.members import can_have_members
-from onlineauto.engine.stack.stack import make_stack
 from onlineauto.estimators.difference_kernels import SPREAD_SIZE
 from onlineauto.estimators.draw_kernels import DRAWS_SIZE
 from onlineauto.estimators.interval_kernels import POLICY_SIZE
@@ -20,9 +20,12 @@ from onlineauto.estimators.scale import make_scale
 from onlineauto.learners.cost_kernels import MTR
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from onlineauto.automl.control import Control
-    from onlineauto.automl.options import AutomlOptions
+    from onlineauto.engine.ensemble.member import Member
     from onlineauto.engine.loop.learner import Learner
+    from onlineauto.options import Configuration
 
 __all__ = ["NEVER", "make_live"]
 
@@ -48,11 +51,19 @@ def _is_sparing(options: AutomlOptions, learner: Learner, control: Control, *, p
     )
 
 
-def make_live(options: AutomlOptions, learner: Learner, control: Control, *, predicts_with: str) -> Live:
+def make_live(
+    configuration: Configuration,
+    learner: Learner,
+    control: Control,
+    *,
+    predicts_with: str,
+    members: Sequence[Member],
+) -> Live:
     """Return the arrays of a search, or of a champion alone, before the first event.
 
-    `predicts_with` is "champion", "mix" or "stack".
+    `predicts_with` is "champion", "mix" or "stack"; `members` are those of the stack.
     """
+    options = configuration[AutomlOptions]
     max_live, simple, shape = options.automl or 1, learner.task.shape == SIMPLE, learner.shape
     alpha = float(np.float32(options.automl_significance_level))
     share = 1 if options.fixed_significance_level else max_live
@@ -105,7 +116,8 @@ def make_live(options: AutomlOptions, learner: Learner, control: Control, *, pre
         stack=make_stack(
             max_live,
             on=predicts_with == "stack",
-            members=options.stacked() if can_have_members(learner.task) else frozenset(),
+            members=members,
+            configuration=configuration,
             cells=learner.shape.cells,
         ),
     )

@@ -8,6 +8,8 @@ import numpy as np
 
 from onlineauto.automl.config import Config
 from onlineauto.automl.decisions import STACK, PredictWith, Remove, Reopen, RestMembers, Rotate, Swap, Widen
+from onlineauto.automl.options import AutomlOptions
+from onlineauto.engine.ensemble import ensemble as stacking
 from onlineauto.engine.event.state import CHAMPION, GROUP, LEARNT, MARK, SELF, SIMPLE
 from onlineauto.engine.search.drift import LOOK
 from onlineauto.engine.search.lanes import Lanes
@@ -21,7 +23,6 @@ from onlineauto.engine.search.waiting_configs import (
     put_back,
     unlearn,
 )
-from onlineauto.engine.stack import stack as stacking
 from onlineauto.estimators.interval_kernels import BOUND, FIRST_BOUND
 from onlineauto.estimators.paired_kernels import BETTER, level
 from onlineauto.estimators.scale_kernels import HIGH, LOW
@@ -34,12 +35,13 @@ if TYPE_CHECKING:
     from onlineauto.automl.config import Interaction
     from onlineauto.automl.control import Control
     from onlineauto.automl.decisions import Decision
-    from onlineauto.automl.options import AutomlOptions
+    from onlineauto.engine.ensemble.member import Member
     from onlineauto.engine.loop.learner import Learner
     from onlineauto.features.layout import Layout
     from onlineauto.features.stored import Stored
     from onlineauto.learners._kernels import Model
     from onlineauto.learners.hyperparameters import Hyperparameters
+    from onlineauto.options import Configuration
 
 __all__ = ["LiveConfigs"]
 
@@ -64,8 +66,8 @@ class LiveConfigs:
 
     Parameters
     ----------
-    options : AutomlOptions
-        The number of live configs, and the significance level of the tests.
+    configuration : Configuration
+        The number of live configs, the significance level of the tests, and the options of members.
     layout : Layout
         Receives the interactions of the live configs.
     learner : Learner
@@ -79,6 +81,8 @@ class LiveConfigs:
         Writes the settings of a config into the record by which it learns.
     predicts_with : {"champion", "mix", "stack"}
         What predicts.
+    members : sequence of Member
+        The members of the stack.
     interactions : callable
         Returns the interactions of a config, given the namespaces seen so far.
 
@@ -98,7 +102,7 @@ class LiveConfigs:
 
     def __init__(
         self,
-        options: AutomlOptions,
+        configuration: Configuration,
         layout: Layout,
         learner: Learner,
         *,
@@ -106,8 +110,10 @@ class LiveConfigs:
         first: Config,
         hyperparameters: Hyperparameters,
         predicts_with: str,
+        members: Sequence[Member],
         interactions: Callable[[Config, Sequence[bytes]], Sequence[Interaction]],
     ) -> None:
+        options = configuration[AutomlOptions]
         max_live, simple, shape = options.automl or 1, learner.task.shape == SIMPLE, learner.shape
         self._simple, self._unlearnt, self._decay = simple, learner.unlearnt, learner.task.decay
         self._hyperparameters = hyperparameters
@@ -126,7 +132,7 @@ class LiveConfigs:
         self._n_tests = self._n_stack_tests = 0
         self._kept: tuple[str, ...] = _KEPT
         self._alpha = float(np.float32(options.automl_significance_level))
-        self.arrays = make_live(options, learner, control, predicts_with=predicts_with)
+        self.arrays = make_live(configuration, learner, control, predicts_with=predicts_with, members=members)
         if self.arrays.stack.on:
             self._test_stack_anew()
 
@@ -439,7 +445,7 @@ class LiveConfigs:
         if decision.what == "reset_model":
             unlearn(model, self._lanes.of(0, model), self._unlearnt)
             model.sums[0] = 0
-        if self.arrays.stack.members.on:
+        if len(self.arrays.stack.rests):
             stacking.rest(self.arrays.stack, ())
         if decision.what != "reopen":
             stacking.begin(self.arrays.stack)

@@ -34,6 +34,8 @@ from onlineauto.automl.oracles import ORACLES
 from onlineauto.automl.proposals import space_of
 from onlineauto.automl.search import Rules, Search
 from onlineauto.automl.search_checks import config_problem, search_problem
+from onlineauto.engine.ensemble.choice import chosen_members
+from onlineauto.engine.ensemble.ensemble import names_of
 from onlineauto.engine.event.live_config_kernels import loss_level, reward_level
 from onlineauto.engine.event.state import (
     BLOCK_END,
@@ -61,7 +63,6 @@ from onlineauto.engine.search.live_configs import LiveConfigs
 from onlineauto.engine.search.observers import Observers
 from onlineauto.engine.search.replay import replayed_entries
 from onlineauto.engine.search.screening import Screening
-from onlineauto.engine.stack.members import NAMES, can_have_members
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.slots import INDEX_NAME, SLOT_NAME
 from onlineauto.jit import prepare
@@ -132,25 +133,27 @@ class Searching:
         telling = (SLOT_NAME, INDEX_NAME) if control.tells_slots and layout.slots else ()
         self.options = options
         predictor = predicts_with(configuration, simple=learner.task.shape == SIMPLE)
+        members = chosen_members(configuration, learner.task) if predictor == "stack" else ()
         self._rules = Rules.of(
             options,
             control=control,
             defaults=hyperparameters.defaults,
             tunable=hyperparameters.tunable,
             telling=telling,
-            members=predictor == "stack" and bool(options.stacked()) and can_have_members(learner.task),
+            members=bool(members),
         )
         self._feature_cost = options.feature_cost
         self._slots = layout.slots
         self.search: Search = start(self._rules, random_seed=configuration[RunOptions].random_seed)
         self.live_configs = LiveConfigs(
-            options,
+            configuration,
             layout,
             learner,
             control=control,
             first=self.search.champion,
             hyperparameters=hyperparameters,
             predicts_with=predictor,
+            members=members,
             interactions=self._interactions,
         )
         self.screening = Screening(layout, cells=min(learner.shape.cells, _SCREEN_CELLS))
@@ -431,7 +434,7 @@ class Searching:
         if isinstance(decision, PredictWith):
             return self.live_configs.arrays.stack.on
         if isinstance(decision, RestMembers):
-            return self.live_configs.arrays.stack.members.on and set(decision.members) <= set(NAMES)
+            return set(decision.members) <= set(names_of(self.live_configs.arrays.stack))
         if isinstance(decision, Reopen):
             return len(decision.indices) == n_live and decision.what == self._rules.on_drift
         if isinstance(decision, Rotate | Swap) and config_problem(self._rules, decision.config):

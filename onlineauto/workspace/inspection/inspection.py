@@ -8,9 +8,8 @@ import numpy as np
 
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.automl.text import namespace_text
-from onlineauto.engine.event.state import MEMBERS
+from onlineauto.engine.ensemble.ensemble import able_scores
 from onlineauto.engine.report.search_story import story
-from onlineauto.engine.stack.members import able_members
 from onlineauto.features.options import FeatureOptions
 from onlineauto.learners._kernels import GRADIENTS, SCALE, T
 from onlineauto.learners.model_state import materialised
@@ -99,16 +98,18 @@ def _stack(workspace: Workspace) -> Iterator[dict[str, Any]]:
     live = workspace.searching.live_configs.arrays
     if not live.stack.on:
         return
-    weights, members = live.stack.weights.tolist(), live.stack.members
+    weights, rests = live.stack.weights.tolist(), live.stack.rests.tolist()
     for index in range(live.n):
         yield {"who": f"live config {index}", "weight": weights[index]}
-    if members.on:
-        able, rests = able_members(members), members.rests.tolist()
-        prices = workspace.estimates.member_prices()
-        for (name, can), rest, weight in zip(able.items(), rests, weights[-1 - MEMBERS : -1], strict=True):
-            price = {"price": prices[name]} if name in prices else {}
-            has_say = can and not rest
-            yield {"who": name, "weight": weight if has_say else None, "rests": can and rest, **price}
+    terms, able, of_members = (
+        workspace.estimates.members(),
+        able_scores(live.stack),
+        weights[-1 - len(rests) : -1],
+    )
+    for (name, can), rest, weight in zip(able.items(), rests, of_members, strict=True):
+        price = {"price": terms[name].price} if name in terms else {}
+        has_say = can and not rest
+        yield {"who": name, "weight": weight if has_say else None, "rests": can and rest, **price}
     yield {"who": "constant", "weight": weights[-1]}
 
 

@@ -24,16 +24,34 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from onlineauto.engine.event.state import LATE, WAITING
 from onlineauto.jit import inline_kernel, kernel
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from onlineauto.engine.event.state import Regression
+LATE = 8
+"""Events of which the covariance of a regression takes account together."""
+
+WAITING = 4
+"""Events that a regression learns together: its covariance is read once for all of them."""
 
 _SURE = 1e-6
+
+
+class Regression(NamedTuple):
+    """Recursive least squares for each action."""
+
+    weights: NDArray[np.float64]  # [actions, inputs]
+    spread: NDArray[np.float64]  # [actions, inputs, inputs]: covariance of the weights, but for what is late
+    late: NDArray[np.float64]  # [actions, LATE, inputs]: what is not subtracted from it yet, as factors
+    n_late: NDArray[np.int64]  # [actions]: how many there are
+    scale: NDArray[np.float64]  # [actions]: what the covariance is then multiplied by
+    waiting: NDArray[np.float64]  # [actions, WAITING, inputs]: inputs of events that are still to be learnt
+    observed: NDArray[np.float64]  # [actions, WAITING, 3]: what they led to, see `Observed`
+    n_waiting: NDArray[np.int64]  # [actions]: how many there are
+    prepared: NDArray[np.int64]  # [2]: numbers of inputs and of actions whose weights have a variance
+    gains: NDArray[np.float64]  # [WAITING, inputs]: scratch
 
 
 class Observed(NamedTuple):

@@ -23,24 +23,34 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from onlineauto.engine.ensemble.input_kernels import (
+    action_key,
+    index_of,
+    joins,
+    meet_event,
+    take_inputs,
+)
+from onlineauto.engine.ensemble.least_squares_kernels import Observed, cut_off, learn_squares
+from onlineauto.engine.ensemble.member import Lesson, Part
+from onlineauto.engine.ensemble.need_kernels import INPUTS, all_rest, works
+from onlineauto.engine.ensemble.number_bin_kernels import see_numbers
 from onlineauto.engine.event.live_config_kernels import LEANING, best_action, is_one_in_eight, mixed, rarity
 from onlineauto.engine.event.pass_kernels import run_on
 from onlineauto.engine.event.state import (
+    ACTIONS,
     BLOCK_END,
     CHAMPION,
     CHAMPION_EARNS,
     CHAMPION_PREDICTS,
+    FEATURES,
     LEARNT,
-    MEMBERS,
+    NUMBERS,
     SELF,
     SIGNAL,
     SIMPLE,
     STACK_EARNS,
     STACK_PREDICTS,
 )
-from onlineauto.engine.stack.least_squares_kernels import Observed, cut_off, learn_squares
-from onlineauto.engine.stack.member_input_kernels import joins, works
-from onlineauto.engine.stack.member_kernels import learn_members, score_members
 from onlineauto.estimators.difference_kernels import (
     observe_any_difference,
     observe_difference_within,
@@ -51,7 +61,7 @@ from onlineauto.estimators.interval_kernels import observe_policy
 from onlineauto.estimators.paired_kernels import is_better, is_worse, observe_predicted
 from onlineauto.estimators.robust_kernels import LARGEST_WEIGHT
 from onlineauto.estimators.scale_kernels import HIGH, LOW
-from onlineauto.jit import F32, entry_kernel, inline_kernel, kernel, short_loop
+from onlineauto.jit import F32, call_at, entry_kernel, inline_kernel, kernel, short_loop
 from onlineauto.learners._kernels import clip
 
 if TYPE_CHECKING:
@@ -103,10 +113,109 @@ def _scores_all(live: Live) -> bool:
     before the event, so both tests hold.
     """
     stack = live.stack
-    if stack.serves or not live.by_loss or not stack.members.on or not joins(stack.members):
+    if stack.serves or not live.by_loss or len(stack.rests) == 0 or not joins(stack.inputs):
         return True
     soon = live.tally[LEARNT] < _FIRST or is_better(stack.loss, _SOON)
     return bool(soon or is_one_in_eight(live))
+
+
+@inline_kernel
+def _score_members(context: Context, stream: Stream, actions: Actions, begin: int, end: int) -> None:
+    """Let the members fill their columns of the scores of the actions [begin, end).
+
+    Where a member has none for an action, that is the champion's. Of these actions the index of each that was
+    learnt is noted, -1 of others.
+    """
+    run, buffers = run_on(context, stream), context.buffers
+    stack, score, scored = run.live.stack, buffers.score, buffers.scored
+    n, inputs = len(stack.rests), run.live.stack.inputs
+    takes = inputs.tally[NUMBERS] > 0
+    for at in range(n):
+        short_loop()
+        scored[at] = works(stack, at)
+        takes = takes or (scored[at] and stack.needs[at, INPUTS] != 0)
+    if all_rest(stack, 0, n):
+        return
+    joined, first = joins(inputs), score.shape[1] - 1 - n
+    for action in range(begin, end):
+        short_loop()
+        for at in range(n):
+            short_loop()
+            score[action, first + at] = score[action, 0]
+        index = 0 if joined else index_of(inputs, action_key(run, actions, action))
+        buffers.known[action] = index if index >= 0 and inputs.seen[index] > 0 else -1
+    if takes:
+        take_inputs(run, actions, -1, buffers)
+    for member in range(len(stack.states)):
+        short_loop()
+        of = stack.begins[member]
+        any_scored = False
+        for at in range(of, stack.begins[member + 1]):
+            short_loop()
+            any_scored = any_scored or scored[at]
+        if any_scored:
+            call_at(
+                context.units.score_members[member],
+                (
+                    context,
+                    stream,
+                    actions,
+                    Part(begin, end, of, first + of),
+                    stack.states[member],
+                    buffers.members[member],
+                ),
+            )
+
+
+@inline_kernel
+def _grow_members(context: Context) -> None:
+    """Let the members prepare for features, bins and actions that are new."""
+    stack = context.live.stack
+    for member in range(len(stack.states)):
+        short_loop()
+        call_at(context.units.grow_members[member], (context, stack.states[member]))
+
+
+@inline_kernel
+def _learn_members(context: Context, stream: Stream, actions: Actions, label: Label, cost: float) -> None:
+    """Let the members learn an event, the inputs of which are those that it was scored by.
+
+    `cost` is the label's, if it is not far off.
+    """
+    run, buffers = run_on(context, stream), context.buffers
+    stack, inputs, n = run.live.stack, run.live.stack.inputs, len(run.live.stack.rests)
+    action = max(int(label.action), 0)
+    if all_rest(stack, 0, n):
+        return
+    features, known = inputs.tally[FEATURES], inputs.tally[ACTIONS]
+    again = meet_event(run, actions)
+    if again:
+        take_inputs(run, actions, action if joins(inputs) else -1, buffers)
+    if features != inputs.tally[FEATURES] or known != inputs.tally[ACTIONS]:
+        _grow_members(context)
+    index = 0 if joins(inputs) else index_of(inputs, action_key(run, actions, action))
+    if index >= 0:
+        inputs.seen[index] += 1
+    first, weight = buffers.score.shape[1] - 1 - n, np.float64(label.weight)
+    for member in range(len(stack.states)):
+        short_loop()
+        of = stack.begins[member]
+        if not all_rest(stack, of, stack.begins[member + 1]):
+            call_at(
+                context.units.learn_members[member],
+                (
+                    context,
+                    stream,
+                    actions,
+                    Lesson(action, index, cost, weight, of, first + of, again),
+                    stack.states[member],
+                    buffers.members[member],
+                ),
+            )
+    features = inputs.tally[FEATURES]
+    see_numbers(inputs, buffers.taken.raw)
+    if features != inputs.tally[FEATURES]:
+        _grow_members(context)
 
 
 @entry_kernel
@@ -125,11 +234,10 @@ def score_stack(context: Context, stream: Stream, actions: Actions, label: Label
         if not _scores_all(run.live):
             begin = max(int(label.action), 0)
             end = min(begin + 1, end)
-    last = len(stack.weights) - 1
+    last, members = len(stack.weights) - 1, len(stack.rests)
     low, width = stack.range[0], stack.range[1] - stack.range[0]
-    members = stack.members
-    if members.on:
-        score_members(run, actions, begin, end, context.buffers)
+    if members > 0:
+        _score_members(context, stream, actions, begin, end)
     for action in range(begin, end):
         short_loop()
         if not width > 0.0:
@@ -139,11 +247,11 @@ def score_stack(context: Context, stream: Stream, actions: Actions, label: Label
         for slot in range(run.live.n):
             short_loop()
             total += stack.weights[slot] * _on_scale(stack, score[action, slot])
-        for member in range(MEMBERS if members.on else 0):
+        for at in range(members):
             short_loop()
-            if works(members, member):
-                weight = stack.weights[last - MEMBERS + member]
-                total += weight * _on_scale(stack, score[action, column - MEMBERS + member])
+            if context.buffers.scored[at]:
+                weight = stack.weights[last - members + at]
+                total += weight * _on_scale(stack, score[action, column - members + at])
         score[action, column] = np.float32(low + width * total)
 
 
@@ -285,8 +393,8 @@ def learn_stack(
         cursor[SIGNAL] = _verdict(live, simple)
         _learn_weights(run, actions, action, label, ranking, buffers)
         cost = stack.range[0] + _on_scale(stack, label.cost) * (stack.range[1] - stack.range[0])
-    if stack.members.on:
-        learn_members(run, actions, label, cost, buffers)
+    if len(stack.rests) > 0:
+        _learn_members(context, stream, actions, label, cost)
     _widen(stack, np.float64(label.cost))
 
 
@@ -297,15 +405,15 @@ def _learn_weights(
     """Learn the weights from the scores of the logged action and its cost, and its rank in a column."""
     stack, score, column = run.live.stack, buffers.score, stacked(buffers)
     inputs = stack.scratch[0]
-    last = len(inputs) - 1
+    last, members = len(inputs) - 1, len(stack.rests)
     inputs[:] = 0.0
     for slot in range(run.live.n):
         short_loop()
         inputs[slot] = _on_scale(stack, score[action, slot])
-    for member in range(MEMBERS if stack.members.on else 0):
+    for at in range(members):
         short_loop()
-        if works(stack.members, member):
-            inputs[last - MEMBERS + member] = _on_scale(stack, score[action, column - MEMBERS + member])
+        if buffers.scored[at]:
+            inputs[last - members + at] = _on_scale(stack, score[action, column - members + at])
     inputs[last] = 1.0
     noise = np.float64(_rank(score, action, actions.n, ranking) + 1) / _fairness(label, actions.n)
     noise /= np.float64(label.weight)

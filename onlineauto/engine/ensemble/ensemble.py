@@ -1,0 +1,453 @@
+"""Stacking: the state of the stack, and how changes of live configs change it."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onlineauto.engine.ensemble.combiner_kernels import UNSURE
+from onlineauto.engine.ensemble.inputs import (
+    INPUTS_VERSION,
+    inputs_state,
+    inputs_to_predict,
+    make_inputs,
+    restore_inputs,
+)
+from onlineauto.engine.ensemble.member import Needs, Sizes, Work
+from onlineauto.engine.ensemble.prices import LEARNT
+from onlineauto.engine.ensemble.states import MemberStates, states_of
+from onlineauto.engine.event.state import (
+    ACTIONS,
+    FEATURES,
+    MOST_ACTIONS,
+    MOST_FEATURES,
+    NUMBERS,
+    WIDEST,
+    Stack,
+)
+from onlineauto.estimators.difference_kernels import SPREAD_SIZE
+from onlineauto.estimators.interval_kernels import POLICY_SIZE
+from onlineauto.estimators.paired_kernels import SIZE as PAIR_SIZE
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from onlineauto.engine.ensemble.member import Member
+    from onlineauto.features.stored import Stored
+    from onlineauto.options import Configuration
+
+__all__ = [
+    "able_scores",
+    "begin",
+    "exchange",
+    "join",
+    "make_stack",
+    "names_of",
+    "prices",
+    "rest",
+    "restore_stack",
+    "stack_state",
+    "terms",
+    "test_anew",
+    "to_predict",
+    "worths",
+]
+
+_PREDICTS = ("weights", "range")
+_LEARNS = ("spread", "pair", "loss", "fair", "loss_spread", "policies", "level", "updates", "error")
+"""Arrays that a model file keeps: those that predictions need, and those that learning needs as well."""
+
+_PARTS_OF_V0_1 = {"features": "linear", "waves": "waves", "crosses": "crosses", "layer": "layer"}
+"""Members of release 0.1, by the names of their parts in its files."""
+
+VERSION = 1
+"""Version of the section of the stack in a model file."""
+
+_NAMES_OF_V0_1 = (
+    *("features", "waves", "crosses one by one", "crosses in pairs", "crosses in triples", "layer"),
+)
+"""Scores of members of release 0.1, in the order of their weights."""
+
+
+def make_stack(
+    live_configs: int, *, on: bool, members: Sequence[Member], cells: int, configuration: Configuration
+) -> Stack:
+    """Return the stack of `live_configs` and members before the first event; it learns if it is `on`.
+
+    `cells` is how many cells a table of weights has.
+    """
+    members = members if on else ()
+    needs = _needs_of(members)
+    inputs = live_configs + len(needs) + 1 if on else 1
+    sizes = Sizes(configuration, cells)
+    stack = Stack(
+        on=on,
+        serves=False,
+        weights=np.zeros(inputs),
+        spread=np.zeros((inputs, inputs)),
+        range=np.zeros(2),
+        pair=np.zeros(PAIR_SIZE),
+        loss=np.zeros(PAIR_SIZE),
+        fair=np.zeros(2),
+        loss_spread=np.zeros(SPREAD_SIZE),
+        policies=np.zeros((2, POLICY_SIZE)),
+        level=np.zeros(1),
+        updates=np.zeros(1, np.int64),
+        error=np.zeros(2),
+        scratch=np.zeros((2, inputs)),
+        inputs=make_inputs(on=bool(members)),
+        rests=np.zeros(len(needs), np.bool_),
+        needs=needs,
+        begins=np.cumsum([0, *(len(member.names) for member in members)], dtype=np.int64),
+        states=MemberStates(members, (member.make_state(sizes) for member in members)).array,
+    )
+    begin(stack)
+    return stack
+
+
+def _needs_of(members: Sequence[Member]) -> NDArray[np.int64]:
+    """Return what each score needs, as kernels take it."""
+    names = [name for member in members for name in member.names]
+    found = [
+        (*needs[:-2], names.index(needs.upon) if needs.upon else -1, needs.inputs)
+        for member in members
+        for needs in member.needs
+    ]
+    return np.array(found, np.int64).reshape(len(names), len(Needs._fields))
+
+
+def names_of(stack: Stack) -> tuple[str, ...]:
+    """Return the names of the scores of its members, in the order of their weights."""
+    return tuple(name for member in states_of(stack).members for name in member.names)
+
+
+def _needs_by_name(stack: Stack) -> Iterator[tuple[str, Needs]]:
+    for member in states_of(stack).members:
+        yield from zip(member.names, member.needs, strict=True)
+
+
+def able_scores(stack: Stack) -> dict[str, bool]:
+    """Return whether all is known that each score needs, by its name; it works unless it rests."""
+    tally, learnt = stack.inputs.tally.tolist(), int(stack.inputs.seen[-1])
+    able: dict[str, bool] = {}
+    for name, needs in _needs_by_name(stack):
+        able[name] = (
+            needs.least_actions <= tally[ACTIONS] <= needs.most_actions
+            and tally[FEATURES] <= needs.most_features
+            and tally[NUMBERS] <= needs.most_numbers
+            and (not needs.numbers or tally[NUMBERS] > 0 or tally[ACTIONS] > MOST_ACTIONS)
+            and learnt >= needs.events
+            and tally[WIDEST] <= needs.width
+            and able.get(needs.upon, True)
+        )
+    return able
+
+
+def begin(stack: Stack) -> None:
+    """Give all weight to the champion, and make every weight unsure."""
+    stack.weights[:] = 0.0
+    stack.weights[0] = 1.0
+    stack.spread[:] = np.eye(len(stack.weights)) * UNSURE
+
+
+def join(stack: Stack, live: int) -> None:
+    """Take in a new live config: it has no weight yet; that of the config before it goes to the champion."""
+    if not stack.on or live == 0:
+        return
+    stack.weights[0] += stack.weights[live]
+    stack.weights[live] = 0.0
+    stack.spread[live] = stack.spread[:, live] = 0.0
+    stack.spread[live, live] = UNSURE
+
+
+def exchange(stack: Stack, live: int) -> None:
+    """Let the weights of the champion and of live config `live` follow them as they change places."""
+    if stack.on:
+        for array in (stack.weights, stack.spread, stack.spread.T):
+            array[[0, live]] = array[[live, 0]]
+
+
+def rest(stack: Stack, names: Collection[str]) -> None:
+    """Let these scores of members rest and all others work; the weights become those without them.
+
+    One that works again has no weight at first.
+    """
+    names = _with_those_upon(stack, names)
+    for at, name in enumerate(names_of(stack)):
+        if name in names and not stack.rests[at]:
+            _leave_out(stack.weights, stack.spread, _first(stack) + at)
+        stack.rests[at] = name in names
+
+
+def _first(stack: Stack) -> int:
+    """Return the number of the first weight of a member."""
+    return len(stack.weights) - 1 - len(stack.rests)
+
+
+def _with_those_upon(stack: Stack, resting: Collection[str]) -> Collection[str]:
+    """Return which scores rest if these do: those that are computed from them do, too."""
+    return {*resting, *(name for name, needs in _needs_by_name(stack) if needs.upon in resting)}
+
+
+def _leave_out(weights: NDArray[np.float64], spread: NDArray[np.float64], at: int) -> None:
+    """Let a weight be 0: the others become those of least squares without its input.
+
+    The covariance has to stay symmetric to the last bit: see `least_squares_kernels`.
+    """
+    root = math.sqrt(spread[at, at])
+    others = spread[at] / root
+    weights -= weights[at] / root * others
+    spread -= np.outer(others, others)
+    weights[at] = 0.0
+    spread[at] = spread[:, at] = 0.0
+    spread[at, at] = UNSURE
+
+
+def worths(stack: Stack, resting: Collection[str]) -> dict[str, float]:
+    """Return what each score is worth that can be computed and does not rest; see `Statistics`.
+
+    A score is worth no less than one that is computed from it.
+    """
+    resting = _with_those_upon(stack, resting)
+    weights, spread = stack.weights.copy(), stack.spread.copy()
+    places = {name: at for at, name in enumerate(names_of(stack), _first(stack))}
+    for name in resting:
+        _leave_out(weights, spread, places[name])
+    able, error = able_scores(stack), float(stack.error[0])
+    found = {
+        name: float(weights[at] ** 2 / (spread[at, at] * error)) if error > 0 else 0.0
+        for name, at in places.items()
+        if able[name] and name not in resting
+    }
+    for name, needs in _needs_by_name(stack):
+        if name in found and needs.upon in found:
+            found[needs.upon] = max(found[needs.upon], found[name])
+    return found
+
+
+def prices(stack: Stack, *, features: float, n_actions: float) -> dict[str, float]:
+    """Return the work of each score that can be computed, by its name.
+
+    `features` is how many an action has, with those of the context.
+    """
+    tally = stack.inputs.tally
+    work = Work(
+        inputs=min(int(tally[FEATURES]), MOST_FEATURES),
+        widest=int(tally[WIDEST]),
+        features=features,
+        n_actions=n_actions,
+        visits=n_actions + LEARNT,
+        joined=bool(tally[ACTIONS] > MOST_ACTIONS),
+    )
+    able = able_scores(stack)
+    return {
+        name: float(price)
+        for member in states_of(stack).members
+        for name, price in zip(member.names, member.prices(work), strict=True)
+        if able[name]
+    }
+
+
+def terms(stack: Stack) -> dict[str, tuple[float, str]]:
+    """Return what each score must be worth, and the score that it is computed from, "" if there is none."""
+    return {
+        name: (member.least_worth, needs.upon)
+        for member in states_of(stack).members
+        for name, needs in zip(member.names, member.needs, strict=True)
+    }
+
+
+def test_anew(stack: Stack, level: float) -> None:
+    """Start both tests of the stack anew, with a probability of error of `level`."""
+    for array in (stack.pair, stack.loss, stack.fair, stack.loss_spread, stack.policies, stack.updates):
+        array[...] = 0
+    stack.level[0] = level
+
+
+def to_predict(stack: Stack, live: Sequence[int]) -> Stack:
+    """Return the stack of some of the live configs, which shares arrays and cannot learn.
+
+    What only learning needs is empty.
+    """
+    learning = {name: getattr(stack, name) for name in (*_LEARNS, "scratch")}
+    empty: Any = {name: np.zeros((0,) * array.ndim, array.dtype) for name, array in learning.items()}
+    beside, states = range(_first(stack), len(stack.weights)), states_of(stack)
+    small = [member.to_predict(state) for member, state in zip(states.members, states.records, strict=True)]
+    return stack._replace(
+        **empty,
+        weights=stack.weights[[*live, *beside]] if stack.on else stack.weights,
+        inputs=inputs_to_predict(stack.inputs),
+        states=MemberStates(states.members, small).array,
+    )
+
+
+def _kept(stack: Stack) -> tuple[str, ...]:
+    """Return the names of the arrays that a model file keeps of a stack."""
+    return (*_PREDICTS, *_LEARNS) if len(stack.spread) else _PREDICTS
+
+
+def stack_state(stack: Stack, *, tests: int) -> dict[str, Any]:
+    """Return the state of the stack, as `restore_stack` takes it, and how many tests of it there were."""
+    state: dict[str, Any] = {"version": VERSION, "serves": stack.serves, "tests": tests}
+    state |= {name: getattr(stack, name) for name in _kept(stack)} | {"scores": list(names_of(stack))}
+    if len(stack.rests):
+        state |= {"rests": stack.rests, "inputs": inputs_state(stack.inputs)}
+        state["members"] = dict(_sections(stack))
+    return state
+
+
+def _sections(stack: Stack) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the name and the section of each member."""
+    able, learns, states = able_scores(stack), len(stack.spread) > 0, states_of(stack)
+    rests = dict(zip(names_of(stack), stack.rests.tolist(), strict=True))
+    for member, state in zip(states.members, states.records, strict=True):
+        working = [able[name] and (learns or not rests[name]) for name in member.names]
+        yield member.name, {"version": member.version} | member.state(state, stack.inputs, working=working)
+
+
+def restore_stack(stored: Stored, stack: Stack) -> Stack:
+    """Return the stack as it was stored, in the arrays of one of the same options.
+
+    One that cannot learn takes what predictions need. A member that was not stored, or whose section this
+    program does not know, begins from nothing and has no weight.
+
+    Warns
+    -----
+    UserWarning
+        Sections of members are of a version that this program does not know.
+
+    Raises
+    ------
+    ValueError
+        The state is of other options, or of a later version, or is not that of a stack.
+    """
+    stored = _of_this_version(stored)
+    names = stored["scores"].of(list[str])
+    for name in _kept(stack):
+        array = getattr(stack, name)
+        part = stored[name]
+        if name == "updates":
+            array[...] = part.counts(array.shape)
+        elif name in ("range", "error"):
+            array[...] = part.finite(np.float64, array.shape)
+        elif name == "level":
+            array[...] = part.within(array, 0.0, 1.0)
+        elif name not in ("weights", "spread"):
+            array[...] = part.like(array)
+    _restore_weights(stored, stack, names)
+    if len(stack.rests):
+        _restore_sections(stored, stack, names)
+    return stack._replace(serves=stored["serves"].truth())
+
+
+def _of_this_version(stored: Stored) -> Stored:
+    """Return a stored stack as this version writes it.
+
+    Raises
+    ------
+    ValueError
+        It is of a later version.
+    """
+    if "version" not in stored:
+        try:
+            return stored.changed(_of_v0_1)
+        except (KeyError, TypeError):
+            raise stored.fail("a stack of release 0.1") from None
+    if stored["version"].count() > VERSION:
+        raise stored["version"].fail(f"at most {VERSION}: load the model with a later onlineauto")
+    return stored
+
+
+def _of_v0_1(stack: dict[str, Any]) -> dict[str, Any]:
+    """Return what this version would have written of a stack of release 0.1."""
+    stack = {**stack, "scores": list(_NAMES_OF_V0_1)}
+    members = stack.pop("members", None)
+    if isinstance(members, dict):
+        stack |= {"rests": members["rests"]} | _sections_of_v0_1(members)
+    return stack
+
+
+def _sections_of_v0_1(members: dict[str, Any]) -> dict[str, Any]:
+    """Return the sections of members that release 0.1 wrote: all in one map, without versions."""
+    parts = {each: members[of] for each, of in _PARTS_OF_V0_1.items()}
+    parts["layer"] = {**parts["layer"], "measure": members["measure"]}
+    shared = {name: array for name, array in members.items() if name not in _PARTS_OF_V0_1.values()}
+    return {
+        "inputs": {"version": 1} | shared,
+        "members": {name: {"version": 1} | part for name, part in parts.items()},
+    }
+
+
+def _restore_weights(stored: Stored, stack: Stack, names: list[str]) -> None:
+    """Put the stored weights into the stack; a score that was not stored has no weight.
+
+    One that was stored and is not there is left out: the other weights become those without it.
+    """
+    live, mine = _first(stack), names_of(stack)
+    n, learns = live + len(names) + 1, len(stack.spread) > 0
+    weights = stored["weights"].finite(np.float64, (n,)).copy()
+    spread = np.eye(n) * UNSURE
+    if learns:
+        spread = stored["spread"].finite(np.float64, (n, n)).copy()
+        if not (np.array_equal(spread, spread.T) and (spread.diagonal() > 0.0).all()):
+            raise stored["spread"].fail("a covariance, which is symmetric and has variances above 0")
+    for at, name in enumerate(names, live):
+        if name not in mine:
+            _leave_out(weights, spread, at)
+    shared = [(at, mine.index(name)) for at, name in enumerate(names) if name in mine]
+    theirs = [*range(live), *(live + at for at, _ in shared), n - 1]
+    ours = [*range(live), *(live + at for _, at in shared), len(stack.weights) - 1]
+    stack.weights[:] = 0.0
+    stack.weights[ours] = weights[theirs]
+    if learns:
+        stack.spread[:] = np.eye(len(stack.weights)) * UNSURE
+        stack.spread[np.ix_(ours, ours)] = spread[np.ix_(theirs, theirs)]
+
+
+def _restore_sections(stored: Stored, stack: Stack, names: list[str]) -> None:
+    """Restore the members, and warn of those that cannot be read: they begin from nothing.
+
+    Raises
+    ------
+    ValueError
+        A section is not that of its member; or a member that cannot learn would begin from nothing.
+    """
+    rests = stored["rests"].array(np.bool_, (len(names),)) if "rests" in stored else np.zeros(0, np.bool_)
+    resting = {name for name, rest in zip(names, rests, strict=False) if rest}
+    stack.rests[:] = [name in resting for name in names_of(stack)]
+    states, cold = states_of(stack), []
+    has_inputs = _is_known(stored, "inputs", INPUTS_VERSION)
+    if has_inputs:
+        restore_inputs(stored["inputs"], stack.inputs)
+    for member, state in zip(states.members, states.records, strict=True):
+        if has_inputs and _is_known(stored["members"], member.name, member.version):
+            member.restore(stored["members"][member.name], state, stack.inputs)
+            continue
+        if len(stack.spread) == 0:
+            raise ValueError(
+                f"its member {member.name} is of a version that this program does not know and "
+                "cannot learn: save it to predict only once more, from the model that learns"
+            )
+        member.begin(state, stack.inputs)
+        for at, name in enumerate(names_of(stack), _first(stack)):
+            if name in member.names:
+                _leave_out(stack.weights, stack.spread, at)
+        if set(member.names) & set(names):
+            cold.append(member.name)
+    if cold:
+        warnings.warn(
+            f"the model's members {', '.join(cold)} are of a version that this program does not know; they "
+            "learn from nothing, and all else goes on as it was",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
+def _is_known(stored: Stored, section: str, version: int) -> bool:
+    """Return whether there is a section, of a version that is known."""
+    return section in stored and stored[section]["version"].count() <= version

@@ -1,0 +1,306 @@
+"""Inputs of the members: which features, numbers and actions are known, and those that an event has.
+
+An event is taken in three steps: its inputs are taken before it is scored, what is new in it is noted before
+it is learnt, and its numbers count for means and bins after that (`number_bin_kernels`). Numbers are features
+that ever had a value other than 1, and those in the names of words. They are standardised by their mean and
+variance so far; one that an event does not have is 0.
+
+Each action that is told apart has an index. If there are more actions than that, they are joined: all have
+the index 0, and their inputs are those of the context and of the action.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.engine.event.example_kernels import line_of
+from onlineauto.engine.event.state import (
+    ACTIONS,
+    CB,
+    FEATURES,
+    MOST_ACTIONS,
+    MOST_FEATURES,
+    MOST_NUMBERS,
+    NUMBERS,
+    SIMPLE,
+    WORD,
+)
+from onlineauto.features.name_kernels import NO_STEM, numbered_name
+from onlineauto.jit import inline_kernel, kernel, short_loop
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.engine.event.state import Actions, Buffers, Inputs, Run
+
+_FAR = 4.0
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+_WHOLE = 2.0**52
+_SHIFT = np.uint64(29)
+
+
+@inline_kernel
+def joins(inputs: Inputs) -> bool:
+    """Return whether one regression has all actions, by their features too, as there are too many."""
+    return bool(inputs.tally[ACTIONS] > MOST_ACTIONS)
+
+
+@inline_kernel
+def place_of(inputs: Inputs, feature: np.uint64) -> int:
+    """Return the place of a feature, or of a stem, in the table: where it is, or where it would be."""
+    mask = len(inputs.feature) - 1
+    key = feature + np.uint64(1)
+    place = int((key * _MIX) >> np.uint64(40)) & mask
+    while inputs.feature[place] != 0 and inputs.feature[place] != key:
+        place = (place + 1) & mask
+    return place
+
+
+@inline_kernel
+def is_named(inputs: Inputs, at: int, value: float) -> bool:
+    """Return whether an input is a word whose name has a number, so that it counts as that number too."""
+    return bool(inputs.names[at] >= 0 and inputs.number[at] == WORD and value == 1.0)
+
+
+@inline_kernel
+def context_line(run: Run, actions: Actions) -> int:
+    """Return the line that all actions share, -1 if there is none."""
+    if run.task.shape in (SIMPLE, CB):
+        return actions.first
+    return actions.first - 1 if actions.n_lines > actions.n else -1
+
+
+@inline_kernel
+def bin_of(inputs: Inputs, number: int, value: float) -> int:
+    """Return the bin of a value."""
+    found = 0
+    while found < inputs.numbers.bins[number] - 1 and value > inputs.numbers.cut[number, found]:
+        found += 1
+    return found
+
+
+@inline_kernel
+def copy_numbers(source: NDArray[np.float64], target: NDArray[np.float64], n: int) -> None:
+    """Copy the first `n` numbers."""
+    for i in range(n):
+        target[i] = source[i]
+
+
+@inline_kernel
+def deviations(value: float, mean: float, variance: float) -> float:
+    """Return how many standard deviations a value is away from a mean, cut off."""
+    spread = math.sqrt(variance)
+    away = (value - mean) / spread if spread > 0.0 else 0.0
+    return min(max(away, -_FAR), _FAR)
+
+
+@inline_kernel
+def standardised(inputs: Inputs, number: int, value: float) -> float:
+    """Return how many standard deviations a value of a number is away from its mean, cut off."""
+    return deviations(value, inputs.numbers.mean[number], inputs.numbers.variance[number])
+
+
+@inline_kernel
+def _take_line(run: Run, line: int, words: int, buffers: Buffers) -> int:
+    """Add a line to the inputs, behind so many words; return how many words there are."""
+    known, stream, taken = run.live.stack.inputs, run.stream, buffers.taken
+    values = taken.values
+    for span in range(stream.lines[line].start, stream.lines[line + 1].start):
+        short_loop()
+        if run.layout.ignore[run.layout.key[stream.spans[span].namespace]]:
+            continue
+        for i in range(stream.spans[span].start, stream.spans[span + 1].start):
+            short_loop()
+            feature, value = stream.features[i].hash, np.float64(stream.features[i].value)
+            if not math.isfinite(value):
+                continue
+            place, number = place_of(known, np.uint64(feature)), WORD
+            if known.feature[place] != 0:
+                at = known.input[place]
+                values[at] += value
+                number = known.number[at]
+                if is_named(known, at, value):
+                    number = known.names[at]
+                    values[known.numbers.of_number[number]] += known.amount[at]
+            if number == WORD and value == 1.0 and words < MOST_FEATURES:
+                taken.words[words] = feature
+                words += 1
+    return words
+
+
+@inline_kernel
+def take_inputs(run: Run, actions: Actions, action: int, buffers: Buffers) -> None:
+    """Take the inputs of members from the context of an event, and from `action` unless it is -1."""
+    known, taken, line = run.live.stack.inputs, buffers.taken, context_line(run, actions)
+    values, numbers = taken.values, known.numbers
+    n = min(known.tally[FEATURES], MOST_FEATURES)
+    values[:n] = 0.0
+    words = _take_line(run, line, 0, buffers) if line >= 0 else 0
+    if action >= 0:
+        words = _take_line(run, line_of(run, actions, action), words, buffers)
+    taken.n_words[0] = words
+    if n > 0:
+        values[0] = 1.0
+    for k in range(min(known.tally[NUMBERS], MOST_NUMBERS)):
+        short_loop()
+        at = numbers.of_number[k]
+        taken.raw[k] = values[at]
+        if numbers.bins[k] > 0:
+            values[numbers.of_bin[k, bin_of(known, k, values[at])]] = 1.0
+        values[at] = standardised(known, k, values[at])
+
+
+@inline_kernel
+def take_feature(
+    inputs: Inputs, feature: np.uint32, value: float, raw: NDArray[np.float64]
+) -> tuple[int, int, float]:
+    """Add a feature of an action to the numbers `raw`, if it is a number or its name has one.
+
+    Returns its input, -1 for numbers and features that are not known; the number that it is, `WORD` if it is
+    none; and what that number was before.
+    """
+    place, own, number, before = place_of(inputs, np.uint64(feature)), -1, WORD, 0.0
+    if inputs.feature[place] != 0:
+        at = inputs.input[place]
+        number = inputs.number[at]
+        if number < 0:
+            own = at
+        if is_named(inputs, at, value):
+            number, value = inputs.names[at], inputs.amount[at]
+        if number >= 0:
+            before = raw[number]
+            raw[number] = before + value
+    return own, number, before
+
+
+@inline_kernel
+def action_key(run: Run, actions: Actions, action: int) -> np.uint64:
+    """Return what tells an action from others: its number, or a hash of all its features."""
+    if run.task.shape in (SIMPLE, CB):
+        return np.uint64(action + 1)
+    stream, line = run.stream, line_of(run, actions, action)
+    key = np.uint64(1)  # a sum, so that the order of features does not matter
+    for span in range(stream.lines[line].start, stream.lines[line + 1].start):
+        short_loop()
+        if run.layout.ignore[run.layout.key[stream.spans[span].namespace]]:
+            continue
+        for i in range(stream.spans[span].start, stream.spans[span + 1].start):
+            short_loop()
+            value = np.float64(stream.features[i].value) * 65536.0
+            whole = np.int64(value) if abs(value) < _WHOLE else np.int64(0)  # NaN, too, is no whole number
+            part = (np.uint64(stream.features[i].hash) ^ (np.uint64(whole) << np.uint64(32))) * _MIX
+            key += (part ^ (part >> _SHIFT)) * _MIX
+    return key
+
+
+@inline_kernel
+def index_of(inputs: Inputs, key: np.uint64) -> int:
+    """Return the index of an action's regressions, -1 if the action is not known."""
+    if joins(inputs):
+        return 0
+    for i in range(min(inputs.tally[ACTIONS], MOST_ACTIONS)):
+        short_loop()
+        if inputs.action[i] == key:
+            return i
+    return -1
+
+
+@kernel
+def _meet(inputs: Inputs, feature: np.uint64, is_number: bool) -> bool:
+    """Note a feature of a learnt event, unless there are too many; return whether it is a new one."""
+    tally, place = inputs.tally, place_of(inputs, feature)
+    new = inputs.feature[place] == 0
+    if new:
+        if tally[FEATURES] > MOST_FEATURES - 1:
+            tally[FEATURES] = MOST_FEATURES + 1
+            return False
+        inputs.feature[place] = feature + np.uint64(1)
+        inputs.input[place] = add_input(inputs, WORD)
+    at = inputs.input[place]
+    if is_number and inputs.number[at] < 0 and tally[NUMBERS] <= MOST_NUMBERS:
+        if tally[NUMBERS] < MOST_NUMBERS:
+            inputs.number[at] = tally[NUMBERS]
+            inputs.numbers.of_number[tally[NUMBERS]] = at
+        tally[NUMBERS] += 1
+    return bool(new)
+
+
+@kernel
+def _meet_name(inputs: Inputs, word: np.uint32, seed: np.uint32) -> None:
+    """Note which number the name of a new word has, if any, and if there may be one more."""
+    stem, amount = numbered_name(word, seed)
+    if stem == NO_STEM:
+        return
+    tally, place = inputs.tally, place_of(inputs, stem)
+    if inputs.feature[place] == 0:
+        if tally[NUMBERS] >= MOST_NUMBERS or tally[FEATURES] >= MOST_FEATURES:
+            return
+        inputs.numbers.named[tally[NUMBERS]] = True
+        _meet(inputs, stem, True)
+    at = inputs.input[place_of(inputs, np.uint64(word))]
+    inputs.names[at], inputs.amount[at] = inputs.number[inputs.input[place]], amount
+
+
+@kernel
+def _meet_action(inputs: Inputs, key: np.uint64) -> None:
+    """Note an action, unless there are too many."""
+    tally = inputs.tally
+    if tally[ACTIONS] > MOST_ACTIONS or index_of(inputs, key) >= 0:
+        return
+    action = tally[ACTIONS]
+    tally[ACTIONS] += 1
+    if action == MOST_ACTIONS:
+        inputs.seen[0] = 0
+    else:
+        inputs.action[action] = key
+
+
+@inline_kernel
+def _meet_line(run: Run, line: int) -> None:
+    """Note the features of a line."""
+    inputs, stream = run.live.stack.inputs, run.stream
+    for span in range(stream.lines[line].start, stream.lines[line + 1].start):
+        short_loop()
+        if run.layout.ignore[run.layout.key[stream.spans[span].namespace]]:
+            continue
+        for i in range(stream.spans[span].start, stream.spans[span + 1].start):
+            short_loop()
+            value = stream.features[i].value
+            if value != np.float32(0) and math.isfinite(value):
+                feature, is_number = stream.features[i].hash, value != np.float32(1)
+                if _meet(inputs, np.uint64(feature), is_number) and not is_number:
+                    _meet_name(inputs, feature, run.layout.seed[stream.spans[span].namespace])
+
+
+@inline_kernel
+def meet_event(run: Run, actions: Actions) -> bool:
+    """Note the features of the context, and the actions, of a learnt event.
+
+    Returns whether the inputs that its scores were made of are not those to learn from.
+    """
+    inputs, line = run.live.stack.inputs, context_line(run, actions)
+    features, numbers = inputs.tally[FEATURES], inputs.tally[NUMBERS]
+    if inputs.tally[FEATURES] == 0:
+        inputs.tally[FEATURES] = 1  # the constant
+    if line >= 0:
+        _meet_line(run, line)
+    for action in range(actions.n):
+        short_loop()
+        if not joins(inputs):
+            _meet_action(inputs, action_key(run, actions, action))
+        if joins(inputs):
+            _meet_line(run, line_of(run, actions, action))
+    new = features != inputs.tally[FEATURES] or numbers != inputs.tally[NUMBERS]
+    return bool(new or joins(inputs))
+
+
+@inline_kernel
+def add_input(inputs: Inputs, kind: int) -> int:
+    """Add an input of a kind, `WORD` or `BIN`; return its number."""
+    at = int(inputs.tally[FEATURES])
+    inputs.number[at], inputs.divided[at] = kind, 0
+    inputs.tally[FEATURES] += 1
+    return at

@@ -1,0 +1,130 @@
+"""The inputs that members share: their state before the first event, and as a model file has it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onlineauto.engine.event.state import (
+    BINS,
+    CB,
+    MOST_ACTIONS,
+    MOST_FEATURES,
+    MOST_NUMBERS,
+    RING,
+    Inputs,
+    Numbers,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.engine.event.state import Task
+    from onlineauto.features.stored import Stored
+
+__all__ = [
+    "INPUTS_VERSION",
+    "can_have_members",
+    "inputs_state",
+    "inputs_to_predict",
+    "make_inputs",
+    "restore_inputs",
+]
+
+INPUTS_VERSION = 1
+"""Version of their section in a model file."""
+
+_PLACES = 1024
+_BOUNDED = {
+    "tally": max(MOST_FEATURES, MOST_NUMBERS, MOST_ACTIONS) + 1,
+    "input": MOST_FEATURES - 1,
+    "number": MOST_NUMBERS - 1,
+    "names": MOST_NUMBERS - 1,
+    "of_number": MOST_FEATURES - 1,
+    "bins": BINS,
+    "of_bin": MOST_FEATURES - 1,
+    "part": BINS - 1,
+    "group": BINS - 1,
+}
+"""Arrays of indices and counts, and the largest that each may have."""
+_LEAST = {"number": -2, "names": -1}
+_FREE = ("amount", "mean", "variance", "cut")
+_SHARED = (*_BOUNDED, *_FREE, "named", "feature", "action", "seen")
+
+
+def can_have_members(task: Task) -> bool:
+    """Return whether a task can have members: not with slots, nor with more numbered actions than they know.
+
+    Actions of ``--cb N`` have no features by which one regression could tell them apart.
+    """
+    return not task.slots and (task.shape != CB or task.n_actions <= MOST_ACTIONS)
+
+
+def make_inputs(*, on: bool) -> Inputs:
+    """Return the inputs before the first event; they are empty unless there are members."""
+    actions, features, numbers, places = (
+        (MOST_ACTIONS, MOST_FEATURES, MOST_NUMBERS, _PLACES) if on else (0,) * 4
+    )
+    return Inputs(
+        tally=np.zeros(4, np.int64),
+        feature=np.zeros(places, np.uint64),
+        input=np.zeros(places, np.int64),
+        number=np.full(features, -1, np.int64),
+        names=np.full(features, -1, np.int64),
+        amount=np.zeros(features),
+        divided=np.zeros(features, np.int64),
+        seen=np.zeros(actions + 1, np.int64),
+        action=np.zeros(actions, np.uint64),
+        numbers=Numbers(
+            of_number=np.zeros(numbers, np.int64),
+            named=np.zeros(numbers, np.bool_),
+            mean=np.zeros(numbers),
+            variance=np.zeros(numbers),
+            latest=np.zeros((numbers, RING)),
+            bins=np.zeros(numbers, np.int64),
+            cut=np.zeros((numbers, BINS)),
+            of_bin=np.zeros((numbers, BINS), np.int64),
+            part=np.zeros((numbers, BINS), np.int64),
+            group=np.zeros((numbers, BINS), np.int64),
+            sorted=np.zeros(RING if on else 0),
+        ),
+    )
+
+
+def inputs_to_predict(inputs: Inputs) -> Inputs:
+    """Return inputs that share these arrays, but for those that only learning needs: they are empty."""
+    return inputs._replace(numbers=inputs.numbers._replace(latest=np.zeros((0, 0)), sorted=np.zeros(0)))
+
+
+def _array_of(inputs: Inputs, name: str) -> NDArray[Any]:
+    found: NDArray[Any] = getattr(inputs.numbers if name in Numbers._fields else inputs, name)
+    return found
+
+
+def inputs_state(inputs: Inputs) -> dict[str, Any]:
+    """Return their section of a model file, as `restore_inputs` takes it."""
+    latest = ["latest"] * bool(len(inputs.numbers.latest))
+    return {"version": INPUTS_VERSION} | {name: _array_of(inputs, name) for name in (*_SHARED, *latest)}
+
+
+def restore_inputs(stored: Stored, inputs: Inputs) -> None:
+    """Put a stored section into these inputs.
+
+    Raises
+    ------
+    ValueError
+        It is not the section of inputs.
+    """
+    for name, most in _BOUNDED.items():
+        array = _array_of(inputs, name)
+        array[...] = stored[name].within(array, _LEAST.get(name, 0), most)
+    for name in (*_FREE, *["latest"] * bool(len(inputs.numbers.latest))):
+        array = _array_of(inputs, name)
+        array[...] = stored[name].finite(array.dtype, array.shape)
+    inputs.seen[:] = stored["seen"].counts(inputs.seen.shape)
+    for name in ("feature", "action", "named"):
+        array = _array_of(inputs, name)
+        array[...] = stored[name].like(array)
+    if np.count_nonzero(inputs.feature) > MOST_FEATURES:
+        raise stored["feature"].fail(f"at most {MOST_FEATURES} features")

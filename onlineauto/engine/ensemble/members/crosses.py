@@ -1,0 +1,443 @@
+"""Crosses: learn a weight for each product of features of the context and of the action.
+
+One score has single features of the context, one has pairs as well, and one triples too; each learns by
+itself. A number counts as the bin that it is in, in pairs and triples as the group of bins. They are crossed
+with the action as such or, if there are too many to tell apart, with each of its features and with its whole
+line.
+
+Actions that are told apart come in fours. A product has its weights with the four side by side, so that they
+are found once for all of them.
+
+A weight is learnt by a Kalman filter that keeps its variance but no covariances: what was seen often changes
+little, what is new changes much, and no rate has to be chosen. It starts at 0, and all of them add up to how
+much the cost differs from the mean. They lie in cells of a table by their hash, and share them if need be.
+
+Source: Dredze, Crammer and Pereira, *Confidence-weighted linear classification*, 2008.
+"""
+
+from __future__ import annotations
+
+import math
+from math import comb
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from onlineauto.engine.ensemble.input_kernels import action_key, bin_of, context_line, joins, place_of
+from onlineauto.engine.ensemble.member import Kernels, Lesson, Member, Needs, Part, Sizes, Work
+from onlineauto.engine.ensemble.need_kernels import works
+from onlineauto.engine.ensemble.prices import LEARNT
+from onlineauto.engine.event.example_kernels import line_of
+from onlineauto.engine.event.pass_kernels import run_on
+from onlineauto.engine.event.state import ACTIONS, MOST_ACTIONS, WIDEST
+from onlineauto.jit import entry_kernel, inline_kernel, kernel, short_loop
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from onlineauto.engine.event.state import Actions, Context, Inputs, Run, Stack
+    from onlineauto.features.records import Stream
+    from onlineauto.features.stored import Stored
+
+ORDERS = 3
+"""Number of scores: features of the context one by one, in pairs, in triples."""
+
+MOST_CROSSED = 64, 24, 10
+"""Features of a context, at most, that are crossed with the action one by one, in pairs, in triples."""
+
+MOST_PRODUCTS = 512
+"""No context has more products than that: 1 + 24 + 24 · 23 / 2, or 1 + 10 + 45 + 120."""
+
+_FEWEST_CELLS, _MOST_CELLS = 1 << 14, 1 << 20
+SPREAD, KEEPS = 0.1, 0.9995
+"""Variance of a weight before the first event, and what a weight keeps of its certainty when it is learnt."""
+
+_FINE, _COARSE, _KEYS, _PRODUCTS, _CELLS = range(5)
+_MOST_KEYS, _LATEST, _SURE, _LARGEST = 8, 1000.0, 1e-7, 1e30
+_SINGLE, _PAIRED, _TRIPLED = MOST_CROSSED
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+_SHIFT = np.uint64(32)
+_BYTE, _BIN_SHIFT, _GROUP_SHIFT = np.uint64(8), np.uint64(40), np.uint64(41)
+_OF_ACTION = np.uint64(1) << np.uint64(42)
+_SECOND, _THIRD, _FOURTH = np.uint64(1), np.uint64(2), np.uint64(3)
+_FOUR = ~_FOURTH
+"""Bits of a key or a cell that say which one of four it is, and those that say which four."""
+
+
+class Crosses(NamedTuple):
+    """Weights of products of context and action."""
+
+    weights: NDArray[np.float32]  # [cells, ORDERS]
+    spread: NDArray[np.float32]  # [cells, ORDERS]: variance of a weight, 0 if it was never learnt
+    mean: NDArray[np.float64]  # [1]: of the costs
+
+
+class Scratch(NamedTuple):
+    """Scratch of the member."""
+
+    crossed: NDArray[np.uint64]  # [5, MOST_PRODUCTS]
+
+
+@inline_kernel
+def _mixed(key: np.uint64) -> np.uint64:
+    """Return a hash of a key."""
+    mixed = (key ^ (key >> _SHIFT)) * _MIX
+    mixed = (mixed ^ (mixed >> _SHIFT)) * _MIX
+    return mixed ^ (mixed >> _SHIFT)
+
+
+@inline_kernel
+def _is_new(crossed: NDArray[np.uint64], n: int, coarse: np.uint64) -> bool:
+    """Return whether none of the first `n` features is this one."""
+    new = True
+    for i in range(n):
+        new = new and crossed[_COARSE, i] != coarse
+    return new
+
+
+@inline_kernel
+def _take_features(run: Run, line: int, crossed: NDArray[np.uint64], most: int) -> int:
+    """Put the hashes of the features of a line into two rows: bins of numbers, and groups of bins.
+
+    A feature that is repeated is taken once: no product may have its cell twice, as the step that is right
+    for one would be too far for two. Returns how many there are, `most` + 1 if more than `most`.
+    """
+    inputs, stream, n = run.live.stack.inputs, run.stream, 0
+    for span in range(stream.lines[line].start, stream.lines[line + 1].start):
+        short_loop()
+        if run.layout.ignore[run.layout.key[stream.spans[span].namespace]]:
+            continue
+        for i in range(stream.spans[span].start, stream.spans[span + 1].start):
+            short_loop()
+            feature, value = stream.features[i].hash, np.float64(stream.features[i].value)
+            if n > most or value == 0.0 or not math.isfinite(value):
+                continue
+            place, number = place_of(inputs, np.uint64(feature)), -1
+            if inputs.feature[place] != 0:
+                number = inputs.number[inputs.input[place]]
+            if number < 0 and value == 1.0:
+                fine = coarse = _mixed(np.uint64(feature))
+            elif number >= 0 and inputs.numbers.bins[number] > 0:
+                at = bin_of(inputs, number, value)
+                name = np.uint64(number + 1) << _BYTE
+                part, group = (
+                    np.uint64(inputs.numbers.part[number, at]),
+                    np.uint64(inputs.numbers.group[number, at]),
+                )
+                fine = _mixed((name + part) + (np.uint64(1) << _BIN_SHIFT))
+                coarse = _mixed((name + group) + (np.uint64(1) << _GROUP_SHIFT))
+            else:
+                continue
+            if _is_new(crossed, n, coarse):
+                if n < most:
+                    crossed[_FINE, n], crossed[_COARSE, n] = fine, coarse
+                n += 1
+    return n
+
+
+@kernel
+def _multiply(crossed: NDArray[np.uint64], n: int, pairs: bool, triples: bool) -> tuple[int, int, int]:
+    """Fill the products of `n` features: the empty one and single ones, pairs, triples.
+
+    Returns where each kind ends; pairs and triples may be left out.
+    """
+    coarse, products = crossed[_COARSE], crossed[_PRODUCTS]
+    products[0] = np.uint64(0)
+    for i in range(n):
+        products[1 + i] = crossed[_FINE, i]
+    single = end = 1 + n
+    if pairs:
+        for i in range(n):
+            for j in range(i):
+                products[end] = _mixed(coarse[i] + coarse[j])
+                end += 1
+    paired = end
+    if triples:
+        for i in range(n):
+            for j in range(i):
+                for k in range(j):
+                    products[end] = _mixed((coarse[i] + coarse[j]) + coarse[k])
+                    end += 1
+    return single, paired, end
+
+
+@inline_kernel
+def _any_works(stack: Stack, first: int) -> bool:
+    """Return whether one of the scores from `first` on is computed."""
+    return works(stack, first) or works(stack, first + 1) or works(stack, first + 2)
+
+
+@inline_kernel
+def _take_products(
+    run: Run, actions: Actions, learns: bool, first: int, scratch: Scratch
+) -> tuple[int, int, int]:
+    """Fill the products of the context of an event; return where each kind of them ends.
+
+    If the event is learnt, note how many features the context has, by which there are scores or not.
+    """
+    stack, line, n = run.live.stack, context_line(run, actions), 0
+    if line >= 0:
+        n = _take_features(run, line, scratch.crossed, _SINGLE)
+    if learns:
+        stack.inputs.tally[WIDEST] = max(stack.inputs.tally[WIDEST], n)
+    n = min(n, _SINGLE)
+    triples = works(stack, first + 2) and n <= _TRIPLED
+    pairs = (triples or works(stack, first + 1)) and n <= _PAIRED
+    return _multiply(scratch.crossed, n, pairs, triples)
+
+
+@inline_kernel
+def _take_keys(run: Run, actions: Actions, action: int, scratch: Scratch) -> int:
+    """Fill the keys by which the context is crossed with an action of many; return their number."""
+    keys = scratch.crossed[_KEYS]
+    n = min(_take_features(run, line_of(run, actions, action), scratch.crossed, _MOST_KEYS), _MOST_KEYS)
+    for i in range(n):
+        short_loop()
+        keys[i] = _mixed(scratch.crossed[_COARSE, i] + _OF_ACTION)
+    keys[n] = _mixed(action_key(run, actions, action) + _OF_ACTION)
+    return n + 1
+
+
+@inline_kernel
+def _key_of(index: int) -> np.uint64:
+    """Return the key by which the context is crossed with an action that is told apart, of this index."""
+    return (_mixed(np.uint64(index // 4) + _OF_ACTION) & _FOUR) | np.uint64(index % 4)
+
+
+@inline_kernel
+def _find_cells(crossed: NDArray[np.uint64], key: np.uint64, end: int, shift: np.uint64) -> None:
+    """Fill the cells of the products before `end`, crossed with a key; their last two bits are the key's.
+
+    They are found in a loop of their own, so that several are at once, and none of the memory is waited for.
+    """
+    products, cells = crossed[_PRODUCTS], crossed[_CELLS]
+    for i in range(end):
+        cells[i] = ((((products[i] ^ (key | _FOURTH)) * _MIX) >> shift) & _FOUR) | (key & _FOURTH)
+
+
+@inline_kernel
+def _shift(crosses: Crosses) -> np.uint64:
+    """Return by how much a hash is shifted to be a cell."""
+    cells, shift = len(crosses.weights), 64
+    while cells > 1:
+        cells >>= 1
+        shift -= 1
+    return np.uint64(shift)
+
+
+@kernel
+def _add_up(
+    crosses: Crosses, crossed: NDArray[np.uint64], keys: int, ends: tuple[int, int, int]
+) -> tuple[float, float, float]:
+    """Return the sums of the weights of all products with the keys: of each member.
+
+    Those of triples are the most, and are added up in four sums, as one addition waits for the last.
+    """
+    weights, cells, shift = crosses.weights, crossed[_CELLS], _shift(crosses)
+    one, two, three = 0.0, 0.0, 0.0
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    for k in range(keys):
+        _find_cells(crossed, crossed[_KEYS, k], ends[2], shift)
+        for i in range(ends[0]):
+            one += weights[cells[i], 0]
+            two += weights[cells[i], 1]
+            three += weights[cells[i], 2]
+        for i in range(ends[0], ends[1]):
+            two += weights[cells[i], 1]
+            three += weights[cells[i], 2]
+        for i in range(ends[1], ends[2] - 3, 4):
+            a += weights[cells[i], 2]
+            b += weights[cells[i + 1], 2]
+            c += weights[cells[i + 2], 2]
+            d += weights[cells[i + 3], 2]
+        for i in range(ends[2] - (ends[2] - ends[1]) % 4, ends[2]):
+            a += weights[cells[i], 2]
+    return one, two, three + ((a + b) + (c + d))
+
+
+@kernel
+def _add_up_four(
+    crosses: Crosses, crossed: NDArray[np.uint64], key: np.uint64, end: int, order: int
+) -> tuple[float, float, float, float]:
+    """Return the sums of the weights of the products before `end`, with four actions from this key on."""
+    weights, cells = crosses.weights, crossed[_CELLS]
+    one, two, three, four = 0.0, 0.0, 0.0, 0.0
+    _find_cells(crossed, key, end, _shift(crosses))
+    for i in range(end):
+        cell = cells[i]
+        one += weights[cell, order]
+        two += weights[cell + _SECOND, order]
+        three += weights[cell + _THIRD, order]
+        four += weights[cell + _FOURTH, order]
+    return one, two, three, four
+
+
+@inline_kernel
+def _score_joint(
+    context: Context,
+    run: Run,
+    actions: Actions,
+    part: Part,
+    ends: tuple[int, int, int],
+    state: Crosses,
+    scratch: Scratch,
+) -> None:
+    """Score actions that are joined."""
+    buffers = context.buffers
+    for action in range(part.begin, part.end):
+        short_loop()
+        if buffers.known[action] < 0:
+            continue
+        keys = _take_keys(run, actions, action, scratch)
+        sums = _add_up(state, scratch.crossed, keys, ends)
+        for order in range(ORDERS):
+            short_loop()
+            if works(run.live.stack, part.score + order):
+                buffers.score[action, part.column + order] = state.mean[0] + sums[order]
+
+
+@entry_kernel
+def score(
+    context: Context, stream: Stream, actions: Actions, part: Part, state: Crosses, scratch: Scratch
+) -> None:
+    """Score the actions of an event."""
+    run, buffers = run_on(context, stream), context.buffers
+    stack, known = run.live.stack, buffers.known
+    ends, mean = _take_products(run, actions, False, part.score, scratch), state.mean[0]
+    if joins(stack.inputs):
+        _score_joint(context, run, actions, part, ends, state, scratch)
+        return
+    for order in range(ORDERS):
+        short_loop()
+        if not works(stack, part.score + order):
+            continue
+        for four in range((min(stack.inputs.tally[ACTIONS], MOST_ACTIONS) + 3) // 4):
+            short_loop()
+            sums, found = (0.0, 0.0, 0.0, 0.0), False
+            for action in range(part.begin, part.end):
+                short_loop()
+                if known[action] < 0 or known[action] // 4 != four:
+                    continue
+                if not found:
+                    sums = _add_up_four(state, scratch.crossed, _key_of(4 * four), ends[order], order)
+                    found = True
+                buffers.score[action, part.column + order] = mean + sums[known[action] % 4]
+
+
+@kernel
+def learn_products(
+    crosses: Crosses, crossed: NDArray[np.uint64], keys: int, end: int, order: int, cost: float, weight: float
+) -> None:
+    """Let the member of an order learn the cost of an event from the products before `end`."""
+    weights, spreads, cells, shift = crosses.weights, crosses.spread, crossed[_CELLS], _shift(crosses)
+    error, total = cost - crosses.mean[0], 1.0 / weight
+    for k in range(keys):
+        _find_cells(crossed, crossed[_KEYS, k], end, shift)
+        for i in range(end):
+            if spreads[cells[i], order] == 0:
+                spreads[cells[i], order] = SPREAD
+            error -= weights[cells[i], order]
+            total += spreads[cells[i], order]
+    if not math.isfinite(error):
+        return
+    for k in range(keys):
+        _find_cells(crossed, crossed[_KEYS, k], end, shift)
+        for i in range(end):
+            spread = np.float64(spreads[cells[i], order])
+            learnt = weights[cells[i], order] + spread * (error / total)
+            weights[cells[i], order] = min(max(learnt, -_LARGEST), _LARGEST)
+            less = (spread - spread * (spread / total)) / KEEPS
+            spreads[cells[i], order] = min(max(less, _SURE), SPREAD)
+
+
+@entry_kernel
+def learn(
+    context: Context, stream: Stream, actions: Actions, lesson: Lesson, state: Crosses, scratch: Scratch
+) -> None:
+    """Learn an event."""
+    run, stack = run_on(context, stream), context.live.stack
+    ends = _take_products(run, actions, True, lesson.score, scratch)
+    if _any_works(stack, lesson.score):
+        scratch.crossed[_KEYS, 0], keys = _key_of(lesson.known), 1
+        if joins(stack.inputs):
+            keys = _take_keys(run, actions, lesson.action, scratch)
+        for order in range(ORDERS):
+            short_loop()
+            if works(stack, lesson.score + order):
+                learn_products(state, scratch.crossed, keys, ends[order], order, lesson.cost, lesson.weight)
+    seen = np.float64(stack.inputs.seen[MOST_ACTIONS] + 1)
+    state.mean[0] += (lesson.cost - state.mean[0]) / min(seen, _LATEST)
+
+
+@entry_kernel
+def grow(context: Context, state: Crosses) -> None:
+    """Do nothing: cells need no preparation."""
+
+
+class CrossesMember(Member):
+    """Weights of products of features with the action."""
+
+    name = "crosses"
+    scores = "crosses one by one", "crosses in pairs", "crosses in triples"
+    needs = tuple(Needs(width=most) for most in MOST_CROSSED)
+
+    def kernels(self) -> Kernels:
+        """Return its kernels."""
+        return Kernels(score, learn, grow)
+
+    def make_state(self, sizes: Sizes) -> Crosses:
+        """Return a table of as many cells as that of the live configs, within limits.
+
+        With too few cells the products of one event share cells all the time, and weights grow without bound.
+        """
+        cells = min(max(sizes.cells, _FEWEST_CELLS), _MOST_CELLS)
+        shape = cells, ORDERS
+        return Crosses(np.zeros(shape, np.float32), np.zeros(shape, np.float32), np.zeros(1))
+
+    def make_scratch(self) -> Scratch:
+        """Return scratch for the products of an event."""
+        return Scratch(np.zeros((5, MOST_PRODUCTS), np.uint64))
+
+    def prices(self, work: Work) -> tuple[float, float, float]:
+        """Return the work of each score: its products, and those that learning finds once more."""
+        widest, visits, keys = work.widest, work.visits, 2.0 if work.joined else 1.0
+        single = 1 + widest
+        return (
+            keys * visits * single,
+            keys * (visits * comb(widest, 2) + LEARNT * single),
+            keys * (visits * comb(widest, 3) + LEARNT * (single + comb(widest, 2))),
+        )
+
+    def to_predict(self, state: Crosses) -> Crosses:
+        """Return the weights alone."""
+        return state._replace(spread=np.zeros((0, ORDERS), np.float32))
+
+    def state(self, state: Crosses, inputs: Inputs, *, working: Sequence[bool]) -> dict[str, Any]:
+        """Return the cells that were learnt; to predict, those in which a score that works has a weight."""
+        if len(state.spread):
+            cells = np.flatnonzero(state.spread.any(axis=1))
+            more = {"weights": state.weights[cells], "spread": state.spread[cells]}
+            return {"cells": cells, **more, "mean": state.mean}
+        weights = np.where(working, state.weights, np.float32(0))
+        cells = np.flatnonzero(weights.any(axis=1))
+        return {"cells": cells.astype(np.uint32), "weights": weights[cells], "mean": state.mean}
+
+    def restore(self, stored: Stored, state: Crosses, inputs: Inputs) -> None:
+        """Put the stored cells into these; the others were never learnt."""
+        learns = len(state.spread) > 0
+        cells = stored["cells"].array(np.int64 if learns else np.uint32, (-1,))
+        if len(cells) and not (
+            cells[0] >= 0 and cells[-1] < len(state.weights) and (cells[1:] > cells[:-1]).all()
+        ):
+            raise stored["cells"].fail("cells in ascending order")
+        state.weights[:] = state.spread[:] = 0.0
+        state.weights[cells] = stored["weights"].finite(np.float32, (len(cells), ORDERS))
+        if learns:
+            like = np.zeros((len(cells), ORDERS), np.float32)
+            state.spread[cells] = stored["spread"].within(like, 0.0, 1.0)
+        state.mean[:] = stored["mean"].finite(np.float64, (1,))
+
+
+MEMBER = CrossesMember()

@@ -1,0 +1,175 @@
+"""Features: least squares on the features of the context, and on bins of those that are numbers.
+
+Each action has a regression of its own. If there are too many actions, all share one, whose inputs are those
+of the context and of the action; what an action adds to the inputs is then added to the score of the context.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from onlineauto.engine.ensemble.input_kernels import bin_of, copy_numbers, joins, standardised, take_feature
+from onlineauto.engine.ensemble.member import Kernels, Lesson, Member, Needs, Part, Sizes, Work
+from onlineauto.engine.ensemble.need_kernels import works
+from onlineauto.engine.ensemble.prices import EACH, TOGETHER
+from onlineauto.engine.ensemble.regression import (
+    begin_regression,
+    make_regression,
+    regression_state,
+    regression_to_predict,
+    restore_regression,
+)
+from onlineauto.engine.ensemble.regression_kernels import grow_regression, learn_regression, score_of
+from onlineauto.engine.event.example_kernels import line_of
+from onlineauto.engine.event.pass_kernels import run_on
+from onlineauto.engine.event.state import (
+    ACTIONS,
+    FEATURES,
+    MOST_ACTIONS,
+    MOST_FEATURES,
+    MOST_NUMBERS,
+    NUMBERS,
+)
+from onlineauto.jit import entry_kernel, inline_kernel, kernel, short_loop
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from onlineauto.engine.ensemble.least_squares_kernels import Regression
+    from onlineauto.engine.event.state import Actions, Context, Inputs, Run
+    from onlineauto.features.records import Stream
+    from onlineauto.features.stored import Stored
+
+UNSURE = 1.0 / 3.0
+"""Variance of the weight of a feature before the first event."""
+
+
+class Scratch(NamedTuple):
+    """Scratch of the member."""
+
+    raw: NDArray[np.float64]  # [numbers]: those of an action
+
+
+@inline_kernel
+def _added_by(run: Run, line: int, state: Regression, raw: NDArray[np.float64]) -> float:
+    """Return what the line of an action adds to the score of the context; `raw` are the context's numbers."""
+    inputs, numbers, stream = run.live.stack.inputs, run.live.stack.inputs.numbers, run.stream
+    weights, added = state.weights[0], 0.0
+    for span in range(stream.lines[line].start, stream.lines[line + 1].start):
+        short_loop()
+        if run.layout.ignore[run.layout.key[stream.spans[span].namespace]]:
+            continue
+        for i in range(stream.spans[span].start, stream.spans[span + 1].start):
+            short_loop()
+            feature, value = stream.features[i].hash, np.float64(stream.features[i].value)
+            if not math.isfinite(value):
+                continue
+            own, number, before = take_feature(inputs, feature, value, raw)
+            if own >= 0:
+                added += weights[own] * value
+            if number >= 0:
+                away = standardised(inputs, number, raw[number]) - standardised(inputs, number, before)
+                added += weights[numbers.of_number[number]] * away
+                if numbers.bins[number] > 0:
+                    added += weights[numbers.of_bin[number, bin_of(inputs, number, raw[number])]]
+                    added -= weights[numbers.of_bin[number, bin_of(inputs, number, before)]]
+    return added
+
+
+@entry_kernel
+def score(
+    context: Context, stream: Stream, actions: Actions, part: Part, state: Regression, scratch: Scratch
+) -> None:
+    """Score the actions of an event."""
+    run, scores, known = run_on(context, stream), context.buffers.score, context.buffers.known
+    inputs, taken = run.live.stack.inputs, context.buffers.taken
+    n, numbers = inputs.tally[FEATURES], min(inputs.tally[NUMBERS], MOST_NUMBERS)
+    joined = joins(inputs)
+    if joined and inputs.seen[0] == 0:
+        return
+    shared = score_of(state, 0, taken.values, n) if joined else 0.0
+    for action in range(part.begin, part.end):
+        short_loop()
+        if joined:
+            copy_numbers(taken.raw, scratch.raw, numbers)
+            added = _added_by(run, line_of(run, actions, action), state, scratch.raw)
+            scores[action, part.column] = shared + added
+        elif known[action] >= 0:
+            scores[action, part.column] = score_of(state, known[action], taken.values, n)
+
+
+@entry_kernel
+def learn(
+    context: Context, stream: Stream, actions: Actions, lesson: Lesson, state: Regression, scratch: Scratch
+) -> None:
+    """Learn an event."""
+    stack = context.live.stack
+    if lesson.known >= 0 and works(stack, lesson.score):
+        n, seen = stack.inputs.tally[FEATURES], stack.inputs.seen[lesson.known]
+        learn_regression(state, lesson, context.buffers.taken.values[:n], seen, UNSURE)
+
+
+@kernel
+def _divide(inputs: Inputs, state: Regression, before: int, n: int) -> None:
+    """Let the inputs [before, n) that are parts of divided bins begin with the weights of these."""
+    for at in range(before, n):
+        if inputs.divided[at] > 0:
+            for action in range(min(inputs.tally[ACTIONS], MOST_ACTIONS)):
+                state.weights[action, at] = state.weights[action, inputs.divided[at]]
+
+
+@entry_kernel
+def grow(context: Context, state: Regression) -> None:
+    """Prepare for features, bins and actions that are new."""
+    inputs = context.live.stack.inputs
+    n, before = min(inputs.tally[FEATURES], MOST_FEATURES), state.prepared[0]
+    grow_regression(state, inputs, n, UNSURE)
+    _divide(inputs, state, before, n)
+
+
+class Features(Member):
+    """Least squares on features and on bins of numbers."""
+
+    name = "features"
+    needs = (Needs(most_features=MOST_FEATURES, inputs=True),)
+
+    def kernels(self) -> Kernels:
+        """Return its kernels."""
+        return Kernels(score, learn, grow)
+
+    def make_state(self, sizes: Sizes) -> Regression:
+        """Return regressions of no input."""
+        return make_regression(sizes.actions, sizes.features)
+
+    def make_scratch(self) -> Scratch:
+        """Return scratch for the numbers of an action."""
+        return Scratch(np.zeros(MOST_NUMBERS))
+
+    def prices(self, work: Work) -> tuple[float]:
+        """Return its work: scores, inputs, and the covariance, which is learnt by one event in four."""
+        n = work.inputs
+        return ((work.visits * n + n * work.features + n * n / EACH) / TOGETHER,)
+
+    def to_predict(self, state: Regression) -> Regression:
+        """Return the weights alone."""
+        return regression_to_predict(state)
+
+    def state(self, state: Regression, inputs: Inputs, *, working: Sequence[bool]) -> dict[str, Any]:
+        """Return the regressions of known actions, unless there are too many features."""
+        return regression_state(state, inputs, int(inputs.tally[FEATURES]) * working[0])
+
+    def restore(self, stored: Stored, state: Regression, inputs: Inputs) -> None:
+        """Put the stored regressions into these."""
+        restore_regression(stored, state, inputs, UNSURE, min(int(inputs.tally[FEATURES]), MOST_FEATURES))
+
+    def begin(self, state: Regression, inputs: Inputs) -> None:
+        """Begin with the known features."""
+        begin_regression(state, inputs, UNSURE, min(int(inputs.tally[FEATURES]), MOST_FEATURES))
+
+
+MEMBER = Features()

@@ -1,0 +1,189 @@
+"""Layer: waves of the scores that features gives to all actions, as inputs of one more regression.
+
+Scores of all actions together tell where a context lies. No sum of what features say has its peak in the
+middle, where a price is neither low nor high; but where the actions for low and for high ones both score
+little, the layer knows that it is the turn of the one between. Scores are standardised by their mean and
+variance so far, for each action. An action that an event does not have, or that was never learnt, is 0.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from onlineauto.engine.ensemble.input_kernels import deviations
+from onlineauto.engine.ensemble.member import Kernels, Lesson, Member, Needs, Part, Sizes, Work
+from onlineauto.engine.ensemble.need_kernels import UPON, works
+from onlineauto.engine.ensemble.number_bin_kernels import MEMORY, add_value
+from onlineauto.engine.ensemble.prices import EACH, TOGETHER
+from onlineauto.engine.ensemble.regression import (
+    begin_regression,
+    make_basis,
+    make_regression,
+    regression_state,
+    regression_to_predict,
+    restore_regression,
+)
+from onlineauto.engine.ensemble.regression_kernels import grow_regression, learn_regression, score_of
+from onlineauto.engine.ensemble.wave_kernels import (
+    WAVES,
+    WAVY_SPREAD,
+    Basis,
+    add_wave,
+    make_waves,
+)
+from onlineauto.engine.event.state import ACTIONS, MOST_ACTIONS
+from onlineauto.jit import entry_kernel, inline_kernel, kernel, short_loop
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from onlineauto.engine.ensemble.least_squares_kernels import Regression
+    from onlineauto.engine.event.state import Actions, Buffers, Context, Inputs
+    from onlineauto.features.records import Stream
+    from onlineauto.features.stored import Stored
+
+LEAST_WORTH = 100.0
+"""What the layer must be worth, about a twentieth of the squared error of 2,000 events: it also evens out how
+far the scores of actions lie apart, which lessens the error and changes no choice."""
+
+_AFTER = 1024
+"""Learnt events after which the layer has scores: until then those of features say little."""
+
+_COUNT, _MEAN, _VARIANCE = range(3)
+
+
+class State(NamedTuple):
+    """State of the member."""
+
+    regression: Regression
+    basis: Basis
+    measure: NDArray[np.float64]  # [3, actions]: scores of features: how many, their mean, their variance
+
+
+class Scratch(NamedTuple):
+    """Scratch of the member."""
+
+    waves: NDArray[np.float64]  # [WAVES]
+
+
+@inline_kernel
+def _column_of_features(context: Context, part_score: int, column: int) -> int:
+    """Return the column of the scores of features."""
+    return int(column - part_score + context.live.stack.needs[part_score, UPON])
+
+
+@kernel
+def take_layer(state: State, n: int, column: int, buffers: Buffers, scratch: Scratch, known: int) -> None:
+    """Fill the waves from the scores in a column, of `n` actions of an event; `known` actions are known."""
+    inputs, measure = scratch.waves, state.measure
+    inputs[:WAVES] = 0.0
+    for action in range(n):
+        short_loop()
+        at = buffers.known[action]
+        if at < 0:
+            continue
+        score = np.float64(buffers.score[action, column])
+        away = deviations(score, measure[_MEAN, at], measure[_VARIANCE, at])
+        add_wave(state.basis, inputs, at * WAVES, away)
+    make_waves(state.basis, inputs, math.sqrt(1.0 / known))
+
+
+@kernel
+def measure_scores(state: State, n: int, column: int, buffers: Buffers) -> None:
+    """Add the scores in a column, of `n` actions of an event, to the means and variances of each action."""
+    measure = state.measure
+    for action in range(n):
+        short_loop()
+        at, score = buffers.known[action], np.float64(buffers.score[action, column])
+        if at < 0 or not math.isfinite(score):
+            continue
+        measure[_COUNT, at] = min(measure[_COUNT, at] + 1.0, MEMORY)
+        add_value(measure[_MEAN], measure[_VARIANCE], at, score, measure[_COUNT, at])
+
+
+@entry_kernel
+def score(
+    context: Context, stream: Stream, actions: Actions, part: Part, state: State, scratch: Scratch
+) -> None:
+    """Score the actions of an event; those of features are there by now."""
+    buffers, known = context.buffers, context.live.stack.inputs.tally[ACTIONS]
+    column = _column_of_features(context, part.score, part.column)
+    take_layer(state, actions.n, column, buffers, scratch, known)
+    for action in range(part.begin, part.end):
+        short_loop()
+        if buffers.known[action] >= 0:
+            found = score_of(state.regression, buffers.known[action], scratch.waves, WAVES)
+            buffers.score[action, part.column] = found
+
+
+@entry_kernel
+def learn(
+    context: Context, stream: Stream, actions: Actions, lesson: Lesson, state: State, scratch: Scratch
+) -> None:
+    """Learn an event that was scored."""
+    stack, buffers = context.live.stack, context.buffers
+    if not buffers.scored[lesson.score]:
+        return
+    if lesson.known >= 0 and works(stack, lesson.score):
+        seen = stack.inputs.seen[lesson.known]
+        learn_regression(state.regression, lesson, scratch.waves, seen, WAVY_SPREAD)
+    measure_scores(state, actions.n, _column_of_features(context, lesson.score, lesson.column), buffers)
+
+
+@entry_kernel
+def grow(context: Context, state: State) -> None:
+    """Prepare for actions that are new."""
+    inputs, before = context.live.stack.inputs, state.regression.prepared[1]
+    if before <= MOST_ACTIONS < inputs.tally[ACTIONS]:
+        state.measure[:, 0] = 0.0
+    grow_regression(state.regression, inputs, WAVES, WAVY_SPREAD)
+
+
+class Layer(Member):
+    """Least squares on waves of what features says of all actions."""
+
+    name = "layer"
+    needs = (Needs(least_actions=2, most_actions=MOST_ACTIONS, events=_AFTER, upon="features"),)
+    least_worth = LEAST_WORTH
+
+    def kernels(self) -> Kernels:
+        """Return its kernels."""
+        return Kernels(score, learn, grow)
+
+    def make_state(self, sizes: Sizes) -> State:
+        """Return regressions of no action."""
+        return State(make_regression(sizes.actions, WAVES), make_basis(), np.zeros((3, sizes.actions)))
+
+    def make_scratch(self) -> Scratch:
+        """Return scratch for the waves of an event."""
+        return Scratch(np.zeros(WAVES))
+
+    def prices(self, work: Work) -> tuple[float]:
+        """Return its work: scores, the covariance, which is learnt by one event in four, and the waves."""
+        learnt = (work.visits * WAVES + WAVES * WAVES * (1 + 1 / EACH)) / TOGETHER
+        return (learnt + (work.n_actions / TOGETHER + 1) * WAVES,)
+
+    def to_predict(self, state: State) -> State:
+        """Return the weights, and the means and variances of scores."""
+        return state._replace(regression=regression_to_predict(state.regression))
+
+    def state(self, state: State, inputs: Inputs, *, working: Sequence[bool]) -> dict[str, Any]:
+        """Return the regressions of known actions, and the means and variances of scores."""
+        return regression_state(state.regression, inputs, WAVES * working[0]) | {"measure": state.measure}
+
+    def restore(self, stored: Stored, state: State, inputs: Inputs) -> None:
+        """Put the stored regressions, means and variances into these."""
+        restore_regression(stored, state.regression, inputs, WAVY_SPREAD, WAVES)
+        state.measure[:] = stored["measure"].finite(state.measure.dtype, state.measure.shape)
+
+    def begin(self, state: State, inputs: Inputs) -> None:
+        """Begin with the known actions."""
+        begin_regression(state.regression, inputs, WAVY_SPREAD, WAVES)
+
+
+MEMBER = Layer()

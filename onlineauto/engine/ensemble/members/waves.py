@@ -1,0 +1,201 @@
+"""Waves: least squares on random waves of numbers and words, which approximate any smooth function.
+
+Each action has a regression of its own. If there are too many actions, all share one, of waves of the context
+and the action; what several actions have in common is then added up once.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from onlineauto.engine.ensemble.input_kernels import copy_numbers, joins, standardised, take_feature
+from onlineauto.engine.ensemble.member import Kernels, Lesson, Member, Needs, Part, Sizes, Work
+from onlineauto.engine.ensemble.need_kernels import works
+from onlineauto.engine.ensemble.prices import EACH, TOGETHER
+from onlineauto.engine.ensemble.regression import (
+    begin_regression,
+    make_basis,
+    make_regression,
+    regression_state,
+    regression_to_predict,
+    restore_regression,
+)
+from onlineauto.engine.ensemble.regression_kernels import grow_regression, learn_regression, score_of
+from onlineauto.engine.ensemble.wave_kernels import (
+    WAVES,
+    WAVY_SPREAD,
+    Basis,
+    add_wave,
+    begin_of,
+    make_waves,
+)
+from onlineauto.engine.event.example_kernels import line_of
+from onlineauto.engine.event.pass_kernels import run_on
+from onlineauto.engine.event.state import MOST_FEATURES, MOST_NUMBERS, NUMBERS, WORD
+from onlineauto.jit import entry_kernel, inline_kernel, short_loop
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from onlineauto.engine.ensemble.least_squares_kernels import Regression
+    from onlineauto.engine.event.state import Actions, Context, Inputs, Run, Taken
+    from onlineauto.features.records import Stream
+    from onlineauto.features.stored import Stored
+
+
+class State(NamedTuple):
+    """State of the member."""
+
+    regression: Regression
+    basis: Basis
+
+
+class Scratch(NamedTuple):
+    """Scratch of the member."""
+
+    sums: NDArray[np.float64]  # [WAVES]: of which the waves of an event are the cosines
+    waves: NDArray[np.float64]  # [WAVES]
+    raw: NDArray[np.float64]  # [numbers]: those of an action
+
+
+@inline_kernel
+def _scale_of(inputs: Inputs, words: int) -> float:
+    """Return what the sums over numbers and `words` words are multiplied by, to be angles."""
+    return math.sqrt(2.0 / max(min(inputs.tally[NUMBERS], MOST_NUMBERS) + words, 1))
+
+
+@inline_kernel
+def _add_up(inputs: Inputs, taken: Taken, state: State, sums: NDArray[np.float64]) -> None:
+    """Fill the sums of the waves of an event."""
+    sums[:] = 0.0
+    for i in range(taken.n_words[0]):
+        add_wave(state.basis, sums, begin_of(taken.words[i]), 1.0)
+    for k in range(min(inputs.tally[NUMBERS], MOST_NUMBERS)):
+        add_wave(state.basis, sums, k * WAVES, taken.values[inputs.numbers.of_number[k]])
+
+
+@inline_kernel
+def _take_waves(inputs: Inputs, taken: Taken, state: State, scratch: Scratch) -> None:
+    """Fill the waves of an event from its sums."""
+    copy_numbers(scratch.sums, scratch.waves, WAVES)
+    make_waves(state.basis, scratch.waves, _scale_of(inputs, taken.n_words[0]))
+
+
+@inline_kernel
+def _add_action(run: Run, line: int, words: int, state: State, scratch: Scratch) -> int:
+    """Add what the line of an action adds to the sums, in the row of the waves; return the number of words.
+
+    There are `words` words without its own.
+    """
+    inputs, stream, raw = run.live.stack.inputs, run.stream, scratch.raw
+    for span in range(stream.lines[line].start, stream.lines[line + 1].start):
+        short_loop()
+        if run.layout.ignore[run.layout.key[stream.spans[span].namespace]]:
+            continue
+        for i in range(stream.spans[span].start, stream.spans[span + 1].start):
+            short_loop()
+            feature, value = stream.features[i].hash, np.float64(stream.features[i].value)
+            if not math.isfinite(value):
+                continue
+            _, number, before = take_feature(inputs, feature, value, raw)
+            if number >= 0:
+                away = standardised(inputs, number, raw[number]) - standardised(inputs, number, before)
+                add_wave(state.basis, scratch.waves, number * WAVES, away)
+            elif number == WORD and value == 1.0 and words < MOST_FEATURES:
+                add_wave(state.basis, scratch.waves, begin_of(feature), 1.0)
+                words += 1
+    return words
+
+
+@entry_kernel
+def score(
+    context: Context, stream: Stream, actions: Actions, part: Part, state: State, scratch: Scratch
+) -> None:
+    """Score the actions of an event."""
+    run, scores, known = run_on(context, stream), context.buffers.score, context.buffers.known
+    inputs, taken = run.live.stack.inputs, context.buffers.taken
+    joined, numbers = joins(inputs), min(inputs.tally[NUMBERS], MOST_NUMBERS)
+    _add_up(inputs, taken, state, scratch.sums)
+    if joined and inputs.seen[0] == 0:
+        return
+    if not joined:
+        _take_waves(inputs, taken, state, scratch)
+    for action in range(part.begin, part.end):
+        short_loop()
+        if joined:
+            copy_numbers(scratch.sums, scratch.waves, WAVES)
+            copy_numbers(taken.raw, scratch.raw, numbers)
+            words = _add_action(run, line_of(run, actions, action), taken.n_words[0], state, scratch)
+            make_waves(state.basis, scratch.waves, _scale_of(inputs, words))
+            scores[action, part.column] = score_of(state.regression, 0, scratch.waves, WAVES)
+        elif known[action] >= 0:
+            scores[action, part.column] = score_of(state.regression, known[action], scratch.waves, WAVES)
+
+
+@entry_kernel
+def learn(
+    context: Context, stream: Stream, actions: Actions, lesson: Lesson, state: State, scratch: Scratch
+) -> None:
+    """Learn an event."""
+    stack = context.live.stack
+    if lesson.known < 0 or not works(stack, lesson.score):
+        return
+    if lesson.again:
+        _add_up(stack.inputs, context.buffers.taken, state, scratch.sums)
+        _take_waves(stack.inputs, context.buffers.taken, state, scratch)
+    seen = stack.inputs.seen[lesson.known]
+    learn_regression(state.regression, lesson, scratch.waves, seen, WAVY_SPREAD)
+
+
+@entry_kernel
+def grow(context: Context, state: State) -> None:
+    """Prepare for actions that are new."""
+    grow_regression(state.regression, context.live.stack.inputs, WAVES, WAVY_SPREAD)
+
+
+class Waves(Member):
+    """Least squares on waves of numbers and words."""
+
+    name = "waves"
+    needs = (Needs(most_numbers=MOST_NUMBERS, numbers=True, inputs=True),)
+
+    def kernels(self) -> Kernels:
+        """Return its kernels."""
+        return Kernels(score, learn, grow)
+
+    def make_state(self, sizes: Sizes) -> State:
+        """Return regressions of no action."""
+        return State(make_regression(sizes.actions, WAVES), make_basis())
+
+    def make_scratch(self) -> Scratch:
+        """Return scratch for the waves of an event."""
+        return Scratch(np.zeros(WAVES), np.zeros(WAVES), np.zeros(MOST_NUMBERS))
+
+    def prices(self, work: Work) -> tuple[float]:
+        """Return its work: scores, the covariance, which is learnt by one event in four, and the waves."""
+        learnt = (work.visits * WAVES + WAVES * WAVES * (1 + 1 / EACH)) / TOGETHER
+        return (learnt + (work.n_actions if work.joined else 1.0) * WAVES,)
+
+    def to_predict(self, state: State) -> State:
+        """Return the weights alone."""
+        return state._replace(regression=regression_to_predict(state.regression))
+
+    def state(self, state: State, inputs: Inputs, *, working: Sequence[bool]) -> dict[str, Any]:
+        """Return the regressions of known actions."""
+        return regression_state(state.regression, inputs, WAVES * working[0])
+
+    def restore(self, stored: Stored, state: State, inputs: Inputs) -> None:
+        """Put the stored regressions into these."""
+        restore_regression(stored, state.regression, inputs, WAVY_SPREAD, WAVES)
+
+    def begin(self, state: State, inputs: Inputs) -> None:
+        """Begin with the known actions."""
+        begin_regression(state.regression, inputs, WAVY_SPREAD, WAVES)
+
+
+MEMBER = Waves()

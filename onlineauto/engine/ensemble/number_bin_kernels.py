@@ -1,0 +1,164 @@
+"""Bins of the numbers of members, each with as many of the latest events; they grow with the stream."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.engine.ensemble.input_kernels import add_input, bin_of
+from onlineauto.engine.event.state import (
+    BIN,
+    BINS,
+    FEATURES,
+    FIRST_BINS,
+    GROUPS,
+    MOST_ACTIONS,
+    MOST_FEATURES,
+    MOST_NUMBERS,
+    NUMBERS,
+    RING,
+)
+from onlineauto.jit import inline_kernel, kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.engine.event.state import Inputs
+
+MEMORY = 16384.0
+"""Events that means and variances take account of."""
+
+_LEFT, _MOST_TOGETHER = 64, 3
+
+
+@inline_kernel
+def _has_room(inputs: Inputs, bins: int) -> bool:
+    """Return whether there may be so many more inputs for bins: some are left for words to come."""
+    return bool(inputs.tally[FEATURES] + bins <= MOST_FEATURES - _LEFT)
+
+
+@kernel
+def _sort(values: NDArray[np.float64], n: int) -> None:
+    """Sort the first `n` values in place."""
+    for i in range(1, n):
+        value, j = values[i], i
+        while j > 0 and values[j - 1] > value:
+            values[j] = values[j - 1]
+            j -= 1
+        values[j] = value
+
+
+@kernel
+def _divide_bin(inputs: Inputs, number: int, fullest: int) -> None:
+    """Divide a bin at the median of the latest in it; note of which bin the new one is a part.
+
+    It shares the input of the old one if there is no room for another.
+    """
+    values, n = inputs.numbers.sorted, 0
+    for i in range(RING):
+        if bin_of(inputs, number, inputs.numbers.latest[number, i]) == fullest:
+            values[n] = inputs.numbers.latest[number, i]
+            n += 1
+    _sort(values, n)
+    middle = n // 2
+    while middle < n and values[middle] == values[middle - 1]:
+        middle += 1
+    if middle == n:
+        return
+    old, bins = inputs.numbers.of_bin[number, fullest], inputs.numbers.bins[number]
+    at = old
+    if old > 0 and _has_room(inputs, 1):
+        at = add_input(inputs, BIN)
+        inputs.divided[at] = old
+    for i in range(bins, fullest, -1):
+        inputs.numbers.of_bin[number, i] = inputs.numbers.of_bin[number, i - 1]
+        inputs.numbers.part[number, i] = inputs.numbers.part[number, i - 1]
+        inputs.numbers.group[number, i] = inputs.numbers.group[number, i - 1]
+        inputs.numbers.cut[number, i] = inputs.numbers.cut[number, i - 1]
+    inputs.numbers.cut[number, fullest] = 0.5 * (values[middle] + values[middle - 1])
+    inputs.numbers.of_bin[number, fullest + 1], inputs.numbers.part[number, fullest + 1] = at, bins
+    inputs.numbers.bins[number] += 1
+    _divide_group(inputs, number, fullest)
+
+
+@kernel
+def _divide_group(inputs: Inputs, number: int, at: int) -> None:
+    """Give the bins of a group behind bin `at` a group of their own, if there are many in the group."""
+    group, last, together, highest = inputs.numbers.group[number], inputs.numbers.bins[number] - 1, 0, 0
+    for i in range(last + 1):
+        together += group[i] == group[at]
+        highest = max(highest, group[i])
+    if together > _MOST_TOGETHER:
+        old = group[at]
+        for i in range(at + 1, last + 1):
+            if group[i] == old:
+                group[i] = highest + 1
+
+
+@kernel
+def _make_bins(inputs: Inputs, number: int) -> None:
+    """Divide a number into its first bins: one for each value if there are few, else of equally many."""
+    values, different = inputs.numbers.sorted, 1
+    for i in range(RING):
+        values[i] = inputs.numbers.latest[number, i]
+    _sort(values, RING)
+    for i in range(1, RING):
+        different += values[i] > values[i - 1]
+    if different < 2:
+        return
+    each, last = RING / FIRST_BINS, 0
+    for i in range(1, RING):
+        wanted = different <= BINS or i >= each * (last + 1)
+        if wanted and values[i] > values[i - 1]:
+            inputs.numbers.cut[number, last] = 0.5 * (values[i] + values[i - 1])
+            last += 1
+    room = _has_room(inputs, last + 1) and not inputs.numbers.named[number]
+    for i in range(last + 1):
+        inputs.numbers.of_bin[number, i] = add_input(inputs, BIN) if room else 0
+        inputs.numbers.part[number, i] = i
+        inputs.numbers.group[number, i] = i * min(last + 1, GROUPS) // (last + 1)
+    inputs.numbers.bins[number] = last + 1
+
+
+@kernel
+def _renew_bins(inputs: Inputs, number: int) -> None:
+    """Divide a number into bins, or the bin with the most of the latest numbers into two.
+
+    A bin is divided if it has more than twice its share.
+    """
+    if inputs.numbers.bins[number] == 0:
+        _make_bins(inputs, number)
+        return
+    fullest, most, many = 0, 0, inputs.numbers.sorted[:BINS]
+    many[:] = 0.0
+    for i in range(RING):
+        many[bin_of(inputs, number, inputs.numbers.latest[number, i])] += 1.0
+    for at in range(inputs.numbers.bins[number]):
+        if many[at] > most:
+            fullest, most = at, int(many[at])
+    if most * FIRST_BINS > 2 * RING and inputs.numbers.bins[number] < BINS:
+        _divide_bin(inputs, number, fullest)
+
+
+@inline_kernel
+def add_value(
+    mean: NDArray[np.float64], variance: NDArray[np.float64], at: int, value: float, seen: float
+) -> None:
+    """Add a value to the mean and the variance at a place; it is the last of so many that were seen."""
+    away = value - mean[at]
+    mean[at] += away / seen
+    variance[at] += (away * (value - mean[at]) - variance[at]) / seen
+
+
+@kernel
+def see_numbers(inputs: Inputs, raw: NDArray[np.float64]) -> None:
+    """Add the numbers of an event to their means and variances; the latest `MEMORY` events count most."""
+    inputs.seen[MOST_ACTIONS] += 1
+    seen = min(np.float64(inputs.seen[MOST_ACTIONS]), MEMORY)
+    for k in range(min(inputs.tally[NUMBERS], MOST_NUMBERS)):
+        add_value(inputs.numbers.mean, inputs.numbers.variance, k, raw[k], seen)
+        inputs.numbers.latest[k, inputs.seen[MOST_ACTIONS] % RING] = raw[k]
+    if inputs.seen[MOST_ACTIONS] % RING == 0:
+        for k in range(min(inputs.tally[NUMBERS], MOST_NUMBERS)):
+            _renew_bins(inputs, k)

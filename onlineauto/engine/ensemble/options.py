@@ -1,0 +1,45 @@
+"""The options of the ensemble."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from onlineauto.engine.ensemble.registry import DEFAULT, MEMBERS, check_names
+from onlineauto.options import option
+
+if TYPE_CHECKING:
+    from onlineauto.options import Configuration
+
+__all__ = ["EnsembleOptions", "check_members"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnsembleOptions:
+    """Ensemble."""
+
+    title: ClassVar[str] = "Ensemble"
+
+    members: str = option(
+        DEFAULT,
+        "Learners that the ensemble has beside the live configs, separated by commas, or none: "
+        + "; ".join(f"{name} ({entry.help})" for name, entry in MEMBERS.items())
+        + ".",
+        vw=False,
+        keep=True,
+        override=True,
+        metavar="NAMES",
+        listed=True,
+        needs=("automl",),
+    )
+
+
+def check_members(configuration: Configuration) -> None:
+    """Check that ``--members`` names members that there are, and all that they need.
+
+    Raises
+    ------
+    OptionError
+        It does not.
+    """
+    check_names(configuration[EnsembleOptions].members)

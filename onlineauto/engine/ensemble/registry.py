@@ -1,0 +1,138 @@
+"""The members that an ensemble may have, in the order of their weights.
+
+A line has the name of a member, which is that of its module in `members`, and what ``--help`` says of it. The
+module is imported when the member is chosen, so that reading options imports neither NumPy nor kernels.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+from onlineauto.errors import OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from onlineauto.engine.ensemble.member import Member
+    from onlineauto.options import Registry
+
+__all__ = ["DEFAULT", "MEMBERS", "check_names", "extend", "member_of", "members_of", "register", "unregister"]
+
+
+class Entry(NamedTuple):
+    """Facts about a member that are known before it is imported."""
+
+    help: str
+    default: bool = True
+    """An ensemble has it unless ``--members`` says otherwise."""
+    member: Member | None = None
+    """The member, if it is from outside the package."""
+
+
+_MEMBERS = {
+    "features": Entry("least squares on features and on bins of numbers"),
+    "waves": Entry(
+        "least squares on random waves of numbers and words, which any smooth function is made of"
+    ),
+    "crosses": Entry("weights of products of features with the action: one by one, in pairs, in triples"),
+    "layer": Entry("least squares on waves of what features says of all actions; it needs features"),
+}
+
+MEMBERS: Mapping[str, Entry] = MappingProxyType(_MEMBERS)
+"""By their names."""
+
+_EXTENDED: list[Registry] = []
+
+DEFAULT = ",".join(name for name, entry in _MEMBERS.items() if entry.default)
+"""The members of an ensemble unless others are chosen, as ``--members`` has them."""
+
+
+def register(member: Member) -> None:
+    """Add a member from outside the package, and its options; ``--members`` takes its name from then on.
+
+    Register it before a model is made or loaded that has it.
+
+    Raises
+    ------
+    ValueError
+        There is a member, a score or an option of that name.
+    """
+    taken = {*_MEMBERS, *(name for each in _MEMBERS for name in member_of(each).names)}
+    if not taken.isdisjoint({member.name, *member.names}):
+        raise ValueError(f"there is a member {member.name} already, or a score of one of its names")
+    for registry in _EXTENDED:
+        registry.add(*(group for group in member.options if group not in registry.groups))
+    _MEMBERS[member.name] = Entry((member.__doc__ or "").partition("\n")[0], default=False, member=member)
+
+
+def unregister(name: str) -> None:
+    """Remove a member that `register` has added.
+
+    Raises
+    ------
+    ValueError
+        There is none of that name, or it is one of the package.
+    """
+    if name not in _MEMBERS or _MEMBERS[name].member is None:
+        raise ValueError(f"no member {name} was registered")
+    del _MEMBERS[name]
+
+
+def extend(registry: Registry) -> None:
+    """Let a registry of options have those of members that are registered later."""
+    _EXTENDED.append(registry)
+
+
+def member_of(name: str) -> Member:
+    """Return the member of a name, imported if need be."""
+    return _MEMBERS[name].member or _imported(name)
+
+
+@cache
+def _imported(name: str) -> Member:
+    member: Member = import_module(f"onlineauto.engine.ensemble.members.{name}").MEMBER
+    return member
+
+
+def members_of(text: str) -> tuple[Member, ...]:
+    """Return the members that ``--members`` names, in the order of their weights."""
+    names = _names(text)
+    return tuple(member_of(name) for name in _MEMBERS if name in names)
+
+
+def _names(text: str) -> set[str]:
+    if text == "none":
+        return set()
+    return {name.strip() for name in text.split(",") if name.strip()}
+
+
+def check_names(text: str) -> None:
+    """Check what ``--members`` names.
+
+    Raises
+    ------
+    OptionError
+        There is no such member, or it needs another one.
+    """
+    names = _names(text)
+    if text != "none" and (not names or not names <= _MEMBERS.keys()):
+        unknown = sorted(names - _MEMBERS.keys())
+        more = f"; register {', '.join(unknown)} before it is used" if unknown else ""
+        raise OptionError(
+            f"--members cannot be {text}; it takes some of {', '.join(_MEMBERS)}, separated by commas, or "
+            f"none{more}"
+        )
+    if text == DEFAULT:
+        return
+    members = members_of(text)
+    there = {name for member in members for name in member.names}
+    for member in members:
+        for needs in member.needs:
+            if needs.upon and needs.upon not in there:
+                raise OptionError(
+                    f"--members cannot have {member.name} without {needs.upon}, whose scores it is made of; "
+                    f"write {needs.upon},{member.name}"
+                )

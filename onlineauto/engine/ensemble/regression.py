@@ -1,0 +1,145 @@
+"""Regressions of members: before the first event, and as a model file has them; and the basis of waves."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onlineauto.engine.ensemble.least_squares_kernels import LATE, WAITING, Observed, Regression
+from onlineauto.engine.ensemble.regression_kernels import EACH
+from onlineauto.engine.ensemble.wave_kernels import WAVES, Basis
+from onlineauto.engine.event.state import ACTIONS, MOST_ACTIONS, MOST_NUMBERS
+
+if TYPE_CHECKING:
+    from onlineauto.engine.event.state import Inputs
+    from onlineauto.features.stored import Stored
+
+__all__ = [
+    "begin_regression",
+    "make_basis",
+    "make_regression",
+    "regression_state",
+    "regression_to_predict",
+    "restore_regression",
+]
+
+
+def make_regression(actions: int, inputs: int) -> Regression:
+    """Return regressions of so many actions and inputs before the first event."""
+    return Regression(
+        weights=np.zeros((actions, inputs)),
+        spread=np.zeros((actions, inputs, inputs)),
+        late=np.zeros((actions, LATE, inputs)),
+        n_late=np.zeros(actions, np.int64),
+        scale=np.ones(actions),
+        waiting=np.zeros((actions, WAITING, inputs)),
+        observed=np.zeros((actions, WAITING, len(Observed._fields) - 1)),
+        n_waiting=np.zeros(actions, np.int64),
+        prepared=np.zeros(2, np.int64),
+        gains=np.zeros((WAITING, inputs)),
+    )
+
+
+def regression_to_predict(regression: Regression) -> Regression:
+    """Return a regression that shares the weights, and has nothing else."""
+    nothing = np.zeros((0, 0, 0))
+    return regression._replace(
+        spread=nothing, late=nothing, waiting=nothing, observed=nothing, gains=np.zeros((0, 0))
+    )
+
+
+def begin_regression(regression: Regression, inputs: Inputs, unsure: float, n: int) -> None:
+    """Let new regressions begin with known actions and `n` inputs; `unsure` is the variance of a weight."""
+    known = int(inputs.tally[ACTIONS])
+    for action in range(1 if known > MOST_ACTIONS else known):
+        np.fill_diagonal(regression.spread[action, :n, :n], unsure)
+    regression.prepared[:] = n, known
+
+
+def regression_state(regression: Regression, inputs: Inputs, n: int) -> dict[str, Any]:
+    """Return what is in use of regressions of `n` inputs; of a covariance half is enough, by symmetry."""
+    known = int(inputs.tally[ACTIONS])
+    actions = 1 if known > MOST_ACTIONS else known
+    weights = {"weights": regression.weights[:actions, :n].copy()}
+    return weights | _to_learn(regression, actions, n) if len(regression.spread) else weights
+
+
+def _to_learn(regression: Regression, actions: int, inputs: int) -> dict[str, Any]:
+    """Return what learning needs besides the weights."""
+    row, column = np.tril_indices(inputs)
+    late = int(regression.n_late[:actions].max(initial=0))
+    waits = int(regression.n_waiting[:actions].max(initial=0))
+    wait = (
+        np.arange(waits) < regression.n_waiting[:actions, None]
+    )  # other rows are of events that were learnt
+    return {
+        "spread": regression.spread[:actions, row, column],
+        "late": regression.late[:actions, :late, :inputs].copy(),
+        "n_late": regression.n_late[:actions].copy(),
+        "scale": regression.scale[:actions].copy(),
+        "waiting": np.where(wait[..., None], regression.waiting[:actions, :waits, :inputs], 0.0),
+        "observed": np.where(wait[..., None], regression.observed[:actions, :waits], 0.0),
+        "n_waiting": regression.n_waiting[:actions].copy(),
+    }
+
+
+def restore_regression(
+    stored: Stored, regression: Regression, inputs: Inputs, unsure: float, known: int
+) -> None:
+    """Put the stored regressions of known actions into these, of `known` inputs; new ones are `unsure`.
+
+    Raises
+    ------
+    ValueError
+        They are not stored regressions of this size.
+    """
+    weights = stored["weights"].finite(np.float64, (-1, -1))
+    actions, n = weights.shape
+    if actions > len(regression.weights) or n > regression.weights.shape[1]:
+        raise stored["weights"].fail("weights of members")
+    regression.weights[:actions] = 0.0
+    regression.weights[:actions, :n] = weights
+    regression.prepared[:] = known, inputs.tally[ACTIONS]
+    if not len(regression.spread):
+        return
+    row, column = np.tril_indices(n)
+    spread = stored["spread"].finite(np.float64, (actions, len(row)))
+    regression.spread[:actions] = np.eye(regression.weights.shape[1]) * unsure
+    regression.spread[:actions, row, column] = spread
+    regression.spread[:actions, column, row] = spread
+    regression.late[:], regression.n_late[:], regression.scale[:] = 0.0, 0, 1.0
+    late = stored["late"].finite(np.float64, (actions, -1, n))
+    if late.shape[1] > LATE:
+        raise stored["late"].fail(f"at most {LATE} events")
+    regression.late[:actions, : late.shape[1], :n] = late
+    counts = regression.n_late[:actions]
+    counts[:] = stored["n_late"].within(counts, 0, LATE)
+    scale = regression.scale[:actions]
+    scale[:] = stored["scale"].within(scale, 1.0, 2.0)
+    _restore_waiting(stored, regression, actions, n)
+
+
+def _restore_waiting(stored: Stored, regression: Regression, actions: int, inputs: int) -> None:
+    """Put the stored events that wait to be learnt into the regressions of so many actions."""
+    regression.waiting[:], regression.observed[:], regression.n_waiting[:] = 0.0, 0.0, 0
+    waiting = stored["waiting"].finite(np.float64, (actions, -1, inputs))
+    waits = waiting.shape[1]
+    observed = stored["observed"].finite(np.float64, (actions, waits, regression.observed.shape[2]))
+    if waits >= WAITING or ((observed[..., -1] < 0) | (observed[..., -1] > EACH)).any():
+        raise stored["observed"].fail(f"fewer than {WAITING} events, each to be taken for at most {EACH}")
+    regression.waiting[:actions, :waits, :inputs] = waiting
+    regression.observed[:actions, :waits] = observed
+    counts = regression.n_waiting[:actions]
+    counts[:] = stored["n_waiting"].within(counts, 0, waits)
+
+
+_SEED = 20_261_122
+
+
+@cache
+def make_basis() -> Basis:
+    """Return the frequencies and phases."""
+    draw = np.random.Generator(np.random.PCG64(_SEED))
+    return Basis(draw.standard_normal(MOST_NUMBERS * WAVES), draw.uniform(0.0, 2.0 * np.pi, WAVES))

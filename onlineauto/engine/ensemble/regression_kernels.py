@@ -1,0 +1,115 @@
+"""Regressions of members: least squares for each action, which learn four events together.
+
+Each action that is told apart has a regression of its own, all together share one if there are too many.
+Source: `least_squares_kernels`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.engine.ensemble.least_squares_kernels import (
+    WAITING,
+    Observed,
+    begin_weight,
+    catch_up,
+    cut_off,
+    learn_lately,
+)
+from onlineauto.engine.event.state import ACTIONS, MOST_ACTIONS
+from onlineauto.jit import inline_kernel, kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.engine.ensemble.least_squares_kernels import Regression
+    from onlineauto.engine.ensemble.member import Lesson
+    from onlineauto.engine.event.state import Inputs
+
+INPUTS, ACTIONS_OF = 0, 1
+"""Entries of what a regression is prepared for: inputs and actions."""
+
+_KEEPS = 0.9995
+_ROUND = 64
+_ALONE, _OFTEN, EACH = 64, 512, 4
+"""Events of a regression that are learnt one by one, before several are learnt together; events of which the
+covariance learns each, before it learns one in so many."""
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+_QUARTER = np.uint64(1) << np.uint64(62)
+
+
+@kernel
+def _clear(regression: Regression, inputs: int) -> None:
+    """Let the first regression be as before the first event; it has had so many inputs."""
+    regression.weights[0, :inputs] = 0.0
+    regression.spread[0, :inputs, :inputs] = 0.0
+    regression.late[0, :, :inputs] = 0.0
+    regression.n_late[0], regression.scale[0], regression.n_waiting[0] = 0, 1.0, 0
+
+
+@kernel
+def grow_regression(regression: Regression, inputs: Inputs, n: int, unsure: float) -> None:
+    """Prepare the regressions of actions that are new, and `n` inputs, of which some may be new.
+
+    `unsure` is the variance of a weight before the first event. If the actions are joined now, the regression
+    that they share begins from nothing.
+    """
+    known, prepared = inputs.tally[ACTIONS], regression.prepared
+    joins = known > MOST_ACTIONS
+    if joins and prepared[ACTIONS_OF] <= MOST_ACTIONS:
+        _clear(regression, n)
+        prepared[ACTIONS_OF] = 0
+    for action in range(1 if joins else known):
+        if action >= prepared[ACTIONS_OF]:
+            for i in range(n):
+                regression.spread[action, i, i] = unsure
+        else:
+            for i in range(prepared[INPUTS], n):
+                begin_weight(regression, action, i, unsure)
+    prepared[INPUTS], prepared[ACTIONS_OF] = n, known
+
+
+@kernel
+def score_of(regression: Regression, action: int, inputs: NDArray[np.float64], n: int) -> float:
+    """Return the prediction of a regression for an action; four sums are added in parallel."""
+    a, b, c, d, weights = 0.0, 0.0, 0.0, 0.0, regression.weights[action]
+    for i in range(0, n - 3, 4):
+        a += weights[i] * inputs[i]
+        b += weights[i + 1] * inputs[i + 1]
+        c += weights[i + 2] * inputs[i + 2]
+        d += weights[i + 3] * inputs[i + 3]
+    for i in range(n - n % 4, n):
+        a += weights[i] * inputs[i]
+    total: float = (a + b) + (c + d)
+    return total
+
+
+@inline_kernel
+def _is_taken(seen: int) -> bool:
+    """Return whether the covariance takes the event of this number: one in `EACH`, at no fixed pace.
+
+    Events often come in turn, such as hours, and each kind of them has to have its share.
+    """
+    return bool(np.uint64(seen) * _MIX < _QUARTER)
+
+
+@kernel
+def learn_regression(
+    regression: Regression, lesson: Lesson, inputs: NDArray[np.float64], seen: int, unsure: float
+) -> None:
+    """Let the regression of the logged action learn its cost; it has been learnt `seen` times.
+
+    `unsure` is the variance of a weight before the first event.
+    """
+    n, action, gains = len(inputs), lesson.known, regression.gains
+    noise = 1.0 / lesson.weight
+    times = 1
+    if seen > _OFTEN:
+        times = EACH if _is_taken(seen) else 0
+    observed, together = Observed(lesson.cost, noise, _KEEPS, times), WAITING if seen > _ALONE else 1
+    learn_lately(regression, action, inputs, gains, observed, together)
+    if seen % _ROUND == 0:
+        catch_up(regression, action, n)
+        cut_off(regression.spread[action], n, unsure, gains[0])

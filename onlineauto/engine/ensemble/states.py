@@ -1,0 +1,51 @@
+"""``MemberStates``: the states of the members of an ensemble, beside the members."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from onlineauto.engine.ensemble.registry import member_of
+from onlineauto.jit import SealedRecords
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from onlineauto.engine.ensemble.member import Member
+    from onlineauto.engine.event.state import Stack
+
+__all__ = ["MemberStates", "states_of"]
+
+
+class MemberStates(SealedRecords):
+    """The states of members, which kernels take by their addresses.
+
+    Attributes
+    ----------
+    members : tuple of Member
+        The member of each state.
+    """
+
+    __slots__ = ("members",)
+
+    def __init__(self, members: Iterable[Member], records: Iterable[Any]) -> None:
+        super().__init__(records)
+        self.members = tuple(members)
+
+    def of(self, name: str) -> Any:
+        """Return the state of a member."""
+        return next(
+            state for member, state in zip(self.members, self.records, strict=True) if member.name == name
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return the recipe of a copy, in which members are named."""
+        return _named, (tuple(member.name for member in self.members), self.records)
+
+
+def _named(names: tuple[str, ...], records: tuple[Any, ...]) -> MemberStates:
+    return MemberStates(map(member_of, names), records)
+
+
+def states_of(stack: Stack) -> MemberStates:
+    """Return the states of an ensemble's members, which are addresses to kernels."""
+    return cast("MemberStates", stack.states)

@@ -1,0 +1,75 @@
+"""Waves: cosines of sums over the inputs of an event, which approximate any smooth function of them.
+
+cos(ω·x + φ) with random ω, as a Gaussian kernel does. Source: Rahimi and Recht, *Random features for
+large-scale kernel machines*, 2007.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from onlineauto.engine.event.state import MOST_NUMBERS
+from onlineauto.jit import inline_kernel, kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+WAVES = 128
+"""Number of waves."""
+
+WAVY_SPREAD = 10.0
+"""Variance of the weight of a wave before the first event."""
+
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+_ROUNDER = 1.5 * 2.0**52  # what is added to it and taken off again is rounded to the next whole number
+
+
+class Basis(NamedTuple):
+    """Random frequencies and phases; the same in every model."""
+
+    frequency: NDArray[np.float64]  # [numbers * waves]
+    phase: NDArray[np.float64]  # [waves]
+
+
+@inline_kernel
+def begin_of(feature: np.uint32) -> int:
+    """Return where the frequencies of a word begin."""
+    mixed = (np.uint64(feature) * _MIX) >> np.uint64(32)
+    return int(mixed % np.uint64(WAVES * (MOST_NUMBERS - 1)))
+
+
+@kernel
+def add_wave(basis: Basis, sums: NDArray[np.float64], begin: int, times: float) -> None:
+    """Add the frequencies of an input to the sums of all waves, so many times."""
+    frequency = basis.frequency[begin : begin + WAVES]
+    for i in range(WAVES):
+        sums[i] += times * frequency[i]
+
+
+@inline_kernel
+def _cosine(angle: float) -> float:
+    """Return the cosine of an angle to within 2e-7, by a polynomial: several are computed at once."""
+    turn = angle * (0.5 / math.pi)
+    turn -= (turn + _ROUNDER) - _ROUNDER
+    y = (2.0 * math.pi * turn) * (2.0 * math.pi * turn)
+    total = 1.0 - y * (1.0 / 306.0)
+    total = 1.0 - y * (1.0 / 240.0) * total
+    total = 1.0 - y * (1.0 / 182.0) * total
+    total = 1.0 - y * (1.0 / 132.0) * total
+    total = 1.0 - y * (1.0 / 90.0) * total
+    total = 1.0 - y * (1.0 / 56.0) * total
+    total = 1.0 - y * (1.0 / 30.0) * total
+    total = 1.0 - y * (1.0 / 12.0) * total
+    return 1.0 - y * 0.5 * total
+
+
+@kernel
+def make_waves(basis: Basis, waves: NDArray[np.float64], scale: float) -> None:
+    """Make the waves of their sums, which are angles once they are scaled; the first is the constant."""
+    size, phase = math.sqrt(2.0 / WAVES), basis.phase
+    for i in range(WAVES):
+        waves[i] = size * _cosine(phase[i] + scale * waves[i])
+    waves[0] = 1.0
