@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from onlineauto.testing.estimators import check_estimator
 from onlineauto.testing.explorers import check_explorer, check_pmf
+from onlineauto.testing.members import check_member
 from onlineauto.testing.oracles import check_oracle
 from onlineauto.testing.policies import check_policy
 from onlineauto.testing.priorities import check_priority
@@ -14,6 +15,7 @@ from onlineauto.testing.stores import check_store
 __all__ = [
     "check_estimator",
     "check_explorer",
+    "check_member",
     "check_oracle",
     "check_pmf",
     "check_policy",

@@ -10,10 +10,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from onlineauto.cli.generators import option_table
+from onlineauto.cli.generators import member_table, option_table
 from onlineauto.cli.help import help_text
 from onlineauto.cli.main import VERBS, main
 from onlineauto.cli.pages import PAGES, overview
+from onlineauto.engine.ensemble.registry import MEMBERS
 from onlineauto.options import title_of
 from onlineauto.workspace.options import REGISTRY
 
@@ -107,6 +108,13 @@ def test_the_table_has_a_row_for_every_option() -> None:
         assert len(re.split(r"(?<!\\)\|", row)) == 5, row
     assert "| `-b`, `--bit_precision N` | `18` | The weights are a table" in "\n".join(rows)
     assert r"`--experimental_full_name_interactions NAME\|NAME...`" in "\n".join(rows)
+
+
+def test_the_table_of_members_is_current() -> None:
+    page = Path(__file__).resolve().parents[2] / "docs" / "reference" / "members.md"
+    assert member_table.main(["--check", str(page)]) == 0
+    for name in MEMBERS:
+        assert f"| `{name}`: " in member_table.member_table()
 
 
 def test_updating_a_text() -> None:

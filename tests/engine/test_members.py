@@ -1,0 +1,133 @@
+"""Members from outside of the package, and the conformance suite of members."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from onlineauto import InputError, OptionError, Workspace
+from onlineauto.engine.ensemble.registry import MEMBERS, member_of, register, unregister
+from onlineauto.engine.ensemble.states import states_of
+from onlineauto.testing import check_member
+from onlineauto.workspace.inspection.inspection import inspection
+from tests.engine.stack_streams import odd
+from tests.engine.toy_member import TOY, Toy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+OPTIONS: dict[str, Any] = {"cb_explore_adf": True, "automl": 2, "default_lease": 60, "bit_precision": 10}
+
+
+@pytest.fixture
+def toy() -> Iterator[Toy]:
+    register(TOY)
+    yield TOY
+    if "toy" in MEMBERS:
+        unregister("toy")
+
+
+def stack_of(workspace: Workspace) -> Any:
+    return workspace.searching.live_configs.arrays.stack
+
+
+def test_a_member_from_outside_is_weighed_journalled_inspected_saved_and_removed(
+    toy: Toy, tmp_path: Path
+) -> None:
+    text = odd(300, numbers=1)
+    events = [f"{event}\n\n" for event in text.decode().strip().split("\n\n")]
+    workspace, journal = Workspace(**OPTIONS, members="features,toy", member_budget=0.2), []
+    workspace.observe(lambda entry: journal.append(msgspec.to_builtins(entry)))
+    workspace.fit(text)
+
+    shown = {each["who"]: each for each in inspection(workspace, names={})["stack"]}
+    assert list(shown) == ["live config 0", "live config 1", "features", "toy", "constant"]
+    assert shown["toy"]["weight"] != 0.0
+    assert shown["toy"]["price"] > 0.0
+    assert any("toy" in line["prices"] for line in journal if line["decision"] == "rest_members")
+    costs: dict[int, list[float]] = {}
+    for event in events:
+        lines = event.split("\n")[1:-2]
+        (logged,) = (at for at, line in enumerate(lines) if not line.startswith("|"))
+        costs.setdefault(logged, []).append(float(lines[logged].split(":")[1]))
+    sums = states_of(stack_of(workspace)).of("toy").sums
+    assert sorted(sums[:4, 0]) == sorted(map(len, costs.values()))
+    np.testing.assert_allclose(sorted(sums[:4, 1]), sorted(map(sum, costs.values())), rtol=0.02)
+
+    workspace.save(tmp_path / "with.model")
+    without = Workspace.load(tmp_path / "with.model", members="features")
+    before, after = (
+        {each["who"]: each["weight"] for each in inspection(each, names={})["stack"]}
+        for each in (workspace, without)
+    )
+    assert before.keys() - after.keys() == {"toy"}
+    without.fit(text)
+    without.save(tmp_path / "without.model")
+    unregister("toy")
+    Workspace.load(tmp_path / "without.model").fit(text)
+    with pytest.raises(
+        InputError, match=r"--members cannot be features,toy; .*; register toy before it is used"
+    ):
+        Workspace.load(tmp_path / "with.model")
+
+
+def test_a_member_that_joins_a_model_begins_from_nothing(toy: Toy, tmp_path: Path) -> None:
+    text = odd(200, numbers=1)
+    Workspace(**OPTIONS, members="features").fit(text).save(tmp_path / "model")
+    joined = Workspace.load(tmp_path / "model", members="features,toy")
+    shown = {each["who"]: each["weight"] for each in inspection(joined, names={})["stack"]}
+    assert shown["toy"] == 0.0
+    joined.fit(text)
+    shown = {each["who"]: each["weight"] for each in inspection(joined, names={})["stack"]}
+    assert shown["toy"] != 0.0
+
+
+def test_two_states_of_a_member_merge_into_that_of_all_events(toy: Toy) -> None:
+    text = odd(200)
+    events = [f"{event}\n\n" for event in text.decode().strip().split("\n\n")]
+    whole, one, other = (Workspace(**OPTIONS, members="toy", cost_range="-3,3") for _ in range(3))
+    for workspace in (whole, one, other):
+        workspace.fit("".join(events[:20]).encode())  # so that all know the same actions
+    began = states_of(stack_of(whole)).of("toy").sums.copy()
+    for at, event in enumerate(events[20:]):
+        (one if at % 2 else other).learn(event)
+        whole.learn(event)
+    states = [states_of(stack_of(each)).of("toy") for each in (one, other)]
+    merged = toy.merge(*states).sums - began
+    np.testing.assert_allclose(merged, states_of(stack_of(whole)).of("toy").sums, rtol=0.1, atol=0.5)
+
+
+def test_names_of_members_are_taken_once(toy: Toy) -> None:
+    with pytest.raises(ValueError, match="there is a member toy already"):
+        register(TOY)
+    with pytest.raises(ValueError, match="no member features was registered"):
+        unregister("features")
+
+
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        (
+            "feature",
+            "takes some of features, waves, crosses, layer, separated by commas, or none; register feature",
+        ),
+        ("features,,", ""),
+        (" ", "--members cannot be"),
+        ("layer", "cannot have layer without features, whose scores it is made of; write features,layer"),
+    ],
+)
+def test_members_that_cannot_be_are_named(members: str, message: str) -> None:
+    if not message:
+        Workspace(**OPTIONS, members=members)
+        return
+    with pytest.raises(OptionError, match=message):
+        Workspace(**OPTIONS, members=members)
+
+
+@pytest.mark.parametrize("name", [*MEMBERS, "toy"])
+def test_members_meet_the_requirements_of_an_ensemble(name: str) -> None:
+    check_member(TOY if name == "toy" else member_of(name))
