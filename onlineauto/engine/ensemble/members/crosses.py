@@ -54,8 +54,8 @@ _FEWEST_CELLS, _MOST_CELLS = 1 << 14, 1 << 20
 SPREAD, KEEPS = 0.1, 0.9995
 """Variance of a weight before the first event, and what a weight keeps of its certainty when it is learnt."""
 
-_FINE, _COARSE, _KEYS, _PRODUCTS, _CELLS = range(5)
-_MOST_KEYS, _LATEST, _SURE, _LARGEST = 8, 1000.0, 1e-7, 1e30
+FINE, COARSE, KEYS, PRODUCTS, CELLS = range(5)
+_MOST_KEYS, LATEST, SURE, LARGEST = 8, 1000.0, 1e-7, 1e30
 _SINGLE, _PAIRED, _TRIPLED = MOST_CROSSED
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(32)
@@ -93,12 +93,12 @@ def _is_new(crossed: NDArray[np.uint64], n: int, coarse: np.uint64) -> bool:
     """Return whether none of the first `n` features is this one."""
     new = True
     for i in range(n):
-        new = new and crossed[_COARSE, i] != coarse
+        new = new and crossed[COARSE, i] != coarse
     return new
 
 
 @inline_kernel
-def _take_features(run: Run, line: int, crossed: NDArray[np.uint64], most: int) -> int:
+def take_features(run: Run, line: int, crossed: NDArray[np.uint64], most: int) -> int:
     """Put the hashes of the features of a line into two rows: bins of numbers, and groups of bins.
 
     A feature that is repeated is taken once: no product may have its cell twice, as the step that is right
@@ -132,21 +132,21 @@ def _take_features(run: Run, line: int, crossed: NDArray[np.uint64], most: int) 
                 continue
             if _is_new(crossed, n, coarse):
                 if n < most:
-                    crossed[_FINE, n], crossed[_COARSE, n] = fine, coarse
+                    crossed[FINE, n], crossed[COARSE, n] = fine, coarse
                 n += 1
     return n
 
 
 @kernel
-def _multiply(crossed: NDArray[np.uint64], n: int, pairs: bool, triples: bool) -> tuple[int, int, int]:
+def multiply(crossed: NDArray[np.uint64], n: int, pairs: bool, triples: bool) -> tuple[int, int, int]:
     """Fill the products of `n` features: the empty one and single ones, pairs, triples.
 
     Returns where each kind ends; pairs and triples may be left out.
     """
-    coarse, products = crossed[_COARSE], crossed[_PRODUCTS]
+    coarse, products = crossed[COARSE], crossed[PRODUCTS]
     products[0] = np.uint64(0)
     for i in range(n):
-        products[1 + i] = crossed[_FINE, i]
+        products[1 + i] = crossed[FINE, i]
     single = end = 1 + n
     if pairs:
         for i in range(n):
@@ -179,48 +179,48 @@ def _take_products(
     """
     stack, line, n = run.live.stack, context_line(run, actions), 0
     if line >= 0:
-        n = _take_features(run, line, scratch.crossed, _SINGLE)
+        n = take_features(run, line, scratch.crossed, _SINGLE)
     if learns:
         stack.inputs.tally[WIDEST] = max(stack.inputs.tally[WIDEST], n)
     n = min(n, _SINGLE)
     triples = works(stack, first + 2) and n <= _TRIPLED
     pairs = (triples or works(stack, first + 1)) and n <= _PAIRED
-    return _multiply(scratch.crossed, n, pairs, triples)
+    return multiply(scratch.crossed, n, pairs, triples)
 
 
 @inline_kernel
-def _take_keys(run: Run, actions: Actions, action: int, scratch: Scratch) -> int:
+def take_keys(run: Run, actions: Actions, action: int, crossed: NDArray[np.uint64]) -> int:
     """Fill the keys by which the context is crossed with an action of many; return their number."""
-    keys = scratch.crossed[_KEYS]
-    n = min(_take_features(run, line_of(run, actions, action), scratch.crossed, _MOST_KEYS), _MOST_KEYS)
+    keys = crossed[KEYS]
+    n = min(take_features(run, line_of(run, actions, action), crossed, _MOST_KEYS), _MOST_KEYS)
     for i in range(n):
         short_loop()
-        keys[i] = _mixed(scratch.crossed[_COARSE, i] + _OF_ACTION)
+        keys[i] = _mixed(crossed[COARSE, i] + _OF_ACTION)
     keys[n] = _mixed(action_key(run, actions, action) + _OF_ACTION)
     return n + 1
 
 
 @inline_kernel
-def _key_of(index: int) -> np.uint64:
+def key_of(index: int) -> np.uint64:
     """Return the key by which the context is crossed with an action that is told apart, of this index."""
     return (_mixed(np.uint64(index // 4) + _OF_ACTION) & _FOUR) | np.uint64(index % 4)
 
 
 @inline_kernel
-def _find_cells(crossed: NDArray[np.uint64], key: np.uint64, end: int, shift: np.uint64) -> None:
+def find_cells(crossed: NDArray[np.uint64], key: np.uint64, end: int, shift: np.uint64) -> None:
     """Fill the cells of the products before `end`, crossed with a key; their last two bits are the key's.
 
     They are found in a loop of their own, so that several are at once, and none of the memory is waited for.
     """
-    products, cells = crossed[_PRODUCTS], crossed[_CELLS]
+    products, cells = crossed[PRODUCTS], crossed[CELLS]
     for i in range(end):
         cells[i] = ((((products[i] ^ (key | _FOURTH)) * _MIX) >> shift) & _FOUR) | (key & _FOURTH)
 
 
 @inline_kernel
-def _shift(crosses: Crosses) -> np.uint64:
-    """Return by how much a hash is shifted to be a cell."""
-    cells, shift = len(crosses.weights), 64
+def shift_of(cells: int) -> np.uint64:
+    """Return by how much a hash is shifted to be one of so many cells."""
+    shift = 64
     while cells > 1:
         cells >>= 1
         shift -= 1
@@ -235,11 +235,11 @@ def _add_up(
 
     Those of triples are the most, and are added up in four sums, as one addition waits for the last.
     """
-    weights, cells, shift = crosses.weights, crossed[_CELLS], _shift(crosses)
+    weights, cells, shift = crosses.weights, crossed[CELLS], shift_of(len(crosses.weights))
     one, two, three = 0.0, 0.0, 0.0
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
     for k in range(keys):
-        _find_cells(crossed, crossed[_KEYS, k], ends[2], shift)
+        find_cells(crossed, crossed[KEYS, k], ends[2], shift)
         for i in range(ends[0]):
             one += weights[cells[i], 0]
             two += weights[cells[i], 1]
@@ -262,9 +262,9 @@ def _add_up_four(
     crosses: Crosses, crossed: NDArray[np.uint64], key: np.uint64, end: int, order: int
 ) -> tuple[float, float, float, float]:
     """Return the sums of the weights of the products before `end`, with four actions from this key on."""
-    weights, cells = crosses.weights, crossed[_CELLS]
+    weights, cells = crosses.weights, crossed[CELLS]
     one, two, three, four = 0.0, 0.0, 0.0, 0.0
-    _find_cells(crossed, key, end, _shift(crosses))
+    find_cells(crossed, key, end, shift_of(len(crosses.weights)))
     for i in range(end):
         cell = cells[i]
         one += weights[cell, order]
@@ -290,7 +290,7 @@ def _score_joint(
         short_loop()
         if buffers.known[action] < 0:
             continue
-        keys = _take_keys(run, actions, action, scratch)
+        keys = take_keys(run, actions, action, scratch.crossed)
         sums = _add_up(state, scratch.crossed, keys, ends)
         for order in range(ORDERS):
             short_loop()
@@ -321,7 +321,7 @@ def score(
                 if known[action] < 0 or known[action] // 4 != four:
                     continue
                 if not found:
-                    sums = _add_up_four(state, scratch.crossed, _key_of(4 * four), ends[order], order)
+                    sums = _add_up_four(state, scratch.crossed, key_of(4 * four), ends[order], order)
                     found = True
                 buffers.score[action, part.column + order] = mean + sums[known[action] % 4]
 
@@ -331,10 +331,15 @@ def learn_products(
     crosses: Crosses, crossed: NDArray[np.uint64], keys: int, end: int, order: int, cost: float, weight: float
 ) -> None:
     """Let the member of an order learn the cost of an event from the products before `end`."""
-    weights, spreads, cells, shift = crosses.weights, crosses.spread, crossed[_CELLS], _shift(crosses)
+    weights, spreads, cells, shift = (
+        crosses.weights,
+        crosses.spread,
+        crossed[CELLS],
+        shift_of(len(crosses.weights)),
+    )
     error, total = cost - crosses.mean[0], 1.0 / weight
     for k in range(keys):
-        _find_cells(crossed, crossed[_KEYS, k], end, shift)
+        find_cells(crossed, crossed[KEYS, k], end, shift)
         for i in range(end):
             if spreads[cells[i], order] == 0:
                 spreads[cells[i], order] = SPREAD
@@ -343,13 +348,13 @@ def learn_products(
     if not math.isfinite(error):
         return
     for k in range(keys):
-        _find_cells(crossed, crossed[_KEYS, k], end, shift)
+        find_cells(crossed, crossed[KEYS, k], end, shift)
         for i in range(end):
             spread = np.float64(spreads[cells[i], order])
             learnt = weights[cells[i], order] + spread * (error / total)
-            weights[cells[i], order] = min(max(learnt, -_LARGEST), _LARGEST)
+            weights[cells[i], order] = min(max(learnt, -LARGEST), LARGEST)
             less = (spread - spread * (spread / total)) / KEEPS
-            spreads[cells[i], order] = min(max(less, _SURE), SPREAD)
+            spreads[cells[i], order] = min(max(less, SURE), SPREAD)
 
 
 @entry_kernel
@@ -360,15 +365,15 @@ def learn(
     run, stack = run_on(context, stream), context.live.stack
     ends = _take_products(run, actions, True, lesson.score, scratch)
     if _any_works(stack, lesson.score):
-        scratch.crossed[_KEYS, 0], keys = _key_of(lesson.known), 1
+        scratch.crossed[KEYS, 0], keys = key_of(lesson.known), 1
         if joins(stack.inputs):
-            keys = _take_keys(run, actions, lesson.action, scratch)
+            keys = take_keys(run, actions, lesson.action, scratch.crossed)
         for order in range(ORDERS):
             short_loop()
             if works(stack, lesson.score + order):
                 learn_products(state, scratch.crossed, keys, ends[order], order, lesson.cost, lesson.weight)
     seen = np.float64(stack.inputs.seen[MOST_ACTIONS] + 1)
-    state.mean[0] += (lesson.cost - state.mean[0]) / min(seen, _LATEST)
+    state.mean[0] += (lesson.cost - state.mean[0]) / min(seen, LATEST)
 
 
 @entry_kernel
