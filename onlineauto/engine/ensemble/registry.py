@@ -39,6 +39,7 @@ _MEMBERS = {
     ),
     "crosses": Entry("weights of products of features with the action: one by one, in pairs, in triples"),
     "layer": Entry("least squares on waves of what features says of all actions; it needs features"),
+    "baseline": Entry("the cost of a context whatever the action, and what each action adds", default=False),
 }
 
 MEMBERS: Mapping[str, Entry] = MappingProxyType(_MEMBERS)

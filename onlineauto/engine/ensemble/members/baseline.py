@@ -1,0 +1,254 @@
+"""Baseline: the cost of a context whatever the action, and what each action adds to it.
+
+Where the context moves the cost by far more than the action, learners that fit the cost of each action
+separately see little of the difference between actions: the effect of the context is noise to it until it is
+known for every action. This member fits both at once: weights of features of the context and of their pairs,
+which all actions share, and weights of features crossed with the action. All events teach the shared weights,
+so the variance that the context explains is soon removed, and the weights of actions learn what is left.
+
+Products, cells and the filter that learns the weights are those of
+`onlineauto.engine.ensemble.members.crosses`. The noise of an event is the part of the variance of the costs
+that is not explained yet, so that the member learns faster as it explains the context.
+"""
+
+from __future__ import annotations
+
+import math
+from math import comb
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from onlineauto.engine.ensemble.input_kernels import context_line, joins
+from onlineauto.engine.ensemble.member import Kernels, Lesson, Member, Needs, Part, Sizes, Work
+from onlineauto.engine.ensemble.members.crosses import (
+    CELLS,
+    KEEPS,
+    KEYS,
+    LARGEST,
+    LATEST,
+    MOST_PRODUCTS,
+    SURE,
+    find_cells,
+    key_of,
+    multiply,
+    shift_of,
+    take_features,
+    take_keys,
+)
+from onlineauto.engine.ensemble.need_kernels import works
+from onlineauto.engine.ensemble.number_bin_kernels import add_value
+from onlineauto.engine.ensemble.prices import LEARNT
+from onlineauto.engine.event.pass_kernels import run_on
+from onlineauto.engine.event.state import MOST_ACTIONS, WIDEST
+from onlineauto.jit import entry_kernel, inline_kernel, kernel, short_loop
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from onlineauto.engine.event.state import Actions, Context, Inputs, Run
+    from onlineauto.features.records import Stream
+    from onlineauto.features.stored import Stored
+
+_MOST_FEATURES = 24
+_UNSURE = 0.3
+"""Variance of a weight before the first event, in units of the variance of the costs."""
+
+_MEAN, _VARIANCE, _ERROR = range(3)
+_LEAST_NOISE = 0.02
+"""What the noise of an event is at least, in units of the variance of the costs."""
+
+_SHARED = np.uint64(0xD1B54A32D192ED00)
+"""The key with which products of the context are crossed that all actions share."""
+
+
+class State(NamedTuple):
+    """State of the member."""
+
+    weights: NDArray[np.float32]  # [cells, 1]
+    spread: NDArray[np.float32]  # [cells, 1]: variance of a weight, 0 if it was never learnt
+    costs: NDArray[np.float64]  # [3]: mean and variance of the costs, and the mean squared error
+
+
+class Scratch(NamedTuple):
+    """Scratch of the member."""
+
+    crossed: NDArray[np.uint64]  # [5, MOST_PRODUCTS]
+
+
+@inline_kernel
+def _take_products(run: Run, actions: Actions, scratch: Scratch) -> tuple[int, int, int]:
+    """Fill the products of the context: the empty one and single features, then pairs.
+
+    Returns where each kind ends, and the number of features, which may be more than are crossed.
+    """
+    line, n = context_line(run, actions), 0
+    if line >= 0:
+        n = take_features(run, line, scratch.crossed, _MOST_FEATURES)
+    single, end, _ = multiply(scratch.crossed, min(n, _MOST_FEATURES), True, False)
+    return single, end, n
+
+
+@kernel
+def _sum_of(state: State, crossed: NDArray[np.uint64], key: np.uint64, end: int) -> float:
+    """Return the sum of the weights of the products before `end`, crossed with a key."""
+    cells, total = crossed[CELLS], 0.0
+    find_cells(crossed, key, end, shift_of(len(state.weights)))
+    for i in range(end):
+        total += state.weights[cells[i], 0]
+    return total
+
+
+@entry_kernel
+def score(
+    context: Context, stream: Stream, actions: Actions, part: Part, state: State, scratch: Scratch
+) -> None:
+    """Score the actions of an event."""
+    run, buffers, crossed = run_on(context, stream), context.buffers, scratch.crossed
+    single, end, _ = _take_products(run, actions, scratch)
+    shared, joined = state.costs[_MEAN] + _sum_of(state, crossed, _SHARED, end), joins(run.live.stack.inputs)
+    for action in range(part.begin, part.end):
+        short_loop()
+        known = buffers.known[action]
+        if known < 0:
+            continue
+        crossed[KEYS, 0], keys = key_of(known), 1
+        if joined:
+            keys = take_keys(run, actions, action, crossed)
+        total = shared
+        for k in range(keys):
+            short_loop()
+            total += _sum_of(state, crossed, crossed[KEYS, k], single)
+        buffers.score[action, part.column] = total
+
+
+@kernel
+def _observe(state: State, crossed: NDArray[np.uint64], key: np.uint64, end: int) -> tuple[float, float]:
+    """Return the sums of weights and variances of the products before `end`, crossed with a key."""
+    weights, spread, cells, total, unsure = state.weights, state.spread, crossed[CELLS], 0.0, 0.0
+    find_cells(crossed, key, end, shift_of(len(state.weights)))
+    for i in range(end):
+        if spread[cells[i], 0] == 0:
+            spread[cells[i], 0] = _UNSURE
+        total += weights[cells[i], 0]
+        unsure += spread[cells[i], 0]
+    return total, unsure
+
+
+@kernel
+def _learn(
+    state: State, crossed: NDArray[np.uint64], key: np.uint64, end: int, step: float, total: float
+) -> None:
+    """Let the weights of the products before `end` learn: `step` is the error in units of its variance."""
+    weights, spreads, cells = state.weights, state.spread, crossed[CELLS]
+    find_cells(crossed, key, end, shift_of(len(state.weights)))
+    for i in range(end):
+        spread = np.float64(spreads[cells[i], 0])
+        weights[cells[i], 0] = min(max(weights[cells[i], 0] + spread * step, -LARGEST), LARGEST)
+        less = (spread - spread * (spread / total)) / KEEPS
+        spreads[cells[i], 0] = min(max(less, SURE), _UNSURE)
+
+
+@inline_kernel
+def _noise_of(state: State) -> float:
+    """Return the part of the variance of the costs that is not explained so far, at least a fiftieth."""
+    variance, error = state.costs[_VARIANCE], state.costs[_ERROR]
+    return min(max(error / variance, _LEAST_NOISE), 1.0) if variance > 0.0 and error > 0.0 else 1.0
+
+
+@entry_kernel
+def learn(
+    context: Context, stream: Stream, actions: Actions, lesson: Lesson, state: State, scratch: Scratch
+) -> None:
+    """Learn an event."""
+    run, stack, crossed = run_on(context, stream), context.live.stack, scratch.crossed
+    single, end, n = _take_products(run, actions, scratch)
+    seen = min(np.float64(stack.inputs.seen[MOST_ACTIONS] + 1), LATEST)
+    stack.inputs.tally[WIDEST] = max(stack.inputs.tally[WIDEST], n)
+    if lesson.known >= 0 and works(stack, lesson.score):
+        crossed[KEYS, 0], keys = key_of(lesson.known), 1
+        if joins(stack.inputs):
+            keys = take_keys(run, actions, lesson.action, crossed)
+        total, unsure = _observe(state, crossed, _SHARED, end)
+        for k in range(keys):
+            own, more = _observe(state, crossed, crossed[KEYS, k], single)
+            total += own
+            unsure += more
+        error = lesson.cost - state.costs[_MEAN] - total
+        unsure += _noise_of(state) / lesson.weight
+        if math.isfinite(error):
+            state.costs[_ERROR] += (error * error - state.costs[_ERROR]) / seen
+            _learn(state, crossed, _SHARED, end, error / unsure, unsure)
+            for k in range(keys):
+                _learn(state, crossed, crossed[KEYS, k], single, error / unsure, unsure)
+    add_value(state.costs[:1], state.costs[1:2], 0, lesson.cost, seen)
+
+
+@entry_kernel
+def grow(context: Context, state: State) -> None:
+    """Do nothing: cells need no preparation."""
+
+
+class Baseline(Member):
+    """Cost of a context whatever the action, and what each action adds to it."""
+
+    name = "baseline"
+    needs = (Needs(width=_MOST_FEATURES),)
+
+    def kernels(self) -> Kernels:
+        """Return its kernels."""
+        return Kernels(score, learn, grow)
+
+    def make_state(self, sizes: Sizes) -> State:
+        """Return a table of as many cells as that of the live configs, within limits."""
+        cells = min(max(sizes.cells, 1 << 14), 1 << 18)
+        return State(np.zeros((cells, 1), np.float32), np.zeros((cells, 1), np.float32), np.zeros(3))
+
+    def make_scratch(self) -> Scratch:
+        """Return scratch for the products of an event."""
+        return Scratch(np.zeros((5, MOST_PRODUCTS), np.uint64))
+
+    def prices(self, work: Work) -> tuple[float]:
+        """Return its work: products of the context once, and its features for each action."""
+        keys, single = 2.0 if work.joined else 1.0, 1 + work.widest
+        return ((1.0 + LEARNT) * (single + comb(work.widest, 2)) + keys * work.visits * single,)
+
+    def to_predict(self, state: State) -> State:
+        """Return the weights alone."""
+        return state._replace(spread=np.zeros((0, 1), np.float32))
+
+    def state(self, state: State, inputs: Inputs, *, working: Sequence[bool]) -> dict[str, Any]:
+        """Return the cells that were learnt; to predict, those with a weight."""
+        learns = len(state.spread) > 0
+        cells = np.flatnonzero(state.spread[:, 0] if learns else state.weights[:, 0] * working[0])
+        more = {"spread": state.spread[cells]} if learns else {}
+        return {"cells": cells, "weights": state.weights[cells], "costs": state.costs} | more
+
+    def restore(self, stored: Stored, state: State, inputs: Inputs) -> None:
+        """Put the stored cells into these; the others were never learnt."""
+        cells = stored["cells"].counts((-1,), most=len(state.weights) - 1)
+        shape = len(cells), 1
+        state.weights[:] = 0.0
+        state.weights[cells] = stored["weights"].finite(np.float32, shape)
+        if len(state.spread):
+            state.spread[:] = 0.0
+            state.spread[cells] = stored["spread"].within(np.zeros(shape, np.float32), 0.0, 1.0)
+        state.costs[:] = stored["costs"].finite(np.float64, (3,))
+
+    def merge(self, one: State, other: State) -> State:
+        """Return the weights that both have learnt, each counted by how sure it is.
+
+        Variances add up like those of two measurements, of which both began with the same variance.
+        """
+        first, second = (
+            np.where(each.spread > 0, each.spread, _UNSURE).astype(float) for each in (one, other)
+        )
+        sure = np.maximum(1 / first + 1 / second - 1 / _UNSURE, 1 / _UNSURE)
+        weights = (one.weights / first + other.weights / second) / sure
+        spread = np.where((one.spread > 0) | (other.spread > 0), 1 / sure, 0.0)
+        return State(weights.astype(np.float32), spread.astype(np.float32), (one.costs + other.costs) / 2)
+
+
+MEMBER = Baseline()
