@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["LEAST_OF_LAYER", "LEAST_WORTH", "TRIAL", "least_worth", "rest_members"]
 
 LEAST_WORTH = 6.0
-"""What a member must be worth: of those that are worth nothing, chance alone brings one in seventy so far."""
+"""Smallest worth of a member that does not rest. Of useless members, one in seventy exceeds it by chance."""
 
 LEAST_OF_LAYER = 100.0
 """What the layer upon the features must be worth, about a twentieth of the squared error of 2,000 events: it

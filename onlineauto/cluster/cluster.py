@@ -36,7 +36,7 @@ _LONGEST: Final = 0.25
 """Seconds between two looks, at most."""
 
 _ROUNDING: Final = 1e-9
-"""The part of the capacity that sums of demands may seem to lack, whatever its unit is."""
+"""Relative error by which a sum of demands may exceed the capacity through rounding."""
 
 
 class Cluster:

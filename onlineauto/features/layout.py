@@ -52,7 +52,7 @@ def most_groups(spans: int) -> int:
 
 
 def most_spans(groups: int) -> int:
-    """Return the largest number of spans of which so many groups are enough for an event's lines."""
+    """Return the maximum number of spans of an event's lines that fit into `groups` groups."""
     return (groups - 8) // 2
 
 

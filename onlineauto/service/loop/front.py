@@ -321,5 +321,5 @@ def _predict(one: _Ranking) -> None:
 
 
 def nobody(error: Exception | None) -> None:
-    """Let nobody wait for a record; if it cannot be written, the next one says so."""
+    """Append a record without waiting for the disk; a write error is raised by the next append."""
     del error
