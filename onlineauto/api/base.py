@@ -40,7 +40,10 @@ _C = TypeVar("_C")
 
 
 def shared(made: type[_C]) -> type[_C]:
-    """Let errors about calls of a class's methods name these alone: who calls them knows a subclass."""
+    """Remove the class name from the methods' names, so that errors about a call do not mention a base class.
+
+    Users know the subclass alone.
+    """
     for name, value in vars(made).items():
         if isinstance(value, FunctionType):
             value.__qualname__ = name
@@ -49,7 +52,7 @@ def shared(made: type[_C]) -> type[_C]:
 
 @shared
 class AutoModel:
-    """A workspace that searches, with what it has decided and how well it has done.
+    """A workspace that searches, with the decisions of the search and the average loss so far.
 
     A subclass gives `_event_of`, and calls `_fit`, `_tally` and the methods of `workspace`. Whatever takes
     several steps holds `_lock`, which is the workspace's own, so threads may share a model.
@@ -64,7 +67,7 @@ class AutoModel:
     workspace : Workspace
         What learns and predicts.
     champion : Champion
-        The config that predicts.
+        The best single live config; by default the ensemble predicts, of which it is a member.
     history : list of dict
         The decisions of the search.
     """
@@ -79,7 +82,7 @@ class AutoModel:
         self._observe()
 
     def _observe(self) -> None:
-        """Hear of the decisions of the search."""
+        """Append each decision of the search to the history."""
         self._workspace.observe(self._history.append)
 
     @property
@@ -95,7 +98,9 @@ class AutoModel:
 
     @property
     def champion(self) -> Champion:
-        r"""The config that predicts: what it crosses, its learning rate, and what it earns.
+        r"""The best single live config: what it crosses, its learning rate, and what it earns.
+
+        It predicts until the ensemble is proved better, and always with ``predict_with="champion"``.
 
         >>> from onlineauto import AutoML
         >>> event = "shared |user tom\n0:-1:0.5 |page a\n|page b\n"
@@ -293,8 +298,8 @@ class AutoModel:
     def warm_start(self, source: str | os.PathLike[str] | bytes, *, namespaces: Iterable[str] = ()) -> Self:
         r"""Begin with the champion of another model, its weights included, and return self.
 
-        The champion predicts what it predicts in the other model, and the search goes on from there. This
-        model must not have learnt anything yet.
+        The champion gives the same predictions as in the other model, and the search goes on from there. The
+        ensemble begins as a copy of the champion. This model must not have learnt anything yet.
 
         Parameters
         ----------

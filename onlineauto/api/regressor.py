@@ -36,8 +36,9 @@ _OF_LABELS = ("link", "min_prediction", "max_prediction")
 class AutoMLRegressor(SingleLines):
     """A linear regression of numbers, categories and what they do together, which tunes itself.
 
-    It tries out which features to cross, and how fast to learn, with several live configs at once; all of
-    them predict together, each weighted by how well it does. Numbers of any scale are welcome: `Numbers` says
+    It searches for the features to cross and the learning rate, with several live configs at the same time.
+    Their mean, weighted by how well each has predicted, is the prediction until the ensemble is proved better
+    (squared loss only). Numbers of any scale are welcome: `Numbers` says
     what becomes of them. With losses that have a unit, labels are standardised by what was seen of them so
     far, since the size of a step does not depend on their scale. Threads may share it.
 

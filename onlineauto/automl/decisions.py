@@ -33,7 +33,7 @@ __all__ = [
 
 
 STACK = -1
-"""The stack, where `Statistics` are asked about a live config."""
+"""The ensemble, where a method of `Statistics` takes the index of a live config."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class ProvedWorse:
 
 @dataclass(frozen=True, slots=True)
 class StackCrossed:
-    """An event was learnt, and the stack is proved better than the champion; or worse, if it predicts.
+    """An event was learnt, and the ensemble is proved better than the champion; or worse, if it predicts.
 
     Attributes
     ----------
@@ -147,7 +147,7 @@ class Statistics(Protocol):
         """Return how many events the estimators of live config `live` rest on."""
 
     def member_prices(self) -> Mapping[str, float]:
-        """Return what each member of the stack that can work costs, in multiples of one config."""
+        """Return the price of each extra member that can work, as a multiple of one config's."""
 
     def member_worths(self, resting: Collection[str]) -> Mapping[str, float]:
         """Return what each member of the stack is worth, once those that are `resting` are left out.
@@ -298,7 +298,7 @@ class PredictWith:
 
 @dataclass(frozen=True, slots=True)
 class RestMembers:
-    """Let these members of the stack rest from the next event on, and all others work.
+    """Let these members of the ensemble rest from the next event on, and all others work.
 
     Attributes
     ----------

@@ -19,7 +19,7 @@ OF_DECAY = ("cost_range", "tol_x", "reward_as_cost")
 """Options of the search that ``--epsilon_decay`` uses, too."""
 
 MEMBERS = ("features", "waves", "crosses", "layer")
-"""Learners that the stack may have beside the live configs."""
+"""The extra members that the ensemble may have beside the live configs."""
 
 ELEMENTS = ("interactions", "namespaces")
 """What ``--search`` takes beside the names of tunable options."""
@@ -120,8 +120,10 @@ class AutomlOptions:
     )
     predict_with: str | None = option(
         None,
-        "What predicts: the champion; a mix of all live configs (single lines); or the stack, a sum of their "
-        "scores with learnt weights, once it is proved better than that (the default, where it can be).",
+        "What predicts: the champion, which is the best single live config; a mix of all live configs "
+        "(single lines); or the ensemble (stack, the default where it is possible), a sum of the scores of "
+        "all members under learnt weights, once it is proved better than its fallback, the champion or the "
+        "mix.",
         vw=False,
         keep=True,
         override=True,
@@ -130,9 +132,9 @@ class AutomlOptions:
     )
     members: str = option(
         "features,waves,crosses,layer",
-        "Learners that the stack has beside the live configs, by commas: least squares on features and bins "
-        "(features), on waves (waves), on what features tell of all actions (layer); products with the "
-        "action (crosses). Or none.",
+        "Members of the ensemble beside the live configs, separated by commas: least squares on features and "
+        "bins of numbers (features), on waves of numbers and words (waves), on the scores that features "
+        "gives to all actions (layer); weights of products with the action (crosses). Or none.",
         vw=False,
         keep=True,
         metavar="NAMES",
@@ -141,8 +143,9 @@ class AutomlOptions:
     )
     member_budget: float = option(
         100.0,
-        "Price of all members that work at once, in multiples of one config. Those that are worth least for "
-        "their price rest; and those that are worth nothing rest for longer and longer pauses.",
+        "Largest price of all members of --members that work at the same time, as a multiple of the "
+        "champion's. Members with the least worth for their price rest; members without measurable worth "
+        "rest for longer and longer pauses.",
         vw=False,
         keep=True,
         override=True,
@@ -173,7 +176,7 @@ class AutomlOptions:
     )
     on_drift: str = option(
         "reopen",
-        "What to do when the champion predicts worse than before: nothing (ignore); try all configs again "
+        "What to do when the champion's loss rises: nothing (ignore); try all configs again "
         "(reopen); do that with the champion's weights in all challengers (reset_challengers), or with no "
         "weights (reset_model).",
         vw=False,
@@ -240,7 +243,7 @@ class AutomlOptions:
         return frozenset(filter(None, (name.strip() for name in self.search.split(","))))
 
     def stacked(self) -> frozenset[str]:
-        """Return the names of the members of the stack."""
+        """Return the names of the extra members of the ensemble."""
         if self.members == "none":
             return frozenset()
         return frozenset(filter(None, (name.strip() for name in self.members.split(","))))

@@ -88,7 +88,7 @@ class Estimates:
         return int(arrays.stack.updates[0] if live == STACK else arrays.updates[live])
 
     def member_prices(self) -> Mapping[str, float]:
-        """Return what each member of the stack that can work costs, in multiples of the champion."""
+        """Return the price of each extra member that can work, as a multiple of the champion's."""
         configs, actions = self._live_configs, self.n_actions()
         sizes = {name: self.size(name) for name in configs.namespaces}
         one = price_of_config(sizes, configs.interactions(0), actions)

@@ -97,9 +97,9 @@ def challenge(
 ) -> int:
     """Make the champion of `source` a challenger of a search that is at work; return its live index.
 
-    It goes on learning from where it is in `source`. The search decides about it as about any challenger: the
-    champion keeps predicting until the test of the search proves the newcomer better. Then the two change
-    places, and if the test proves the former champion better after all, they change back.
+    It goes on learning with the weights that it has in `source`. The search treats it like any challenger: it
+    is a member of the ensemble, with the weight 0 at first, and becomes the champion when the test of the
+    search proves it better. The former champion returns if the test proves that one better later.
 
     Parameters
     ----------
