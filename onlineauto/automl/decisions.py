@@ -150,7 +150,7 @@ class Statistics(Protocol):
         """Return the price of each extra member that can work, as a multiple of one config's."""
 
     def member_worths(self, resting: Collection[str]) -> Mapping[str, float]:
-        """Return what each member of the stack is worth, once those that are `resting` are left out.
+        """Return the worth of each extra member of the ensemble, once those that are `resting` are left out.
 
         It is the squared error that the latest events would have without it, less the one that they have, in
         multiples of that of one event; about 1 for a member that is worth nothing.
@@ -282,7 +282,7 @@ class Reopen:
 
 @dataclass(frozen=True, slots=True)
 class PredictWith:
-    """Predict with the stack, or as without one, from the next event on.
+    """Predict with the ensemble, or with its fallback, from the next event on.
 
     Attributes
     ----------

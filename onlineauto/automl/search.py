@@ -73,7 +73,7 @@ class LiveConfig:
 
 @dataclass(frozen=True, slots=True)
 class MemberSeat:
-    """A member of the stack: whether it works or rests.
+    """An extra member of the ensemble: whether it works or rests.
 
     Attributes
     ----------
@@ -231,7 +231,7 @@ class Search:
     random_state : int
         State (uint64) of the random oracles.
     members : tuple of MemberSeat
-        Members of the stack that can work; none before the first review.
+        Extra members of the ensemble that can work; none before the first review.
     """
 
     candidates: tuple[Candidate, ...]

@@ -475,7 +475,7 @@ class LiveConfigs:
         self.arrays.levels[live] = level(self._alpha, self._n_tests)
 
     def _test_stack_anew(self) -> None:
-        """Start new tests of the stack against the champion; all ever started share a significance level."""
+        """Start new tests of the ensemble against the champion; all of them share a significance level."""
         self._n_stack_tests += 1
         stacking.test_anew(self.arrays.stack, level(self._alpha, self._n_stack_tests))
 
