@@ -1,4 +1,4 @@
-"""Whether the champion, a mix of the live configs or the ensemble (here: stack) predicts in a search."""
+"""The predictor of a search: the champion, a mix of the live configs, or the ensemble (here: stack)."""
 
 from __future__ import annotations
 
