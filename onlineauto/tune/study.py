@@ -44,7 +44,7 @@ __all__ = ["Study"]
 
 _LEASE = 60.0
 _SNAPSHOT_AFTER = 1000
-"""Records by which the log has to grow for a new snapshot; it has to grow by a quarter too."""
+"""So many records behind a snapshot, and a quarter of the log, and there is a new one."""
 
 
 class Study:
