@@ -454,6 +454,13 @@ class LiveConfigs:
         self._lanes.swap(live, model)
         if live != 1:
             self._lanes.copy(live, 1, model)
+        if arrays.mixing:
+            mix = arrays.mix[[live, 0]]
+            arrays.mix[:] = 0.0
+            arrays.mix[:2] = mix / mix.sum()
+        if arrays.stack.on:
+            stacking.promote(arrays.stack, live, arrays.n)
+            self._test_stack_anew()
         self.waiting.clear()
         self._since = int(arrays.tally[LEARNT]) - int(arrays.updates[live])
         former = self.policy(live, CHAMPION)

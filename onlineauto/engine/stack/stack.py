@@ -33,6 +33,7 @@ __all__ = [
     "exchange",
     "join",
     "make_stack",
+    "promote",
     "rest",
     "restore_stack",
     "stack_state",
@@ -90,11 +91,22 @@ def join(stack: Stack, live: int) -> None:
     stack.spread[live, live] = UNSURE
 
 
-def exchange(stack: Stack, live: int) -> None:
-    """Let the weights of the champion and of live config `live` follow them as they change places."""
+def exchange(stack: Stack, live: int, other: int = 0) -> None:
+    """Let the weights of live config `live` and of an `other` one, the champion by default, change places."""
     if stack.on:
         for array in (stack.weights, stack.spread, stack.spread.T):
-            array[[0, live]] = array[[live, 0]]
+            array[[other, live]] = array[[live, other]]
+
+
+def promote(stack: Stack, live: int, n: int) -> None:
+    """Let the weights follow challenger `live`, now the champion, and the former champion, now challenger 1.
+
+    The other ones of `n` live configs are dropped: their weights go to the champion.
+    """
+    exchange(stack, live)
+    exchange(stack, live, 1)
+    for dropped in range(2, n):
+        join(stack, dropped)
 
 
 def rest(stack: Stack, names: Collection[str]) -> None:
