@@ -1,19 +1,35 @@
-"""Working memory: the scratch and the buffers of one caller of the loop, and the context made with them."""
+"""Working memory: the scratch and the buffers of one caller of the loop, and the context made with them.
+
+Units are the kernels that few runs need. They are compiled and loaded when the options ask for them.
+"""
 
 from __future__ import annotations
 
 from operator import is_not
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from onlineauto.engine.event.state import Context
+import numpy as np
+
+from onlineauto.engine.ensembles.ensemble_kernels import visit_members
+from onlineauto.engine.event.ccb_slot_kernels import settle_slot
+from onlineauto.engine.event.cost_bound_kernels import bound_costs
+from onlineauto.engine.event.state import BLOCK_END, EVENT, SIGNAL, STREAM, Actions, Context, Label, Units
 from onlineauto.engine.loop.buffers import enough_room, enough_scratch, make_buffers
-from onlineauto.engine.loop.units import NO_UNITS, make_units
+from onlineauto.engine.loop.search_kernels import after_event, before_event
+from onlineauto.engine.loop.wide_events import limit_of, measure, without_widest
+from onlineauto.engine.stack.stack_kernels import learn_stack, score_stack
 from onlineauto.explorers.choice import chosen_explorer
+from onlineauto.explorers.exploration import pmf_address
 from onlineauto.jit import Sealed
 
 if TYPE_CHECKING:
-    from onlineauto.engine.event.state import Live, Results, Screen, Task, Units
+    from numpy.typing import NDArray
+
+    from onlineauto.engine.event.state import Live, Results, Screen, Task
+    from onlineauto.engine.loop.semantics import Loop, Semantics
+    from onlineauto.engine.loop.wide_events import Sizes
     from onlineauto.engine.stream.ccb_slots import SlotFinder
+    from onlineauto.explorers.explorer import Explorer
     from onlineauto.features.block import Block
     from onlineauto.features.layout import Layout
     from onlineauto.features.records import Interactions, Scratch, Stream
@@ -22,6 +38,14 @@ if TYPE_CHECKING:
     from onlineauto.options import Configuration
 
 __all__ = ["Parts", "Predicting", "WorkingMemory"]
+
+
+_NO_UNITS = Units(0, 0, 0, 0, 0, 0, 0, 0)
+"""The units of a run that needs none."""
+_CURSOR = np.zeros(4, np.int64)
+_ACTIONS = Actions(0, 0, 0, 0, 0, 0, 0)
+_ZERO = np.float32(0)
+_LABEL = Label(np.int64(-1), _ZERO, _ZERO, _ZERO, _ZERO)
 
 
 class Parts(NamedTuple):
@@ -60,13 +84,27 @@ class WorkingMemory:
         Maps namespaces to groups of features.
     live_configs : int
         The largest number of live configs.
+    semantics : Semantics
+        Says what becomes of wide events.
     decides : bool
         The loop may learn, or stop for a search to decide. Predictions aside from the stream never do.
+
+    Attributes
+    ----------
+    limit : Limit
+        How many crossed features an event may have.
     """
 
     def __init__(
-        self, configuration: Configuration, layout: Layout, *, live_configs: int, decides: bool
+        self,
+        configuration: Configuration,
+        layout: Layout,
+        *,
+        semantics: Semantics,
+        live_configs: int,
+        decides: bool,
     ) -> None:
+        self.limit = limit_of(configuration, semantics)
         self._decides = decides
         self._explorer = chosen_explorer(configuration)
         self._buffers = make_buffers(actions=16, slots=live_configs)
@@ -103,15 +141,18 @@ class WorkingMemory:
 
     def context(
         self, layout: Layout, given: Parts, block: Block, stream: Stream, results: Results
-    ) -> Sealed[Context]:
-        """Return the context of the loop for a block: the last one, if none of its parts has changed."""
+    ) -> tuple[Sealed[Context], Sizes]:
+        """Return the context of the loop for a block, and the sizes of the events with it.
+
+        The context is the last one, if none of its parts has changed.
+        """
         if len(self._scratch.factors) < layout.highest_order:
             self._scratch = enough_scratch(self._scratch, layout, block)
         parts = self._parts(layout, given)
         if self._units is None:
-            self._units = make_units(
+            self._units = _make_units(
                 self._explorer,
-                Context(*parts, NO_UNITS, self._buffers),
+                Context(*parts, _NO_UNITS, self._buffers),
                 stream,
                 results,
                 decides=self._decides,
@@ -119,12 +160,40 @@ class WorkingMemory:
         context = self._context
         if context is None or any(map(is_not, parts, context.value)):
             context = Sealed(Context(*parts, self._units, self._buffers), like=context)
-        buffers = enough_room(context, layout, stream)
+        sizes = measure(context, layout, stream, self.limit)
+        buffers = enough_room(self._buffers, context.value, stream, sizes.features)
         if buffers is not self._buffers:
             self._buffers = buffers
             context = Sealed(Context(*parts, self._units, buffers), like=context)
         self._context = context
-        return context
+        return context, sizes
+
+    def run(
+        self,
+        loop: Loop,
+        context: Sealed[Context],
+        sizes: Sizes,
+        given: tuple[Stream, Results, NDArray[np.int64]],
+        stop: int,
+        standing: int,
+    ) -> None:
+        """Run the loop over a stream from its cursor to `stop`, or until something must be decided.
+
+        What is `given` is a stream, its results and its cursor. Wide events are run one by one. A stream that
+        stops at wide events ends before one, as it does at `stop`.
+        """
+        stream, results, cursor = given
+        sealed = Sealed(stream).record, Sealed(results).record
+        while True:
+            begin = int(cursor[EVENT])
+            if self.limit.stops_at(sizes, begin) and standing == STREAM:
+                return
+            now, end = context, sizes.next_odd(begin, stop)
+            if end == begin < stop:
+                now, end = without_widest(context, stream, begin, sizes, self.limit), begin + 1
+            loop(now.record, *sealed, cursor, end, standing)
+            if cursor[SIGNAL] != BLOCK_END or cursor[EVENT] == stop:
+                return
 
     def _parts(
         self, layout: Layout, given: Parts
@@ -133,3 +202,29 @@ class WorkingMemory:
         task, rule, model, live, screen = given
         crossed, again = layout.interactions, layout.again
         return task, rule, layout.kernel_layout, crossed, again, self._scratch, model, live, screen
+
+
+def _make_units(
+    explorer: Explorer, context: Context, stream: Stream, results: Results, *, decides: bool
+) -> Units:
+    """Return the addresses of the kernels that a task needs, for arguments of the kinds of these.
+
+    Those of a search, and what the stack learns with, are needed only if the loop `decides`.
+    """
+    task, exploration = context.task, context.task.exploration
+    on, searching = (Sealed(context), Sealed(stream)), context.live.searching and decides
+    event = results.rows[:1], _ACTIONS, _LABEL, True, True
+    return Units(
+        explore=pmf_address(explorer, exploration),
+        members=_address(exploration.policies > 0, visit_members, *on, *event),
+        bounds=_address(exploration.bounds, bound_costs, *on, _ACTIONS, _ZERO),
+        ccb_slot=_address(task.slots, settle_slot, *on, Sealed(results), 0, True, True),
+        before_event=_address(searching, before_event, *on, _CURSOR, _ACTIONS, True),
+        after_event=_address(searching, after_event, *on, _CURSOR, _ACTIONS, _LABEL),
+        score_stack=_address(context.live.stack.on, score_stack, *on, _ACTIONS, _LABEL, True),
+        learn_stack=_address(context.live.stack.on and decides, learn_stack, *on, _CURSOR, _ACTIONS, _LABEL),
+    )
+
+
+def _address(needed: bool, kernel: Any, *arguments: Any) -> int:
+    return kernel.address(*arguments) if needed else 0
