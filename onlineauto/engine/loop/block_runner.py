@@ -281,9 +281,10 @@ class BlockRunner:
             memory.run(self._semantics.run_events, context, sizes, given, stop, standing)
             at = int(cursor[EVENT])
             self._stopped = standing == STREAM and memory.limit.stops_at(sizes, at)
-            wide = sorted(event for event in sizes.wide if begin <= event < at + self._stopped)
-            numbers = range(n) if slots is None else slots.event
-            self._wide += [WideEvent(int(numbers[event]), sizes.wide[event]) for event in wide]
+            for row in sorted(row for row in sizes.wide if begin <= row < at + self._stopped):
+                event = row if slots is None else int(slots.event[row])
+                if not self._wide or self._wide[-1].event < event:  # an event of several slots is one event
+                    self._wide.append(WideEvent(event, sizes.wide[row]))
             if decides:
                 self._answer(cursor, block, begin=begin, n=n, standing=standing, slots=slots)
             if self._stopped or (cursor[SIGNAL] == BLOCK_END and cursor[EVENT] == n):
