@@ -119,6 +119,18 @@ def test_wide_events_of_a_bandit_take_little_time_and_memory() -> None:
     bandit.learn(context, actions, action=0, probability=0.5, cost=-1)
 
 
+def test_a_report_of_a_model_counts_wide_events() -> None:
+    bandit = AutoML(seed=1, max_crossed=0, default_lease=10)
+    events = [
+        {"context": {"u": f"a{i % 3}"}, "actions": [{"t": "x"}, {"t": "y"}], "action": i % 2, "cost": -(i % 2)}
+        | {"probability": 0.5}
+        for i in range(100)
+    ]
+    with pytest.warns(UserWarning, match="<events>:.*crossed features"):
+        bandit.fit(events, progress=False)
+    assert "events, learnt without their widest interactions" in bandit.report()
+
+
 def test_the_largest_events_that_are_crossed_in_full_take_little_memory() -> None:
     workspace = Workspace(cb_explore_adf=True, cubic=["uut"])
     workspace.learn(event({"u": 3, "t": 2}, 0))
