@@ -129,7 +129,7 @@ def test_a_study_that_is_stopped_goes_on_in_another_cluster(tmp_path: Path) -> N
     cluster, study = submit()
     with pytest.raises(KeyboardInterrupt):
         cluster.run(watch=interrupt)
-    assert cluster.jobs[0].held() == (0, 0)
+    assert cluster.jobs[0].held(0.0) == (0, 0)
     cluster, study = submit()
     cluster.run()
     assert study.is_done
