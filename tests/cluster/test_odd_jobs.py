@@ -241,7 +241,7 @@ def test_an_interrupt_is_the_users() -> None:
         ({"CPU": 1}, "give a Demand"),
         (None, "give a Demand"),
         (Demand({"CPU": NAN}), "CPU = nan: give a number"),
-        (Demand({"CPU": "1"}), "CPU = '1': give a number"),
+        (Demand({"CPU": "1"}), "CPU = '1': give a number"),  # type: ignore[dict-item]
         (Demand(7), "a worker takes 7"),  # type: ignore[arg-type]
         (Demand(most_workers=NAN), "most_workers = nan: give 1 or more"),  # type: ignore[arg-type]
         (Demand(most_workers=2.5), "most_workers = 2.5"),  # type: ignore[arg-type]

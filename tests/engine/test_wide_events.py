@@ -122,7 +122,12 @@ def test_wide_events_of_a_bandit_take_little_time_and_memory() -> None:
 def test_a_report_of_a_model_counts_wide_events() -> None:
     bandit = AutoML(seed=1, max_crossed=0, default_lease=10)
     events = [
-        {"context": {"u": f"a{i % 3}"}, "actions": [{"t": "x"}, {"t": "y"}], "action": i % 2, "cost": -(i % 2)}
+        {
+            "context": {"u": f"a{i % 3}"},
+            "actions": [{"t": "x"}, {"t": "y"}],
+            "action": i % 2,
+            "cost": -(i % 2),
+        }
         | {"probability": 0.5}
         for i in range(100)
     ]
@@ -184,7 +189,12 @@ SIZES = st.fixed_dictionaries({"u": st.integers(0, 6), "t": st.integers(1, 4)})
 def test_events_of_any_width_are_learnt_as_by_the_reference(
     sizes: list[dict[str, int]], most: int, lease: int, automl: int
 ) -> None:
-    options = {"cb_explore_adf": True, "automl": automl, "default_lease": lease, "max_crossed": most}
+    options: dict[str, Any] = {
+        "cb_explore_adf": True,
+        "automl": automl,
+        "default_lease": lease,
+        "max_crossed": most,
+    }
     options["predict_with"] = "champion"
     text = "".join(event(each, i, actions=1 + i % 3) for i, each in enumerate(sizes)).encode()
     twin, workspace = NativeSearch(Options.of(**options)), Workspace(**options)
@@ -248,7 +258,7 @@ def test_slots_may_be_wide() -> None:
             f"ccb slot {n % 3}:-1:0.5 |s x\nccb slot {(n + 1) % 3}:0:0.5 |s y\n\n"
         )
 
-    given = {"ccb_explore_adf": True, "quadratic": ["uu"], "max_crossed": 1000}
+    given: dict[str, Any] = {"ccb_explore_adf": True, "quadratic": ["uu"], "max_crossed": 1000}
     stream = [text(i, 40 if i in (7, 8) else 3) for i in range(12)]
     workspace, single = Workspace(**given), Workspace(**given)
     for _ in workspace.stream("".join(stream).encode()):
