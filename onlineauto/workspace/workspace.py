@@ -242,10 +242,10 @@ class Workspace(Locked):
                 blocks = behind(start.events, blocks)
             for block in blocks if every is None else cut(every, blocks):
                 with self._lock:
-                    part, outcomes, problem = self._learn_part(block, holdout, heard)
+                    part, outcomes, problems = self._learn_part(block, holdout, heard)
                 yield part, outcomes
-                if problem:
-                    raise problem
+                if problems:
+                    raise problems.pop()
             self.end_pass()
             stops = holdout.end_pass()
             self.position = Position(run.passes if stops else number + 1, 0, holdout.counts())
@@ -254,7 +254,7 @@ class Workspace(Locked):
 
     def _learn_part(
         self, block: Block, holdout: Holdout, found: Diagnostics
-    ) -> tuple[Block, Outcomes, InputError | None]:
+    ) -> tuple[Block, Outcomes, list[InputError]]:
         """Learn a block up to its first invalid event; return that part, its outcomes, and the problem."""
         check_rules(block, self._rules)
         valid, message = first_invalid_event(block, self.kind)
@@ -264,7 +264,7 @@ class Workspace(Locked):
         part, outcomes, too_wide = self._runner.learn(part, held, found)
         holdout.add(outcomes)
         self.position = Position(self.position.passes, self.position.events + len(part), holdout.counts())
-        return part, outcomes, too_wide or (InputError(f"{found.of_file}{message}") if message else None)
+        return part, outcomes, [*too_wide] or [InputError(f"{found.of_file}{message}")] * bool(message)
 
     def fit(self, source: Sources) -> Workspace:
         r"""Learn from a source, all passes, and return self; see `stream` for what a source can be.
@@ -464,7 +464,7 @@ class Workspace(Locked):
         with self._lock:
             _, outcomes, too_wide = self._runner.learn(block, holdout, self.diagnostics)
         if too_wide:
-            raise too_wide
+            raise too_wide.pop()
         return outcomes
 
     def predict_block(self, block: Block) -> Outcomes:

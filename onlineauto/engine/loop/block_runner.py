@@ -177,15 +177,15 @@ class BlockRunner:
 
     def learn(
         self, block: Block, holdout: NDArray[np.bool_] | None, found: Diagnostics
-    ) -> tuple[Block, Outcomes, ParseError | None]:
+    ) -> tuple[Block, Outcomes, list[ParseError]]:
         """Predict the events of a block, learn all but those held out, and count and locate wide events.
 
-        Returns the block, its outcomes, and None; if a wide event stops the stream, the part of the block
-        before it, the outcomes of that part, and the error.
+        Returns the block, its outcomes, and no error; if a wide event stops the stream, the part of the block
+        before it, the outcomes of that part, and the error (see `report`).
         """
         outcomes = self._run(block, holdout, STREAM)
-        error = report(self._wide, block, found, stopped=self._stopped)
-        return block.head(self._wide[-1].event) if self._stopped else block, outcomes, error
+        errors = report(self._wide, block, found, stopped=self._stopped)
+        return block.head(self._wide[-1].event) if self._stopped else block, outcomes, errors
 
     def notice(self, block: Block) -> Outcomes:
         """Predict the events of a block and return the outcomes; learn nothing but their namespaces.
@@ -219,8 +219,8 @@ class BlockRunner:
         block, held, simple = reader.make_block(), np.zeros(1, bool), model.parts.task.shape == SIMPLE
         self._answer(one.cursor, block, begin=0, n=1, standing=STREAM)
         self._loop(block, make_stream(block, held), one.results, one.cursor, standing=STREAM)
-        if (error := report(self._wide, block, found, stopped=self._stopped)) is not None:
-            raise error
+        if errors := report(self._wide, block, found, stopped=self._stopped):
+            raise errors.pop()
         return make_outcomes(block, held, one.results, simple=simple).one_prediction().copy()
 
     def _bind(self, model: Predicting, reader: ReadsOne) -> OneEvent | None:

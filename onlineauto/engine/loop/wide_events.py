@@ -136,10 +136,12 @@ def without_widest(
     return Sealed(value._replace(interactions=kept, again=kept, live=live, screen=screen), like=context)
 
 
-def report(
-    wide: Sequence[WideEvent], block: Block, found: Diagnostics, *, stopped: bool
-) -> ParseError | None:
-    """Count and locate the wide events of a block; if the last one `stopped` the stream, return its error."""
+def report(wide: Sequence[WideEvent], block: Block, found: Diagnostics, *, stopped: bool) -> list[ParseError]:
+    """Count and locate the wide events of a block; if the last one `stopped` the stream, return its error.
+
+    The error is in a list, from which the caller takes it to raise it: a frame that keeps an error in a variable
+    would be kept alive by the error's traceback.
+    """
     for number, (event, crossed) in enumerate(wide, 1):
         line, fatal = int(block.line_number[block.event_start[event]]), stopped and number == len(wide)
         problem = make_diagnostic(
@@ -152,10 +154,10 @@ def report(
             fatal=fatal,
         )
         if fatal:
-            return ParseError(str(problem), line=line, column=1)
+            return [ParseError(str(problem), line=line, column=1)]
         found.count(Code.TOO_WIDE, 1)
         found.keep(problem)
-    return None
+    return []
 
 
 def _narrowed(interactions: Interactions, sizes: NDArray[np.float64], limit: int) -> Interactions:
