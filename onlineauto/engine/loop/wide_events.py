@@ -139,8 +139,8 @@ def without_widest(
 def report(wide: Sequence[WideEvent], block: Block, found: Diagnostics, *, stopped: bool) -> list[ParseError]:
     """Count and locate the wide events of a block; if the last one `stopped` the stream, return its error.
 
-    The error is in a list, from which the caller takes it to raise it: a frame that keeps an error in a variable
-    would be kept alive by the error's traceback.
+    The error is in a list, from which the caller takes it to raise it: a frame with the error in a variable
+    would be kept alive by the traceback.
     """
     for number, (event, crossed) in enumerate(wide, 1):
         line, fatal = int(block.line_number[block.event_start[event]]), stopped and number == len(wide)
