@@ -220,6 +220,7 @@ class AutoModel:
                 events += len(block)
                 with self._lock:
                     self._tally.add_block(outcomes)
+        self._workspace.diagnostics.add(found)
         if self._tally.events == before:
             raise nothing_learnt(self._workspace, feed, found, events=events)
         if found.total:

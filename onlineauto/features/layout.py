@@ -265,6 +265,11 @@ class Layout:
         """Order of the longest product, including those that `compile` compiled."""
         return max((*self.repeats, *self.repeats_apart), default=1)
 
+    @property
+    def max_crossed(self) -> int:
+        """Number of crossed features that an event may have."""
+        return self._options.max_crossed
+
     def most_features(self, own: int) -> int:
         """Return an upper bound on the features of an action with so many of its own, products included.
 

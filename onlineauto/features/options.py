@@ -78,6 +78,19 @@ class FeatureOptions:
         "If a namespace interacts with itself, use every order of its features, and not every combination.",
         keep=True,
     )
+    max_crossed: int = option(
+        10_000_000,
+        "Number of crossed features that the interactions of an event may make, over all its actions. An "
+        "event with more lacks its widest interactions, is counted and reported, and is not learnt by the "
+        "stack; --strict_parse stops there.",
+        vw=False,
+        keep=True,
+        override=True,
+        minimum=0,
+        maximum=2**31,
+        because="they are listed in memory",
+        metavar="N",
+    )
     leave_duplicate_interactions: bool = option(
         False, "Keep interactions that repeat the namespaces of another one, such as -q ab -q ba.", keep=True
     )

@@ -92,6 +92,7 @@ class Options(TypedDict, total=False):
     interactions: Word | Sequence[Word] | None
     experimental_full_name_interactions: Word | Sequence[Word] | None
     permutations: bool | None
+    max_crossed: int | None
     leave_duplicate_interactions: bool | None
 
     # Gradient descent

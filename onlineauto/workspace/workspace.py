@@ -122,9 +122,7 @@ class Workspace(Locked):
         self.configuration = configuration
         self.kind = kind_of(configuration)
         self.semantics = semantics_of(configuration)
-        self.diagnostics = Diagnostics()
-        self.position = Position()
-        self.predicts_only = False
+        self.diagnostics, self.position, self.predicts_only = Diagnostics(), Position(), False
         self.learner = Learner(configuration, kind=self.kind, semantics=self.semantics)
         self.layout = make_layout(configuration, slots=self.learner.task.slots)
         self.searching = Searching(configuration, self.layout, self.learner)
@@ -215,8 +213,8 @@ class Workspace(Locked):
     ) -> Iterator[tuple[Block, Outcomes]]:
         """Learn from a source, pass after pass, and yield each block with its outcomes.
 
-        The source is a path, the text itself as bytes, a binary file, None or ``"-"`` for standard input, or
-        an iterable: of events as texts, of blocks, or of files, open or as `pathlib.Path`.
+        The source is a path, the text as bytes, a binary file, None or ``"-"`` for standard input, or an
+        iterable: of events as texts, of blocks, or of files, open or as `pathlib.Path`.
 
         With ``--passes``, the source is read again for each pass; held-out events decide when to stop early.
         A `start`, which is the `position` of another run over this source, continues that run. With `every`,
@@ -228,7 +226,7 @@ class Workspace(Locked):
         InputError
             The source cannot be read, or cannot be read again for a second pass, or ends before the start.
         ParseError
-            A line is malformed, under ``--strict_parse``.
+            A line is malformed, or an event is too wide, under ``--strict_parse``.
         """
         run = self.configuration[RunOptions]
         if run.passes > 1 and not can_be_read_again(source):
@@ -244,28 +242,29 @@ class Workspace(Locked):
                 blocks = behind(start.events, blocks)
             for block in blocks if every is None else cut(every, blocks):
                 with self._lock:
-                    part, outcomes, problem = self._learn_part(block, holdout)
+                    part, outcomes, problems = self._learn_part(block, holdout, heard)
                 yield part, outcomes
-                if problem:
-                    raise InputError(f"{heard.of_file}{problem}")
+                if problems:
+                    raise problems.pop()
             self.end_pass()
             stops = holdout.end_pass()
             self.position = Position(run.passes if stops else number + 1, 0, holdout.counts())
             if stops:
                 return
 
-    def _learn_part(self, block: Block, holdout: Holdout) -> tuple[Block, Outcomes, str]:
+    def _learn_part(
+        self, block: Block, holdout: Holdout, found: Diagnostics
+    ) -> tuple[Block, Outcomes, list[InputError]]:
         """Learn a block up to its first invalid event; return that part, its outcomes, and the problem."""
         check_rules(block, self._rules)
         valid, message = first_invalid_event(block, self.kind)
         part = block if valid == len(block) else block.head(valid)
         adf, by_line = self.learner.task.shape == CB_ADF, self.semantics.holds_out_by_line
         held = holdout.mark(part, by_line=by_line and not adf, from_zero=by_line and adf)
-        outcomes = self._runner.learn(part, held)
+        part, outcomes, too_wide = self._runner.learn(part, held, found)
         holdout.add(outcomes)
-        passes, events, _ = self.position
-        self.position = Position(passes, events + len(part), holdout.counts())
-        return part, outcomes, message
+        self.position = Position(self.position.passes, self.position.events + len(part), holdout.counts())
+        return part, outcomes, [*too_wide] or [InputError(f"{found.of_file}{message}")] * bool(message)
 
     def fit(self, source: Sources) -> Workspace:
         r"""Learn from a source, all passes, and return self; see `stream` for what a source can be.
@@ -420,10 +419,8 @@ class Workspace(Locked):
         """
         with self._lock:
             reader = self._readers.reader_of(event)
-            prediction = self._runner.learn_one(reader) if reader.read(event) else None
-            if prediction is None:
-                prediction = self.learn_block(reader.parse_one(event)).one_prediction()
-            return prediction
+            one = self._runner.learn_one(reader, self.diagnostics) if reader.read(event) else None
+            return self.learn_block(reader.parse_one(event)).one_prediction() if one is None else one
 
     def predict(self, event: OneEventLike) -> NDArray[np.float32]:
         """Predict one event without changing the model; take and return what `learn` does.
@@ -465,7 +462,10 @@ class Workspace(Locked):
         if message:
             raise InputError(message)
         with self._lock:
-            return self._runner.learn(block, holdout)
+            _, outcomes, too_wide = self._runner.learn(block, holdout, self.diagnostics)
+        if too_wide:
+            raise too_wide.pop()
+        return outcomes
 
     def predict_block(self, block: Block) -> Outcomes:
         """Predict the events of a block without changing the model; return the outcomes.

@@ -14,6 +14,7 @@ from onlineauto.service.join.join import JoinSettings
 from onlineauto.service.learning.joined import joined_lines
 from onlineauto.service.learning.learner import Learner
 from onlineauto.service.log.segment_log import SegmentLog
+from onlineauto.service.loop.board import board_of
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.workspace import Workspace
 from tests.service.traffic import CONFIGURATION, TOPICS, decision, record, reward
@@ -206,6 +207,16 @@ def test_what_cannot_be_learnt_is_counted(tmp_path: Path) -> None:
     learner = learner_of(tmp_path / "loop", log)
     finished(learner)
     assert (learner.learnt, learner.faulty) == (1, 2)
+
+
+def test_wide_decisions_are_learnt_and_counted(tmp_path: Path, log: SegmentLog) -> None:
+    (tmp_path / "loop").mkdir()
+    narrow = REGISTRY.parse(CONFIGURATION.command() + " --max_crossed 0")
+    learner = Learner(tmp_path / "loop", log, narrow, settings=SETTINGS)
+    _OPEN.append(learner)
+    finished(learner)
+    assert learner.faulty == 0
+    assert 0 < board_of(learner).too_wide <= learner.learnt
 
 
 def test_other_options_and_other_logs_are_refused(tmp_path: Path, log: SegmentLog) -> None:

@@ -123,6 +123,10 @@ _TEXTS: dict[Code, tuple[str, str]] = {
     Code.SLOT_LABELLED: ("{text} labels a slot that has a label", _SKIPPED),
     Code.LABEL_FAR_OUT: ("label or cost {text} is a million times the largest before", _KEPT),
     Code.ACTION_OUT_OF_RANGE: ("action {text} is out of range, which begins at 1", "label not used"),
+    Code.TOO_WIDE: (
+        "the interactions of the event make {text} crossed features, more than --max_crossed",
+        "learnt without the widest ones",
+    ),
     Code.VW_INT: ("{text} is not a good int", _ZERO),
 }
 

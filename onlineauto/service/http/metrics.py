@@ -33,6 +33,7 @@ COUNTERS: Final = {
     "dangling": "Rewards that waited in vain for a decision.",
     "repeated": "Decisions whose id another one had.",
     "faulty": "Decisions that could not be learnt.",
+    "too_wide": "Decisions that were learnt without their widest interactions.",
     "champion_changes": "Changes of the champion.",
     "log_bytes": "Bytes of the log.",
     "log_groups": "Flushes of the log.",

@@ -56,6 +56,7 @@ class Status(msgspec.Struct, frozen=True):
     dangling: int
     repeated: int
     faulty: int
+    too_wide: int
     mean_wait: float
     live_configs: list[LiveConfig]
     changes: list[ChampionChange]
@@ -145,6 +146,7 @@ def status_of(loop: Loop, *, points: bool = False) -> Status:
         dangling=counts.dangling,
         repeated=counts.repeated,
         faulty=board.faulty,
+        too_wide=board.too_wide,
         mean_wait=board.waited,
         live_configs=board.live_configs,
         changes=board.changes,
