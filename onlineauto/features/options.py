@@ -80,9 +80,8 @@ class FeatureOptions:
     )
     max_crossed: int = option(
         10_000_000,
-        "Number of crossed features that the interactions of an event may make, over all its actions. An "
-        "event with more lacks its widest interactions, is counted and reported, and is not learnt by the "
-        "stack; --strict_parse stops there.",
+        "Number of crossed features that an event may have, over all its actions. A wider event is learnt "
+        "without its widest interactions and not by the stack, and is reported; --strict_parse stops there.",
         vw=False,
         keep=True,
         override=True,
