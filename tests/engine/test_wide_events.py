@@ -86,6 +86,21 @@ def test_strict_parse_stops_at_a_wide_event_and_loses_nothing_before(
     assert len(said.read_text().split("\n\n")) == 31
 
 
+@pytest.mark.parametrize(
+    ("flags", "crossed"),
+    [(["--cubic", "uut"], 0), (["--cubic", "uut", "-q", "vt"], 600), (["-q", "vt", "-q", "vu"], 600 + 1200)],
+)
+def test_an_audit_lists_the_features_that_a_wide_event_has(
+    flags: list[str], crossed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, limit = tmp_path / "data.txt", str(2 * 1800)
+    data.write_text(event({"u": 2, "t": 1}, 0) + event(WIDE, 1, labelled=False))
+    words = [str(data), "--cb_explore_adf", "--max_crossed", limit, *flags, "--audit", "--quiet"]
+    assert main(words) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("\t")]
+    assert [line.count("\t") for line in lines[-2:]] == [1200 + 1 + 600 + 1 + crossed] * 2
+
+
 def test_exact_mode_says_where_an_event_is_that_does_not_fit(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

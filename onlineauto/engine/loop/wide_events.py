@@ -44,7 +44,16 @@ if TYPE_CHECKING:
     from onlineauto.formats.lines.diagnostics import Diagnostics
     from onlineauto.options import Configuration
 
-__all__ = ["Limit", "Sizes", "WideEvent", "limit_of", "measure", "report", "without_widest"]
+__all__ = [
+    "Limit",
+    "Sizes",
+    "WideEvent",
+    "kept_interactions",
+    "limit_of",
+    "measure",
+    "report",
+    "without_widest",
+]
 
 _GUESSED = 1 << 20
 """Number of features of an action up to which an upper bound is good enough."""
@@ -160,13 +169,21 @@ def report(wide: Sequence[WideEvent], block: Block, found: Diagnostics, *, stopp
     return []
 
 
-def _narrowed(interactions: Interactions, sizes: NDArray[np.float64], limit: int) -> Interactions:
-    """Return the interactions without the widest ones, of which these are the sizes."""
+def kept_interactions(
+    interactions: Interactions, sizes: NDArray[np.float64], limit: int
+) -> NDArray[np.bool_]:
+    """Return which interactions an event has, given the number of crossed features of each: bool[n]."""
     champion = interactions.holders[1:, 0]
     kept = np.zeros(len(sizes), bool)
     for group in (np.flatnonzero(champion), np.flatnonzero(~champion)):
         smallest = group[np.argsort(sizes[group], kind="stable")]
         kept[smallest[sizes[kept].sum() + np.cumsum(sizes[smallest]) <= limit]] = True
+    return kept
+
+
+def _narrowed(interactions: Interactions, sizes: NDArray[np.float64], limit: int) -> Interactions:
+    """Return the interactions without the widest ones, of which these are the sizes."""
+    kept = kept_interactions(interactions, sizes, limit)
     start, factor = interactions.start, interactions.factor
     factors = [factor[start[product] : start[product + 1]] for product in np.flatnonzero(kept)]
     return interactions._replace(
