@@ -145,6 +145,7 @@ class Event(JsonSlots):
         kind, value, hash_ = self.peek(), 0.0, self.array_hash
         if kind == b"n":
             self.word()
+            self.array_hash += not self.how.exact
             return
         if kind == b"{":
             again = Namespace(name=namespace.name, hash=namespace.hash, lost=namespace.lost)

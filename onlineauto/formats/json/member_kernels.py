@@ -310,6 +310,8 @@ def read_element(text: JsonText, p: int, frame: Records, stage: Stage) -> int:
         return open_part(text, p, frame.kind, stage)
     byte = load1(text.data, p) if p < text.end else np.uint8(0)
     if byte == _N:
+        if not text.rules.quirks.narrow_json:  # what is missing keeps its index
+            event.array_hash = np.uint32(event.array_hash + _ONE_MORE)
         return read_word(text, p)[1]
     if byte == _OPEN_OBJECT:
         open_again(open_frame(text, NAMESPACE, p, stage.frames), frame)

@@ -99,3 +99,4 @@ class Code(IntEnum):
     SLOT_LABELLED = 79
     LABEL_FAR_OUT = 80
     ACTION_OUT_OF_RANGE = 81
+    NO_LABEL = 82
