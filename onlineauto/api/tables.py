@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.errors import InputError
+from onlineauto.interop.frame_columns import opened
 from onlineauto.interop.frames import from_frame
 
 if TYPE_CHECKING:
@@ -58,6 +59,8 @@ def decisions_of(
             "a frame needs the names of its columns: fit(frame, actions=…, reward=…, probability=…), or cost "
             f"in place of reward; there are {', '.join(columns)}"
         )
+    if not len(opened(frame)):
+        raise InputError("nothing was learnt: the frame has no rows")
     if reward is not None:
         frame, cost = _negated(frame, reward), reward
     return from_frame(
@@ -76,11 +79,9 @@ def decisions_of(
 
 def _negated(frame: Any, column: str) -> Any:
     """Return a frame with a column of rewards as costs."""
-    try:
-        import narwhals
-    except ModuleNotFoundError:
-        return frame  # `from_frame` says what to install
-    table = narwhals.from_native(frame, eager_only=True)
+    table = opened(frame)
+    import narwhals
+
     if column not in table.columns:
         return frame  # `from_frame` says which columns there are
     return table.with_columns(-narwhals.col(column)).to_native()
