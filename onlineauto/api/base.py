@@ -210,8 +210,27 @@ class AutoModel:
         what = type(item).__name__
         raise EventTypeError(f"event {place}: an event is a mapping, a text or a Block, not {what}")
 
-    def _fit(self, source: Any, *, progress: bool | None = None, n_events: int | None = None) -> None:
-        """Learn from a source; `n_events` is how many events it has, if `size_of` cannot tell.
+    def _fit(
+        self,
+        source: Any,
+        *,
+        progress: bool | None = None,
+        n_events: int | None = None,
+        form: str | None = None,
+        found: Diagnostics | None = None,
+    ) -> None:
+        """Learn from a source.
+
+        Parameters
+        ----------
+        source, progress
+            As for `fit`.
+        n_events : int, optional
+            The number of its events, if `size_of` cannot tell.
+        form : {"json", "dsjson"}, optional
+            Its format, if that is known.
+        found : Diagnostics, optional
+            Problems of the source that are known already; others are added.
 
         Raises
         ------
@@ -220,9 +239,9 @@ class AutoModel:
         """
         source = checked(source)
         total, unit = size_of(source) if n_events is None else (n_events, "events")
-        found, before, events = Diagnostics(), self._tally.events, 0
+        found, before, events = found or Diagnostics(), self._tally.events, 0
         with progress_bar(show=progress, total=total, unit=unit) as bar:
-            feed = Feed(event_of=self._event_of, advance=bar.advance, watched=bar.shown)
+            feed = Feed(event_of=self._event_of, advance=bar.advance, watched=bar.shown, form=form)
             run = Run(self._workspace, source)
             run.read, run.diagnostics = feed, found
             for block, outcomes in run:

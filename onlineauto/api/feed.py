@@ -45,6 +45,8 @@ class Feed:
         Called with the number of bytes of a file, or else of events, as they are read.
     watched : bool
         Whether somebody sees how far it is; if not, large files are read faster.
+    form : {"json", "dsjson"}, optional
+        The format of files and texts. By default their first bytes say.
 
     Attributes
     ----------
@@ -58,8 +60,9 @@ class Feed:
         event_of: Callable[[Any, int, Diagnostics], Mapping[str, Any]],
         advance: Callable[[int], object],
         watched: bool,
+        form: str | None = None,
     ) -> None:
-        self._event_of, self._advance, self._watched = event_of, advance, watched
+        self._event_of, self._advance, self._watched, self._form = event_of, advance, watched, form
         self.head = b""
 
     def __call__(self, source: Sources, configuration: Configuration, found: Diagnostics) -> Iterator[Block]:
@@ -129,7 +132,7 @@ class Feed:
 
     def _formatted(self, configuration: Configuration, head: bytes) -> Configuration:
         """Return the options with the format of the lines, if they do not name one."""
-        form = format_of_lines(head)
+        form = self._form or format_of_lines(head)
         if form == "text" or format_of(configuration) != "text":
             return configuration
         return changed(configuration, REGISTRY.from_keywords(**{form: True}), name="the model")

@@ -28,6 +28,15 @@ if TYPE_CHECKING:
 __all__ = ["Decisions"]
 
 
+def is_text(event_id: str) -> bool:
+    """Return whether a string has no half of a surrogate pair, so that JSON can have it."""
+    try:
+        event_id.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 class Decisions:
     """The decisions of a bandit. Its caller holds a lock.
 
@@ -104,8 +113,8 @@ class Decisions:
         action = drawn(weights, self._random.random())
         if event_id is None:
             event_id = next(self._ids)
-        elif not isinstance(event_id, str):
-            raise InputError(f"event_id is a str, and not {event_id!r}")
+        elif not isinstance(event_id, str) or not event_id or not is_text(event_id):
+            raise InputError(f"event_id is a str that UTF-8 can have, not empty, and not {event_id!r}")
         elif event_id in self.waiting:
             raise InputError(f"event {event_id!r} waits for its reward: give another id")
         if self._log is not None:

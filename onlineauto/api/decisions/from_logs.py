@@ -159,7 +159,8 @@ class FromLogs(AutoModel):
         Raises
         ------
         InputError
-            The log cannot be read, or no decision of it has a reward.
+            The log cannot be read, or no decision of it has a reward. A line that cannot be learnt is no
+            error: it is counted and located, and the lines after it are learnt.
 
         Warns
         -----
@@ -182,7 +183,7 @@ class FromLogs(AutoModel):
         default = self._default_reward if default_reward is None else default_reward
         joined = Joined(log, rewards, default_reward=default)
         before = self.events
-        self._fit(joined.file(), progress=progress)
+        self._fit(joined.file(), progress=progress, form="dsjson", found=joined.problems)
         if joined.unmatched:
             warnings.warn(
                 f"{several(joined.unmatched, 'reward')} without a decision in {os.fspath(log)}",

@@ -100,3 +100,5 @@ class Code(IntEnum):
     LABEL_FAR_OUT = 80
     ACTION_OUT_OF_RANGE = 81
     NO_LABEL = 82
+    LOG_REWARD = 83
+    LOG_MEMBER = 84
