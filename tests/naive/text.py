@@ -165,6 +165,8 @@ def read_costs(
         else:
             try:
                 line.costs.append(read_cost(word, column, settings))
+                if b":" not in word:
+                    problems.append((Code.BARE_ACTION, column))
             except BadLineError as bad:
                 if bad.code not in (Code.COST_NOT_FINITE, Code.PROBABILITY_NOT_FINITE):
                     raise

@@ -219,6 +219,8 @@ def _read_cost(text: Text, start: int, end: int, costs: Records) -> bool:
     if code != Code.FINE:
         report(state, code, wrong_start, wrong_end, text.rules.strict)
         return is_unused(code)
+    if first == end:
+        report(state, Code.BARE_ACTION, start, end, False)
     add_cost(state, costs, hash_name(data, start, first, np.uint32(0), False), cost, probability)
     return True
 

@@ -102,3 +102,4 @@ class Code(IntEnum):
     NO_LABEL = 82
     LOG_REWARD = 83
     LOG_MEMBER = 84
+    BARE_ACTION = 85
