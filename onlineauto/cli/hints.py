@@ -88,8 +88,8 @@ _HINTS: Final = (
         r"on a second line of the event|^second label",
         ("text",),
         _ADF,
-        "an event has one label, of the action that was chosen, and an empty line ends it: leave out the other "
-        "labels or add the empty lines; if each event is one line, use --cb_explore K",
+        "an event has one label, of the action that was chosen, and an empty line ends it: leave out the "
+        "other labels or add the empty lines; if each event is one line, use --cb_explore K",
     ),
     _Hint(
         r"no '\|' in '[^'{|]*[,;\t]",

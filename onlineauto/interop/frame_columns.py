@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -115,9 +116,11 @@ class Columns:
         column = self._column(name)
         if column.dtype == self._nw.Object:
             return _plain_numbers(name, column.to_list())
+        there = self.is_there(name)
+        if not there.any():  # whose type says nothing
+            return np.full(len(self), np.nan)
         if not column.dtype.is_numeric() and column.dtype != self._nw.Boolean:
             raise InputError(f"column {name!r} is of {column.dtype}, not of numbers")
-        there = self.is_there(name)
         found: NDArray[np.generic] = _filled(column, self._nw)
         return found if there.all() else np.where(there, found, np.nan)
 
@@ -129,10 +132,15 @@ class Columns:
         return [rows for namespace, columns in groups.items() for rows in self._rows(namespace, columns)]
 
     def _rows(self, namespace: str, columns: Sequence[str]) -> list[Rows]:
-        mixed = [name for name in columns if self._is_mixed(name)]
-        usual = [name for name in columns if name not in mixed]
-        found = [self._usual_rows(namespace, usual)] if usual or not mixed else []
-        return found + [rows for name in mixed for rows in self._mixed_rows(namespace, name)]
+        if not columns:
+            return [self._usual_rows(namespace, columns)]
+        found: list[Rows] = []
+        for mixed, names in groupby(columns, self._is_mixed):  # in the order of the columns
+            if mixed:
+                found += [rows for name in names for rows in self._mixed_rows(namespace, name)]
+            else:
+                found.append(self._usual_rows(namespace, list(names)))
+        return found
 
     def _is_mixed(self, name: str) -> bool:
         """Return whether a column may hold values of several kinds, or lists, or mappings."""
@@ -173,6 +181,8 @@ class Columns:
     def _feature(self, name: str, namespace: int) -> tuple[NDArray[np.uint32], NDArray[np.float32]]:
         """Return hash and value of a column's feature in each row; the value is 0 where there is none."""
         column, there = self._column(name), self.is_there(name)
+        if not there.any():  # whose type says nothing
+            return np.zeros(len(self), np.uint32), np.zeros(len(self), np.float32)
         if column.dtype.is_numeric() or column.dtype == self._nw.Boolean:
             with np.errstate(over="ignore"):
                 values = np.where(there, _filled(column, self._nw).astype(np.float32), np.float32(0))

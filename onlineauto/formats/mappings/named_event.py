@@ -287,21 +287,22 @@ def spans_of(features: object, where: str = "event") -> Spans:
     """
     if not isinstance(features, Mapping):
         raise InputError(f"{where}: features are a mapping of namespaces, not {type(features).__name__}")
-    spans: dict[str, tuple[tuple[str, float], ...]] = {}
+    spans: dict[str, list[tuple[str, float]]] = {}
     for namespace, value in features.items():
         name = str(namespace)
         usual = _usual_features(namespace, value)
-        found = ((name, usual),) if usual is not None else _spans(name, value, f"{where}: {name}", 0)
-        for each, named in found:
-            if named:
-                spans[each] = (*spans[each], *named) if each in spans else named
-    return tuple(spans.items())
+        if usual is None:
+            for inner, feature, number in _features(name, value, f"{where}: {name}", 0):
+                spans.setdefault(inner, []).append((feature, number))
+        elif usual:
+            spans.setdefault(name, []).extend(usual)
+    return tuple((name, tuple(named)) for name, named in spans.items())
 
 
 def _usual_features(name: object, value: object) -> tuple[tuple[str, float], ...] | None:
     """Return the features of texts and usual numbers with names of type str, None for others.
 
-    Most values are such, and this is several times as fast as `_spans`.
+    Most values are such, and this is several times as fast as `_features`.
     """
     each: Mapping[Any, Any] = value if type(value) is dict else {name: value}
     found = []
@@ -320,50 +321,55 @@ def _usual_features(name: object, value: object) -> tuple[tuple[str, float], ...
     return tuple(found)
 
 
-def _spans(name: str, value: object, where: str, depth: int) -> Spans:
-    """Return the namespaces of a value with this name: its own, and those of mappings and lists within."""
+def _features(name: str, value: object, where: str, depth: int) -> Iterator[tuple[str, str, float]]:
+    """Yield namespace, name and value of the features of a value with this name, in their order.
+
+    Mappings and lists within are namespaces of their own.
+    """
     if depth > _MOST_NESTED:
         raise InputError(f"{where[:200]}: more than {_MOST_NESTED} mappings and lists in one another")
     value = plain(value)
-    own: list[tuple[str, float]] = []
-    inner: list[tuple[str, tuple[tuple[str, float], ...]]] = []
     if isinstance(value, Mapping):
-        for key, of_it in value.items():
-            feature, of_it, here = str(key), plain(of_it), f"{where}: {key}"
+        for key, each in value.items():
+            feature, of_it, here = str(key), plain(each), f"{where}: {key}"
             if isinstance(of_it, Mapping) or is_sequence(of_it):
-                inner += _spans(feature, of_it, here, depth + 1)
+                yield from _features(feature, of_it, here, depth + 1)
             else:
-                own += _feature(feature, of_it, here)
+                yield from _feature(name, feature, of_it, here)
     elif is_sequence(value):
-        index = 0
-        for each in value:
-            each, here = plain(each), f"{where}: {index}"
-            if isinstance(each, Mapping):  # an object of an array of JSON has no index
-                found = _spans(name, each, here, depth + 1)
-                own += [pair for namespace, pairs in found[:1] if namespace == name for pair in pairs]
-                inner += found[1:] if found and found[0][0] == name else found
-                continue
-            if isinstance(each, str):
-                own.append((each, 1.0))
-            elif isinstance(value, AbstractSet):
-                raise InputError(f"{here}: {each!r} in a set, which has no order: give a list")
-            else:
-                own += _feature(str(index), each, here)
-            index += 1
+        yield from _elements(name, value, where, depth)
     else:
-        own += _feature(name, value, where)
-    return ((name, tuple(own)), *inner) if own else tuple(inner)
+        yield from _feature(name, name, value, where)
 
 
-def _feature(name: str, value: object, where: str) -> tuple[tuple[str, float], ...]:
-    """Return name and value of a feature whose value is `plain`; nothing if it is None, False or 0."""
+def _elements(name: str, values: Iterable[Any], where: str, depth: int) -> Iterator[tuple[str, str, float]]:
+    """Yield the features of a list: numbers by their index, names, and those of mappings, which have none."""
+    index = 0
+    for each in map(plain, values):
+        here = f"{where}: {index}"
+        if isinstance(each, Mapping):
+            yield from _features(name, each, here, depth + 1)
+            continue
+        if isinstance(each, str):
+            yield name, each, 1.0
+        elif isinstance(values, AbstractSet):
+            raise InputError(f"{here}: {each!r} in a set, which has no order: give a list")
+        else:
+            yield from _feature(name, str(index), each, here)
+        index += 1
+
+
+def _feature(namespace: str, name: str, value: object, where: str) -> Iterator[tuple[str, str, float]]:
+    """Yield a feature whose value is `plain`; nothing if that is None, False or 0."""
     if value is None or value is False:
-        return ()
+        return
     if value is True:
-        return ((name, 1.0),)
-    if isinstance(value, str):
-        return ((f"{name}={value}", 1.0),)
-    if not isinstance(value, int | float):
+        yield namespace, name, 1.0
+    elif isinstance(value, str):
+        yield namespace, f"{name}={value}", 1.0
+    elif isinstance(value, int | float):
+        number = _number(value, "value", where)
+        if number:
+            yield namespace, name, number
+    else:
         raise no_feature(value, where)
-    number = _number(value, "value", where)
-    return ((name, number),) if number else ()
