@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from tests.naive.hashing import hash_name
 if TYPE_CHECKING:
     from random import Random
 
-__all__ = ["BAD", "DoorEvent", "Leaf", "canonical", "drawn_event", "dressed", "plain"]
+__all__ = ["BAD", "DoorEvent", "Leaf", "canonical", "drawn_event", "dressed", "hashes_of", "plain"]
 
 NAMESPACES = ["user", "u", "page", "page2", "été", "имя", " ", "7", "a=b", 'q"\\', "x-y"]
 NAMES = [
@@ -211,8 +212,12 @@ def _replaced(text: str) -> str:
 
 def hashes_of(features: list[tuple[str, str, float]]) -> list[tuple[bytes, int, float]]:
     """The features as a Block has them, in ascending order."""
-    seeds = {name: 0 if name == " " else hash_name(name.encode(), 0) for name, _, _ in features}
+    seeds = {name: 0 if name == " " else _hash(name, 0) for name, _, _ in features}
     return sorted(
-        (namespace.encode(), hash_name(name.encode(), seeds[namespace]), value)
-        for namespace, name, value in features
+        (namespace.encode(), _hash(name, seeds[namespace]), value) for namespace, name, value in features
     )
+
+
+@lru_cache(maxsize=1 << 16)
+def _hash(name: str, seed: int) -> int:
+    return hash_name(name.encode(), seed)

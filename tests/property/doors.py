@@ -113,6 +113,9 @@ class Doors:
                     of = groups[number > 0].setdefault(namespace, [])
                     if name not in of:
                         of.append(name)
+                places = [groups[number > 0].get(namespace, []).index(name) for name in columns]
+                if places != sorted(places):  # a frame has one order of columns, which products go by
+                    return ...
             cells.append(row)
         rows = [cells[0] | action for action in cells[1:2]] + cells[2:] if self.actions else cells[:1]
         columns = {name: [dressed(row[name]) if name in row else None for row in rows] for name in taken}
@@ -217,7 +220,7 @@ class Doors:
         blocks = reader.parse(data)
         assert sum(map(len, blocks)) <= 1
         if not blocks:
-            assert reader.diagnostics.total == 1, data
+            assert reader.diagnostics.total, data
             return None
         found: Block = blocks[0]
         return found

@@ -36,12 +36,6 @@ def read(block: Block, *, actions: bool) -> tuple[list[Any], list[Any]]:
     return lines, labels
 
 
-def expected_of(event: DoorEvent, door: str) -> list[Any]:
-    """The features of each line by the rule."""
-    lines = [event.context, *(event.actions or [])]
-    return [hashes_of(canonical(each, json=door in JSON_DOORS)) for each in lines]
-
-
 def label_of(event: DoorEvent) -> tuple[int, float, float] | float | None:
     """The label by the rule: a label that is missing is none."""
     if event.actions is None:
@@ -57,10 +51,17 @@ def check(seed: int, doors: Doors, models: dict[str, Workspace], counts: dict[st
     event = drawn_event(Random(seed), actions=doors.actions)
     lines = [event.context, *(event.actions or [])]
     values = [abs(value) for line in lines for *_, value in canonical(line)] if not event.bad else []
-    learns = not event.bad and all(1e-3 < value < 1e4 for value in values)
+    learns = seed % 3 == 0 and not event.bad and all(1e-3 < value < 1e4 for value in values)
+    expected = {
+        json: [hashes_of(canonical(each, json=json)) for each in lines]
+        for json in (False, True)
+        if not event.bad
+    }
     predictions: dict[str, Any] = {}
     skipped = []
     for name, door in doors.all.items():
+        if name == "frame" and seed % 3:  # it takes as long as all others
+            continue
         block = door(event)
         where = f"seed {seed}, {name}"
         if block is ...:
@@ -71,7 +72,7 @@ def check(seed: int, doors: Doors, models: dict[str, Workspace], counts: dict[st
         if block is None:
             continue
         features, labels = read(block, actions=doors.actions)
-        assert features == expected_of(event, name), where
+        assert features == expected[name in JSON_DOORS], where
         label = label_of(event)
         if isinstance(label, tuple):
             found = [(i - 1, *costs) for i, (_, costs) in enumerate(labels) if costs]
@@ -81,7 +82,7 @@ def check(seed: int, doors: Doors, models: dict[str, Workspace], counts: dict[st
             assert known == ([] if label is None else [label]), where
         if learns:
             predictions[name] = models[name].learn_block(block).one_prediction()
-    if not learns:  # where sums of huge numbers depend on their order
+    if not learns:  # it takes long, and sums of huge numbers depend on their order
         return
     counts["learnt"] = counts.get("learnt", 0) + 1
     for name in skipped:
@@ -111,8 +112,8 @@ def pass_through(n: int, *, actions: bool, first: int = 0) -> dict[str, int]:
 
 @pytest.mark.parametrize("actions", [False, True])
 def test_every_door_is_the_same_event(actions: bool) -> None:
-    counts = pass_through(300, actions=actions)
-    assert min(counts.values()) > 60, counts
+    counts = pass_through(400, actions=actions)
+    assert min(counts.values()) > 50, counts
 
 
 @pytest.mark.fuzz
