@@ -12,8 +12,8 @@ import numpy as np
 
 from onlineauto.api.base import HASH_BITS
 from onlineauto.api.champion import champion_of
-from onlineauto.api.examples import rows_of
 from onlineauto.api.single_lines import SingleLines
+from onlineauto.api.tables import rows_of
 from onlineauto.errors import InputError
 from onlineauto.features.stored import Stored
 from onlineauto.formats.mappings.values import is_missing, plain

@@ -10,9 +10,9 @@ import msgspec
 import numpy as np
 
 from onlineauto.api.base import HASH_BITS
-from onlineauto.api.examples import rows_of
 from onlineauto.api.numbers import Moments, as_float
 from onlineauto.api.single_lines import SingleLines
+from onlineauto.api.tables import rows_of
 from onlineauto.engine.stream.odd_labels import is_far_out
 from onlineauto.errors import InputError
 from onlineauto.formats.mappings.values import plain

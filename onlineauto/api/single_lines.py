@@ -10,17 +10,17 @@ from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.api.base import HASH_BITS, AutoModel, shared
-from onlineauto.api.examples import (
-    Example,
-    add_missing_label,
-    frame_rows,
-    labelled_rows,
-)
 from onlineauto.api.feed import Feed, checked, size_of
 from onlineauto.api.hints import nothing_learnt
 from onlineauto.api.numbers import Numbers
 from onlineauto.api.progress_bar import progress_bar
-from onlineauto.api.tables import is_frame
+from onlineauto.api.tables import (
+    Example,
+    add_missing_label,
+    frame_rows,
+    is_frame,
+    labelled_rows,
+)
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.block import UNLABELLED
 from onlineauto.features.options import FeatureOptions
@@ -201,6 +201,7 @@ class SingleLines(AutoModel):
         UserWarning
             Some lines were malformed, or labels missing; the others were learnt.
         """
+        total: int | None
         if y is not None or sample_weight is not None:
             source = labelled_rows(source, y, sample_weight, columns={"label": label, "weight": weight})
             total, unit = len(source), "events"

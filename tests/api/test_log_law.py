@@ -13,7 +13,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from onlineauto import AutoML, InputError, OnlineautoError
-from onlineauto.api.decisions import decision_log
 from tests.api.events import ACTIONS, context, serve
 
 if TYPE_CHECKING:
@@ -136,7 +135,7 @@ def test_a_line_that_broke_off_does_not_take_the_next_one_with_it(
     def failing(file: int, data: bytes) -> int:
         return next(full)(file, data)
 
-    monkeypatch.setattr(decision_log.os, "write", failing)
+    monkeypatch.setattr(os, "write", failing)
     with pytest.raises(OnlineautoError, match=f"cannot log decisions to {path}: No space left"):
         bandit.rank(context(0), ACTIONS)
     monkeypatch.undo()

@@ -110,14 +110,15 @@ def test_missing_labels_are_counted_located_and_skipped(missing: Any) -> None:
     labels: list[Any] = [*Y[:2].tolist(), missing, *Y[3:].tolist()]
     without = AutoMLRegressor().fit(np.delete(X, 2, axis=0), np.delete(Y, 2))
     frame = FRAME.assign(y=pandas.Series(labels, dtype=object))
-    for fit in (
+    fits: tuple[Any, ...] = (
         lambda model: model.fit(X, labels),
         lambda model: model.fit(list(zip(FRAME.to_dict("records"), labels, strict=True))),
         lambda model: model.fit(frame, label="y"),
         lambda model: model.fit(
             [{"context": row, "label": y} for row, y in zip(FRAME.to_dict("records"), labels, strict=True)]
         ),
-    ):
+    )
+    for fit in fits:
         model = AutoMLRegressor()
         with pytest.warns(
             UserWarning, match=r"1 problem.*\n.*<events>:3:1: the label is missing: '.*'; not learnt"
@@ -169,7 +170,7 @@ def test_dates_end_a_fit_with_advice(make: Any) -> None:
 
 def test_frames_of_bandits_say_what_is_wrong() -> None:
     base = pandas.DataFrame({"u": ["t", "a"], "shown": ["a", "b"], "cost": [-1.0, 0.0], "p": [0.5] * 2})
-    log = {"actions": "shown", "cost": "cost", "probability": "p"}
+    log: dict[str, Any] = {"actions": "shown", "cost": "cost", "probability": "p"}
     with pytest.raises(InputError, match="nothing was learnt: the frame has no rows"):
         AutoML().fit(base.iloc[:0], **log)
     twice = pandas.concat([base, base[["u"]]], axis=1)

@@ -110,12 +110,12 @@ def test_a_line_whose_label_is_not_finite_has_no_label(line: bytes, message: str
     n, said = messages(b"1 |a x\n" + line + b"\n0 |a y\n")
     assert (n, said) == (3, [f"file:2:{message}; label not used"])
     [read] = unpack(text_reader(line, **SHAPES["simple"]))
-    assert (read[0].label, read[0].weight) == (UNLABELLED, 1)
+    assert (read[0].label, read[0].weight) == (float(UNLABELLED), 1.0)
 
 
 def test_an_initial_prediction_stays_without_its_label() -> None:
     [read] = unpack(text_reader(b"nan 1 0.5 |a x", **SHAPES["simple"]))
-    assert (read[0].label, read[0].initial) == (UNLABELLED, 0.5)
+    assert (read[0].label, read[0].initial) == (float(UNLABELLED), 0.5)
 
 
 @pytest.mark.parametrize(("event", "message"), UNUSED_BANDIT)

@@ -198,7 +198,7 @@ def test_null_keeps_its_index_in_an_array() -> None:
     assert with_null.spans == with_zero.spans
 
 
-@pytest.mark.parametrize(("line", "message"), BAD + UNUSED)
+@pytest.mark.parametrize(("line", "message"), [*BAD, *UNUSED])
 def test_strict_parse_stops_at_it(line: bytes, message: str | None) -> None:
     reader = json_reader(GOOD + b"\n" + line + b"\n" + GOOD, strict=True, **JSON_KINDS["log"])
     blocks = reader.blocks()

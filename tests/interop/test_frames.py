@@ -208,7 +208,7 @@ GOOD: Data = {
     "id": [1, 2],
     "when": [datetime.date(2020, 1, 1)] * 2,
 }
-LOGS = {"actions": "arm", "cost": "c", "probability": "p"}
+LOGS: dict[str, Any] = {"actions": "arm", "cost": "c", "probability": "p"}
 
 
 @pytest.mark.parametrize(

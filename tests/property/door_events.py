@@ -18,7 +18,17 @@ from tests.naive.hashing import hash_name
 if TYPE_CHECKING:
     from random import Random
 
-__all__ = ["BAD", "DoorEvent", "Leaf", "canonical", "drawn_event", "dressed", "hashes_of", "plain"]
+__all__ = [
+    "BAD",
+    "DoorEvent",
+    "Leaf",
+    "canonical",
+    "drawn_event",
+    "drawn_leaf",
+    "dressed",
+    "hashes_of",
+    "plain",
+]
 
 NAMESPACES = ["user", "u", "page", "page2", "été", "имя", " ", "7", "a=b", 'q"\\', "x-y"]
 NAMES = [
@@ -90,7 +100,8 @@ def _dressed_number(random: Random, value: float) -> Any:
     return kind(value)
 
 
-def _leaf(random: Random) -> Leaf:
+def drawn_leaf(random: Random) -> Leaf:
+    """Draw a value."""
     kind = random.randrange(12)
     if kind < 6:
         value = _number(random)
@@ -107,9 +118,9 @@ def _leaf(random: Random) -> Leaf:
 def _value(random: Random, depth: int, wide: bool) -> Any:
     kind = random.random()
     if depth > 2 or kind < 0.85 or not wide:
-        return _leaf(random)
+        return drawn_leaf(random)
     if kind < 0.93:
-        return [_leaf(random) for _ in range(random.randrange(4))]
+        return [drawn_leaf(random) for _ in range(random.randrange(4))]
     return _mapping(random, depth + 1, wide)
 
 

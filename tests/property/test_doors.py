@@ -30,9 +30,9 @@ def read(block: Block, *, actions: bool) -> tuple[list[Any], list[Any]]:
     """The features of each line in ascending order, the shared line's first, and what is known of each."""
     [event] = unpack([block])
     lines = [sorted((name, *pair) for name, pairs in line.spans for pair in pairs) for line in event]
-    labels = [(line.label, line.costs and line.costs[0][1:]) for line in event]
+    labels: list[Any] = [(line.label, line.costs and line.costs[0][1:]) for line in event]
     if actions and not event[0].shared:
-        lines, labels = [[], *lines], [labels[0].__class__((labels[0][0], [])), *labels]
+        lines, labels = [[], *lines], [(labels[0][0], []), *labels]
     return lines, labels
 
 

@@ -215,7 +215,7 @@ def test_events_of_another_kind_are_refused() -> None:
     with pytest.raises(InputError, match="it has actions"):
         regression.predict({"context": {"a": 1}, "actions": [{"b": 1}]})
     with pytest.raises(EventTypeError, match=r"each a text \(str or bytes\); element 1 is of type int"):
-        regression.learn(["1 |a x", 1])  # type: ignore[list-item]
+        regression.learn(["1 |a x", 1])  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="a list of its lines, or a mapping, not int"):
         regression.learn(1)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="unknown key 'contxt'"):

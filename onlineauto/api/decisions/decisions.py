@@ -28,13 +28,12 @@ if TYPE_CHECKING:
 __all__ = ["Decisions"]
 
 
-def is_text(event_id: str) -> bool:
-    """Return whether a string has no half of a surrogate pair, so that JSON can have it."""
+def is_id(event_id: object) -> bool:
+    """Return whether a value is a string that is not empty and that UTF-8, and so JSON, can have."""
     try:
-        event_id.encode()
+        return isinstance(event_id, str) and bool(event_id.encode())
     except UnicodeEncodeError:
         return False
-    return True
 
 
 class Decisions:
@@ -113,7 +112,7 @@ class Decisions:
         action = drawn(weights, self._random.random())
         if event_id is None:
             event_id = next(self._ids)
-        elif not isinstance(event_id, str) or not event_id or not is_text(event_id):
+        elif not is_id(event_id):
             raise InputError(f"event_id is a str that UTF-8 can have, not empty, and not {event_id!r}")
         elif event_id in self.waiting:
             raise InputError(f"event {event_id!r} waits for its reward: give another id")

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from onlineauto.api.base import AutoModel, shared
 from onlineauto.api.decisions.events import logged_event
 from onlineauto.api.decisions.joining import Joined
-from onlineauto.api.examples import add_missing_label
 from onlineauto.api.hints import several
-from onlineauto.api.tables import decisions_of, is_frame
+from onlineauto.api.tables import add_missing_label, decisions_of, is_frame
 from onlineauto.errors import InputError
 from onlineauto.features.options import FeatureOptions
 

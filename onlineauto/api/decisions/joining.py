@@ -36,7 +36,7 @@ class _Line(msgspec.Struct):
 
     @property
     def is_decision(self) -> bool:
-        """Whether a reward can be joined to the line."""
+        """True if a reward can be joined to the line."""
         ranked, probabilities = self.ranked, self.probabilities
         if not (
             isinstance(self.event_id, str) and isinstance(ranked, list) and isinstance(probabilities, list)

@@ -59,7 +59,7 @@ class InPlaceReader(LineReader):
         """Read a text of one usual event into the records, and measure it; return False if it is another."""
         if isinstance(text, list | tuple):
             text = joined_lines(text)
-        data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
+        data: Any = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
         end = len(data)
         kernels = self._kernels
         if end > min(_MOST, self._text_bytes):

@@ -328,18 +328,18 @@ def _features(name: str, value: object, where: str, depth: int) -> Iterator[tupl
     """
     if depth > _MOST_NESTED:
         raise InputError(f"{where[:200]}: more than {_MOST_NESTED} mappings and lists in one another")
-    value = plain(value)
-    if isinstance(value, Mapping):
-        for key, each in value.items():
+    own = plain(value)
+    if isinstance(own, Mapping):
+        for key, each in own.items():
             feature, of_it, here = str(key), plain(each), f"{where}: {key}"
             if isinstance(of_it, Mapping) or is_sequence(of_it):
                 yield from _features(feature, of_it, here, depth + 1)
             else:
                 yield from _feature(name, feature, of_it, here)
-    elif is_sequence(value):
-        yield from _elements(name, value, where, depth)
+    elif is_sequence(own):
+        yield from _elements(name, own, where, depth)
     else:
-        yield from _feature(name, name, value, where)
+        yield from _feature(name, name, own, where)
 
 
 def _elements(name: str, values: Iterable[Any], where: str, depth: int) -> Iterator[tuple[str, str, float]]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from onlineauto.errors import InputError
 
-__all__ = ["is_missing", "is_sequence", "no_feature", "plain", "whole_number"]
+__all__ = ["is_missing", "is_sequence", "no_feature", "plain", "plain_tree", "whole_number"]
 
 _MISSING_TYPES = frozenset({"NAType", "NaTType"})
 """Types of ``pandas.NA`` and ``pandas.NaT``, by name, since pandas need not be installed."""
@@ -72,7 +72,7 @@ def _of_numpy(value: Any) -> Any:
     return value if type(item) is type(value) else plain(item)
 
 
-def _as_float(value: Real) -> float | None:
+def _as_float(value: Any) -> float | None:
     try:
         number = float(value)
     except OverflowError:
@@ -106,6 +106,29 @@ def whole_number(value: object) -> int | None:
     if isinstance(number, float) and number.is_integer():
         return int(number)
     return number if isinstance(number, int) and not isinstance(number, bool) else None
+
+
+def plain_tree(value: object, where: str) -> Any:
+    """Return features with all their values as Python's own, as JSON can have them; what is missing is None.
+
+    >>> plain_tree({"age": Decimal(30), "tags": ("new", float("nan"))}, "context")
+    {'age': 30.0, 'tags': ['new', None]}
+
+    Raises
+    ------
+    InputError
+        A value can be no feature.
+    """
+    own = plain(value)
+    if isinstance(own, Mapping):
+        return {str(name): plain_tree(each, f"{where}: {name}") for name, each in own.items()}
+    if is_sequence(own):
+        return [plain_tree(each, f"{where}: {index}") for index, each in enumerate(own)]
+    if own is not None and not isinstance(own, str | int | float):
+        raise no_feature(own, where)
+    if isinstance(own, float) and math.isinf(own):
+        raise InputError(f"{where}: value {value!r} is infinite")
+    return own
 
 
 def no_feature(value: object, where: str) -> InputError:

@@ -124,7 +124,7 @@ def test_an_endless_mapping_is_refused() -> None:
 
 @pytest.mark.parametrize("value", [Decimal("1.5"), [0.1, -0.2], pandas.NA, np.array(1), Fraction(1, 2)])
 def test_a_bandit_takes_them(value: Any) -> None:
-    bandit = AutoML(seed=1)
+    bandit: Any = AutoML(seed=1)
     choice = bandit.rank({"f": value}, {"a": {"t": "x", "v": value}, "b": {"t": "y"}})
     bandit.learn(choice, reward=np.float32(1))
     bandit.learn(
