@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+from onlineauto.api.base import HASH_BITS
 from onlineauto.api.decisions.choice import Choice
 from onlineauto.api.decisions.decisions import Decisions
 from onlineauto.api.decisions.events import copied, cost_of, index_of, listed
@@ -16,8 +17,7 @@ from onlineauto.engine.stream.odd_labels import is_far_out
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.mappings.encoded_event import EncodedEvent
-from onlineauto.workspace.start.first_champion import begin_with as first_champion
-from onlineauto.workspace.start.first_champion import config_of_names
+from onlineauto.formats.mappings.values import plain
 
 if TYPE_CHECKING:
     import os
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 __all__ = ["AutoML"]
 
 _EXPLORERS = ("greedy", "softmax", "squarecb", "regcb", "synthcover", "epsilon_decay")
-_HASH_BITS = 18
 _AT_ONCE = 16
 """How many expired decisions are learnt in one call, so that no call takes long."""
 
@@ -112,7 +111,7 @@ class AutoML(FromLogs):
         explorer: Literal["greedy", "softmax", "squarecb", "regcb", "synthcover", "epsilon_decay"] = "greedy",
         seed: int = 0,
         begin_with: Sequence[str] = (),
-        hash_bits: int = _HASH_BITS,
+        hash_bits: int = HASH_BITS,
         default_reward: float | None = None,
         max_pending: int = 100_000,
         time_to_live: float = 3600.0,
@@ -130,16 +129,11 @@ class AutoML(FromLogs):
         given: dict[str, Any] = {"cb_explore_adf": True, "automl": live_configs, **options}
         if seed:
             given["random_seed"] = seed
-        if hash_bits != _HASH_BITS:
+        if hash_bits != HASH_BITS:
             given["bit_precision"] = hash_bits
         if explorer != "greedy":
             given[explorer] = True
-        config = config_of_names(begin_with)
-        if live_configs is None and begin_with:
-            given["experimental_full_name_interactions"] = [each.replace("*", "|") for each in begin_with]
-        super().__init__(given)
-        if live_configs is not None and begin_with:
-            first_champion(self._workspace, config)
+        super().__init__(given, begin_with=begin_with)
         self._decisions = Decisions(
             seed=seed,
             limit=max_pending,
@@ -269,12 +263,13 @@ class AutoML(FromLogs):
                     "a decision that was made elsewhere needs its context, its actions, the action and its "
                     "probability: learn(context, actions, action=…, probability=…, reward=…)"
                 )
-            of = listed(actions)
+            known = plain(probability)
+            of, likely = listed(actions), probability if known is None else known
             chosen = index_of(action, actions if isinstance(actions, Mapping) else of)
             event = EncodedEvent(copied(event_id), of)
             with self._lock:
                 self._warn_if_far_out(found, where="event")
-                self._learn(event, chosen, probability, found)
+                self._learn(event, chosen, likely, found)
             return
         with self._lock:
             waiting = self._decisions.waiting.find(event_id)

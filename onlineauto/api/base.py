@@ -6,7 +6,7 @@ import os
 import warnings
 from copy import deepcopy
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 import msgspec
 
@@ -17,25 +17,29 @@ from onlineauto.api.progress_bar import progress_bar
 from onlineauto.api.report import html_report, summary, text_report
 from onlineauto.api.tally import Tally
 from onlineauto.engine.search.journal import Entry
-from onlineauto.errors import InputError
+from onlineauto.errors import EventTypeError, InputError
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.interop.vw.any_model import is_vw_model, read_model
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.run import Run
 from onlineauto.workspace.save_load import load_model, save_model
+from onlineauto.workspace.start.first_champion import begin_with as first_champion
+from onlineauto.workspace.start.first_champion import config_of_names
 from onlineauto.workspace.start.warm_start import warm_start
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import BinaryIO, Self
 
     from onlineauto.api.champion import Champion
     from onlineauto.pictures import Picture
     from onlineauto.workspace.save_load import ModelSource
 
-__all__ = ["AutoModel", "shared"]
+__all__ = ["HASH_BITS", "AutoModel", "shared"]
 
+HASH_BITS: Final = 18
+"""The default of ``hash_bits``."""
 _C = TypeVar("_C")
 
 
@@ -61,6 +65,8 @@ class AutoModel:
     ----------
     options : mapping
         Options of the workspace.
+    begin_with : sequence of str
+        Interactions with which the search begins; without a search, these are the interactions.
 
     Attributes
     ----------
@@ -75,11 +81,18 @@ class AutoModel:
     _measure: ClassVar[str] = "loss"
     """What is averaged in reports: ``"loss"`` or ``"reward"``, its negative."""
 
-    def __init__(self, options: Mapping[str, Any]) -> None:
-        self._workspace = Workspace(**options)
+    def __init__(self, options: Mapping[str, Any], *, begin_with: Sequence[str] = ()) -> None:
+        config = config_of_names(begin_with)
+        given = dict(options)
+        searches = given.get("automl") is not None
+        if begin_with and not searches:
+            given["experimental_full_name_interactions"] = [each.replace("*", "|") for each in begin_with]
+        self._workspace = Workspace(**given)
         self._tally = Tally()
         self._history: list[Entry] = []
         self._observe()
+        if begin_with and searches:
+            first_champion(self._workspace, config)
 
     def _observe(self) -> None:
         """Append each decision of the search to the history."""
@@ -189,20 +202,40 @@ class AutoModel:
 
     # -- streams ---------------------------------------------------------------------------------------
 
-    def _event_of(self, item: Any, place: int) -> Mapping[str, Any]:
+    def _event_of(self, item: Any, place: int, found: Diagnostics) -> Mapping[str, Any]:  # noqa: ARG002
         """Return an item of an iterable as a mapping for `from_dicts`; `place` is for messages.
+
+        A label that is missing is added to the problems that are `found`.
 
         Raises
         ------
         InputError
             The item is no event.
         """
-        raise InputError(
-            f"event {place}: an event is a mapping, a text or a Block, not {type(item).__name__}"
-        )
+        what = type(item).__name__
+        raise EventTypeError(f"event {place}: an event is a mapping, a text or a Block, not {what}")
 
-    def _fit(self, source: Any, *, progress: bool | None = None, n_events: int | None = None) -> None:
-        """Learn from a source; `n_events` is how many events it has, if `size_of` cannot tell.
+    def _fit(
+        self,
+        source: Any,
+        *,
+        progress: bool | None = None,
+        n_events: int | None = None,
+        form: str | None = None,
+        found: Diagnostics | None = None,
+    ) -> None:
+        """Learn from a source.
+
+        Parameters
+        ----------
+        source, progress
+            As for `fit`.
+        n_events : int, optional
+            The number of its events, if `size_of` cannot tell.
+        form : {"json", "dsjson"}, optional
+            Its format, if that is known.
+        found : Diagnostics, optional
+            Problems of the source that are known already; others are added.
 
         Raises
         ------
@@ -211,9 +244,9 @@ class AutoModel:
         """
         source = checked(source)
         total, unit = size_of(source) if n_events is None else (n_events, "events")
-        found, before, events = Diagnostics(), self._tally.events, 0
+        found, before, events = found or Diagnostics(), self._tally.events, 0
         with progress_bar(show=progress, total=total, unit=unit) as bar:
-            feed = Feed(event_of=self._event_of, advance=bar.advance, watched=bar.shown)
+            feed = Feed(event_of=self._event_of, advance=bar.advance, watched=bar.shown, form=form)
             run = Run(self._workspace, source)
             run.read, run.diagnostics = feed, found
             for block, outcomes in run:
@@ -253,7 +286,7 @@ class AutoModel:
 
         Raises
         ------
-        OSError
+        OutputError
             The file cannot be written; an old file at that path is unchanged.
         """
         with self._lock:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right, insort
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from onlineauto.errors import InputError
+from onlineauto.formats.mappings.values import plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -176,9 +176,10 @@ def _number(name: Any, value: Any) -> float | None:
     kind = type(value)
     if kind is str or kind is bool:
         return None
-    if kind is not float and (not isinstance(value, Real) or kind.__name__ == "bool"):
+    own = value if kind is float or kind is int else plain(value)
+    if isinstance(own, bool) or not isinstance(own, float | int):
         return None
-    number = as_float(value)
+    number = as_float(own)
     if math.isnan(number):
         return None
     if math.isinf(number):

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 import warnings
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 
+from onlineauto.api.base import HASH_BITS
 from onlineauto.api.numbers import Moments, as_float
 from onlineauto.api.single_lines import SingleLines
+from onlineauto.api.tables import rows_of
 from onlineauto.engine.stream.odd_labels import is_far_out
 from onlineauto.errors import InputError
+from onlineauto.formats.mappings.values import plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,6 +65,11 @@ class AutoMLRegressor(SingleLines):
         Turns a score into a prediction, ``--link``: ``"logistic"``, ``"glf1"``, ``"poisson"``.
     seed : int
         Seed of everything random.
+    begin_with : sequence of str
+        Interactions with which the search begins, by the names of features: ``"hour*weather"``. By default it
+        begins with none. Without a search, these are the interactions.
+    hash_bits : int
+        The weights are a table of 2^hash_bits rows.
     **options
         Options as on the command line.
 
@@ -79,11 +86,12 @@ class AutoMLRegressor(SingleLines):
         loss: str = "squared",
         link: str | None = None,
         seed: int = 0,
+        begin_with: Sequence[str] = (),
+        hash_bits: int = HASH_BITS,
         **options: Unpack[Options],
     ) -> None:
-        given: dict[str, Any] = {"automl": live_configs, "loss_function": loss, "random_seed": seed or None}
-        given |= {"link": link, **options}
-        super().__init__({name: value for name, value in given.items() if value is not None})
+        given: dict[str, Any] = {"automl": live_configs, "loss_function": loss, "link": link}
+        super().__init__(given | options, seed=seed, begin_with=begin_with, hash_bits=hash_bits)
         labelled = link is None and not any(name in options for name in _OF_LABELS)
         self._power = _POWERS.get(loss, 0) if labelled else 0
         self._labels = Moments()
@@ -105,7 +113,7 @@ class AutoMLRegressor(SingleLines):
 
         Parameters
         ----------
-        rows : sequence of mappings, or frame
+        rows : sequence of mappings, frame or matrix
             The features of each event, without the label.
 
         Raises
@@ -113,7 +121,8 @@ class AutoMLRegressor(SingleLines):
         InputError
             The features are not as `learn` takes them.
         """
-        if not len(rows):
+        rows = list(rows_of(rows))
+        if not rows:
             return np.empty(0)
         with self._lock:
             mean, unit = self._scale()
@@ -131,7 +140,8 @@ class AutoMLRegressor(SingleLines):
         return self._labels.mean, self._labels.deviation or 1.0
 
     def _checked(self, label: Any) -> float:
-        if not isinstance(label, Real) or not math.isfinite(number := as_float(label)):
+        own = plain(label)
+        if not isinstance(own, float | int) or not math.isfinite(number := as_float(own)):
             raise InputError(f"the label {label!r} is not a finite number")
         return number
 

@@ -7,14 +7,20 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import chain, groupby, islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from onlineauto.api.base import AutoModel, shared
+from onlineauto.api.base import HASH_BITS, AutoModel, shared
 from onlineauto.api.feed import Feed, checked, size_of
 from onlineauto.api.hints import nothing_learnt
 from onlineauto.api.numbers import Numbers
 from onlineauto.api.progress_bar import progress_bar
-from onlineauto.api.tables import is_frame, names_of_columns
+from onlineauto.api.tables import (
+    Example,
+    add_missing_label,
+    frame_rows,
+    is_frame,
+    labelled_rows,
+)
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.block import UNLABELLED
 from onlineauto.features.options import FeatureOptions
@@ -22,6 +28,7 @@ from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.formats.mappings.name_hashes import NameHashes
 from onlineauto.formats.mappings.named_block import named_block
 from onlineauto.formats.mappings.named_event import named_event
+from onlineauto.formats.mappings.values import is_missing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,21 +37,13 @@ if TYPE_CHECKING:
     from onlineauto.features.block import Block
     from onlineauto.formats.mappings.named_event import NamedEvent
 
-__all__ = ["Example", "Features", "SingleLines"]
+__all__ = ["Features", "SingleLines"]
 
 Features: TypeAlias = "Mapping[Any, Any]"
 """Features by name, or by namespace: numbers, texts, truth values, lists of names, nested mappings."""
 
 _TOGETHER = 256
 """How many events are learnt in one call."""
-
-
-class Example(NamedTuple):
-    """An event of `fit`."""
-
-    features: Features
-    label: Any
-    weight: float = 1.0
 
 
 @shared
@@ -54,8 +53,16 @@ class SingleLines(AutoModel):
     A subclass gives `_learn_block` and checks labels with `_checked`.
     """
 
-    def __init__(self, options: Mapping[str, Any]) -> None:
-        super().__init__(options)
+    def __init__(
+        self, options: Mapping[str, Any], *, seed: int, begin_with: Sequence[str], hash_bits: int
+    ) -> None:
+        given = dict(options)
+        if seed:
+            given["random_seed"] = seed
+        if hash_bits != HASH_BITS:
+            given["bit_precision"] = hash_bits
+        options = {name: value for name, value in given.items() if value is not None}
+        super().__init__(options, begin_with=begin_with)
         self._numbers = Numbers()
         self._serve()
 
@@ -72,6 +79,10 @@ class SingleLines(AutoModel):
         InputError
             It cannot be a label.
         """
+
+    def _is_missing(self, label: Any) -> bool:
+        """Return whether a label is missing, so that its event cannot be learnt."""
+        return is_missing(label)
 
     @abstractmethod
     def _learn_block(self, block: Block, labels: Sequence[Any]) -> None:
@@ -106,10 +117,13 @@ class SingleLines(AutoModel):
         """Predict, count and learn an event, whose label is yet to be added."""
         self._learn_block(named_block([named_event(event | {"label": 0})], self._names), [label])
 
-    def _asked(self, rows: Any) -> Block:
-        """Return a block of events without labels, at least one, of a frame or of features."""
-        rows = _named_rows(rows) if is_frame(rows) else rows
-        return named_block([named_event({"context": self._encoded(row)}) for row in rows], self._names)
+    def _asked(self, rows: Iterable[Any]) -> Block:
+        """Return a block of events without labels, at least one."""
+        events = [
+            named_event({"context": self._encoded(row)}, where=f"row {place}")
+            for place, row in enumerate(rows)
+        ]
+        return named_block(events, self._names)
 
     def _encoded(self, features: Features) -> dict[str, Any]:
         if not isinstance(features, Mapping):
@@ -118,16 +132,22 @@ class SingleLines(AutoModel):
             raise InputError(f"features are a mapping of name to value, not {what}{hint}")
         return self._numbers.encoded(features)
 
-    def _learn_examples(self, examples: Iterable[Example], first: int) -> InputError | None:
+    def _learn_examples(
+        self, examples: Iterable[Example], first: int, found: Diagnostics
+    ) -> InputError | None:
         """Learn events up to the first that cannot be; return what is wrong with that one.
 
-        `first` is the place of the first event, for the message.
+        An event whose label is missing is added to the problems that are `found`, and not learnt. `first` is
+        the place of the first event, for messages.
         """
         events: list[NamedEvent] = []
         labels: list[Any] = []
         problem = None
         for place, example in enumerate(examples, first):
             where = f"event {place}"
+            if self._is_missing(example.label):
+                add_missing_label(found, example.label, place)
+                continue
             try:
                 label = self._checked(example.label)
                 given = {"context": self._encoded(example.features), "label": 0, "weight": example.weight}
@@ -146,7 +166,9 @@ class SingleLines(AutoModel):
     def fit(
         self,
         source: Any,
+        y: Any = None,
         *,
+        sample_weight: Any = None,
         label: str | None = None,
         weight: str | None = None,
         progress: bool | None = None,
@@ -159,6 +181,11 @@ class SingleLines(AutoModel):
             An iterable has pairs of features and label, as `learn` takes them; mappings with ``context``,
             ``label`` and, optionally, ``weight``; texts of one event each; blocks; or `pathlib.Path` objects.
             A path or a file is VW text, JSON or blocks. Numbers in texts and blocks are taken as they are.
+        y : sequence, optional
+            The label of each row, as in scikit-learn: ``fit(X, y)``. `source` is then a frame, a matrix or a
+            sequence of mappings, which has features only.
+        sample_weight : sequence of float, optional
+            With `y`: the number of such events that each row stands for.
         label, weight : str, optional
             Columns of a frame; all others are features.
         progress : bool, optional
@@ -172,11 +199,15 @@ class SingleLines(AutoModel):
         Warns
         -----
         UserWarning
-            Some lines were malformed; the others were learnt.
+            Some lines were malformed, or labels missing; the others were learnt.
         """
-        if is_frame(source):
+        total: int | None
+        if y is not None or sample_weight is not None:
+            source = labelled_rows(source, y, sample_weight, columns={"label": label, "weight": weight})
+            total, unit = len(source), "events"
+        elif is_frame(source):
             total, unit = source.shape[0], "events"
-            source = _rows(source, label=label, weight=weight)
+            source = frame_rows(source, label=label, weight=weight)
         else:
             for name, column in (("label", label), ("weight", weight)):
                 if column is not None:
@@ -186,13 +217,13 @@ class SingleLines(AutoModel):
             total, unit = size_of(source)
         before = self.events
         with progress_bar(show=progress, total=total, unit=unit) as bar:
-            found = Diagnostics()
+            found = Diagnostics(reading="<events>")
             feed = Feed(event_of=self._event_of, advance=bar.advance, watched=bar.shown)
             examples, blocks = _examples_or_blocks(source)
             n, taken = 0, list(islice(examples, _TOGETHER))
             while taken:
                 with self._lock:
-                    problem = self._learn_examples(taken, n)
+                    problem = self._learn_examples(taken, n, found)
                 if problem:
                     raise problem
                 n += len(taken)
@@ -257,39 +288,6 @@ def _example(item: Any) -> Example:
     if isinstance(item, Mapping):
         return Example(item.get("context", {}), item.get("label"), item.get("weight", 1.0))
     return Example(*item)
-
-
-def _rows(frame: Any, *, label: str | None, weight: str | None) -> Iterator[Example]:
-    """Yield the rows of a frame.
-
-    Raises
-    ------
-    InputError
-        There is no such column, or no label is named.
-    """
-    columns = names_of_columns(frame)
-    for name, column in (("label", label), ("weight", weight)):
-        if column not in columns and (column is not None or name == "label"):
-            raise InputError(f"fit(frame, {name}=…) names one of its columns: {', '.join(columns)}")
-    for row in _named_rows(frame):
-        y = row.pop(label)
-        yield Example(row, y, row.pop(weight) if weight is not None else 1.0)
-
-
-def _named_rows(frame: Any) -> Iterator[dict[Any, Any]]:
-    """Return an iterator over the rows of a frame, by column.
-
-    Raises
-    ------
-    InputError
-        A package is missing.
-    """
-    try:
-        import narwhals
-    except ModuleNotFoundError:
-        raise InputError("frames need a package: pip install 'onlineauto[frames]'") from None
-    rows: Iterator[dict[Any, Any]] = narwhals.from_native(frame, eager_only=True).iter_rows(named=True)
-    return rows
 
 
 def _labelled(block: Block) -> Iterator[Block]:

@@ -402,15 +402,14 @@ class Workspace(Locked):
 
         Parameters
         ----------
-        event : str, bytes or mapping
-            VW text or JSON; or a mapping as `onlineauto.interop.from_dicts` takes it.
+        event : str, bytes, mapping or list of str
+            VW text or JSON; a mapping as `onlineauto.interop.from_dicts` takes it; or the lines of a text.
 
         Returns
         -------
         float32[n_actions], float32[n_slots, n_actions] or float32[1]
-            Probability (``--cb_explore*``) or cost (``--cb_adf``, ``--cb``) of each action, by action; with
-            ``--ccb_explore_adf`` for each slot, 0 if an earlier slot has the action. On a single line, the
-            prediction.
+            Probability (``--cb_explore*``) or cost (``--cb_adf``, ``--cb``) of each action; with
+            ``--ccb_explore_adf`` for each slot, 0 if an earlier one has it. On a single line, the prediction.
 
         Raises
         ------
@@ -419,8 +418,11 @@ class Workspace(Locked):
         """
         with self._lock:
             reader = self._readers.reader_of(event)
-            one = self._runner.learn_one(reader, self.diagnostics) if reader.read(event) else None
-            return self.learn_block(reader.parse_one(event)).one_prediction() if one is None else one
+            prediction = self._runner.learn_one(reader, self.diagnostics) if reader.read(event) else None
+            if prediction is None:
+                prediction = self.learn_block(reader.parse_one(event)).one_prediction()
+                self.diagnostics.add(reader.take_problems())
+            return prediction
 
     def predict(self, event: OneEventLike) -> NDArray[np.float32]:
         """Predict one event without changing the model; take and return what `learn` does.

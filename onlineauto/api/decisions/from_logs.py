@@ -10,7 +10,7 @@ from onlineauto.api.base import AutoModel, shared
 from onlineauto.api.decisions.events import logged_event
 from onlineauto.api.decisions.joining import Joined
 from onlineauto.api.hints import several
-from onlineauto.api.tables import decisions_of, is_frame
+from onlineauto.api.tables import add_missing_label, decisions_of, is_frame
 from onlineauto.errors import InputError
 from onlineauto.features.options import FeatureOptions
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from onlineauto.api.decisions.events import Features
+    from onlineauto.formats.lines.diagnostics import Diagnostics
     from onlineauto.interop.frames import Names
 
 __all__ = ["FromLogs"]
@@ -46,6 +47,7 @@ class FromLogs(AutoModel):
     def fit(
         self,
         source: Any,
+        y: object = None,
         *,
         context: Names | None = None,
         actions: str | Names | None = None,
@@ -55,6 +57,7 @@ class FromLogs(AutoModel):
         cost: str | None = None,
         probability: str | None = None,
         weight: str | None = None,
+        sample_weight: object = None,
         progress: bool | None = None,
     ) -> Self:
         r"""Learn from logged events, and return self.
@@ -71,6 +74,8 @@ class FromLogs(AutoModel):
             columns by default.
         reward, cost : str, optional
             The column of the rewards or of the costs of a frame.
+        y, sample_weight
+            Refused, with advice: a bandit learns decisions and their rewards, and not labels.
         progress : bool, optional
             Whether to show a progress bar; by default on a terminal and in a notebook, if tqdm is installed.
 
@@ -82,7 +87,7 @@ class FromLogs(AutoModel):
         Warns
         -----
         UserWarning
-            Some lines were malformed; the others were learnt.
+            Some lines were malformed, or rewards missing; the others were learnt.
 
         Examples
         --------
@@ -95,6 +100,13 @@ class FromLogs(AutoModel):
         >>> AutoML().fit([event | {"chosen": 0, "reward": 1, "probability": 0.5}] * 100).events
         100
         """
+        if y is not None or sample_weight is not None:
+            name = "y" if y is not None else "sample_weight"
+            raise InputError(
+                f"{name}: a bandit learns decisions, fit(frame, actions=…, reward=…, probability=…, "
+                "weight=…), where these name columns; AutoMLRegressor and AutoMLClassifier have fit(X, y, "
+                "sample_weight=…)"
+            )
         if is_frame(source):
             features = self._workspace.configuration[FeatureOptions]
             blocks = decisions_of(
@@ -146,7 +158,8 @@ class FromLogs(AutoModel):
         Raises
         ------
         InputError
-            The log cannot be read, or no decision of it has a reward.
+            The log cannot be read, or no decision of it has a reward. A line that cannot be learnt is no
+            error: it is counted and located, and the lines after it are learnt.
 
         Warns
         -----
@@ -169,7 +182,7 @@ class FromLogs(AutoModel):
         default = self._default_reward if default_reward is None else default_reward
         joined = Joined(log, rewards, default_reward=default)
         before = self.events
-        self._fit(joined.file(), progress=progress)
+        self._fit(joined.file(), progress=progress, form="dsjson", found=joined.problems)
         if joined.unmatched:
             warnings.warn(
                 f"{several(joined.unmatched, 'reward')} without a decision in {os.fspath(log)}",
@@ -185,5 +198,8 @@ class FromLogs(AutoModel):
             )
         return self
 
-    def _event_of(self, item: Any, place: int) -> Mapping[str, Any]:
-        return logged_event(item, place)
+    def _event_of(self, item: Any, place: int, found: Diagnostics) -> Mapping[str, Any]:
+        event = logged_event(item, place)
+        if "cost" in event and event["cost"] is None:
+            add_missing_label(found, item.get("reward", item.get("cost")), place)
+        return event

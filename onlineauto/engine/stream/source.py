@@ -14,7 +14,7 @@ from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.stream.dialect import NATIVE, dialect_of
 from onlineauto.engine.stream.odd_labels import OddLabels
 from onlineauto.engine.stream.read_ahead import pays, read_ahead
-from onlineauto.errors import InputError, OptionError
+from onlineauto.errors import EventTypeError, InputError, OptionError
 from onlineauto.features.block import Block
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.blocks.reader import BEGIN, BlockReader
@@ -167,11 +167,11 @@ def _refuse_table(source: object) -> None:
         The source is a frame or a mapping.
     """
     if isinstance(source, Mapping):
-        raise TypeError(
+        raise EventTypeError(
             "a source of events cannot be a mapping; onlineauto.interop.from_dicts([…]) makes blocks"
         )
     if hasattr(source, "columns") or hasattr(source, "column_names"):
-        raise TypeError(
+        raise EventTypeError(
             "a source of events cannot be a frame; onlineauto.interop.from_frame(…) makes blocks of it, and "
             "AutoML, AutoMLRegressor and AutoMLClassifier fit it"
         )

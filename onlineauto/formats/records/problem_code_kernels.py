@@ -100,3 +100,7 @@ class Code(IntEnum):
     LABEL_FAR_OUT = 80
     ACTION_OUT_OF_RANGE = 81
     TOO_WIDE = 82
+    LOG_REWARD = 83
+    LOG_MEMBER = 84
+    BARE_ACTION = 85
+    NO_LABEL = 86

@@ -244,7 +244,8 @@ def _crossed(source: Workspace, known: Sequence[bytes]) -> Iterator[Interaction]
             )
         return
     options = source.configuration[FeatureOptions]
-    asked = [*map(parse_letters, (*options.quadratic, *options.cubic, *options.interactions))]
+    letters = (*options.quadratic, *options.cubic, *options.interactions)
+    asked = [parse_letters(text, bytewise=source.layout.bytewise) for text in letters]
     asked += map(parse_full_names, options.experimental_full_name_interactions)
     yield from compile_products(asked, known, keep_duplicates=options.leave_duplicate_interactions)
 
