@@ -62,6 +62,7 @@ class LoopOptions:
     help: bool = option(False, "Print this help and stop.", short="h")
 
 
+_MOST_SKIPPED: Final = 20
 REGISTRY: Final = Registry((LoopOptions,))
 """The flags of this verb."""
 
@@ -190,14 +191,17 @@ def _is_of(line: bytes, event_id: str) -> bool:
 
 def _print_counts(log: SegmentLog) -> None:
     from onlineauto.service.join.join import Join, JoinSettings
-    from onlineauto.service.log.record import read_record
+    from onlineauto.service.join.replay import replayed
 
     join = Join(JoinSettings())
-    for position, line in log.lines(log.begin):
-        join.take(read_record(line), position, len(line))
+    skipped = [each.skipped for each in replayed(join, log, log.begin) if each.skipped is not None]
     print(f"log        {log.begin} to {log.end} bytes")
     for name, value in msgspec.structs.asdict(join.settings).items():
         print(f"{name:18} {value}")
     for name, value in msgspec.structs.asdict(join.counts).items():
         print(f"{name:18} {value}")
     print(f"{'waiting':18} {join.waiting}")
+    print(f"{'finished':18} {join.finished}")
+    print(f"{'skipped':18} {len(skipped)}")
+    for each in skipped[-_MOST_SKIPPED:]:
+        print(each)
