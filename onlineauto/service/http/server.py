@@ -19,14 +19,16 @@ import uvicorn
 from onlineauto.errors import OptionError
 from onlineauto.options import Configuration
 from onlineauto.service.http.app import application, follower_application
+from onlineauto.service.http.connections import BACKLOG, ConnectionLimits, most_connections
 from onlineauto.service.http.direct.protocol import DirectProtocol
-from onlineauto.service.http.memory import return_memory
+from onlineauto.service.http.memory import memory_bytes, return_memory
 from onlineauto.service.http.tokens import Tokens
 from onlineauto.service.http.waiting import Waiting
+from onlineauto.service.join.join import BYTES_PER_DECISION
 from onlineauto.service.loop.follower import Follower
 from onlineauto.service.loop.loop import Every, Loop
 from onlineauto.service.loop.upstream import HttpUpstream
-from onlineauto.service.loop.warm import warm_up
+from onlineauto.service.loop.warm import warm_predictor, warm_up
 from onlineauto.service.ranking.question import Limits
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ _LOG = logging.getLogger("onlineauto.service")
 _SWITCH: Final = 0.0005
 """Seconds after which a thread of Python lets another one go on: a rank does not wait for the learner."""
 _GRACE: Final = 10
+_FEW: Final = 100_000
 _OWN: Final = ("localhost", "127.0.0.1", "::1")
 """Names of this machine, by which a service without tokens is asked."""
 
@@ -60,12 +63,14 @@ class Serving(msgspec.Struct, kw_only=True):
     keep_every: float = 3600.0
     keep_models: int = 10
     keep_log: float | None = None
-    max_pending: int = 200_000
+    max_pending: int | None = None
     max_actions: int = 256
+    max_features: int = 1024
     max_namespaces: int = 128
     namespaces: tuple[str, ...] | None = None
     max_body: int = 65_536
     max_requests: int = 1000
+    max_connections: int | None = None
 
 
 def serve(serving: Serving) -> None:
@@ -87,9 +92,11 @@ def serve(serving: Serving) -> None:
             f"{serving.host} is open to others, and there are no tokens: "
             f"onlineauto loop {serving.folder} --new_token rank,reward"
         )
+    limits = ConnectionLimits(most=most_connections(serving.max_connections))
     with _bound(serving.host, serving.port) as opened:
         make = _learner if serving.follow is None else _follower
         front, app = make(serving, waiting, tokens)
+        app.connections.limits = limits
         _LOG.info(
             "serving",
             extra={
@@ -102,6 +109,8 @@ def serve(serving: Serving) -> None:
                 "model": front.published.name,
                 "torn_bytes": front.log.torn,
                 "loss_window_seconds": 0.0,
+                "max_pending": front.limits.pending,
+                "max_connections": limits.most,
             },
         )
         return_memory()
@@ -110,6 +119,9 @@ def serve(serving: Serving) -> None:
         gc.freeze()  # what is there now stays, and no later collection stops a rank to look at it
         _run(app, opened)
     _LOG.info("stopped", extra={"event": "stopped", "ranked": front.join.counts.ranked})
+    if app.is_abandoned:
+        sys.stderr.flush()
+        os._exit(0)
 
 
 def _bound(host: str, port: int) -> socket.socket:
@@ -139,8 +151,15 @@ def _limits(serving: Serving) -> Limits:
         actions=serving.max_actions,
         namespaces=serving.max_namespaces,
         only=serving.namespaces,
-        pending=serving.max_pending,
+        features=serving.max_features,
+        pending=_most_pending() if serving.max_pending is None else serving.max_pending,
     )
+
+
+def _most_pending() -> int:
+    """Return how many decisions may wait, so that both tables of them take two fifths of the memory."""
+    room = int(0.4 * memory_bytes() / (2 * BYTES_PER_DECISION))
+    return min(max(room, _FEW), Limits().pending)
 
 
 def _learner(serving: Serving, waiting: Waiting, tokens: Tokens) -> tuple[Loop, Application]:
@@ -157,7 +176,7 @@ def _learner(serving: Serving, waiting: Waiting, tokens: Tokens) -> tuple[Loop, 
         deliver=waiting.deliver,
     )
     warm_up(loop.learner.workspace.configuration)
-    hosts = () if tokens else (*_OWN, serving.host)
+    hosts = (*_OWN, serving.host)  # while there are no tokens
     return loop, application(loop, waiting, tokens=tokens, most=serving.max_requests, hosts=hosts)
 
 
@@ -171,7 +190,8 @@ def _follower(serving: Serving, waiting: Waiting, tokens: Tokens) -> tuple[Follo
         app=serving.app,
         deliver=waiting.deliver,
     )
-    hosts, most = () if tokens else (*_OWN, serving.host), serving.max_requests
+    warm_predictor(follower.published.predictor)
+    hosts, most = (*_OWN, serving.host), serving.max_requests
     return follower, follower_application(follower, waiting, tokens=tokens, most=most, hosts=hosts)
 
 
@@ -196,6 +216,7 @@ def _run(app: Application, opened: socket.socket) -> None:
         server_header=False,
         proxy_headers=False,
         timeout_graceful_shutdown=_GRACE,
+        backlog=BACKLOG,
     )
     server = _Server(config)
 

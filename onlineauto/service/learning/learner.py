@@ -142,7 +142,9 @@ class Learner:
         self._explored = True  # the decisions that are learnt now are the model's own
         self._predictor: Predictor | None = None
         self._unlearnable: dict[int, str] = {}  # decisions by their positions, and why they are left out
-        self._careful: tuple[int, int] | None = None  # the positions between which decisions are learnt singly
+        self._careful: tuple[int, int] | None = (
+            None  # the positions between which decisions are learnt singly
+        )
         self._learning: Decided | None = None
         self._broken = False
         self.snapshot_due = False

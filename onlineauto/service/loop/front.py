@@ -177,9 +177,18 @@ class Front:
             if self._commit.failed is None and self.join.is_due(self._now()):
                 self._append("tick", nobody)
 
+    def leave(self) -> None:
+        """Write what is waiting; the process ends next, and its folder is as after a kill."""
+        self._commit.close()
+
+    @property
+    def trouble(self) -> str:
+        """What keeps this from working as it should, or ""."""
+        return "" if self._commit.failed is None else f"the log cannot be written: {self._commit.failed}"
+
     @property
     def writable(self) -> bool:
-        """True unless the log cannot be written any more."""
+        """True unless the log cannot be written now."""
         return self._commit.failed is None
 
     @property

@@ -293,6 +293,15 @@ class Loop(Front):
             return self.learner.name, file.getvalue()
 
     @property
+    def trouble(self) -> str:
+        """What keeps this from deciding, learning or saving, or ""."""
+        if self.failed is not None:
+            return super().trouble or f"learning has stopped: {self.failed}"
+        return super().trouble or (
+            "" if self.unsaved is None else f"the model cannot be saved: {self.unsaved}"
+        )
+
+    @property
     def caught_up(self) -> bool:
         """True once everything is learnt that the log had when it was opened, or learning has stopped."""
         return self.failed is not None or self.learner.position >= self._behind_at_first
