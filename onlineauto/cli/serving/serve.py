@@ -80,15 +80,15 @@ class ServeOptions:
     )
     reward_range: str | None = option(
         None,
-        "The lowest and the highest reward; others are refused. Not supplied: as before, or any, and a reward "
-        "that is far larger than all others counts as a smaller one.",
+        "The lowest and the highest reward; others are refused. Not supplied: as before, or any, and a "
+        "reward that is far larger than all others counts as a smaller one.",
         vw=False,
         metavar="LOW,HIGH",
     )
     max_pending: int | None = option(
         None,
-        "Decisions that wait for their reward, at most. Not supplied: as many as two fifths of the memory hold, "
-        "and at most 8,000,000.",
+        "Decisions that wait for their reward, at most. Not supplied: as many as two fifths of the memory "
+        "hold, and at most 8,000,000.",
         vw=False,
         minimum=1,
         metavar="N",
@@ -124,8 +124,8 @@ class ServeOptions:
     max_requests: int = option(1000, "Requests at once, at most.", vw=False, minimum=1, metavar="N")
     max_connections: int | None = option(
         None,
-        "Connections at once, at most; one more closes the one that has been idle for longest. Not supplied: as "
-        "many as the limit of open files leaves room for, and at most 4096.",
+        "Connections at once, at most; one more closes the one that has been idle for longest. Not "
+        "supplied: as many as the limit of open files leaves room for, and at most 4096.",
         vw=False,
         minimum=1,
         metavar="N",

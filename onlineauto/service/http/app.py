@@ -125,15 +125,8 @@ def _application(
             stop.set()
             await asyncio.to_thread(_end, working)
             waiting.stop()
-            if working.is_alive():  # it waits for the compiler, which nothing interrupts
-                front.leave()
-                _LOG.warning(
-                    "the service ends while kernels are compiled; the next start learns from the log",
-                    extra={"event": "unsaved"},
-                )
-                handlers.abandoned = True
-                return
-            await asyncio.to_thread(front.close)
+            handlers.abandoned = working.is_alive()  # in the compiler, which nothing interrupts
+            await asyncio.to_thread(front.leave if handlers.abandoned else front.close)
 
     missing = {404: no_such_endpoint, 405: no_such_endpoint}
     return Application(

@@ -128,7 +128,7 @@ class Connections:
         self.dropped[reason] += 1
         connection.drop(status, message)
         now = time.monotonic()
-        if reason not in ("idle",) and now - self._logged.get(reason, -60.0) >= 60.0:  # a flood is one line
+        if reason != "idle" and now - self._logged.get(reason, -60.0) >= 60.0:  # a flood is one line
             self._logged[reason] = now
             _LOG.warning(
                 "connections are closed: %s",

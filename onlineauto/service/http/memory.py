@@ -1,4 +1,4 @@
-"""``memory_bytes``: how much there is. ``return_memory``: let the C library give large blocks back to the machine as soon as they are free.
+"""``memory_bytes``: how much there is; ``return_memory``: let the C library give large blocks back at once.
 
 glibc keeps what is free for later: once a large block was freed, blocks of up to its size come from a heap,
 and each thread has one of its own. In a process that writes a large snapshot every half a minute, that is

@@ -28,7 +28,7 @@ from onlineauto.service.join.join import BYTES_PER_DECISION
 from onlineauto.service.loop.follower import Follower
 from onlineauto.service.loop.loop import Every, Loop
 from onlineauto.service.loop.upstream import HttpUpstream
-from onlineauto.service.loop.warm import warm_predictor, warm_up
+from onlineauto.service.loop.warm import warm_up
 from onlineauto.service.ranking.question import Limits
 
 if TYPE_CHECKING:
@@ -120,6 +120,10 @@ def serve(serving: Serving) -> None:
         _run(app, opened)
     _LOG.info("stopped", extra={"event": "stopped", "ranked": front.join.counts.ranked})
     if app.is_abandoned:
+        _LOG.warning(
+            "the service ends while kernels are compiled; the next start learns from the log",
+            extra={"event": "unsaved"},
+        )
         sys.stderr.flush()
         os._exit(0)
 
@@ -190,7 +194,6 @@ def _follower(serving: Serving, waiting: Waiting, tokens: Tokens) -> tuple[Follo
         app=serving.app,
         deliver=waiting.deliver,
     )
-    warm_predictor(follower.published.predictor)
     hosts, most = (*_OWN, serving.host), serving.max_requests
     return follower, follower_application(follower, waiting, tokens=tokens, most=most, hosts=hosts)
 

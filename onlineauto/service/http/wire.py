@@ -164,7 +164,7 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     default_reward: float | msgspec.UnsetType = msgspec.UNSET
     aggregation: str | msgspec.UnsetType = msgspec.UNSET
     mode: str | msgspec.UnsetType = msgspec.UNSET
-    reward_range: tuple[float, float] | None | msgspec.UnsetType = msgspec.UNSET
+    reward_range: tuple[float, float] | msgspec.UnsetType | None = msgspec.UNSET
     max_finished: int | msgspec.UnsetType = msgspec.UNSET
 
 

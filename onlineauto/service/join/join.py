@@ -13,9 +13,9 @@ deferred     open once it is activated; inactive when it has waited without that
 ============ =====================================================================================
 
 A reward that comes before its decision waits for it as long. A decision that has ended is remembered until
-its wait is over, but no more than `max_finished` of them are. A reward of a remembered decision is late: it is
-counted, and not learnt; a later one waits for a decision in vain, which is dangling. A repetition of a reward,
-known by its key, is counted and changes nothing.
+its wait is over, but no more than `max_finished` of them are. A reward of a remembered decision is late: it
+is counted, and not learnt; a later one waits for a decision in vain, which is dangling. A repetition of a
+reward, known by its key, is counted and changes nothing.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ from onlineauto.service.join.settings import JoinSettings, read_settings
 from onlineauto.service.join.timed import Finished, Timed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from onlineauto.service.log.record import Record
 
 __all__ = ["BYTES_PER_DECISION", "Counts", "Decision", "Ended", "Join", "JoinSettings"]
@@ -54,7 +56,7 @@ class Decision(NamedTuple):
         When it was made, in the time of the join, and for how many seconds it waits.
     active : bool
         It is not deferred, or was activated.
-    count, value : int and float
+    rewards, value : int and float
         The number of rewards so far, and their running value.
     keys : bytes
         A hash of the key of each reward, and the reward, 16 bytes each.
@@ -65,7 +67,7 @@ class Decision(NamedTuple):
     made: float
     wait: float
     active: bool
-    count: int = 0
+    rewards: int = 0
     value: float = 0.0
     keys: bytes = b""
 
@@ -83,15 +85,15 @@ _KEY: Final = Struct("<8sd")
 
 def _packed(decision: Decision) -> bytes:
     """Return a decision as bytes: millions wait, and an object of each field takes several times as much."""
-    if not decision.count and not decision.keys:
+    if not decision.rewards and not decision.keys:
         return _PLAIN.pack(*decision[:5])
     return _REWARDED.pack(*decision[:7]) + decision.keys
 
 
 def _unpacked(packed: bytes) -> Decision:
     if len(packed) == _PLAIN.size:
-        return Decision(*_PLAIN.unpack(packed))
-    return Decision(*_REWARDED.unpack_from(packed), packed[_REWARDED.size :])
+        return Decision._make((*_PLAIN.unpack(packed), 0, 0.0, b""))
+    return Decision._make((*_REWARDED.unpack_from(packed), packed[_REWARDED.size :]))
 
 
 def _deadline_of(packed: bytes) -> float:
@@ -377,23 +379,16 @@ class Join:
             finished.old, finished.old_until = dict(_entries_of(old)), old.until
             finished.young, finished.young_until = dict(_entries_of(young)), young.until
         for event_id, values in kept.decisions:
-            made._take_over(event_id, *values)
+            made._take_over(event_id, values)
         return made
 
-    def _take_over(
-        self,
-        event_id: str,
-        position: int,
-        size: int,
-        deadline: float,
-        *rest: Any,
-    ) -> None:
+    def _take_over(self, event_id: str, values: Sequence[Any]) -> None:
         """Take a decision of a state of the first version, whose deadline a longer wait may have moved."""
-        active, ended, count, value, keys = (*rest, *(False, False, 0, 0.0, None)[len(rest) :])
+        position, size, deadline, active, ended, rewards, value, keys = values
         wait = self.settings.reward_wait
         made = min(deadline - wait, self.now)
         hashed = b"".join(_KEY.pack(_hash_of(key), reward) for key, reward in (keys or {}).items())
-        packed = _packed(Decision(position, size, made, wait, active, count, value, hashed))
+        packed = _packed(Decision(position, size, made, wait, active, rewards, value, hashed))
         if ended:
             self._remember(event_id, packed)
         else:
@@ -459,8 +454,8 @@ class Join:
             self.counts.late += 1
             self._finished.replace(event_id, _packed(found))
             return
-        value = combined(self.settings.aggregation, found.count, found.value, self._bounded(reward))
-        found = found._replace(count=found.count + 1, value=value)
+        value = combined(self.settings.aggregation, found.rewards, found.value, self._bounded(reward))
+        found = found._replace(rewards=found.rewards + 1, value=value)
         if found.active and self.settings.aggregation == "first":
             self._end_now(event_id, found, ended)
         else:
@@ -484,7 +479,7 @@ class Join:
         if self._waiting.get(event_id) is None:
             return
         found = _unpacked(packed)._replace(active=True)
-        if found.count and self.settings.aggregation == "first":
+        if found.rewards and self.settings.aggregation == "first":
             self._end_now(event_id, found, ended)
         else:
             self._waiting.replace(event_id, _packed(found))
@@ -502,7 +497,7 @@ class Join:
         """End a decision before its wait is over, and remember it until then."""
         self._waiting.pop(event_id)
         self._end(found, ended)
-        self._remember(event_id, _packed(found._replace(count=0, value=0.0)))
+        self._remember(event_id, _packed(found._replace(rewards=0, value=0.0)))
 
     def _remember(self, event_id: str, packed: bytes) -> None:
         most = self.settings.max_finished
@@ -516,13 +511,13 @@ class Join:
             self.counts.inactive += 1
             return
         how, waited = self.settings, max(self.now - found.made, 0.0)
-        if found.count:
+        if found.rewards:
             self.counts.joined += 1
-            reward = aggregated(how.aggregation, found.count, found.value)
+            reward = aggregated(how.aggregation, found.rewards, found.value)
         else:
             self.counts.defaulted += 1
             reward = how.default_reward
-        ended.append(Ended(found.position, found.size, reward, found.count > 0, waited))
+        ended.append(Ended(found.position, found.size, reward, found.rewards > 0, waited))
 
 
 def _reward_of(keys: bytes, hashed: bytes) -> float | None:

@@ -1,4 +1,4 @@
-"""``replayed``: the records of a log with the decisions that each one ends; what cannot be applied is skipped.
+"""``replayed``: the records of a log with the decisions that each ends; what cannot be applied is skipped.
 
 A record is applied as a whole or not at all. One that cannot be applied stops nothing behind it: whoever
 reads the log learns where the record is and why, and goes on.

@@ -8,7 +8,7 @@ from typing import Final
 __all__ = ["RewardScale"]
 
 _SUPPORT: Final = 3
-_ROOM: Final = 3
+_ROOM: Final = 1
 """Powers of two by which a reward may exceed the rewards that support it."""
 _AT_FIRST: Final = 1000.0
 
@@ -17,15 +17,15 @@ class RewardScale:
     """Bounds rewards by the magnitude of the others, so that one absurd reward does not ruin sums.
 
     The magnitude of a reward is its power of two. A magnitude is supported once three rewards, and one in a
-    thousand of those that are not 0, had it or a larger one. A reward may be eight times as large as the
+    thousand of those that are not 0, had it or a larger one. A reward may be twice as large as the
     largest supported magnitude, or 1,000 while there is none; a larger one counts as this bound. So a rare
     reward of a new size is cut the first two times, and then counts in full.
 
     Examples
     --------
     >>> scale = RewardScale()
-    >>> [scale.bounded(reward) for reward in (1.0, 0.0, 1.0, 1.0, -1e25, -12.0)]
-    [1.0, 0.0, 1.0, 1.0, -16.0, -12.0]
+    >>> [scale.bounded(reward) for reward in (1.0, 0.0, 1.0, 1.0, -1e25, -3.0)]
+    [1.0, 0.0, 1.0, 1.0, -4.0, -3.0]
     """
 
     def __init__(self, counts: dict[int, int] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""``JoinSettings``: the rules by which decisions wait for their rewards, as records of the log change them."""
+"""``JoinSettings``: the rules by which decisions wait for their rewards, which the log can change."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class _State(msgspec.Struct):
     latest: list[Skipped] = []
 
 
-class _Lost(InputError):
+class _LostError(InputError):
     """The log does not have the records that a snapshot goes on with."""
 
 
@@ -148,6 +148,7 @@ class Learner:
         self._learning: Decided | None = None
         self._broken = False
         self.snapshot_due = False
+        self.position, self.waited = log.begin, 0.0
         self._load()
 
     @property
@@ -312,7 +313,7 @@ class Learner:
         if path.exists():
             try:
                 return self._restore(path)
-            except (_Lost, OptionError, OSError):
+            except (_LostError, OptionError, OSError):
                 raise
             except Exception as error:  # whatever is wrong with it, the log has all that it had
                 problem = str(error)
@@ -331,8 +332,8 @@ class Learner:
                 with suppress(Exception):  # the next one may be whole
                     return self._restore(self.models.path(model.name))
         raise InputError(
-            f"{problem}, and the log no longer has its beginning: restore the file from a backup, or begin with "
-            "another folder"
+            f"{problem}, and the log no longer has its beginning: restore the file from a backup, or begin "
+            "with another folder"
         )
 
     def _reset(self) -> None:
@@ -357,7 +358,7 @@ class Learner:
         except (KeyError, ValueError, StructError) as error:
             raise InputError(f"{path} is no snapshot of a service: {error}") from None
         if not self.log.begin <= state.position <= self.log.end:
-            raise _Lost(
+            raise _LostError(
                 f"{path} goes on at position {state.position} of the log, which has the "
                 f"positions {self.log.begin} to {self.log.end}: they are not of one service"
             )

@@ -24,6 +24,7 @@ from onlineauto.service.log.segment_log import SegmentLog
 from onlineauto.service.loop.folder_lock import FolderLock
 from onlineauto.service.loop.front import Front, nobody
 from onlineauto.service.loop.steady_clock import SteadyClock
+from onlineauto.service.loop.warm import warm_predictor
 from onlineauto.service.ranking.question import Limits
 from onlineauto.workspace.model_file import replace_file
 from onlineauto.workspace.workspace import Workspace
@@ -191,7 +192,9 @@ class Follower(Front):
         model = Workspace.load(content, testonly=True, dsjson=True)
         names = list(model.layout.keys())
         self._learnt = [each.decode("utf-8", "replace") for each in names]
-        return Published(model.predictor(), name, now)
+        predictor = model.predictor()
+        warm_predictor(predictor, self._learnt)  # the model before ranks until this one is compiled
+        return Published(predictor, name, now)
 
     def _stored(self, error: Exception, now: float) -> Published:
         """Return the model that the folder has, since the learner is away.

@@ -5,11 +5,15 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from onlineauto.service.learning.values import Values
 from onlineauto.workspace.run import Run
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from onlineauto.options import Configuration
     from onlineauto.workspace.predictor import Predictor
 
@@ -22,16 +26,21 @@ _EVENT: Final = b'"a":[1,2],"p":[0.5,0.5],"c":{"u":{"x":1},"_multi":[{"a":{"y":1
 def warm_up(configuration: Configuration) -> None:
     """Rank, learn and evaluate a little with a model that is thrown away."""
     workspace, values = Workspace(configuration=configuration), Values()
-    warm_predictor(workspace.predictor())
     for count in (4, 1):  # kernels of one event alone are others than those of a block
         lines = (_LABEL + _EVENT) * count
         run = Run(workspace, iter(list(workspace.read(lines))))
         for _, outcomes in run:
             values.take(outcomes, explored=True)
+        warm_predictor(workspace.predictor())
     values.values()
     workspace.save(io.BytesIO(), predict_only="stack")
 
 
-def warm_predictor(predictor: Predictor) -> None:
-    """Rank once, and forget it."""
-    predictor.predict(b"{" + _EVENT)
+def warm_predictor(predictor: Predictor, names: Sequence[str] = ("u", "a")) -> None:
+    """Rank, and forget it; a predictor takes its short cut for namespaces that it knows, `names`."""
+    if not names:
+        return
+    shared, own = ({name: {"x": 1}} for name in (names[0], names[-1]))
+    event = msgspec.json.encode({"c": {**shared, "_multi": [own, own]}}) + b"\n"
+    for _ in range(3):
+        predictor.predict(event)

@@ -262,8 +262,8 @@ def _check_features(context: dict[str, Any], most: int) -> None:
         count = shared + _features_in({name: each for name, each in action.items() if name != "_tag"})
         if count > most:
             raise RefusedError(
-                f"the context and action {action['_tag']!r} have {count} features together; at most {most} are "
-                "taken (--max_features)",
+                f"the context and action {action['_tag']!r} have {count} features together; at most "
+                f"{most} are taken (--max_features)",
                 status=413,
             )
 
