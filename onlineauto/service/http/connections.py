@@ -154,4 +154,4 @@ def most_connections(wanted: int | None = None) -> int:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     if soft == resource.RLIM_INFINITY:
         return most
-    return max(min(most, soft - _RESERVE - BACKLOG), soft // 4)
+    return min(most, max(soft - _RESERVE - BACKLOG, soft // 4))

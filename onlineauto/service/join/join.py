@@ -177,7 +177,7 @@ class _State(msgspec.Struct):
     waiting: _Table | None = None
     finished: list[_Table] = []
     clock: float | None = None
-    scale: dict[int, int] = {}
+    scale: tuple[dict[int, int], float] | None = None
     decisions: list[tuple[str, list[Any]]] = []  # as the first version wrote them
 
 
@@ -348,7 +348,7 @@ class Join:
                 _table_of(finished.young, finished.young_until),
             ],
             self._clock,
-            self._scale.counts,
+            (self._scale.counts, self._scale.limit),
         )
         found: dict[str, Any] = msgspec.to_builtins(kept, builtin_types=(bytes,), str_keys=True)
         return found
@@ -366,7 +366,7 @@ class Join:
         made = cls(kept.settings)
         made.now, made.counts, made.sources = kept.now, kept.counts, kept.sources
         made._clock = kept.now if kept.clock is None and kept.now else kept.clock
-        made._scale = RewardScale(kept.scale)
+        made._scale = RewardScale(*(kept.scale or ()))
         for event_id, early in kept.early:
             early.wait = early.wait or kept.settings.reward_wait
             early.deadline = min(early.deadline, kept.now + early.wait)

@@ -426,8 +426,20 @@ class Learner:
                         self._blocks.append(rest.head(valid))
                         self._run.step(valid)
                     rest = rest.tail(min(valid + 1, len(rest)))
-            self.faulty += len(part) - (self.learnt - before)
+            if self.learnt - before < len(part):
+                self._count_faulty(part)
         self._learning = None
+
+    def _count_faulty(self, decided: list[Decided]) -> None:
+        """Count and locate the decisions whose lines have no valid event."""
+        for each in decided:
+            valid = [
+                first_invalid_event(block, self.workspace.kind)[0]
+                for block in self.workspace.read(each.line, diagnostics=Diagnostics())
+            ]
+            if not sum(valid):
+                self.faulty += 1
+                self._skip(skipped_at(self.log, each.position, "it has no event that can be learnt"))
 
     def _isolate(self, begin: int, error: Exception) -> None:
         """Prepare to learn again without the decision that has raised an error, or to find it.
