@@ -197,7 +197,8 @@ def reply_to_error(error: Exception, endpoint: str) -> Reply:
         status = 422 if isinstance(error, OptionError) else 400
         return problem(str(error) or "the body is nested too deeply", status)
     if isinstance(error, OSError):
-        full = error.errno in _FULL
+        cause = error if error.errno is not None else error.__cause__
+        full = isinstance(cause, OSError) and cause.errno in _FULL
         _LOG.error(
             "the disk cannot be written: %s", error, extra={"event": "not_written", "endpoint": endpoint}
         )
