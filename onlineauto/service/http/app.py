@@ -69,7 +69,7 @@ def application(
         Names by which the service may be asked; none lets it be asked by all.
     """
     metrics = Metrics(partial(status_of, loop))
-    keeper = Keeper(tokens or Tokens(), metrics, most=most, hosts=hosts)
+    keeper = Keeper(Tokens() if tokens is None else tokens, metrics, most=most, hosts=hosts)
     return _application(loop, Handlers(loop, metrics), keeper, waiting, partial(_learn, loop))
 
 
@@ -83,7 +83,7 @@ def follower_application(
 ) -> Application:
     """Return the application of a rank server; the parameters are those of `application`."""
     metrics = Metrics(partial(follower_status, follower))
-    keeper = Keeper(tokens or Tokens(), metrics, most=most, hosts=hosts)
+    keeper = Keeper(Tokens() if tokens is None else tokens, metrics, most=most, hosts=hosts)
     handlers = FollowerHandlers(follower, metrics)
     return _application(follower, handlers, keeper, waiting, partial(_follow, follower))
 

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 __all__ = ["BYTES_PER_DECISION", "Counts", "Decision", "Ended", "Join", "JoinSettings"]
 
-BYTES_PER_DECISION: Final = 230
-"""Bytes of memory of a decision of a table, with an id of 32 characters; measured in ``tests/service``."""
+BYTES_PER_DECISION: Final = 250
+"""Bytes of memory of a decision of a table, with an id of 32 characters (``tests.service.endurance``)."""
 _DAY: Final = 86400.0
 _JITTER: Final = 60.0
 """Seconds by which a record may be earlier than the one before it without its clock having been set back."""
@@ -177,6 +177,7 @@ class _State(msgspec.Struct):
     waiting: _Table | None = None
     finished: list[_Table] = []
     clock: float | None = None
+    set_back: tuple[float, float] | None = None
     scale: tuple[dict[int, int], float] | None = None
     decisions: list[tuple[str, list[Any]]] = []  # as the first version wrote them
 
@@ -214,6 +215,7 @@ class Join:
         self.settings, self.now, self.counts = settings, 0.0, Counts()
         self.sources: dict[str, int] = {}
         self._clock: float | None = None  # the time of the latest record, as its clock had it
+        self._set_back: tuple[float, float] | None = None  # that before it was set back, and `now` then
         self._waiting: Timed[bytes] = Timed(_deadline_of)
         self._finished: Finished[bytes] = Finished()
         self._early: Timed[_Early] = Timed(lambda early: early.deadline)
@@ -282,19 +284,30 @@ class Join:
         """Return by how many seconds the clock has jumped since the latest record; 0 if it has not.
 
         No clock of a service goes on for longer than a decision waits without a record, but while the
-        service is stopped: a day more than that is a jump, and so is a step back by more than a minute.
+        service is stopped: a day more than that is a jump. A step back by more than a minute is one, and so
+        is the step with which a clock that was set back is right again.
         """
         if self._clock is None:
             return 0.0
         step = time - self._clock
         most = _DAY + max(self.settings.reward_wait, self._waiting.longest_wait)
-        return step if step > most or step < -_JITTER else 0.0
+        return step if step > most or step < -_JITTER or self._is_right_again(time) else 0.0
 
     def time_at(self, time: float) -> float:
         """Return the time of the join if a record had a time of the clock."""
         if self._clock is None:
             return max(time, self.now)
+        if self._is_right_again(time):
+            clock, now = self._set_back  # type: ignore[misc] # it is not None then
+            return max(self.now, now + time - clock)
         return self.now if self.jump_at(time) else self.now + max(time - self._clock, 0.0)
+
+    def _is_right_again(self, time: float) -> bool:
+        """Return whether a clock that was set back has reached the time that it had before, and not more."""
+        if self._set_back is None or self._clock is None:
+            return False
+        step = time - self._set_back[0]
+        return step >= 0.0 and time - self._clock > max(2 * step, _JITTER) and step < _DAY
 
     def take(self, record: Record, position: int, size: int, *, at: float | None = None) -> list[Ended]:
         """Take the next record of the log, and return the decisions that it ends, in order.
@@ -348,6 +361,7 @@ class Join:
                 _table_of(finished.young, finished.young_until),
             ],
             self._clock,
+            self._set_back,
             (self._scale.counts, self._scale.limit),
         )
         found: dict[str, Any] = msgspec.to_builtins(kept, builtin_types=(bytes,), str_keys=True)
@@ -366,6 +380,7 @@ class Join:
         made = cls(kept.settings)
         made.now, made.counts, made.sources = kept.now, kept.counts, kept.sources
         made._clock = kept.now if kept.clock is None and kept.now else kept.clock
+        made._set_back = kept.set_back
         made._scale = RewardScale(*(kept.scale or ()))
         for event_id, early in kept.early:
             early.wait = early.wait or kept.settings.reward_wait
@@ -404,12 +419,19 @@ class Join:
 
     def _let_pass(self, time: float) -> None:
         """Let the time of the join pass, as far as a record's time is plausible."""
-        if self.jump_at(time):
+        jump, now = self.jump_at(time), self.time_at(time)
+        if jump:
             self.counts.clock_jumps += 1
+            if jump < 0.0 and self._clock is not None:
+                self._set_back = (self._clock, self.now)
+            elif jump > 0.0:
+                self._set_back = None
             self._clock = time
-            return
-        self.now = self.time_at(time)
-        self._clock = time if self._clock is None else max(time, self._clock)
+        else:
+            self._clock = time if self._clock is None else max(time, self._clock)
+            if self._set_back is not None and self._clock >= self._set_back[0]:
+                self._set_back = None
+        self.now = now
 
     def _expire(self, ended: list[Ended]) -> None:
         """End the decisions that have waited, the oldest first, and forget what is over."""
