@@ -15,6 +15,7 @@ from onlineauto.service.log.record import read_record
 from onlineauto.service.log.segment_log import SegmentLog
 from onlineauto.service.loop.loop import Every, Loop
 from onlineauto.service.refused import RefusedError
+from onlineauto.workspace.save_load import save_model
 from tests.service.serving import Service
 from tests.service.test_threads import question
 from tests.service.traffic import CONFIGURATION
@@ -48,14 +49,10 @@ class Disk:
         return self.pwrite(file, data, at)
 
     def _saved(self) -> object:
-        from onlineauto.workspace import run
-
-        save = run.save_model
-
         def saved(*given: object, **named: object) -> None:
             if self.full:
                 raise OSError(28, "No space left on device")
-            save(*given, **named)  # type: ignore[arg-type]
+            save_model(*given, **named)  # type: ignore[arg-type]
 
         return saved
 

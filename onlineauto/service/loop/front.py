@@ -207,8 +207,8 @@ class Front:
         return self._commit.groups
 
     def _now(self) -> float:
-        """Return the time as the next record has it, which has a year of four digits."""
-        return min(max(self.clock(), 0.0), _LAST)
+        """Return the time as the next record has it: a year has four digits, whatever the clock says."""
+        return self.clock() % _LAST
 
     def _again(self, position: int, size: int, context: bytes, done: Done) -> Ranked:
         """Return the answer that a decision was given before.
