@@ -1,6 +1,6 @@
 """Estimators for scikit-learn: `AutoMLRegressor` and `AutoMLClassifier`.
 
-They need scikit-learn, ``pip install 'onlineauto[sklearn]'``. Columns may be numbers or texts. `fit` learns
+They need scikit-learn, ``pip install '.[sklearn]'``. Columns may be numbers or texts. `fit` learns
 the rows `passes` times, in orders drawn by the seed; `partial_fit` learns more rows, once, in their order.
 
 >>> from onlineauto.sklearn import AutoMLClassifier

@@ -15,7 +15,7 @@ from onlineauto.api.hints import nothing_learnt
 from onlineauto.api.numbers import Numbers
 from onlineauto.api.progress_bar import progress_bar
 from onlineauto.api.tables import is_frame, names_of_columns
-from onlineauto.errors import InputError, OptionError
+from onlineauto.errors import InputError, OptionError, install_hint
 from onlineauto.features.block import UNLABELLED
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.lines.diagnostics import Diagnostics
@@ -287,7 +287,7 @@ def _named_rows(frame: Any) -> Iterator[dict[Any, Any]]:
     try:
         import narwhals
     except ModuleNotFoundError:
-        raise InputError("frames need a package: pip install 'onlineauto[frames]'") from None
+        raise InputError(f"frames need a package: {install_hint('frames')}") from None
     rows: Iterator[dict[Any, Any]] = narwhals.from_native(frame, eager_only=True).iter_rows(named=True)
     return rows
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onlineauto.errors import InputError
+from onlineauto.errors import InputError, install_hint
 from onlineauto.interop.rows import Rows, rows_of_matrix
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Columns:
             import narwhals
         except ModuleNotFoundError as error:
             raise ModuleNotFoundError(
-                "frames are read through narwhals: pip install 'onlineauto[frames]'", name=error.name
+                f"frames are read through narwhals: {install_hint('frames')}", name=error.name
             ) from None
         try:
             self._frame = narwhals.from_native(frame, eager_only=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from onlineauto.cli.help import Page, help_text
 from onlineauto.engine.options.registry import ModelOptions, OutputOptions
-from onlineauto.errors import OptionError
+from onlineauto.errors import OptionError, install_hint
 from onlineauto.formats.options import InputOptions
 from onlineauto.options import Registry, option, options_of
 from onlineauto.workspace.options import REGISTRY as LEARNING
@@ -183,7 +183,7 @@ def run(words: Sequence[str]) -> int:
     try:
         from onlineauto.service.http.server import Serving, serve
     except ModuleNotFoundError as error:
-        raise OptionError(f"{error.name} is not installed: pip install 'onlineauto[service]'") from None
+        raise OptionError(f"{error.name} is not installed: {install_hint('service')}") from None
     _log_as_json(quiet=output.quiet)
     serving = Serving(
         folder=folders[0],

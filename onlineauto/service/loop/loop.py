@@ -48,6 +48,8 @@ _LOG = logging.getLogger("onlineauto.service")
 _MOST_SOURCES = 256
 _AGAIN = 1.0
 """Seconds after which learning or saving that has failed is tried again."""
+_SHARE = 10.0
+"""Times that a snapshot took, which pass before the next one: millions of decisions take a while to write."""
 
 
 class Every(msgspec.Struct, frozen=True):
@@ -128,7 +130,7 @@ class Loop(Front):
         self.every, self.keep_log = every or Every(), keep_log
         self.failed: Exception | None = None
         self.unsaved: OSError | None = None
-        self._again_at = 0.0
+        self._again_at = self._took = 0.0
         self._closing = False
         self._held = FolderLock(folder)
         try:
@@ -355,8 +357,11 @@ class Loop(Front):
 
     def _save(self, now: float) -> None:
         """Write the snapshot and the model of the history that are due."""
-        if self.learner.snapshot_due or self._is_due("snapshot", now, self.every.snapshot):
+        every = max(self.every.snapshot, _SHARE * self._took)
+        if self.learner.snapshot_due or self._is_due("snapshot", now, every):
+            begin = time.monotonic()
             self.learner.snapshot()
+            self._took = time.monotonic() - begin
             self._done_at["snapshot"] = now
             if self.unsaved is not None:
                 self.unsaved = None
