@@ -67,7 +67,7 @@ def test_the_command_of_the_container_serves_and_makes_a_token_once(tmp_path: Pa
             )
             held.close()
             until(lambda: (tmp_path / "stderr").read_text().count('"serving"') > 0)
-            assert httpx.get(f"http://127.0.0.1:{port}/healthz").text == "ok\n"  # noqa: B023
+            assert httpx.get(f"http://127.0.0.1:{port}/healthz").text == "ok\n"
             assert httpx.get(f"http://127.0.0.1:{port}/v1/status").status_code == 401
             process.terminate()
             out, _ = process.communicate(timeout=PATIENCE)

@@ -10,6 +10,7 @@ import signal
 import socket
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,6 +33,7 @@ from onlineauto.service.loop.warm import warm_up
 from onlineauto.service.ranking.question import Limits
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import FrameType
 
     from onlineauto.service.http.app import Application
@@ -97,27 +99,24 @@ def serve(serving: Serving) -> None:
         make = _learner if serving.follow is None else _follower
         front, app = make(serving, waiting, tokens)
         app.connections.limits = limits
-        _LOG.info(
-            "serving",
-            extra={
-                "event": "serving",
-                "address": f"http://{serving.host}:{opened.getsockname()[1]}/",
-                "folder": serving.folder,
-                "follows": serving.follow,
-                "options": front.join.settings.options,
-                "tokens": bool(tokens),
-                "model": front.published.name,
-                "torn_bytes": front.log.torn,
-                "loss_window_seconds": 0.0,
-                "max_pending": front.limits.pending,
-                "max_connections": limits.most,
-            },
-        )
         return_memory()
         sys.setswitchinterval(_SWITCH)
         gc.collect()
         gc.freeze()  # what is there now stays, and no later collection stops a rank to look at it
-        _run(app, opened)
+        about = {
+            "event": "serving",
+            "address": f"http://{serving.host}:{opened.getsockname()[1]}/",
+            "folder": serving.folder,
+            "follows": serving.follow,
+            "options": front.join.settings.options,
+            "tokens": bool(tokens),
+            "model": front.published.name,
+            "torn_bytes": front.log.torn,
+            "loss_window_seconds": 0.0,
+            "max_pending": front.limits.pending,
+            "max_connections": limits.most,
+        }
+        _run(app, opened, partial(_LOG.info, "serving", extra=about))
     _LOG.info("stopped", extra={"event": "stopped", "ranked": front.join.counts.ranked})
     if app.is_abandoned:
         _LOG.warning(
@@ -199,7 +198,25 @@ def _follower(serving: Serving, waiting: Waiting, tokens: Tokens) -> tuple[Follo
 
 
 class _Server(uvicorn.Server):
-    """A server that lets streams end when a signal comes, so that none keeps it waiting."""
+    """A server that lets streams end when a signal comes, so that none keeps it waiting.
+
+    Parameters
+    ----------
+    config : uvicorn.Config
+        What it serves.
+    opened : callable
+        Called once connections are taken.
+    """
+
+    def __init__(self, config: uvicorn.Config, opened: Callable[[], object]) -> None:
+        super().__init__(config)
+        self._opened = opened
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to take connections."""
+        await super().startup(sockets)
+        if self.started:
+            self._opened()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to end."""
@@ -207,8 +224,8 @@ class _Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
 
-def _run(app: Application, opened: socket.socket) -> None:
-    """Run an application until a signal ends it."""
+def _run(app: Application, opened: socket.socket, announce: Callable[[], object]) -> None:
+    """Run an application until a signal ends it; `announce` is called once connections are taken."""
     config = uvicorn.Config(
         app,
         http=DirectProtocol,
@@ -221,7 +238,7 @@ def _run(app: Application, opened: socket.socket) -> None:
         timeout_graceful_shutdown=_GRACE,
         backlog=BACKLOG,
     )
-    server = _Server(config)
+    server = _Server(config, announce)
 
     def ended(number: int, frame: FrameType | None) -> None:
         """Leave at once before the server has begun; uvicorn repeats the signal once it has ended."""
