@@ -346,7 +346,7 @@ def test_health_says_what_is_wrong(serve: Callable[..., TestClient], monkeypatch
     client = serve()
     loop: Any = client.app_state["loop"]
     until(lambda: not loop.unwritten)
-    with monkeypatch.context() as changed:
+    with loop._learning, monkeypatch.context() as changed:
         changed.setattr(loop, "_again_at", 1e18)
         changed.setattr(loop, "failed", RuntimeError("a bug"))
         answer = client.get("/healthz")

@@ -25,6 +25,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
+import numpy as np
 
 from onlineauto.service.join.aggregation import aggregated, combined
 from onlineauto.service.join.scale import RewardScale
@@ -32,7 +33,7 @@ from onlineauto.service.join.settings import JoinSettings, read_settings
 from onlineauto.service.join.timed import Finished, Timed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from onlineauto.service.log.record import Record
 
@@ -355,10 +356,10 @@ class Join:
             self._early.items(),
             self.counts,
             self.sources,
-            _table_of(dict(self._waiting.items())),
+            _table_of(*self._waiting.columns()),
             [
-                _table_of(finished.old, finished.old_until),
-                _table_of(finished.young, finished.young_until),
+                _table_of(list(finished.old), list(finished.old.values()), finished.old_until),
+                _table_of(list(finished.young), list(finished.young.values()), finished.young_until),
             ],
             self._clock,
             self._set_back,
@@ -387,7 +388,7 @@ class Join:
             early.deadline = min(early.deadline, kept.now + early.wait)
             made._early.add(event_id, early, wait=early.wait)
         for event_id, packed in () if kept.waiting is None else _entries_of(kept.waiting):
-            made._waiting.add(event_id, packed, wait=_unpacked(packed).wait)
+            made._waiting.add(event_id, packed, wait=_TIMES.unpack_from(packed)[1])
         finished = made._finished
         if kept.finished:
             old, young = kept.finished
@@ -547,24 +548,23 @@ def _reward_of(keys: bytes, hashed: bytes) -> float | None:
     return next((reward for known, reward in _KEY.iter_unpack(keys) if known == hashed), None)
 
 
-def _table_of(entries: dict[str, bytes], until: float = 0.0) -> _Table:
-    sizes = Struct(f"<{len(entries)}I").pack(*map(len, entries.values()))
-    return _Table(list(entries), sizes, b"".join(entries.values()), max(until, -1e300))
+def _table_of(ids: list[str], entries: list[bytes], until: float = 0.0) -> _Table:
+    sizes = np.fromiter(map(len, entries), "<u4", len(entries)).tobytes()
+    return _Table(ids, sizes, b"".join(entries), max(until, -1e300))
 
 
-def _entries_of(table: _Table) -> list[tuple[str, bytes]]:
-    """Return the ids and the entries of a table.
+def _entries_of(table: _Table) -> Iterator[tuple[str, bytes]]:
+    """Yield the ids and the entries of a table.
 
     Raises
     ------
     ValueError
         The table is damaged.
     """
-    sizes = [size for (size,) in Struct("<I").iter_unpack(table.sizes)]
-    if len(sizes) != len(table.ids) or sum(sizes) != len(table.entries):
+    sizes = np.frombuffer(table.sizes, "<u4")
+    ends = np.cumsum(sizes, dtype=np.int64)
+    if len(sizes) != len(table.ids) or int(sizes.sum()) != len(table.entries):
         raise ValueError("the table of decisions is damaged")
-    found, at = [], 0
-    for event_id, size in zip(table.ids, sizes, strict=True):
-        found.append((event_id, table.entries[at : at + size]))
-        at += size
-    return found
+    entries = table.entries
+    for event_id, begin, end in zip(table.ids, (ends - sizes).tolist(), ends.tolist(), strict=True):
+        yield event_id, entries[begin:end]

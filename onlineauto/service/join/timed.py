@@ -90,14 +90,16 @@ class Timed(Generic[Entry]):
         self._first_queue()
         return [entries[0] for _, entries in self._queues.values()]
 
+    def columns(self) -> tuple[list[str], list[Entry]]:
+        """Return all ids and all entries, the earliest deadline first for each length of wait."""
+        if self._queued > len(self._entries):
+            self._drop_stale()
+        ids = [event_id for wait in sorted(self._queues) for event_id in self._queues[wait][0]]
+        return ids, list(map(self._entries.__getitem__, ids))
+
     def items(self) -> list[tuple[str, Entry]]:
-        """Return all ids and entries, the earliest deadline first for each length of wait."""
-        self._drop_stale()
-        return [
-            (event_id, self._entries[event_id])
-            for wait in sorted(self._queues)
-            for event_id in self._queues[wait][0]
-        ]
+        """Return all ids with their entries, in the same order."""
+        return list(zip(*self.columns(), strict=True))
 
     def _first_queue(self) -> float | None:
         """Return the wait of the queue whose head is due first, and note its deadline."""
@@ -121,10 +123,14 @@ class Timed(Generic[Entry]):
 
     def _drop_stale(self) -> None:
         """Rebuild the queues without the entries that were removed."""
+        get = self._entries.get
         for wait, (ids, entries) in list(self._queues.items()):
-            pairs = zip(ids, entries, strict=True)
-            current = {event_id: None for event_id, entry in pairs if self._is_current(event_id, entry)}
-            self._queues[wait] = deque(current), deque(self._entries[event_id] for event_id in current)
+            current = {
+                event_id: entry
+                for event_id, entry in zip(ids, entries, strict=True)
+                if get(event_id) is entry or self._is_current(event_id, entry)
+            }
+            self._queues[wait] = deque(current), deque(current.values())
             if not current:
                 del self._queues[wait]
         self._queued = sum(len(ids) for ids, _ in self._queues.values())
