@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from onlineauto.errors import InputError
 from onlineauto.service.join.aggregation import AGGREGATIONS
-from onlineauto.service.join.join import BYTES_PER_DECISION, Ended, Join, JoinSettings
+from onlineauto.service.join.decision import BYTES_PER_DECISION
+from onlineauto.service.join.join import Ended, Join, JoinSettings
 from onlineauto.service.log.record import read_record
 from tests.service.endurance import simulate
 from tests.service.traffic import decision, record, reward

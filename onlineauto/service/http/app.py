@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from onlineauto.service.http.connections import Connections
+    from onlineauto.service.http.direct.connections import Connections
     from onlineauto.service.http.waiting import Waiting
     from onlineauto.service.loop.follower import Follower
     from onlineauto.service.loop.front import Front

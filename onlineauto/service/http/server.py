@@ -20,12 +20,12 @@ import uvicorn
 from onlineauto.errors import OptionError
 from onlineauto.options import Configuration
 from onlineauto.service.http.app import application, follower_application
-from onlineauto.service.http.connections import BACKLOG, ConnectionLimits, most_connections
+from onlineauto.service.http.direct.connections import BACKLOG, ConnectionLimits, most_connections
 from onlineauto.service.http.direct.protocol import DirectProtocol
 from onlineauto.service.http.memory import memory_bytes, return_memory
 from onlineauto.service.http.tokens import Tokens
 from onlineauto.service.http.waiting import Waiting
-from onlineauto.service.join.join import BYTES_PER_DECISION
+from onlineauto.service.join.decision import BYTES_PER_DECISION
 from onlineauto.service.loop.follower import Follower
 from onlineauto.service.loop.loop import Every, Loop
 from onlineauto.service.loop.upstream import HttpUpstream

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from onlineauto.service.join.join import BYTES_PER_DECISION, JoinSettings
+from onlineauto.service.join.decision import BYTES_PER_DECISION
+from onlineauto.service.join.join import JoinSettings
 from onlineauto.service.learning.values import Agreement, Point, Value
 from onlineauto.service.loop.board import ChampionChange, LiveConfig
 

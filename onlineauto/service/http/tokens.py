@@ -63,7 +63,7 @@ class Tokens:
         return self._required
 
     def _refresh(self) -> None:
-        """Read the file again if it has changed; one that is damaged changes nothing."""
+        """Read the file again if it has changed; one that is damaged or gone changes nothing."""
         now = time.monotonic()
         if self._path is None or now < self._next_look:
             return
@@ -73,8 +73,6 @@ class Tokens:
             if stamp == self._stamp:
                 return
             self._stamp, self._known = stamp, _tokens_of(self._path)
-        except FileNotFoundError:
-            self._stamp, self._known = None, []
         except (OSError, InputError, UnicodeError) as error:
             _LOG.error(
                 "the tokens cannot be read, the earlier ones hold: %s", error, extra={"event": "tokens"}

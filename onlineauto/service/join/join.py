@@ -20,90 +20,38 @@ reward, known by its key, is counted and changes nothing.
 
 from __future__ import annotations
 
-from hashlib import blake2b
-from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
-import numpy as np
 
 from onlineauto.service.join.aggregation import aggregated, combined
+from onlineauto.service.join.decision import (
+    Decision,
+    DecisionTable,
+    deadline_of,
+    entries_of,
+    hash_of,
+    keyed,
+    n_keys,
+    packed_decision,
+    read_decision,
+    reward_of,
+    table_of,
+)
 from onlineauto.service.join.scale import RewardScale
 from onlineauto.service.join.settings import JoinSettings, read_settings
 from onlineauto.service.join.timed import Finished, Timed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from onlineauto.service.log.record import Record
 
-__all__ = ["BYTES_PER_DECISION", "Counts", "Decision", "Ended", "Join", "JoinSettings"]
+__all__ = ["Counts", "Decision", "Ended", "Join", "JoinSettings"]
 
-BYTES_PER_DECISION: Final = 350
-"""Bytes of memory of a decision of a table, with an id of 32 characters: 212 to 335 were measured."""
 _DAY: Final = 86400.0
 _JITTER: Final = 60.0
 """Seconds by which a record may be earlier than the one before it without its clock having been set back."""
-
-
-class Decision(NamedTuple):
-    """A decision of the table: where its record is, and what it has got so far.
-
-    Attributes
-    ----------
-    position, size : int
-        Where its record is in the log.
-    made, wait : float
-        When it was made, in the time of the join, and for how many seconds it waits.
-    active : bool
-        It is not deferred, or was activated.
-    rewards, value : int and float
-        The number of rewards so far, and their running value.
-    keys : bytes
-        A hash of the key of each reward, and the reward, 16 bytes each.
-    """
-
-    position: int
-    size: int
-    made: float
-    wait: float
-    active: bool
-    rewards: int = 0
-    value: float = 0.0
-    keys: bytes = b""
-
-    @property
-    def deadline(self) -> float:
-        """When its wait is over."""
-        return self.made + self.wait
-
-
-_PLAIN: Final = Struct("<qIdd?")
-_REWARDED: Final = Struct("<qIdd?Id")
-_TIMES: Final = Struct("<12xdd")
-_KEY: Final = Struct("<8sd")
-
-
-def _packed(decision: Decision) -> bytes:
-    """Return a decision as bytes: millions wait, and an object of each field takes several times as much."""
-    if not decision.rewards and not decision.keys:
-        return _PLAIN.pack(*decision[:5])
-    return _REWARDED.pack(*decision[:7]) + decision.keys
-
-
-def _unpacked(packed: bytes) -> Decision:
-    if len(packed) == _PLAIN.size:
-        return Decision._make((*_PLAIN.unpack(packed), 0, 0.0, b""))
-    return Decision._make((*_REWARDED.unpack_from(packed), packed[_REWARDED.size :]))
-
-
-def _deadline_of(packed: bytes) -> float:
-    made, wait = _TIMES.unpack_from(packed)
-    return float(made + wait)
-
-
-def _hash_of(key: str) -> bytes:
-    return blake2b(key.encode(), digest_size=8).digest()
 
 
 class _Early(msgspec.Struct, array_like=True):
@@ -160,23 +108,14 @@ class Ended(NamedTuple):
     waited: float
 
 
-class _Table(msgspec.Struct):
-    """Decisions, in order: their ids, and their packed bytes one behind the other with their sizes."""
-
-    ids: list[str]
-    sizes: bytes
-    entries: bytes
-    until: float = 0.0
-
-
 class _State(msgspec.Struct):
     settings: JoinSettings
     now: float
     early: list[tuple[str, _Early]]
     counts: Counts
     sources: dict[str, int]
-    waiting: _Table | None = None
-    finished: list[_Table] = []
+    waiting: DecisionTable | None = None
+    finished: list[DecisionTable] = []
     clock: float | None = None
     set_back: tuple[float, float] | None = None
     scale: tuple[dict[int, int], float] | None = None
@@ -217,7 +156,7 @@ class Join:
         self.sources: dict[str, int] = {}
         self._clock: float | None = None  # the time of the latest record, as its clock had it
         self._set_back: tuple[float, float] | None = None  # that before it was set back, and `now` then
-        self._waiting: Timed[bytes] = Timed(_deadline_of)
+        self._waiting: Timed[bytes] = Timed(deadline_of)
         self._finished: Finished[bytes] = Finished()
         self._early: Timed[_Early] = Timed(lambda early: early.deadline)
         self._scale = RewardScale()
@@ -244,18 +183,18 @@ class Join:
     @property
     def oldest(self) -> int | None:
         """The position of the oldest decision that waits; None if there is none."""
-        return min((_unpacked(each).position for each in self._waiting.first_entries()), default=None)
+        return min((read_decision(each).position for each in self._waiting.first_entries()), default=None)
 
     def find(self, event_id: str, time: float) -> Decision | None:
         """Return the decision of an id, if its id is not free again at a time of the clock."""
         found = self._packed_of(event_id)
-        return None if found is None or _deadline_of(found) <= self.time_at(time) else _unpacked(found)
+        return None if found is None or deadline_of(found) <= self.time_at(time) else read_decision(found)
 
     def key_of(self, event_id: str, key: str) -> float | None:
         """Return the reward that had a key for a decision, or waits for one; None if there was none."""
         found = self._packed_of(event_id)
         if found is not None:
-            return _reward_of(_unpacked(found).keys, _hash_of(key))
+            return reward_of(read_decision(found).keys, hash_of(key))
         early = self._early.get(event_id)
         return None if early is None else dict(early.rewards).get(key)
 
@@ -263,7 +202,7 @@ class Join:
         """Return the number of rewards of a decision that take memory; -1 if one more takes none."""
         found = self._packed_of(event_id)
         if found is not None:
-            return len(_unpacked(found).keys) // _KEY.size if keyed else -1
+            return n_keys(read_decision(found)) if keyed else -1
         early = self._early.get(event_id)
         return 0 if early is None else 1 + len(early.rewards)
 
@@ -356,10 +295,10 @@ class Join:
             self._early.items(),
             self.counts,
             self.sources,
-            _table_of(*self._waiting.columns()),
+            table_of(*self._waiting.columns()),
             [
-                _table_of(list(finished.old), list(finished.old.values()), finished.old_until),
-                _table_of(list(finished.young), list(finished.young.values()), finished.young_until),
+                table_of(list(finished.old), list(finished.old.values()), finished.old_until),
+                table_of(list(finished.young), list(finished.young.values()), finished.young_until),
             ],
             self._clock,
             self._set_back,
@@ -387,13 +326,13 @@ class Join:
             early.wait = early.wait or kept.settings.reward_wait
             early.deadline = min(early.deadline, kept.now + early.wait)
             made._early.add(event_id, early, wait=early.wait)
-        for event_id, packed in () if kept.waiting is None else _entries_of(kept.waiting):
-            made._waiting.add(event_id, packed, wait=_TIMES.unpack_from(packed)[1])
+        for event_id, packed in () if kept.waiting is None else entries_of(kept.waiting):
+            made._waiting.add(event_id, packed, wait=read_decision(packed).wait)
         finished = made._finished
         if kept.finished:
             old, young = kept.finished
-            finished.old, finished.old_until = dict(_entries_of(old)), old.until
-            finished.young, finished.young_until = dict(_entries_of(young)), young.until
+            finished.old, finished.old_until = dict(entries_of(old)), old.until
+            finished.young, finished.young_until = dict(entries_of(young)), young.until
         for event_id, values in kept.decisions:
             made._take_over(event_id, values)
         return made
@@ -403,8 +342,10 @@ class Join:
         position, size, deadline, active, ended, rewards, value, keys = values
         wait = self.settings.reward_wait
         made = min(deadline - wait, self.now)
-        hashed = b"".join(_KEY.pack(_hash_of(key), reward) for key, reward in (keys or {}).items())
-        packed = _packed(Decision(position, size, made, wait, active, rewards, value, hashed))
+        decision = Decision(position, size, made, wait, active, rewards, value)
+        for key, reward in (keys or {}).items():
+            decision = keyed(decision, hash_of(key), reward)
+        packed = packed_decision(decision)
         if ended:
             self._remember(event_id, packed)
         else:
@@ -414,7 +355,7 @@ class Join:
         found = self._waiting.get(event_id)
         if found is None:
             found = self._finished.get(event_id)
-            if found is not None and _deadline_of(found) <= self.now:
+            if found is not None and deadline_of(found) <= self.now:
                 return None
         return found
 
@@ -437,7 +378,7 @@ class Join:
     def _expire(self, ended: list[Ended]) -> None:
         """End the decisions that have waited, the oldest first, and forget what is over."""
         for _, packed in self._waiting.pop_due(self.now):
-            self._end(_unpacked(packed), ended)
+            self._end(read_decision(packed), ended)
         for _, early in self._early.pop_due(self.now):
             self.counts.dangling += len(early.rewards)
         self._finished.expire(self.now)
@@ -449,7 +390,7 @@ class Join:
             return
         self._finished.discard(event_id)
         self.counts.ranked += 1
-        packed = _packed(Decision(position, size, self.now, wait, not record.deferred))
+        packed = packed_decision(Decision(position, size, self.now, wait, not record.deferred))
         self._waiting.add(event_id, packed, wait=wait)
         early = self._early.pop(event_id)
         if early is not None:
@@ -467,22 +408,22 @@ class Join:
             else:
                 early.rewards.append((key, reward))
             return
-        found, hashed = _unpacked(packed), _hash_of(key) if key else b""
-        if key and _reward_of(found.keys, hashed) is not None:
+        found, hashed = read_decision(packed), hash_of(key) if key else b""
+        if key and reward_of(found.keys, hashed) is not None:
             self.counts.duplicate += 1
             return
         if key:
-            found = found._replace(keys=found.keys + _KEY.pack(hashed, reward))
+            found = keyed(found, hashed, reward)
         if self._waiting.get(event_id) is None:
             self.counts.late += 1
-            self._finished.replace(event_id, _packed(found))
+            self._finished.replace(event_id, packed_decision(found))
             return
         value = combined(self.settings.aggregation, found.rewards, found.value, self._bounded(reward))
         found = found._replace(rewards=found.rewards + 1, value=value)
         if found.active and self.settings.aggregation == "first":
             self._end_now(event_id, found, ended)
         else:
-            self._waiting.replace(event_id, _packed(found))
+            self._waiting.replace(event_id, packed_decision(found))
 
     def _bounded(self, reward: float) -> float:
         """Return a reward within the range that is declared or learnt."""
@@ -501,11 +442,11 @@ class Join:
             return
         if self._waiting.get(event_id) is None:
             return
-        found = _unpacked(packed)._replace(active=True)
+        found = read_decision(packed)._replace(active=True)
         if found.rewards and self.settings.aggregation == "first":
             self._end_now(event_id, found, ended)
         else:
-            self._waiting.replace(event_id, _packed(found))
+            self._waiting.replace(event_id, packed_decision(found))
 
     def _waits(self, event_id: str) -> _Early:
         """Return what waits for the decision of an id, from now on if nothing has so far."""
@@ -520,13 +461,11 @@ class Join:
         """End a decision before its wait is over, and remember it until then."""
         self._waiting.pop(event_id)
         self._end(found, ended)
-        self._remember(event_id, _packed(found._replace(rewards=0, value=0.0)))
+        self._remember(event_id, packed_decision(found._replace(rewards=0, value=0.0)))
 
     def _remember(self, event_id: str, packed: bytes) -> None:
         most = self.settings.max_finished
-        self.counts.forgotten += self._finished.add(
-            event_id, packed, deadline=_deadline_of(packed), most=most
-        )
+        self.counts.forgotten += self._finished.add(event_id, packed, deadline=deadline_of(packed), most=most)
 
     def _end(self, found: Decision, ended: list[Ended]) -> None:
         """Count the end of a decision, and add it to `ended` if it is to be learnt."""
@@ -541,30 +480,3 @@ class Join:
             self.counts.defaulted += 1
             reward = how.default_reward
         ended.append(Ended(found.position, found.size, reward, found.rewards > 0, waited))
-
-
-def _reward_of(keys: bytes, hashed: bytes) -> float | None:
-    """Return the reward that had a key, given the hash of that key; None if there was none."""
-    return next((reward for known, reward in _KEY.iter_unpack(keys) if known == hashed), None)
-
-
-def _table_of(ids: list[str], entries: list[bytes], until: float = 0.0) -> _Table:
-    sizes = np.fromiter(map(len, entries), "<u4", len(entries)).tobytes()
-    return _Table(ids, sizes, b"".join(entries), max(until, -1e300))
-
-
-def _entries_of(table: _Table) -> Iterator[tuple[str, bytes]]:
-    """Yield the ids and the entries of a table.
-
-    Raises
-    ------
-    ValueError
-        The table is damaged.
-    """
-    sizes = np.frombuffer(table.sizes, "<u4")
-    ends = np.cumsum(sizes, dtype=np.int64)
-    if len(sizes) != len(table.ids) or int(sizes.sum()) != len(table.entries):
-        raise ValueError("the table of decisions is damaged")
-    entries = table.entries
-    for event_id, begin, end in zip(table.ids, (ends - sizes).tolist(), ends.tolist(), strict=True):
-        yield event_id, entries[begin:end]

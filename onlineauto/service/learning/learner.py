@@ -23,7 +23,7 @@ from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.service.join.join import Ended, Join, JoinSettings
 from onlineauto.service.join.replay import Skipped, replayed, skipped_at
 from onlineauto.service.learning.journal_file import JournalFile
-from onlineauto.service.learning.labels import is_explored, labelled
+from onlineauto.service.learning.labels import Decided, is_explored, labelled
 from onlineauto.service.learning.models import PUT, Models
 from onlineauto.service.learning.values import Values
 from onlineauto.service.log.record import read_record
@@ -55,14 +55,6 @@ class Published(NamedTuple):
     predictor: Predictor
     name: str
     time: float
-
-
-class Decided(NamedTuple):
-    """A decision that has ended: where its record is, its line with its label, and whether it explored."""
-
-    position: int
-    line: bytes
-    explored: bool
 
 
 class _State(msgspec.Struct):

@@ -43,6 +43,7 @@ _LAST: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 _LEAD: Final = 60.0
 """Seconds by which the machine's clock has to be set for that to be logged."""
 WAITING: Final = "decisions wait for their rewards"
+"""Says of what there are too many, when a rank is refused."""
 
 
 class Front:
@@ -183,7 +184,7 @@ class Front:
 
     @property
     def trouble(self) -> str:
-        """What keeps this from working as it should, or ""."""
+        """The reason why this does not work as it should, or ""."""
         return "" if self._commit.failed is None else f"the log cannot be written: {self._commit.failed}"
 
     @property

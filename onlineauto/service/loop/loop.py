@@ -296,7 +296,7 @@ class Loop(Front):
 
     @property
     def trouble(self) -> str:
-        """What keeps this from deciding, learning or saving, or ""."""
+        """The reason why this does not decide, learn or save, or ""."""
         if self.failed is not None:
             return super().trouble or f"learning has stopped: {self.failed}"
         return super().trouble or (

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
     from onlineauto.service.http.app import Application
-    from onlineauto.service.http.connections import ConnectionLimits
+    from onlineauto.service.http.direct.connections import ConnectionLimits
     from onlineauto.service.http.direct.direct_endpoint import DirectEndpoint
     from onlineauto.service.http.direct.whole_request import Head
     from onlineauto.service.http.endpoint import Reply

@@ -52,7 +52,7 @@ class ConnectionLimits(msgspec.Struct, frozen=True):
 
 
 class Connection(Protocol):
-    """What `Connections` needs to know of a connection."""
+    """A connection, as far as `Connections` needs to know it."""
 
     since: float
     """The time since which it waits."""
