@@ -68,15 +68,16 @@ class Tokens:
         if self._path is None or now < self._next_look:
             return
         self._next_look = now + _LOOK
+        stamp = _stamp_of(self._path)
+        if stamp == self._stamp:
+            return
+        self._stamp = stamp
         try:
-            stamp = _stamp_of(self._path)
-            if stamp == self._stamp:
-                return
-            self._stamp, self._known = stamp, _tokens_of(self._path)
+            self._known = _tokens_of(self._path)
         except (OSError, InputError, UnicodeError) as error:
-            _LOG.error(
-                "the tokens cannot be read, the earlier ones hold: %s", error, extra={"event": "tokens"}
-            )
+            if self._required:
+                message = "the tokens cannot be read, the earlier ones hold: %s"
+                _LOG.error(message, error, extra={"event": "tokens"})
             return
         if self._known or self._required:  # a file that is emptied opens the service to nobody
             self._required = True
@@ -110,8 +111,12 @@ class Tokens:
             raise RefusedError(f"this token is not for {scope}", status=403)
 
 
-def _stamp_of(path: Path) -> tuple[int, int, int]:
-    status = path.stat()
+def _stamp_of(path: Path) -> tuple[int, int, int] | None:
+    """Return what changes when a file does; None if it is not there."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
     return status.st_mtime_ns, status.st_size, status.st_ino
 
 
