@@ -155,3 +155,33 @@ def test_the_clock_of_a_process_cannot_be_set(monkeypatch: pytest.MonkeyPatch) -
         assert abs(clock.lead - lead) < 1.0
     lead = 0.0
     assert abs(clock() - real()) < 1.0
+
+
+@pytest.mark.parametrize("rewarded", [0, 2, 1])
+def test_fifty_hours_of_traffic_are_taken(tmp_path: Path, rewarded: int) -> None:
+    """50 waits of traffic, with limits in the ratio of the defaults to 2,000 a second for an hour."""
+    rate, wait = 4.0, 36.0
+    pending = int(Limits().pending / (2000 * 3600) * rate * wait)
+    now = [1.7e9]
+    loop = Loop(
+        tmp_path / "loop",
+        REGISTRY.parse("--cb_explore_adf --bit_precision 10"),
+        settings={"reward_wait": wait, "max_finished": pending // 8},
+        limits=Limits(pending=pending),
+        clock=lambda: now[0],
+    )
+    with_features = question("")
+    for number in range(int(50 * wait * rate)):
+        now[0] += 1 / rate
+        if loop.queued > 5000:
+            until(lambda: loop.queued < 1000)
+        loop.rank(with_features._replace(event_id=f"e{number}"), nobody)
+        if rewarded and number % rewarded == 0:
+            loop.reward(f"e{number}", 1.0, nobody)
+        assert loop.join.waiting <= rate * wait + 1
+        assert loop.join.finished <= pending // 8
+    counts = loop.join.counts
+    assert counts.ranked == 50 * wait * rate
+    assert counts.joined == (counts.ranked // rewarded if rewarded else 0)
+    assert counts.joined + counts.defaulted + loop.join.waiting == counts.ranked
+    loop.close()

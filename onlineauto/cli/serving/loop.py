@@ -186,7 +186,12 @@ def _erase(folders: Sequence[Path], event_ids: Sequence[str]) -> int:
 def _is_of(line: bytes, event_id: str) -> bool:
     from onlineauto.service.log.record import read_record
 
-    return msgspec.json.encode(event_id) in line and read_record(line).event_id == event_id
+    if msgspec.json.encode(event_id) not in line:
+        return False
+    try:
+        return read_record(line).event_id == event_id
+    except InputError:  # it is not a record, so not one of the event
+        return False
 
 
 def _print_counts(log: SegmentLog) -> None:

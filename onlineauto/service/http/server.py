@@ -229,6 +229,7 @@ def _run(app: Application, opened: socket.socket, announce: Callable[[], object]
     config = uvicorn.Config(
         app,
         http=DirectProtocol,
+        ws="none",
         interface="asgi3",
         log_config=None,
         log_level="warning",

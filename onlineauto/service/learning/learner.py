@@ -169,9 +169,7 @@ class Learner:
         OSError
             A file cannot be read or written; the next call tries again.
         """
-        if self._broken:
-            self._load()
-            self._broken = False
+        self.mend()
         begin = self.position
         try:
             return self._step()
@@ -181,7 +179,20 @@ class Learner:
         except Exception as error:
             self._broken = True
             self._isolate(begin, error)
+            self.mend()
             return 1
+
+    def mend(self) -> None:
+        """Load the snapshot again if a step has failed half-way.
+
+        Raises
+        ------
+        OSError
+            It cannot be read now.
+        """
+        if self._broken:
+            self._load()
+            self._broken = False
 
     def _step(self) -> int:
         lines: list[Decided] = []
@@ -244,6 +255,7 @@ class Learner:
 
     def keep(self) -> str:
         """Write the model as it is now into the history, and return its name."""
+        self.mend()
         self.models.add(self.name, self._run.checkpoint)
         return self.name
 

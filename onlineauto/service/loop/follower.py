@@ -111,8 +111,9 @@ class Follower(Front):
         except OnlineautoError:
             self._held.release()
             raise
-        for _ in replayed(join, log, log.begin):
-            pass
+        for each in replayed(join, log, log.begin):
+            if each.skipped is not None:
+                _LOG.error(str(each.skipped), extra={"event": "record_skipped"})
         super().__init__(
             folder,
             log,

@@ -262,6 +262,9 @@ class Loop(Front):
                 return 0
             try:
                 taken = self.learner.step()
+                if self.learner.position >= self.log.durable:
+                    self._done_at["learn"] = self.clock()
+                self._publish_and_save()
             except Exception as error:
                 if self.failed is None or str(self.failed) != str(error):
                     _LOG.exception("learning has stopped", extra={"event": "learning_stopped"})
@@ -271,9 +274,6 @@ class Loop(Front):
             if self.failed is not None:
                 self.failed = None
                 _LOG.warning("learning goes on", extra={"event": "learning_goes_on"})
-            if self.learner.position >= self.log.durable:
-                self._done_at["learn"] = self.clock()
-            self._publish_and_save()
             return taken
 
     def keep_model(self) -> str:
@@ -290,6 +290,7 @@ class Loop(Front):
     def model(self) -> tuple[str, bytes]:
         """Return the name and the bytes of what predicts now, which others can rank with as this does."""
         with self._learning:
+            self.learner.mend()
             file = io.BytesIO()
             self.learner.workspace.save(file, predict_only="stack")
             return self.learner.name, file.getvalue()
