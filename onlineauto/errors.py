@@ -25,7 +25,19 @@ __all__ = [
     "ParseError",
     "StoreError",
     "UnreachableError",
+    "install_hint",
 ]
+
+
+def install_hint(extra: str) -> str:
+    """Return how to install the packages of an extra, for the message of an error.
+
+    onlineauto is on no package index, so its extras are installed from a checkout.
+
+    >>> install_hint("blocks")
+    "run pip install '.[blocks]' in a checkout of onlineauto"
+    """
+    return f"run pip install '.[{extra}]' in a checkout of onlineauto"
 
 
 class OnlineautoError(Exception):

@@ -1,6 +1,6 @@
 """Estimators for scikit-learn: `AutoMLRegressor` and `AutoMLClassifier`.
 
-They need scikit-learn, ``pip install 'onlineauto[sklearn]'``. Columns may be numbers or texts. `fit` learns
+They need scikit-learn, ``pip install '.[sklearn]'``. Columns may be numbers or texts. `fit` learns
 the rows `passes` times, in orders drawn by the seed; `partial_fit` learns more rows, once, in their order.
 A weight scales the step that a row takes, which is not the same as to learn the row several times.
 

@@ -184,7 +184,7 @@ class AutoModel:
         Raises
         ------
         ModuleNotFoundError
-            Matplotlib is not installed: ``pip install 'onlineauto[plot]'``.
+            Matplotlib is not installed: ``pip install '.[plot]'``.
         """
         from onlineauto.pictures import race
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from onlineauto.engine.options.registry import ModelOptions, OutputOptions, RunOptions
 from onlineauto.engine.stream.source import read_blocks, rules_of
-from onlineauto.errors import InputError
+from onlineauto.errors import InputError, install_hint
 from onlineauto.formats.blocks.reader import BlockReader
 from onlineauto.formats.options import InputOptions
 from onlineauto.formats.sources.source import ByteSource
@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from onlineauto.options import Configuration
     from onlineauto.workspace.run import Run
 
-__all__ = ["cache_path", "use_cache"]
+__all__ = ["NO_PACKAGE", "cache_path", "use_cache"]
 
+NO_PACKAGE: Final = f"it needs a package: {install_hint('blocks')}"
+"""The reason why there is no cache, which is also said to those who want no other messages."""
 _NONE = "using no cache"
 
 
@@ -77,7 +79,7 @@ def _problem(configuration: Configuration, path: Path) -> str:
     try:
         import xxhash  # noqa: F401
     except ImportError:
-        return "it needs a package, pip install 'onlineauto[blocks]'"
+        return NO_PACKAGE
     if not os.access(path.resolve().parent, os.W_OK | os.X_OK):
         return f"{path} cannot be written"
     if path.exists() and not options.kill_cache and not has_blocks(path):

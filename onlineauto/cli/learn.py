@@ -20,7 +20,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
-from onlineauto.cli.caching import cache_path, use_cache
+from onlineauto.cli.caching import NO_PACKAGE, cache_path, use_cache
 from onlineauto.cli.compiling import shown_compiling
 from onlineauto.cli.hints import nothing_read
 from onlineauto.cli.report import Report
@@ -86,6 +86,8 @@ def run(configuration: Configuration) -> int:
         report = Report(learning, files, cache=cache)
         if warning:
             report.say(f"onlineauto: warning: {warning}")
+            if quiet and warning.endswith(NO_PACKAGE):  # a file was asked for that there will not be
+                print(f"onlineauto: warning: {warning}", file=sys.stderr)
         saving = Saving(learning, report, Showing(learning, files))
         if learning.position.passes >= configuration[RunOptions].passes:
             report.say(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onlineauto.errors import InputError, PackageError
+from onlineauto.errors import InputError, PackageError, install_hint
 from onlineauto.formats.mappings.named_event import spans_of
 from onlineauto.formats.mappings.values import plain
 from onlineauto.interop.rows import Rows, rows_of_matrix
@@ -38,7 +38,7 @@ def opened(frame: Any) -> Any:
         import narwhals
     except ModuleNotFoundError as error:
         raise PackageError(
-            "frames are read through narwhals: pip install 'onlineauto[frames]'", name=error.name
+            f"frames are read through narwhals: {install_hint('frames')}", name=error.name
         ) from None
     lazy = hasattr(frame, "collect")  # its columns are not known
     names = Counter(() if lazy else map(str, getattr(frame, "column_names", getattr(frame, "columns", ()))))

@@ -79,7 +79,7 @@ def from_frame(
     Raises
     ------
     PackageError
-        If narwhals is not installed: ``pip install 'onlineauto[frames]'``.
+        If narwhals is not installed: ``pip install '.[frames]'``.
     InputError
         If a column is missing or cannot be a feature, or a row is not as above.
 

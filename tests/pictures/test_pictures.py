@@ -156,5 +156,5 @@ def test_what_cannot_be_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(OptionError, match="ends with"):
         Picture(2, 2, title="Nothing").save(tmp_path / "p.doc")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(OptionError, match=r"pip install 'onlineauto\[plot\]'"):
+    with pytest.raises(OptionError, match=r"pip install '\.\[plot\]'"):
         check_picture("p.svg")

@@ -240,3 +240,21 @@ def test_journals_can_be_read(tmp_path: Path, log: SegmentLog) -> None:
 
 def test_actions_are_known_by_their_tags() -> None:
     assert all(f'"_tag":"{topic}"'.encode() in decision("e", 0.0) for topic in TOPICS)
+
+
+@pytest.mark.parametrize("poison", [-1e25, 2.9e38])
+def test_values_recover_from_a_reward_that_is_absurd(tmp_path: Path, poison: float) -> None:
+    log, draw = SegmentLog(tmp_path / "log"), Random(1)
+    for number in range(1500):
+        earned = poison if number == 50 else float(draw.random() < 0.8)
+        log.append([decision(f"e{number}", number), reward(f"e{number}", number, earned)])
+    log.sync()
+    learner = learner_of(tmp_path / "loop", log)
+    finished(learner)
+    assert learner.join.counts.clipped == 1
+    live = learner.values.values()[0]
+    assert live.reward == pytest.approx(0.8, abs=0.03)
+    assert live.low is not None
+    assert live.high is not None
+    assert -1.0 < live.low < 0.8 < live.high < 3.0
+    log.close()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, NoSuchModuleError, OperationalError
 
-from onlineauto.errors import OptionError, StoreError, UnreachableError
+from onlineauto.errors import OptionError, StoreError, UnreachableError, install_hint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,7 +92,7 @@ def _postgres(url: sa.URL) -> sa.Engine:
     try:
         return sa.create_engine(url.set(drivername="postgresql+psycopg", query=query))
     except (ImportError, NoSuchModuleError):
-        raise OptionError("PostgreSQL needs psycopg: pip install 'onlineauto[postgres]'") from None
+        raise OptionError(f"PostgreSQL needs psycopg: {install_hint('postgres')}") from None
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from onlineauto.errors import OptionError
+from onlineauto.errors import OptionError, install_hint
 from onlineauto.tune.store.memory import MemoryStore
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def _in_database(url: str, name: str) -> Store:
     try:
         from onlineauto.tune.store.sql_store import SqlStore
     except ImportError:
-        raise OptionError("a store in a database needs SQLAlchemy: pip install 'onlineauto[tune]'") from None
+        raise OptionError(f"a store in a database needs SQLAlchemy: {install_hint('tune')}") from None
     return SqlStore(url, name)
 
 
