@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["TRANSITIONS", "Job", "Trial", "may_become"]
 
 TRANSITIONS: Mapping[State, frozenset[State]] = {
-    State.PENDING: frozenset({State.RUNNING, State.TERMINATED}),
+    State.PENDING: frozenset({State.RUNNING, State.TERMINATED, State.ERRORED}),
     State.RUNNING: frozenset({State.PENDING, State.PAUSED, State.TERMINATED, State.ERRORED}),
     State.PAUSED: frozenset({State.RUNNING, State.TERMINATED}),
     State.TERMINATED: frozenset(),
@@ -107,6 +107,8 @@ class Trial:
         How many jobs failed, and how many were lost with their worker.
     error : str
         Why the last job failed, or empty.
+    traceback : str
+        Where the last job that failed raised its error, or empty.
     """
 
     number: int
@@ -120,6 +122,7 @@ class Trial:
     failures: int = 0
     preemptions: int = 0
     error: str = ""
+    traceback: str = ""
 
     @property
     def resource(self) -> int:

@@ -41,8 +41,12 @@ class WorkerOptions:
     )
     workers: int = option(0, "Processes; 0 runs jobs in this one.", vw=False, metavar="N", minimum=0)
     jobs: int = option(0, "Stop after so many jobs; 0 for no end.", vw=False, metavar="N", minimum=0)
-    lease: float = option(
-        60.0, "Seconds after which a silent worker's job is another one's.", vw=False, above=0
+    lease: float | None = option(
+        None,
+        "Seconds after which the job of a worker that has died is another one's. Not supplied: the study's.",
+        vw=False,
+        above=0,
+        metavar="SECONDS",
     )
     checkpoints: str = option(
         "",
@@ -74,7 +78,7 @@ Examples:
 
 
 def run(words: Sequence[str]) -> int:
-    """Run jobs and return 0.
+    """Run jobs and return 0, or 1 if jobs failed and no trial of the study has a value.
 
     Raises
     ------
@@ -103,7 +107,8 @@ def run(words: Sequence[str]) -> int:
             executor=options.executor,
             callbacks=[] if options.quiet else [_printer()],
         )
-    return 0
+    study.refresh()
+    return int(study.best is None and any(trial.error for trial in study.trials))
 
 
 def _printer() -> Any:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from onlineauto.errors import OptionError
+from onlineauto.tune.plain import as_json
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -50,11 +51,7 @@ def packed(saved: Any) -> bytes:
     """
     if isinstance(saved, bytes | bytearray | memoryview):
         return _BYTES + bytes(saved)
-    try:
-        return _JSON + json.dumps(saved).encode()
-    except (TypeError, ValueError) as error:
-        kind = type(saved).__name__
-        raise OptionError(f"a checkpoint is bytes, or what JSON can write, and not {kind}: {error}") from None
+    return _JSON + json.dumps(as_json(saved, "a checkpoint that is not bytes")).encode()
 
 
 def unpacked(content: bytes) -> Any:

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, NoSuchModuleError, OperationalError
 
 from onlineauto.errors import OptionError, StoreError, UnreachableError
+from onlineauto.tune.store.urls import without_password
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +41,7 @@ def connect(url: str) -> sa.Engine:
     try:
         parsed = sa.make_url(url)
     except ArgumentError:
-        raise OptionError(f"{url!r} is no URL of a store; one is {_FORMS}") from None
+        raise OptionError(f"{without_password(url)!r} is no URL of a store; one is {_FORMS}") from None
     name = parsed.get_backend_name()
     if name == "sqlite":
         return _sqlite(parsed)
@@ -55,7 +56,7 @@ def shown(url: str) -> str:
     >>> shown("postgresql://me:secret@host/trials")
     'postgresql://me:***@host/trials'
     """
-    return sa.make_url(url).render_as_string(hide_password=True)
+    return without_password(sa.make_url(url).render_as_string(hide_password=True))
 
 
 def _sqlite(url: sa.URL) -> sa.Engine:

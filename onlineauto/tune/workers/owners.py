@@ -55,11 +55,12 @@ def free_jobs_of_dead(store: Store, trials: Iterable[Trial]) -> None:
     running = {(each.number, each.attempt) for each in trials if each.state is State.RUNNING}
     if not running:
         return
-    asked = (each for each in store.load() if each["kind"] == "asked")
+    asked = [each for each in store.load() if each.get("kind") == "asked"]
+    keys = [(each.get("trial"), each.get("attempt"), each.get("owner")) for each in asked]
     claims = [
-        Claim(each["trial"], each["attempt"], each["owner"])
-        for each in asked
-        if (each["trial"], each["attempt"]) in running and is_dead(each["owner"])
+        Claim(trial, attempt, owner)
+        for trial, attempt, owner in keys
+        if isinstance(owner, str) and (trial, attempt) in running and is_dead(owner)
     ]
     if claims:
         store.heartbeat(claims, -1)  # over at once, by the database's clock
