@@ -51,7 +51,15 @@ def packed(saved: Any) -> bytes:
     """
     if isinstance(saved, bytes | bytearray | memoryview):
         return _BYTES + bytes(saved)
-    return _JSON + json.dumps(as_json(saved, "a checkpoint that is not bytes")).encode()
+    try:
+        return _JSON + json.dumps(saved).encode()
+    except (TypeError, ValueError):  # it has NumPy's numbers, or what cannot be stored
+        pass
+    try:
+        return _JSON + json.dumps(as_json(saved, "a checkpoint")).encode()
+    except (OptionError, ValueError) as error:
+        kind = type(saved).__name__
+        raise OptionError(f"a checkpoint is bytes, or what JSON can write, and not {kind}: {error}") from None
 
 
 def unpacked(content: bytes) -> Any:
