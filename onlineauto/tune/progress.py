@@ -171,13 +171,19 @@ class Progress:
         self.version += 1
         self.skipped.append(SkippedRecord(self.version, kind, why))
         trial = self.trials.get(record["trial"]) if isinstance(record.get("trial"), int) else None
-        if trial is None or trial.attempt != record.get("attempt") or trial.state is not State.RUNNING:
+        if trial is None or trial.attempt != record.get("attempt"):
             return
-        if kind == "told":
+        if kind == "told" and trial.state is State.RUNNING:
             self._unfinished[trial.number] = trial.attempt
-        elif kind == "failed" and isinstance(record.get("why"), str):  # the scheduler raised an error
+        elif (
+            kind == "failed" and isinstance(record.get("why"), str) and isinstance(record.get("final"), bool)
+        ):
+            if trial.state not in (State.RUNNING, State.PENDING):
+                return
+            self._unfinished.pop(trial.number, None)  # the scheduler raised an error
             self._becomes(trial.number, State.ERRORED)
-            trial.error = record["why"]
+            if trial.number in self._waiting:
+                self._waiting.remove(trial.number)
 
     def apply(self, record: Record) -> None:
         """Come to the state after one more record.
@@ -193,6 +199,8 @@ class Progress:
             raise UnfitRecord(f"its kind {record.get('kind')!r} is unknown")
         check_record(record, self.trials)
         self._apply[record["kind"]](record)
+        if record["kind"] in ("told", "failed", "expired", "released"):
+            self._unfinished.pop(record["trial"], None)
         self.version += 1
         if record["kind"] in _MAY_END and self.is_done:  # nobody will resume those that are paused
             for trial in self.trials.values():
@@ -233,7 +241,7 @@ class Progress:
         limit, resource = record.get("max_trials"), record.get("max_resource")
         before, setting = self.searcher.limit, self.scheduler.setting
         grows = limit is None or (whole(limit) is not None and before is not None and limit >= before)
-        if not grows or whole(resource) is None or resource < setting.max_resource:
+        if not grows or not isinstance(resource, int) or resource < setting.max_resource:
             raise UnfitRecord(f"max_trials = {limit!r}, max_resource = {resource!r}: a study may only grow")
         try:
             self.scheduler.extend(replace(setting, max_resource=resource))

@@ -153,7 +153,7 @@ class StudySettings:
             searcher=searcher,
         )
 
-    def check_growth(self, max_resource: int | None) -> None:
+    def check_growth(self, max_resource: int) -> None:
         """Raise `OptionError` if the scheduler cannot be given a larger resource."""
         if max_resource != self.setting.max_resource:
             fresh = self.progress(self.setting).scheduler
@@ -162,8 +162,8 @@ class StudySettings:
     def check_same(self, found: Mapping[str, Any], name: str, *, free: Sequence[str] = ()) -> None:
         """Raise `OptionError` if a study is about something else than these settings, but for free ones."""
         ours = self.described()
-        free = {"lease", *free, *(() if self.named else ("searcher",))}
-        if differ := [key for key in ours if key not in free and ours[key] != found.get(key)]:
+        skips = {"lease", *free, *(() if self.named else ("searcher",))}
+        if differ := [key for key in ours if key not in skips and ours[key] != found.get(key)]:
             key = differ[0]
             raise OptionError(
                 f"the study {name!r} is there already, with {key} = {found.get(key)!r} and not {ours[key]!r}"

@@ -310,7 +310,7 @@ class Study(StudyView):
                     f"max_resource = {now.setting.max_resource}, and not {max_trials} and {max_resource}: "
                     "these may only grow; give it another name, or take it as it is by Study.load"
                 )
-            now.check_growth(resource)
+            now.check_growth(resource or 0)
             record = {"kind": "extended", "max_trials": trials, "max_resource": resource}
             self._replica.follow(record, self._store.append(record))
 

@@ -77,7 +77,7 @@ class TunedStream:
             self._base,
             self._search,
             scheduler=options.scheduler or "race",
-            searcher=options.searcher,
+            searcher=options.searcher or "tpe",
             max_examples=stream.max_examples,
             min_examples=stream.min_examples,
             eta=options.eta,

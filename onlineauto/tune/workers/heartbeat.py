@@ -6,6 +6,7 @@ import logging
 import math
 import os
 import threading
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -42,13 +43,15 @@ class Heartbeat:
         self.lease = lease
         self._claims: set[Claim] = set()
         self._lock = threading.Lock()
-        self._over = threading.Event()
+        self._over: SimpleQueue[None] = SimpleQueue()  # a finalizer may put into it at any time
         self._process = 0  # whose thread renews; a process that was forked starts a thread of its own
 
     def add(self, claim: Claim) -> None:
         """Begin to renew a claim."""
         if not math.isfinite(self.lease):
             return
+        if self._process not in (0, os.getpid()):
+            self._lock = threading.Lock()  # a thread of the parent may have had the other one
         with self._lock:
             if self._process != os.getpid():
                 self._process = os.getpid()
@@ -63,10 +66,18 @@ class Heartbeat:
 
     def stop(self) -> None:
         """Renew no claim any more."""
-        self._over.set()
+        self._over.put(None)
+
+    def _rests(self) -> bool:
+        """Wait until the next beat; return False if there is none."""
+        try:
+            self._over.get(timeout=min(max(self.lease / _BEATS, _SHORTEST), threading.TIMEOUT_MAX))
+        except Empty:
+            return True
+        return False
 
     def _beat(self) -> None:
-        while not self._over.wait(max(self.lease / _BEATS, _SHORTEST)):
+        while self._rests():
             with self._lock:
                 claims = list(self._claims)
                 if not claims:

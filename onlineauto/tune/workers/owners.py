@@ -56,11 +56,10 @@ def free_jobs_of_dead(store: Store, trials: Iterable[Trial]) -> None:
     if not running:
         return
     asked = [each for each in store.load() if each.get("kind") == "asked"]
-    keys = [(each.get("trial"), each.get("attempt"), each.get("owner")) for each in asked]
     claims = [
-        Claim(trial, attempt, owner)
-        for trial, attempt, owner in keys
-        if isinstance(owner, str) and (trial, attempt) in running and is_dead(owner)
+        Claim(each["trial"], each["attempt"], each["owner"])
+        for each in asked
+        if (each.get("trial"), each.get("attempt")) in running and is_dead(str(each.get("owner")))
     ]
     if claims:
         store.heartbeat(claims, -1)  # over at once, by the database's clock

@@ -75,7 +75,7 @@ class ParentSlots(Parents):
     def _pool(self, slot: Slot) -> list[int]:
         """Return the trials that may be parents: the same for all slots of a rung, whatever ends meanwhile."""
         key = slot.bracket, slot.place.rung
-        if slot.bracket == 0:  # the searcher's slots: a child is made only where the searcher repeats itself
+        if slot.bracket == 0:  # the searcher's slots: a child is made only if the searcher repeats itself
             return self._candidates(slot)
         if key not in self._pools:
             pool = self._candidates(slot)
