@@ -51,10 +51,14 @@ class Claims:
         self._store, self._replica, self.lease = store, replica, lease
         self.owner = new_owner()
         self.heartbeat = Heartbeat(store, lease)
+        self._empty_at = -1  # the version at which there was no job
 
     def ask(self) -> Job | None:
         """Claim the next job; None if there is none now."""
-        return self._job(self._replica.claim(self.owner, self.lease))
+        job = self._job(self._replica.claim(self.owner, self.lease))
+        if job is None:
+            self._empty_at = self._replica.progress.version
+        return job
 
     def _job(self, asked: Record | None) -> Job | None:
         """Return the job of a record, whose lease is renewed from now on."""
@@ -66,11 +70,10 @@ class Claims:
         return job
 
     def changes(self) -> bool:
-        """Record leases that are over; return whether the study has changed, or is done."""
-        before = self._replica.progress.version
+        """Record leases that are over; return whether the study has changed since there was no job."""
         self._replica.reclaim(lambda progress: None, self.owner, self.lease)  # noqa: ARG005
         progress = self._replica.progress
-        return progress.version > before or progress.is_done
+        return progress.version > self._empty_at or progress.is_done
 
     def report(self, job: Job, step: Any, value: Any, details: Mapping[str, Any] | None) -> Decision:
         """Commit a value on the way and return whether the job goes on."""
@@ -129,7 +132,8 @@ class Claims:
 
 
 def pauses(timeout: float | None) -> Any:
-    """Yield after pauses that grow, until the time is over."""
+    """Yield at once, and after pauses that grow, until the time is over."""
+    yield
     end = None if timeout is None else time.monotonic() + timeout
     pause = _PAUSES[0]
     while end is None or time.monotonic() < end:

@@ -200,9 +200,10 @@ class Study(StudyView):
                 return job
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until the study has changed, and return True; return False if it is done, or time is over.
+        """Wait until there may be a job, and return True; return False if the study is done, or time is over.
 
-        A job that another process reports, tells, fails or loses is a change; so is one of this process.
+        There may be one if the study has changed since `ask` returned None: another process has told, failed
+        or lost a job, or has added something. If `ask` did not return None, nothing is waited for.
 
         Parameters
         ----------

@@ -51,7 +51,15 @@ UNFIT: list[Record] = [
     {"kind": "reported", "trial": 0, "attempt": 0, "step": 1.5, "value": 0.5},
     {"kind": "reported", "trial": 0},
     {"kind": "failed", "trial": 0, "attempt": 55, "why": "x", "final": True},
-    {"kind": "asked", "trial": 5000, "attempt": 0, "owner": "o", "config": {}, "resource": 1, "resume_from": None},
+    {
+        "kind": "asked",
+        "trial": 5000,
+        "attempt": 0,
+        "owner": "o",
+        "config": {},
+        "resource": 1,
+        "resume_from": None,
+    },
     {"kind": "expired", "trial": "zero", "attempt": 0},
     {"kind": "released", "trial": 0, "attempt": 33},
     {"kind": "enqueued", "config": {"y": 3}},
@@ -77,7 +85,9 @@ def test_an_unfit_record_at_any_position_changes_nothing_else(
         seen = [each for each in records[:position] if each["kind"] == "asked" and not each["attempt"]]
         if position % 3 == 0:
             unfit = {**UNFIT[6], "trial": len(seen), "resource": 8, "config": {"x": 0.5}}
-        store: Store = MemoryStore() if in_memory else open_store(f"sqlite:///{tmp_path}/{position}.db", "study")
+        store: Store = (
+            MemoryStore() if in_memory else open_store(f"sqlite:///{tmp_path}/{position}.db", "study")
+        )
         store.begin(records[0])
         for record in [*records[1:position], unfit, *records[position:]]:
             store.append(record)
