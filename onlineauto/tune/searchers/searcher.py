@@ -12,7 +12,7 @@ from onlineauto.errors import OptionError
 from onlineauto.tune.spaces.draw import Draw
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     import numpy as np
 
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 __all__ = ["Searcher"]
 
 _PURPOSE = 1
+_SMALL = 1000
+"""The most configs of a space in which a config that was tried is not proposed before all others."""
+_TRIES = 50
+"""Random configs that are drawn to find one that was not tried."""
 
 
 class Searcher(ABC):
@@ -94,6 +98,20 @@ class Searcher(ABC):
 
     def on_complete(self, config: Config) -> None:
         """Learn that a trial of a config has ended well: no loss of it follows."""
+
+    @property
+    def is_small(self) -> bool:
+        """True if the space has so few configs that they are soon all tried."""
+        return self.space.size <= _SMALL
+
+    def untried(self, tried: Collection[tuple[Any, ...]], rng: np.random.Generator) -> Config:
+        """Return a random config; in a small space one that was not tried, if one is found."""
+        config = self.space.decode(rng.random(self.space.width))
+        for _ in range(_TRIES if self.is_small else 0):
+            if tuple(config.items()) not in tried:
+                break
+            config = self.space.decode(rng.random(self.space.width))
+        return config
 
     def enqueue(self, config: Config) -> None:
         """Let a config be the next one that `ask` returns, behind those that wait already."""

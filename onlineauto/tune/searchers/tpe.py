@@ -23,7 +23,7 @@ from onlineauto.tune.searchers.searcher import Searcher
 from onlineauto.tune.spaces import Choice
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from onlineauto.tune.spaces import Config, Space
 
@@ -117,17 +117,32 @@ class TpeSearcher(Searcher):
 
     def propose(self, number: int, rng: np.random.Generator) -> Config | None:  # noqa: D102
         if number < self._startup or not self._levels[: self._size].any():
-            return self.space.decode(rng.random(self.space.width))
+            return self.untried(self._rows, rng)
         good, others = self._split()
         if self._is_conditional:
-            return self._conditional_proposal(good, others, rng)
+            return self._first_untried(*self._conditional_proposals(good, others, rng), rng)
         density = self._density(good)
         numbers, words = density.draw(self._candidates, rng)
         gain = density.log_density(numbers, words) - self._density(others).log_density(numbers, words)
+        if self.is_small:
+            configs = [self._config(*each) for each in zip(numbers, words, strict=True)]
+            return self._first_untried(configs, gain, rng)
         best = int(gain.argmax())
         return self._config(numbers[best], words[best])
 
-    def _conditional_proposal(self, good: np.ndarray, others: np.ndarray, rng: np.random.Generator) -> Config:
+    def _first_untried(self, configs: Sequence[Config], gain: np.ndarray, rng: np.random.Generator) -> Config:
+        """Return the best candidate; in a small space the best that was not tried, or any that was not."""
+        ordered = [configs[place] for place in np.argsort(-gain, kind="stable").tolist()]
+        if not self.is_small:
+            return ordered[0]
+        for config in (*ordered, self.untried(self._rows, rng)):
+            if tuple(config.items()) not in self._rows:
+                return config
+        return ordered[0]
+
+    def _conditional_proposals(
+        self, good: np.ndarray, others: np.ndarray, rng: np.random.Generator
+    ) -> tuple[list[Config], np.ndarray]:
         best, rest = (
             ConditionalParzen(
                 self._numbers[rows],
@@ -144,7 +159,7 @@ class TpeSearcher(Searcher):
         where = exist[:, : len(self._plain)], exist[:, len(self._plain) :]
         gain = best.log_density_where(numbers, words, *where)
         gain -= rest.log_density_where(numbers, words, *where)
-        return configs[int(gain.argmax())]
+        return configs, gain
 
     def _split(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows of good configs and of the others, the oldest first."""

@@ -169,7 +169,7 @@ class Space:
             if parent not in self.parameters:
                 raise OptionError(f"{name} depends on {parent!r}, which is not in the space")
             other = self.parameters[parent]
-            if wrong := [value for value in values if not other.holds(value)]:
+            if wrong := [value for value in values if not other.holds(other.plain(value))]:
                 raise OptionError(f"{name} depends on {parent} = {wrong[0]!r}, which is outside {other}")
 
     def _in_order(self) -> tuple[tuple[str, Parameter], ...]:
