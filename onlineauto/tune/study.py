@@ -162,7 +162,9 @@ class Study(StudyView):
         store = open_store(storage, name)
         records = store.load()
         if not records:
-            raise OptionError(f"there is no study {name!r} in {without_password(str(storage))}")
+            where = without_password(str(storage))
+            copied = ". If the file was copied: FILE-wal belongs to it" if where.startswith("sqlite") else ""
+            raise OptionError(f"there is no study {name!r} in {where}{copied}")
         settings = StudySettings.read(records[0]["settings"], scheduler=scheduler, searcher=searcher)
         study = cls.__new__(cls)
         study._open(store, settings, name, lease=lease, storage=storage)  # noqa: SLF001 - its other constructor

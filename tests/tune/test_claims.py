@@ -1,4 +1,4 @@
-"""Jobs of ask and tell: leases that a thread renews, jobs that are given back, and what `ask` and `wait` say."""
+"""Jobs of ask and tell: leases that a thread renews, jobs that are given back, what `ask` and `wait` say."""
 
 from __future__ import annotations
 

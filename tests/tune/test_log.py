@@ -1,4 +1,4 @@
-"""The law of a study's log: what cannot be applied is skipped, located and counted; everything else is applied."""
+"""The law of a study's log: what cannot be applied is skipped and located; everything else is applied."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ class Hearing(Searcher):
     def __init__(self) -> None:
         Hearing.heard = []
 
-    def propose(self, number: int, rng: Any) -> Any:
+    def propose(self, number: int, rng: Any) -> Any:  # noqa: ARG002
         return self.proposal or {"x": number / 10}
 
     def _hear(self, *what: Any) -> None:
@@ -252,7 +252,7 @@ def test_an_error_of_a_searcher_is_reported_and_the_study_goes_on(
 def test_a_config_outside_the_space_is_rejected_by_name(proposal: Any, url: str) -> None:
     searcher = type("Wide", (Hearing,), {"name": "wide", "proposal": proposal})()
     study = Study(SPACE, "fifo", searcher, storage=url, max_trials=2)
-    with pytest.raises(OptionError, match="searcher 'wide' proposed .*, which is not in the space"):
+    with pytest.raises(OptionError, match=r"searcher 'wide' proposed .*, which is not in the space"):
         study.ask()
     assert study.trials == []
     study.enqueue({"x": 0.5})

@@ -1,4 +1,4 @@
-"""Numbers of any library: in values, steps, details, spaces, settings, checkpoints and Optuna's attributes."""
+"""Numbers of any library: in values, steps, details, spaces, settings, checkpoints, Optuna's attributes."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_whole_numbers_of_any_type_are_whole_numbers(three: Any) -> None:
         space, "hyperband", max_resource=three * 3, min_resource=three, max_trials=three, retries=three
     )
     assert study.space.check({"n": three, "word": three}) == {"n": 3, "word": 3}
-    study.run(lambda config, resource: three)
+    study.run(lambda *_: three)
     assert len(study.trials) == 3
     assert Study({"x": Float(0, 1)}, lease=three)._claims.lease == 3.0
 

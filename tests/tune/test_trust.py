@@ -1,4 +1,4 @@
-"""What people of other tuners expect: counted steps, one call of a function, DEHB's first rung, turns, errors."""
+"""What people of other tuners expect: steps, one call of a function, DEHB's first rung, turns, errors."""
 
 from __future__ import annotations
 
@@ -80,11 +80,11 @@ def test_a_function_of_the_config_alone_ends_with_its_round() -> None:
 
 
 def test_what_takes_a_resource_is_called_again() -> None:
-    assert is_of_config_alone(lambda config: 0)
-    assert not is_of_config_alone(lambda config, resource: 0)
+    assert is_of_config_alone(lambda config: 0)  # noqa: ARG005
+    assert not is_of_config_alone(lambda config, resource: 0)  # noqa: ARG005
     assert not is_of_config_alone(lambda *_: 0)
     calls: list[int] = []
-    Study(SPACE, max_resource=9, max_trials=9).run(lambda config, resource: calls.append(resource) or 1.0)
+    Study(SPACE, max_resource=9, max_trials=9).run(lambda _, resource: calls.append(resource) or 1.0)
     assert sorted({*calls}) == [1, 3, 9]
 
 
@@ -94,7 +94,7 @@ class Counts(Searcher):
     name = "counts"
     asked = 0
 
-    def propose(self, number: int, rng: Any) -> Any:
+    def propose(self, number: int, rng: Any) -> Any:  # noqa: ARG002
         Counts.asked += 1
         return {"a": 1, "b": "x"}
 
@@ -231,7 +231,7 @@ def test_tpe_is_no_worse_than_random_configs_where_parameters_depend_on_others()
 @pytest.mark.parametrize("scheduler", ["hyperband", "asha", "fifo"])
 def test_a_small_space_is_tried_before_anything_is_repeated(searcher: str, scheduler: str) -> None:
     study = Study(SMALL, scheduler, searcher, max_resource=9, max_trials=12)
-    study.run(lambda config, resource: float(config["a"]))
+    study.run(lambda config, *_: float(config["a"]))
     configs = {tuple(trial.config.items()) for trial in study.trials}
     assert len(study.trials) == 12
     assert len(configs) >= 11  # one may be drawn too rarely

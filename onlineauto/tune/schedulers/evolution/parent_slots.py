@@ -73,9 +73,9 @@ class ParentSlots(Parents):
         return self._offspring(goal, pool, rng)
 
     def _pool(self, slot: Slot) -> list[int]:
-        """Return the trials that may be parents: the same for all slots of a rung, whatever ends meanwhile."""
+        """Return the trials that may be parents: the same for all slots of a rung."""
         key = slot.bracket, slot.place.rung
-        if slot.bracket == 0:  # the searcher's slots: a child is made only if the searcher repeats itself
+        if slot.bracket == 0:  # these are the searcher's; a child is made only if it repeats itself
             return self._candidates(slot)
         if key not in self._pools:
             pool = self._candidates(slot)
