@@ -105,7 +105,7 @@ def test_a_skipped_record_is_reported_once_with_its_position(caplog: pytest.LogC
     with caplog.at_level(logging.WARNING):
         for _ in range(3):
             study.refresh()
-            assert asked(study)
+            assert asked(study).trial >= 0
     warnings = [each.getMessage() for each in caplog.records if "is skipped" in each.getMessage()]
     assert warnings == [
         "record 2 of study 'study' (told) cannot be applied, and is skipped: there is no trial 999"
@@ -126,9 +126,9 @@ def test_a_report_beyond_the_rung_is_one_at_the_rung(scheduler: str, url: str) -
     assert step <= job.resource + 1
     study.tell(job, 0.25)
     assert max(study.trials[job.trial].values) <= job.resource
-    assert asked(study)
-    assert asked(Study.load("study", storage=url))
-    assert asked(Study(SPACE, scheduler, **arguments))
+    assert asked(study).trial > 0
+    assert asked(Study.load("study", storage=url)).trial > 0
+    assert asked(Study(SPACE, scheduler, **arguments)).trial > 0
     assert study.skipped == []
 
 

@@ -53,7 +53,12 @@ def test_what_python_calls_a_number_is_one_everywhere(value: Any, url: str) -> N
     job = other.ask()
     assert job is not None
     assert job.config == {"x": 0.5}
-    other.report(job, np.int32(1), value, {"a": value})
+    other.report(
+        job,
+        np.int32(1),
+        value,  # type: ignore[arg-type]
+        {"a": value},
+    )
     other.tell(job, value, {"a": value})
     assert [row["a"] for row in other.history()] == [0.5, 0.5]
 
@@ -61,7 +66,10 @@ def test_what_python_calls_a_number_is_one_everywhere(value: Any, url: str) -> N
 @pytest.mark.parametrize("three", WHOLE, ids=lambda each: type(each).__name__)
 def test_whole_numbers_of_any_type_are_whole_numbers(three: Any) -> None:
     assert whole(three) == 3
-    space = {"n": Int(three, np.int64(9)), "word": Choice([three, "x"], when={"n": three})}
+    space = {
+        "n": Int(three, np.int64(9)),  # type: ignore[arg-type]
+        "word": Choice([three, "x"], when={"n": three}),
+    }
     study = Study(
         space, "hyperband", max_resource=three * 3, min_resource=three, max_trials=three, retries=three
     )
@@ -153,7 +161,7 @@ def test_optunas_attributes_may_be_numpys_numbers(url: str) -> None:
 def test_options_of_parts_may_be_numpys_numbers(url: str) -> None:
     from onlineauto.tune.schedulers.pbt import Pbt
 
-    study = Study({"x": Float(0, 1)}, Pbt(share=np.float32(0.5)), storage=url)
+    study = Study({"x": Float(0, 1)}, Pbt(share=np.float32(0.5)), storage=url)  # type: ignore[arg-type]
     assert Study.load("study", storage=url).settings.scheduler[1]["share"] == 0.5
     assert study.settings.scheduler[1]["share"] == 0.5
 
@@ -161,7 +169,7 @@ def test_options_of_parts_may_be_numpys_numbers(url: str) -> None:
 def test_nan_is_no_value_of_a_choice() -> None:
     for values in ([nan, 1.0], [np.float32("nan"), "x"], [Decimal("NaN")]):
         with pytest.raises(OptionError, match="NaN does not equal itself"):
-            Choice(values)
+            Choice(values)  # type: ignore[arg-type]
 
 
 def test_a_range_beyond_that_of_floats_is_sampled() -> None:
@@ -201,10 +209,11 @@ def test_a_code_within_a_value_is_uniform() -> None:
     ],
 )
 def test_no_message_has_a_password(url: str) -> None:
-    for call in (
+    calls: list[Callable[[], Study]] = [
         lambda: Study({"x": Float(0, 1)}, storage=url),
         lambda: Study.load("study", storage=url),
-    ):
+    ]
+    for call in calls:
         with pytest.raises(Exception) as caught:  # noqa: PT011 - whichever error it is
             call()
         assert "secret" not in str(caught.value).replace("secret_", "")

@@ -74,7 +74,12 @@ def test_a_function_of_the_config_alone_is_called_once_for_a_config(scheduler: s
 def test_a_function_of_the_config_alone_ends_with_its_round() -> None:
     calls: list[Any] = []
     study = Study(SPACE, max_resource=9)
-    study.run(lambda config: calls.append(config) or config["x"])
+
+    def f(config: Any) -> float:
+        calls.append(config)
+        return float(config["x"])
+
+    study.run(f)
     assert study.rounds == 1
     assert len(calls) == len(study.trials) == 9 + 5 + 3
 
@@ -84,7 +89,12 @@ def test_what_takes_a_resource_is_called_again() -> None:
     assert not is_of_config_alone(lambda config, resource: 0)  # noqa: ARG005
     assert not is_of_config_alone(lambda *_: 0)
     calls: list[int] = []
-    Study(SPACE, max_resource=9, max_trials=9).run(lambda _, resource: calls.append(resource) or 1.0)
+
+    def f(config: Any, resource: int) -> float:
+        calls.append(resource)
+        return 1.0
+
+    Study(SPACE, max_resource=9, max_trials=9).run(f)
     assert sorted({*calls}) == [1, 3, 9]
 
 
@@ -209,8 +219,8 @@ def branches() -> tuple[dict[str, Any], Callable[[Any], float]]:
 
     def loss(config: Any) -> float:
         if config["kind"] == "a":
-            return 0.4 + 0.5 * sum((config[f"a{place}"] - 0.5) ** 2 for place in range(2))
-        return min(1.0, 2.5 * sum((config[f"b{place}"] - 0.7) ** 2 for place in range(2)) ** 0.5)
+            return 0.4 + 0.5 * float(sum((config[f"a{place}"] - 0.5) ** 2 for place in range(2)))
+        return float(min(1.0, 2.5 * sum((config[f"b{place}"] - 0.7) ** 2 for place in range(2)) ** 0.5))
 
     return space, loss
 

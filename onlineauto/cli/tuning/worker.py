@@ -11,6 +11,7 @@ from onlineauto.cli.help import Page, help_text
 from onlineauto.cli.tuning.running import ending_well, only_name
 from onlineauto.errors import OptionError
 from onlineauto.options import Registry, option
+from onlineauto.tune.store.patience import patiently
 from onlineauto.tune.workers.running import EXECUTORS
 
 if TYPE_CHECKING:
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from onlineauto.tune.workers.jobs import Job
 
 __all__ = ["REGISTRY", "WorkerOptions", "run"]
+
+_PATIENCE: Final = 60
+"""Seconds for which a worker that starts waits for a server, as one that is being restarted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,8 +99,11 @@ def run(words: Sequence[str]) -> int:
         raise OptionError("worker takes a store: onlineauto worker --study sqlite:///study.db")
     from onlineauto.tune.study import Study
 
-    name = options.name or only_name(options.study)
-    study = Study.load(name, storage=options.study, lease=options.lease)
+    def opened() -> Study:
+        name = options.name or only_name(options.study)
+        return Study.load(name, storage=options.study, lease=options.lease)
+
+    study = patiently(opened, 0 if options.study.startswith("sqlite") else _PATIENCE)
     with ending_well():
         study.run(
             options.trainable or None,

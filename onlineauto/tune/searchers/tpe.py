@@ -132,7 +132,7 @@ class TpeSearcher(Searcher):
 
     def _first_untried(self, configs: Sequence[Config], gain: np.ndarray, rng: np.random.Generator) -> Config:
         """Return the best candidate; in a small space the best that was not tried, or any that was not."""
-        ordered = [configs[place] for place in np.argsort(-gain, kind="stable").tolist()]
+        ordered: list[Config] = [configs[place] for place in np.argsort(-gain, kind="stable").tolist()]
         if not self.is_small:
             return ordered[0]
         for config in (*ordered, self.untried(self._rows, rng)):

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import logging
 import math
-import random
-import time
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from onlineauto.errors import OptionError, UnreachableError
 from onlineauto.tune.plain import number
 from onlineauto.tune.progress import TRIES
+from onlineauto.tune.store.patience import patiently
 from onlineauto.tune.store.protocol import LeaseLost
 from onlineauto.tune.workers.heartbeat import Heartbeat
 from onlineauto.tune.workers.jobs import Reason, claim_of, name_of
@@ -35,10 +34,6 @@ if TYPE_CHECKING:
 __all__ = ["TRIES", "Controller"]
 
 _LOG: Final = logging.getLogger("onlineauto")
-_FIRST_WAIT: Final = 0.05
-_LONGEST_WAIT: Final = 5.0
-"""Seconds between two attempts to reach a store."""
-
 _AT_ONCE: Final = 20
 """Trials whose checkpoints are removed together."""
 
@@ -323,17 +318,7 @@ class Controller:
 
     def _patiently(self, call: Callable[[], _T]) -> _T:
         """Call something that needs the store; try again while it cannot be reached."""
-        end = time.monotonic() + self._patience
-        wait = _FIRST_WAIT
-        while True:
-            try:
-                return call()
-            except UnreachableError as error:
-                if time.monotonic() + wait > end:
-                    raise
-                _LOG.warning("%s; trying again", error)
-            time.sleep(wait * random.uniform(0.5, 1))
-            wait = min(2 * wait, _LONGEST_WAIT)
+        return patiently(call, self._patience)
 
 
 def _without_lists(details: Details) -> Details:

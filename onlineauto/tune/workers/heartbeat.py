@@ -6,6 +6,7 @@ import logging
 import math
 import os
 import threading
+import weakref
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final
 
@@ -56,7 +57,9 @@ class Heartbeat:
             if self._process != os.getpid():
                 self._process = os.getpid()
                 self._claims.clear()
-                threading.Thread(target=self._beat, name="onlineauto heartbeat", daemon=True).start()
+                pause = min(max(self.lease / _BEATS, _SHORTEST), threading.TIMEOUT_MAX)
+                words = weakref.ref(self), self._over, pause
+                threading.Thread(target=_renew, args=words, name="onlineauto heartbeat", daemon=True).start()
             self._claims.add(claim)
 
     def drop(self, claim: Claim) -> None:
@@ -68,25 +71,33 @@ class Heartbeat:
         """Renew no claim any more."""
         self._over.put(None)
 
-    def _rests(self) -> bool:
-        """Wait until the next beat; return False if there is none."""
+    def _beat(self) -> bool:
+        """Renew the leases; return False, and end the thread, if there is none."""
+        with self._lock:
+            claims = list(self._claims)
+            if not claims:
+                self._process = 0
+                return False
         try:
-            self._over.get(timeout=min(max(self.lease / _BEATS, _SHORTEST), threading.TIMEOUT_MAX))
-        except Empty:
+            lost = self._store.heartbeat(claims, self.lease)
+        except Exception as error:  # the next beat tries again, and a lease that is lost will be noticed
+            _LOG.warning("leases were not renewed: %s", error)
             return True
-        return False
+        for claim in lost:
+            self.drop(claim)
+        return True
 
-    def _beat(self) -> None:
-        while self._rests():
-            with self._lock:
-                claims = list(self._claims)
-                if not claims:
-                    self._process = 0
-                    return
-            try:
-                lost = self._store.heartbeat(claims, self.lease)
-            except Exception as error:  # the next beat tries again, and a lease that is lost will be noticed
-                _LOG.warning("leases were not renewed: %s", error)
-                continue
-            for claim in lost:
-                self.drop(claim)
+
+def _renew(heartbeat: weakref.ref[Heartbeat], over: SimpleQueue[None], pause: float) -> None:
+    """Renew leases until there is none. While the thread rests, it keeps neither the store nor the study."""
+    while True:
+        try:
+            over.get(timeout=pause)
+        except Empty:
+            pass
+        else:
+            return
+        found = heartbeat()
+        if found is None or not found._beat():  # noqa: SLF001 - its own thread
+            return
+        del found

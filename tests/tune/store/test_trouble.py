@@ -53,8 +53,7 @@ def test_a_study_goes_on_when_there_is_room_again(small_disk: Path) -> None:
         tells(100)
     told = len(Study.load("study", storage=study._store).trials)
     assert told >= 20
-    with ballast.open("r+b") as file:
-        file.truncate(ballast.stat().st_size - 120_000)
+    os.truncate(ballast, ballast.stat().st_size - 120_000)
     tries = 0
     while len(study.trials) < told + 20:  # as a run does, which tries again for minutes
         tries += 1
@@ -109,3 +108,26 @@ def test_a_copy_without_its_log_says_so(tmp_path: Path) -> None:
     shutil.copy(tmp_path / "s.db", tmp_path / "copy.db")
     with pytest.raises(OptionError, match="FILE-wal belongs to it"):
         Study.load("study", storage=f"sqlite:///{tmp_path}/copy.db")
+
+
+def test_a_worker_that_starts_while_its_server_is_away_tries_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from onlineauto.cli.main import main
+    from onlineauto.cli.tuning import worker
+
+    url = f"sqlite:///{tmp_path}/s.db"
+    Study(SPACE, storage=url, name="study", max_trials=1).run(lambda config: config["x"])
+    load, calls = Study.load, []
+
+    def loads(name: str, **words: object) -> Study:
+        calls.append(words.pop("storage"))
+        if len(calls) < 3:
+            raise UnreachableError("the database system is starting up")
+        return load(name, storage=url)
+
+    monkeypatch.setattr(Study, "load", loads)
+    monkeypatch.setattr(worker, "_PATIENCE", 20)
+    words = ["worker", "--study", "postgresql://me@nowhere/db", "--name", "study", "--trainable", "time:time"]
+    assert main([*words, "--quiet"]) == 0
+    assert calls == ["postgresql://me@nowhere/db"] * 3
