@@ -16,7 +16,7 @@ from onlineauto.errors import OptionError
 from onlineauto.tune.plain import whole
 from onlineauto.tune.record_checks import SkippedRecord, UnfitRecord, check_record
 from onlineauto.tune.schedulers import Decision, ResumeFrom, State
-from onlineauto.tune.trial import Trial, may_become
+from onlineauto.tune.trial import Trial, described, may_become, restored
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -416,7 +416,7 @@ class Progress:
             "searcher": self.searcher.state_dict(),
             "waiting": list(self._waiting),
             "stopped": {str(trial): step for trial, step in self._stopped.items()},
-            "trials": [_trial_state(trial) for trial in self.trials.values()],
+            "trials": [described(trial) for trial in self.trials.values()],
             "limits": [self.searcher.limit, self.scheduler.setting.max_resource, self._extended],
             "losses": {str(trial): list(each) for trial, each in self._losses.items()},
             "owners": {str(trial): self._owners[trial] for trial in self._running()},
@@ -439,7 +439,7 @@ class Progress:
         self.searcher.load_state_dict(state["searcher"])
         self._waiting = deque(state["waiting"])
         self._stopped = {int(trial): step for trial, step in state["stopped"].items()}
-        self.trials = {each["number"]: _trial(each) for each in state["trials"]}
+        self.trials = {each["number"]: restored(each) for each in state["trials"]}
         self._losses = {int(trial): (times, step) for trial, (times, step) in state.get("losses", {}).items()}
         self._owners = {int(trial): owner for trial, owner in state.get("owners", {}).items()}
         self._unfinished = {int(trial): attempt for trial, attempt in state.get("unfinished", {}).items()}
@@ -475,32 +475,3 @@ def _asked(
 
 def _failed(trial: Trial, why: str) -> Record:
     return {"kind": "failed", "trial": trial.number, "attempt": trial.attempt, "why": why, "final": True}
-
-
-def _trial_state(trial: Trial) -> dict[str, Any]:
-    return {
-        "number": trial.number,
-        "config": dict(trial.config),
-        "state": str(trial.state),
-        "attempt": trial.attempt,
-        "job_resource": trial.job_resource,
-        "resume_from": None if trial.resume_from is None else list(trial.resume_from),
-        "values": {str(resource): value for resource, value in trial.values.items()},
-        "step": trial.step,
-        "failures": trial.failures,
-        "preemptions": trial.preemptions,
-        "error": trial.error,
-        "traceback": trial.traceback,
-    }
-
-
-def _trial(state: Mapping[str, Any]) -> Trial:
-    came_from = state["resume_from"]
-    return Trial(
-        **{
-            **state,
-            "state": State(state["state"]),
-            "resume_from": None if came_from is None else ResumeFrom(*came_from),
-            "values": {int(resource): value for resource, value in state["values"].items()},
-        }
-    )

@@ -55,8 +55,8 @@ def test_what_python_calls_a_number_is_one_everywhere(value: Any, url: str) -> N
     assert job.config == {"x": 0.5}
     other.report(
         job,
-        np.int32(1),
-        value,  # type: ignore[arg-type]
+        np.int32(1),  # type: ignore[arg-type]
+        value,
         {"a": value},
     )
     other.tell(job, value, {"a": value})
