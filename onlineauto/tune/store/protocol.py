@@ -140,7 +140,7 @@ class Store(Protocol):
         ...
 
     def fail(self, claim: Claim, record: Record) -> int:
-        """Append ``failed`` or ``released``, end the claim, return the version; raise `LeaseLost` as `commit`."""
+        """Append ``failed`` or ``released``, end the claim, return the version; else as `commit`."""
         ...
 
     def heartbeat(self, claims: Sequence[Claim], lease: float) -> Sequence[Claim]:
