@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from onlineauto.errors import OptionError, install_hint
 from onlineauto.tune.store.memory import MemoryStore
+from onlineauto.tune.store.urls import without_password
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,5 +48,7 @@ def open_store(storage: str | Store | None, name: str) -> Store:
     scheme = storage.partition(":")[0].partition("+")[0]
     if scheme not in STORES:
         valid = ", ".join(f"{each}:…" for each in STORES) or "None, in memory"
-        raise OptionError(f"storage = {storage!r} is no store that is known; valid are {valid}")
+        raise OptionError(
+            f"storage = {without_password(storage)!r} is no store that is known; valid are {valid}"
+        )
     return STORES[scheme](storage, name)
