@@ -14,6 +14,8 @@ from onlineauto.learners._kernels import (
     MAX_LABEL,
     MIN_LABEL,
     NORM,
+    OUTLIERS,
+    SIZES,
     WEIGHT,
     A,
     Model,
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from onlineauto.options import Configuration
 
 __all__ = [
+    "begin_again",
     "copied_model",
     "initial_lanes",
     "initial_state",
@@ -91,7 +94,22 @@ def make_model(
         penalised=shape.penalised,
         sums=np.zeros((shape.configs, 2 * max(shape.policies, 1)), np.int64),
         settings=Hyperparameters(configuration).records(shape.lanes),
+        sizes=np.zeros((SIZES, 4), np.uint8),
+        outliers=np.zeros(OUTLIERS, np.int64),
     )
+
+
+def begin_again(configuration: Configuration, model: Model, shape: TableShape, *, training: bool) -> None:
+    """Reset a model to the state before the first event, but for the sizes of numbers and their outliers."""
+    touched = np.flatnonzero(model.touched)
+    write_cells(model, touched, unlearnt_cell(configuration)[None, :, None])
+    model.touched[:] = False
+    if constant := configuration[FeatureOptions].constant:
+        cell, lane = shape.constant
+        model.weights[cell, lane], model.touched[cell] = constant, True
+    model.shared[:] = initial_state(configuration, training=training)
+    model.lanes[:] = initial_lanes(configuration, lanes=shape.lanes)
+    model.sums[:] = 0
 
 
 def copied_model(configuration: Configuration, model: Model) -> Model:

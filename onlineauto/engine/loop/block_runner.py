@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from onlineauto.engine.event.state import ASIDE, BLOCK_END, EVENT, NOTICED, SIGNAL, SIMPLE, STREAM
+from onlineauto.engine.event.state import (
+    ASIDE,
+    BEGIN_AGAIN,
+    BLOCK_END,
+    EVENT,
+    NOTICED,
+    SIGNAL,
+    SIMPLE,
+    STREAM,
+)
 from onlineauto.engine.loop.buffers import make_outcomes, make_results
 from onlineauto.engine.loop.one_event import one_event
 from onlineauto.engine.loop.working_memory import Parts, Predicting, WorkingMemory
@@ -68,6 +77,9 @@ class Decides(Protocol):
 
     def stop(self, begin: int, end: int) -> int:
         """Return the event before which the loop must stop, of the events [begin, end) of a block."""
+
+    def begin_again(self) -> None:
+        """Forget all evidence so far, as the model has forgotten all that it had learnt."""
 
     def answer(
         self,
@@ -249,7 +261,7 @@ class BlockRunner:
             begin = int(cursor[EVENT])
             stop = searching.stop(begin, n) if decides else n
             self._semantics.run_events(context.record, *sealed, cursor, stop, standing)
-            if not decides:
+            if not decides and cursor[SIGNAL] == BLOCK_END:
                 return
             self._answer(cursor, block, begin=begin, n=n, standing=standing, slots=slots)
             if cursor[SIGNAL] == BLOCK_END and cursor[EVENT] == n:
@@ -266,6 +278,12 @@ class BlockRunner:
         slots: Slots | None = None,
     ) -> None:
         """Let the search decide on the signal of the loop, which began at an event and has stopped."""
+        if cursor[SIGNAL] == BEGIN_AGAIN:
+            self._learner.begin_again()
+            self._searching.begin_again()
+            cursor[SIGNAL] = BLOCK_END
+        if not self._lets_decide(standing):
+            return
         at = int(cursor[EVENT])
         through = at - begin if standing == STREAM else 0
         event = at if slots is None or at == n else int(slots.event[at])

@@ -1,0 +1,93 @@
+"""The typical size of numbers of one kind, and which numbers are orders of magnitude beyond it.
+
+A size is a power of two, the exponent of the number. The typical size is about the largest one, and it grows
+by at most a factor of two with each number, so that no single number moves it far. A number is *beyond* it if
+it is more than `GAP` powers of two larger, and at first, while few numbers are known, `FIRST_GAP`. Numbers
+that are beyond are counted. Once there are more of them than others known, and at the latest after `MANY` of
+them, they are typical. One is taken off that count for every 256 numbers that are not beyond. So a change of
+scale is followed, and a rare absurd number never is.
+
+If one of the first numbers turns out to be beyond most of those after it, what was learnt from it is *ruined*.
+
+The state of a kind is a uint8 array of `STATE`; a fresh one is all zeros. Numbers of 0 have no size and are
+not observed. Sizes below `SMALLEST` count as that, so that numbers up to 2 are never beyond.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from onlineauto.jit import entry_kernel, inline_kernel, kernel
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+TYPICAL, KNOWN, ABOVE, BELOW = range(4)
+"""Entries of a state: the typical size, 0 before the first number; how many numbers support it, at most
+`MANY`; how many were beyond; and, below it, how many there were or, once it has `MANY`, the number of numbers
+since the last one was taken off those beyond, modulo 256."""
+
+STATE = 4
+
+ORDINARY, BEYOND, RUINED = range(3)
+"""Verdicts on a number."""
+
+MANY, GAP, FIRST_GAP, SMALLEST = 16, 12, 16, -11
+
+_UNIT = 1 - SMALLEST  # the least size is 1, as 0 stands for none
+
+
+@inline_kernel
+def size_of(number: float) -> int:
+    """Return the size of a number other than 0: from 1 to 140 for those that single precision has."""
+    return max(math.frexp(number)[1], SMALLEST) + _UNIT
+
+
+ONE, USUAL = 1 + _UNIT, 7 + _UNIT
+"""Size of numbers up to 1, and the typical size of numbers of which nothing is known after many events."""
+
+
+@kernel
+def judge(sizes: NDArray[np.uint8], at: int, size: int, before: int) -> int:
+    """Return the verdict on a number of a size, and add it to the state at ``sizes[at]``.
+
+    `before` is the typical size to assume if there was no number yet; if it is 0, that of the number itself.
+    """
+    state = sizes[at]
+    if state[TYPICAL] == 0:
+        state[TYPICAL], state[KNOWN] = (before, MANY) if before > 0 else (size, 0)
+    typical, known = int(state[TYPICAL]), int(state[KNOWN])
+    gap = GAP if known == MANY else FIRST_GAP
+    if size > typical + gap:
+        state[ABOVE] += 1
+        if state[ABOVE] <= known:
+            return BEYOND
+        state[TYPICAL], state[KNOWN], state[ABOVE], state[BELOW] = size, min(known + 1, MANY), 0, 0
+        return ORDINARY
+    if known < MANY and size < typical - gap:
+        state[BELOW] += 1
+        if state[BELOW] <= known:
+            return ORDINARY
+        state[TYPICAL], state[KNOWN], state[ABOVE], state[BELOW] = size, known + 1, 0, 0
+        return RUINED
+    if size > typical:
+        state[TYPICAL] = typical + 1
+    if known < MANY:
+        state[KNOWN] = known + 1
+        if known + 1 == MANY:
+            state[BELOW] = 0
+    else:
+        state[BELOW] = (int(state[BELOW]) + 1) % 256
+        if state[BELOW] == 0 and state[ABOVE] > 0:
+            state[ABOVE] -= 1
+    return ORDINARY
+
+
+@entry_kernel
+def judge_number(sizes: NDArray[np.uint8], at: int, number: float, before: int) -> int:
+    """Return the verdict on a number, and add it to the state at ``sizes[at]``; see `judge`."""
+    if number == 0.0 or not math.isfinite(number):
+        return ORDINARY
+    return judge(sizes, at, size_of(number), before)
