@@ -1,13 +1,15 @@
 """The typical size of numbers of one kind, and which numbers are orders of magnitude beyond it.
 
-A size is a power of two, the exponent of the number. The typical size is about the largest one, and it grows
-by at most a factor of two with each number, so that no single number moves it far. A number is *beyond* it if
-it is more than `GAP` powers of two larger, and at first, while few numbers are known, `FIRST_GAP`. Numbers
-that are beyond are counted. Once there are more of them than others known, and at the latest after `MANY` of
-them, they are typical. One is taken off that count for every 256 numbers that are not beyond. So a change of
-scale is followed, and a rare absurd number never is.
+A size is the exponent of a number: sizes that differ by one differ by a factor of two. The typical size is
+about the largest one so far. It grows by at most 1 with each number, so that no single number moves it far. A
+number is *beyond* if its size exceeds the typical size by more than `GAP`, or by more than `FIRST_GAP` while
+fewer than `MANY` numbers support the typical size.
 
-If one of the first numbers turns out to be beyond most of those after it, what was learnt from it is *ruined*.
+Numbers beyond are counted. The count shrinks by 1 for every 256 numbers that are not beyond. Once it exceeds
+the number of supporting numbers, which is at most `MANY`, the new size is typical. So a change of scale is
+followed, and a rare absurd number never is.
+
+If one of the first numbers turns out to be beyond most of those after it, what it has taught is *ruined*.
 
 The state of a kind is a uint8 array of `STATE`; a fresh one is all zeros. Numbers of 0 have no size and are
 not observed. Sizes below `SMALLEST` count as that, so that numbers up to 2 are never beyond.
@@ -18,10 +20,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from onlineauto.jit import entry_kernel, inline_kernel, kernel
+import numpy as np
+
+from onlineauto.jit import entry_kernel, inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 TYPICAL, KNOWN, ABOVE, BELOW = range(4)
@@ -37,12 +40,22 @@ ORDINARY, BEYOND, RUINED = range(3)
 MANY, GAP, FIRST_GAP, SMALLEST = 16, 12, 16, -11
 
 _UNIT = 1 - SMALLEST  # the least size is 1, as 0 stands for none
+_POWERS = 2.0 ** np.arange(float(SMALLEST), 128.0)
+_STEPS = 8  # 2⁸ is more than the number of powers
 
 
 @inline_kernel
 def size_of(number: float) -> int:
-    """Return the size of a number other than 0: from 1 to 140 for those that single precision has."""
-    return max(math.frexp(number)[1], SMALLEST) + _UNIT
+    """Return the size of a number: one more than the number of powers of two from 2^-11 on up to it."""
+    low, high, magnitude = 0, len(_POWERS), abs(number)
+    for _ in range(_STEPS):
+        short_loop()
+        middle = (low + high) // 2
+        if low < high and _POWERS[middle] <= magnitude:
+            low = middle + 1
+        else:
+            high = middle
+    return low + 1
 
 
 ONE, USUAL = 1 + _UNIT, 7 + _UNIT

@@ -246,7 +246,7 @@ STACK_EARNS, STACK_PREDICTS, CHAMPION_EARNS, CHAMPION_PREDICTS = range(7, 11)
 them is proved to earn more, or to predict the costs of logged actions better."""
 
 BEGIN_AGAIN = 11
-"""The signal that what was learnt is ruined by a number among the first ones, so that learning begins again."""
+"""The signal that a number among the first ones has ruined what was learnt, so learning begins again."""
 
 NO_OUTLIER, FAR_COST, FAR_WEIGHT, FAR_PROBABILITY, FAR_VALUE, BEGINS_AGAIN = range(6)
 """Whether and why an event is not learnt though it has a label, or that learning begins again with it. These

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["KINDS", "Learner"]
 
 KINDS = ("cost", "weight", "probability", "value")
-"""What an outlier stands for: the cost or label, the importance weight, the probability, a feature's value."""
+"""What an outlier can be: a cost or label, an importance weight, a probability, the value of a feature."""
 _COUNTS = ("counts", "tally")
 """Names of the explorer's arrays whose numbers are counts."""
 
@@ -150,7 +150,7 @@ class Learner:
         return lanes[int(place[-1]) * (self.width // len(place))] if len(place) else lanes[0]
 
     def begin_again(self) -> None:
-        """Forget all that was learnt; random numbers go on, and so do the champions of ``--epsilon_decay``."""
+        """Forget all that was learnt; the sequence of random numbers continues."""
         configuration, training = self._configuration, self.task.training
         begin_again(configuration, self.model, self.shape, training=training)
         self.task.exploration.costs[:] = 0.0

@@ -64,7 +64,7 @@ def _judged(context: Context, kind: int, number: float, before: int) -> int:
 
 @inline_kernel
 def _lines_of(context: Context, stream: Stream, event: int) -> tuple[int, int]:
-    """Return the range [first, end) of the lines of an event; of a slot's, the shared line and the actions."""
+    """Return the range [first, end) of the lines of an event; with slots those of context and actions."""
     if context.task.slots:
         return int(stream.slots[event, SHARED_LINE]), int(stream.slots[event, FIRST_SLOT])
     return int(stream.events[event]), int(stream.events[event + 1])
