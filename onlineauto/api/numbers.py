@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from onlineauto.errors import InputError
+from onlineauto.estimators.typical_size import BEYOND, RUINED, TypicalSize
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -78,6 +79,7 @@ class _Values(msgspec.Struct):
     moments: Moments = msgspec.field(default_factory=Moments)
     first: list[float] = msgspec.field(default_factory=list)
     limits: list[list[float]] = msgspec.field(default_factory=list)
+    size: TypicalSize = msgspec.field(default_factory=TypicalSize)
 
 
 class Numbers:
@@ -126,6 +128,33 @@ class Numbers:
             if len(known.limits) > 1:
                 made[f"{name} bins"] = {"bin": str(bisect_right(known.limits[1], number))}
         return made
+
+    def first_far(self, features: Mapping[Any, Any]) -> tuple[str, float] | None:
+        """Return the first number that is far beyond all before of its name, and that name; or None.
+
+        Call it once for an event to be learnt. If the first numbers of a name prove to be far beyond most of
+        those since, what is known of that name begins again.
+
+        Raises
+        ------
+        InputError
+            A number is infinite.
+        """
+        found = None
+        for name, value in features.items():
+            number = _number(name, value)
+            if number is None:
+                continue
+            known = self._known.get(str(name))
+            if known is None:
+                known = self._known[str(name)] = _Values()
+            moments = known.moments
+            verdict = known.size.judge(number, before=abs(moments.mean) + 4 * moments.deviation)
+            if verdict == RUINED:
+                self._known[str(name)] = _Values(size=known.size)
+            elif verdict == BEYOND and found is None:
+                found = str(name), number
+        return found
 
     def add(self, features: Mapping[Any, Any]) -> None:
         """Count the numbers of an event.

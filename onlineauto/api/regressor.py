@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +11,10 @@ import numpy as np
 
 from onlineauto.api.numbers import Moments, as_float
 from onlineauto.api.single_lines import SingleLines
-from onlineauto.engine.stream.odd_labels import is_far_out
+from onlineauto.engine.event.state import BEGINS_AGAIN, FAR_COST, FAR_WEIGHT, NO_OUTLIER
 from onlineauto.errors import InputError
+from onlineauto.estimators.typical_size import BEYOND, RUINED, TypicalSize
+from onlineauto.features.block import UNLABELLED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +30,9 @@ __all__ = ["AutoMLRegressor"]
 
 _POWERS = {"squared": 2, "classic": 2, "expectile": 2, "quantile": 1}
 """The losses for which labels are standardised: by which power of the unit each of them grows."""
+_NO_RANGE = math.inf, -math.inf
+_FAR = 10.0
+"""A model of an earlier version does not have the range of its labels; it is so many standard deviations."""
 _OF_LABELS = ("link", "min_prediction", "max_prediction")
 """Options that mean the labels as they are."""
 
@@ -85,7 +89,8 @@ class AutoMLRegressor(SingleLines):
         super().__init__({name: value for name, value in given.items() if value is not None})
         labelled = link is None and not any(name in options for name in _OF_LABELS)
         self._power = _POWERS.get(loss, 0) if labelled else 0
-        self._labels = Moments()
+        self._labels, self._range = Moments(), _NO_RANGE
+        self._size, self._weight = TypicalSize(), TypicalSize()
 
     def predict(self, features: Features) -> float:
         """Return the label that is expected for some features, as `learn` takes them.
@@ -96,8 +101,7 @@ class AutoMLRegressor(SingleLines):
             They are not as there.
         """
         with self._lock:
-            mean, unit = self._scale()
-            return mean + unit * float(self._workspace.predict({"context": self._encoded(features)})[0])
+            return self._natural(float(self._workspace.predict({"context": self._encoded(features)})[0]))
 
     def predict_each(self, rows: Any) -> NDArray[np.float64]:
         """Return the label that is expected for each of several events: float64[n_events].
@@ -115,8 +119,9 @@ class AutoMLRegressor(SingleLines):
         if not len(rows):
             return np.empty(0)
         with self._lock:
-            mean, unit = self._scale()
-            return mean + unit * self._workspace.predict_block(self._asked(rows)).prediction.astype(float)
+            (mean, unit), (low, high) = self._scale(), self._limits()
+            predicted = self._workspace.predict_block(self._asked(rows)).prediction.astype(float)
+            return np.clip(mean + unit * predicted, low, high)
 
     @property
     def _squared(self) -> bool:
@@ -129,51 +134,98 @@ class AutoMLRegressor(SingleLines):
             return 0.0, 1.0
         return self._labels.mean, self._labels.deviation or 1.0
 
+    def _limits(self) -> tuple[float, float]:
+        """Return the lowest and highest label learnt, to which predictions are clipped."""
+        return self._range if self._power and self._labels.weight else (-math.inf, math.inf)
+
+    def _natural(self, prediction: float) -> float:
+        """Return a prediction of the workspace in the unit of labels, clipped to those learnt."""
+        (mean, unit), (low, high) = self._scale(), self._limits()
+        return min(max(mean + unit * prediction, low), high)
+
     def _checked(self, label: Any) -> float:
         if not isinstance(label, Real) or not math.isfinite(number := as_float(label)):
             raise InputError(f"the label {label!r} is not a finite number")
         return number
 
-    def _standard(self, label: float) -> tuple[float, float]:
-        """Return a label for the workspace, and its unit."""
+    def _far(self, label: float, weight: float) -> int:
+        """Return whether a label or weight is far beyond all before, as an outlier; 0 if neither is.
+
+        If the first labels prove to be far beyond most of those since, what is known of labels begins again.
+        """
+        largest = max(map(abs, self._range)) if self._labels.weight else 0.0
+        verdict = self._size.judge(label, before=largest)
+        if verdict == RUINED:
+            self._labels, self._range = Moments(), _NO_RANGE
+        if verdict == BEYOND:
+            return FAR_COST
+        return FAR_WEIGHT if self._weight.judge(weight, before=1.0) == BEYOND else NO_OUTLIER
+
+    def _standard(self, label: float) -> float:
+        """Return a label for the workspace."""
         mean, unit = self._scale()
-        if is_far_out(label - mean, largest=unit, n=int(self._labels.weight)):
-            warnings.warn(
-                f"the label {label:g} is a million times as far off as labels before; used as it is",
-                UserWarning,
-                stacklevel=4,
-            )
         # The first label says nothing of the unit, so it is the mean, whatever it is.
-        return ((label - mean) / unit if self._labels.weight or not self._power else 0.0), unit
+        return (label - mean) / unit if self._labels.weight or not self._power else 0.0
 
-    def _learn_one(self, event: dict[str, Any], label: float) -> None:
+    def _count_label(self, label: float, weight: float) -> None:
+        """Count a label that is learnt."""
+        self._labels.add(label, weight)
+        self._range = min(self._range[0], label), max(self._range[1], label)
+
+    def _learn_one(self, event: dict[str, Any], label: float) -> int:
         if not self._squared:
-            super()._learn_one(event, label)
-            return
-        standard, unit = self._standard(label)
-        error = (standard - float(self._workspace.learn(event | {"label": standard})[0])) * unit
-        self._labels.add(label, event["weight"])
+            return super()._learn_one(event, label)
+        if outlier := self._far(label, event["weight"]):
+            return outlier
+        before, standard = self._outliers(), self._standard(label)
+        raw = float(self._workspace.learn(event | {"label": standard})[0])
+        if outlier := self._outlier(before):
+            return outlier
+        error = label - self._natural(raw) if self._labels.weight else standard - raw
+        self._count_label(label, event["weight"])
         self._tally.add(event["weight"], loss=event["weight"] * error * error)
+        return NO_OUTLIER
 
-    def _learn_block(self, block: Block, labels: Sequence[float]) -> None:
+    def _learn_block(self, block: Block, labels: Sequence[float]) -> NDArray[np.uint8]:
         lines, places = block.lines, block.event_start[:-1]
-        units, standard = [], []
-        for label, weight in zip(labels, lines["weight"][places].tolist(), strict=True):
-            of_it, unit = self._standard(label)
-            standard.append(of_it)
-            units.append(unit)
-            self._labels.add(label, weight)
-        lines["label"][places] = standard
+        outliers, scales, limits = np.zeros(len(block), np.uint8), [], []
+        for at, (label, weight) in enumerate(zip(labels, lines["weight"][places].tolist(), strict=True)):
+            outliers[at] = self._far(label, weight)
+            scales.append(self._scale())
+            limits.append(self._limits())
+            lines["label"][places[at]] = UNLABELLED if outliers[at] else self._standard(label)
+            if not outliers[at]:
+                self._count_label(label, weight)
+        (means, units), (low, high) = np.array(scales).T, np.array(limits).T
+        lines["weight"][places[outliers == FAR_WEIGHT]] = 0
         lines["initial"][places] /= units
         outcomes = self._workspace.learn_block(block)
-        with np.errstate(over="ignore"):  # a label that is far out may have an infinite loss
-            outcomes.rows["loss"] *= np.array(units) ** self._power
+        if self._squared:
+            off = (block.label[places] - outcomes.prediction.astype(float)) * units
+            clipped = np.clip(means + units * outcomes.prediction, low, high)
+            off = np.where(np.isfinite(low), np.array(labels, float) - clipped, off)
+            outcomes.rows["loss"] = np.where(outcomes.labelled, outcomes.weight * off * off, 0.0)
+        else:
+            with np.errstate(over="ignore"):
+                outcomes.rows["loss"] *= units**self._power
         self._tally.add_block(outcomes)
+        return np.where(outliers, outliers, outcomes.outlier % BEGINS_AGAIN)
 
     def _kept(self) -> dict[str, Any]:
-        return super()._kept() | {"power": self._power, "labels": msgspec.to_builtins(self._labels)}
+        return super()._kept() | {
+            "power": self._power,
+            "labels": msgspec.to_builtins(self._labels),
+            "range": list(self._range) if self._labels.weight else [],
+            "sizes": msgspec.to_builtins([self._size, self._weight]),
+        }
 
     def _restore(self, kept: dict[str, Any]) -> None:
         super()._restore(kept)
         self._power = msgspec.convert(kept["power"], int)
         self._labels = msgspec.convert(kept["labels"], Moments)
+        sizes = msgspec.convert(kept.get("sizes", [TypicalSize(), TypicalSize()]), list[TypicalSize])
+        self._size, self._weight = sizes
+        labels, known = self._labels, kept.get("range")
+        if known is None and labels.weight:  # a file of an earlier version
+            known = [labels.mean + side * _FAR * labels.deviation for side in (-1, 1)]
+        self._range = msgspec.convert(known or _NO_RANGE, tuple[float, float])

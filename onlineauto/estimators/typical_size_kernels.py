@@ -17,12 +17,11 @@ not observed. Sizes below `SMALLEST` count as that, so that numbers up to 2 are 
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.jit import entry_kernel, inline_kernel, kernel, short_loop
+from onlineauto.jit import inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -96,11 +95,3 @@ def judge(sizes: NDArray[np.uint8], at: int, size: int, before: int) -> int:
         if state[BELOW] == 0 and state[ABOVE] > 0:
             state[ABOVE] -= 1
     return ORDINARY
-
-
-@entry_kernel
-def judge_number(sizes: NDArray[np.uint8], at: int, number: float, before: int) -> int:
-    """Return the verdict on a number, and add it to the state at ``sizes[at]``; see `judge`."""
-    if number == 0.0 or not math.isfinite(number):
-        return ORDINARY
-    return judge(sizes, at, size_of(number), before)

@@ -15,9 +15,17 @@ if TYPE_CHECKING:
     from onlineauto.features.block import Block
     from onlineauto.formats.lines.diagnostics import Diagnostics
 
-__all__ = ["locate_outliers"]
+__all__ = ["CODES", "WHAT", "add_outlier", "locate_outliers", "outlier_message"]
 
-_CODES: Final = {
+WHAT: Final = {
+    FAR_COST: "the label or cost",
+    FAR_WEIGHT: "the weight",
+    FAR_PROBABILITY: "the inverse of the probability",
+    FAR_VALUE: "the value of a feature",
+}
+"""What is far beyond all before, by the outlier of an event, for messages."""
+
+CODES: Final = {
     FAR_COST: Code.LABEL_FAR_OUT,
     FAR_WEIGHT: Code.WEIGHT_FAR_OUT,
     FAR_PROBABILITY: Code.PROBABILITY_FAR_OUT,
@@ -29,22 +37,35 @@ _CODES: Final = {
 def locate_outliers(block: Block, outcomes: Outcomes, found: Diagnostics) -> None:
     """Add the events of a learnt block that were not learnt because of an outlier to the problems."""
     for row in np.flatnonzero(outcomes.outlier).tolist():
-        code = _CODES[int(outcomes.outlier[row])]
-        first = int(
-            outcomes.line[row] if outcomes.slots is None else block.event_start[outcomes.slots.event[row]]
+        event = row if outcomes.slots is None else int(outcomes.slots.event[row])
+        add_outlier(block, event, int(outcomes.outlier[row]), found)
+
+
+def add_outlier(
+    block: Block, event: int, outlier: int, found: Diagnostics, *, number: float | None = None
+) -> None:
+    """Add an event of a block that was not learnt to the problems; `number` is the outlier, if known."""
+    code, (first, end) = CODES[outlier], block.event_start[[event, event + 1]].tolist()
+    found.count(code, 1)
+    found.keep(
+        make_diagnostic(
+            code,
+            file=found.reading,
+            line=int(block.line_number[first]),
+            column=1,
+            text=f"{_number(block, code, first, end) if number is None else number:g}".encode(),
+            unit="event",
         )
-        end = int(block.event_start[np.searchsorted(block.event_start, first, "right")])
-        found.count(code, 1)
-        found.keep(
-            make_diagnostic(
-                code,
-                file=found.reading,
-                line=int(block.line_number[first]),
-                column=1,
-                text=f"{_number(block, code, first, end):g}".encode(),
-                unit="event",
-            )
-        )
+    )
+
+
+def outlier_message(what: str) -> str:
+    """Return the message that an event is not learnt because of an outlier.
+
+    >>> outlier_message(WHAT[1])
+    'the label or cost is thousands of times beyond those before; the event is not learnt'
+    """
+    return f"{what} is thousands of times beyond those before; the event is not learnt"
 
 
 def _number(block: Block, code: Code, first: int, end: int) -> float:
