@@ -215,7 +215,7 @@ class AutoMLClassifier(SingleLines):
 
     def _learn_known(self, block: Block, labels: Sequence[Any]) -> NDArray[np.uint8]:
         """Learn events whose classes have been added; return why each was not learnt, 0 if it was."""
-        outliers = np.zeros(len(block), np.uint8)
+        outliers, begun = np.zeros(len(block), np.uint8), -1
         if not len(block):
             return outliers
         places = block.event_start[:-1]
@@ -227,8 +227,13 @@ class AutoMLClassifier(SingleLines):
             outcomes = model.learn_block(block)
             columns.append(outcomes.prediction)
             outliers = np.maximum(outliers, outcomes.outlier % BEGINS_AGAIN)
+            begins = np.flatnonzero(outcomes.outlier == BEGINS_AGAIN)
+            if len(begins):
+                begun = max(begun, int(begins[-1]))
         found, weights = self._probabilities(columns)[np.arange(len(codes)), codes], block.weight[places]
         for at in np.flatnonzero(outliers == 0).tolist():
+            if at == begun:
+                self._tally.begin_again()
             self._count(float(weights[at]), float(found[at]))
         return outliers
 

@@ -151,12 +151,14 @@ class AutoMLRegressor(SingleLines):
     def _far(self, label: float, weight: float) -> int:
         """Return whether a label or weight is far beyond all before, as an outlier; 0 if neither is.
 
-        If the first labels prove to be far beyond most of those since, what is known of labels begins again.
+        If the first labels prove to be far beyond most of those since, it is `BEGINS_AGAIN`, and what is
+        known of labels is forgotten.
         """
         largest = max(map(abs, self._range)) if self._labels.weight else 0.0
         verdict = self._size.judge(label, before=largest)
         if verdict == RUINED:
             self._labels, self._range = Moments(), _NO_RANGE
+            return BEGINS_AGAIN
         if verdict == BEYOND:
             return FAR_COST
         return FAR_WEIGHT if self._weight.judge(weight, before=1.0) == BEYOND else NO_OUTLIER
@@ -175,7 +177,10 @@ class AutoMLRegressor(SingleLines):
     def _learn_one(self, event: dict[str, Any], label: float) -> int:
         if not self._squared:
             return super()._learn_one(event, label)
-        if outlier := self._far(label, event["weight"]):
+        outlier = self._far(label, event["weight"])
+        if outlier == BEGINS_AGAIN:
+            self._tally.begin_again()
+        elif outlier:
             return outlier
         before, standard = self._outliers(), self._standard(label)
         raw = float(self._workspace.learn(event | {"label": standard})[0])
@@ -190,16 +195,18 @@ class AutoMLRegressor(SingleLines):
         lines, places = block.lines, block.event_start[:-1]
         outliers, scales, limits = np.zeros(len(block), np.uint8), [], []
         for at, (label, weight) in enumerate(zip(labels, lines["weight"][places].tolist(), strict=True)):
-            outliers[at] = self._far(label, weight)
+            outliers[at] = outlier = self._far(label, weight)
+            is_far = 0 < outlier < BEGINS_AGAIN
             scales.append(self._scale())
             limits.append(self._limits())
-            lines["label"][places[at]] = UNLABELLED if outliers[at] else self._standard(label)
-            if not outliers[at]:
+            lines["label"][places[at]] = UNLABELLED if is_far else self._standard(label)
+            if not is_far:
                 self._count_label(label, weight)
         (means, units), (low, high) = np.array(scales).T, np.array(limits).T
         lines["weight"][places[outliers == FAR_WEIGHT]] = 0
         lines["initial"][places] /= units
         outcomes = self._workspace.learn_block(block)
+        outcomes.rows["outlier"] = np.where(outliers, outliers, outcomes.outlier)
         if self._squared:
             off = (block.label[places] - outcomes.prediction.astype(float)) * units
             clipped = np.clip(means + units * outcomes.prediction, low, high)
@@ -209,7 +216,7 @@ class AutoMLRegressor(SingleLines):
             with np.errstate(over="ignore"):
                 outcomes.rows["loss"] *= units**self._power
         self._tally.add_block(outcomes)
-        return np.where(outliers, outliers, outcomes.outlier % BEGINS_AGAIN)
+        return outcomes.outlier % BEGINS_AGAIN
 
     def _kept(self) -> dict[str, Any]:
         return super()._kept() | {

@@ -3,7 +3,7 @@
 A size is the exponent of a number: sizes that differ by one differ by a factor of two. The typical size is
 about the largest one so far. It grows by at most 1 with each number, so that no single number moves it far. A
 number is *beyond* if its size exceeds the typical size by more than `GAP`, or by more than `FIRST_GAP` while
-fewer than `MANY` numbers support the typical size.
+fewer than `FEW` numbers support the typical size.
 
 Numbers beyond are counted. The count shrinks by 1 for every 256 numbers that are not beyond. Once it exceeds
 the number of supporting numbers, which is at most `MANY`, the new size is typical. So a change of scale is
@@ -36,7 +36,7 @@ STATE = 4
 ORDINARY, BEYOND, RUINED = range(3)
 """Verdicts on a number."""
 
-MANY, GAP, FIRST_GAP, SMALLEST = 16, 12, 16, -11
+MANY, FEW, GAP, FIRST_GAP, SMALLEST = 16, 4, 10, 16, -9
 
 _UNIT = 1 - SMALLEST  # the least size is 1, as 0 stands for none
 _POWERS = 2.0 ** np.arange(float(SMALLEST), 128.0)
@@ -45,7 +45,7 @@ _STEPS = 8  # 2⁸ is more than the number of powers
 
 @inline_kernel
 def size_of(number: float) -> int:
-    """Return the size of a number: one more than the number of powers of two from 2^-11 on up to it."""
+    """Return the size of a number: one more than the number of powers of two from 2^-9 on up to it."""
     low, high, magnitude = 0, len(_POWERS), abs(number)
     for _ in range(_STEPS):
         short_loop()
@@ -71,7 +71,7 @@ def judge(sizes: NDArray[np.uint8], at: int, size: int, before: int) -> int:
     if state[TYPICAL] == 0:
         state[TYPICAL], state[KNOWN] = (before, MANY) if before > 0 else (size, 0)
     typical, known = int(state[TYPICAL]), int(state[KNOWN])
-    gap = GAP if known == MANY else FIRST_GAP
+    gap = GAP if known >= FEW else FIRST_GAP
     if size > typical + gap:
         state[ABOVE] += 1
         if state[ABOVE] <= known:

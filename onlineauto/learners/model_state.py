@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from onlineauto.learners._kernels import Model
 
 _LARGEST = float(np.finfo(np.float32).max)
-_LARGEST_SIZES = np.array([140, 16, 17, 255])
+_LARGEST_SIZES = np.array([138, 16, 17, 255])
 _MANY = 1 << 10
 """Events that a model of an earlier version counts as having learnt: more than those that are first ones."""
 
