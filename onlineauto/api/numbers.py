@@ -43,6 +43,8 @@ beside the number do a little better on classifications, and a fifth worse where
 crossed (bikeshare), since then all products have many bins; there, no bins are still better, by a sixth.
 """
 _LAST = max(_AFTER)
+_LARGEST = 2.0**127
+"""Largest distance from the mean in standard deviations, which single precision has."""
 
 
 class Moments(msgspec.Struct):
@@ -121,7 +123,8 @@ class Numbers:
             known = self._known.get(name, _UNKNOWN)
             off, deviation = number - known.moments.mean, known.moments.deviation
             # What was always the same has no spread; it is there, and that is all.
-            of_it: dict[str, Any] = {name: off / deviation if deviation else float(number != 0)}
+            away = off / deviation if deviation else float(number != 0)
+            of_it: dict[str, Any] = {name: min(max(away, -_LARGEST), _LARGEST)}
             made[name] = of_it
             if known.limits:
                 of_it["bin"] = str(bisect_right(known.limits[0], number))

@@ -9,6 +9,7 @@ import numpy as np
 from onlineauto.features.stored import Stored
 from onlineauto.learners._kernels import CONTRACTION, FACTOR, GRAVITY, MAX_LABEL, MIN_LABEL, W
 from onlineauto.learners.cells import FIELDS, read_cells, write_cells
+from onlineauto.learners.model import NOT_FIRST
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 
 _LARGEST = float(np.finfo(np.float32).max)
 _LARGEST_SIZES = np.array([138, 16, 17, 255])
-_MANY = 1 << 10
-"""Events that a model of an earlier version counts as having learnt: more than those that are first ones."""
 
 __all__ = ["materialised", "model_state", "restore_model"]
 
@@ -99,7 +98,7 @@ def _restore_sizes(model: Model, stored: Stored) -> None:
     model.sizes[:] = 0
     model.outliers[:] = 0
     if "sizes" not in stored:
-        model.outliers[0] = _MANY
+        model.outliers[0] = NOT_FIRST
         return
     at = _ascending(stored["sizes"]["at"], len(model.sizes))
     state = stored["sizes"]["state"].array(np.uint8, (len(at), model.sizes.shape[1]))
