@@ -17,6 +17,7 @@ not observed. Sizes below `SMALLEST` count as that, so that numbers up to 2 are 
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -95,3 +96,16 @@ def judge(sizes: NDArray[np.uint8], at: int, size: int, before: int) -> int:
         if state[BELOW] == 0 and state[ABOVE] > 0:
             state[ABOVE] -= 1
     return ORDINARY
+
+
+@inline_kernel
+def judge_number(sizes: NDArray[np.uint8], at: int, number: float, before: int) -> int:
+    """Return the verdict on a number, and add it to the state at ``sizes[at]``; see `judge`.
+
+    Most numbers are of at most the typical size, and count as of that: their own needs no search.
+    """
+    if number == 0.0 or not math.isfinite(number):
+        return ORDINARY
+    typical, known = int(sizes[at, TYPICAL]), sizes[at, KNOWN]
+    usual = bool(known == MANY and abs(number) < _POWERS[min(typical, len(_POWERS)) - 1])
+    return int(judge(sizes, at, typical if usual else size_of(number), before))

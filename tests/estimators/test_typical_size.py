@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from onlineauto.estimators.typical_size import BEYOND, ORDINARY, RUINED, TypicalSize
-from onlineauto.estimators.typical_size_kernels import STATE, judge, size_of
+from onlineauto.estimators.typical_size_kernels import STATE, judge_number, size_of
 from tests.naive.outliers import Size, exponent
 
 VERDICTS = {"ordinary": ORDINARY, "beyond": BEYOND, "ruined": RUINED}
@@ -40,7 +40,7 @@ def test_verdicts_are_those_of_the_reference(seed: int) -> None:
     slow, state, one_by_one = Size(), np.zeros((1, STATE), np.uint8), TypicalSize()
     for number in numbers(seed):
         verdict = VERDICTS[slow.judge(number)]
-        assert judge(state, 0, size_of(number), 0) == verdict
+        assert judge_number(state, 0, number, 0) == verdict
         assert one_by_one.judge(number) == verdict
         assert state[0].tolist() == one_by_one.state
 

@@ -19,7 +19,10 @@ SELECTED = [
     "tests/engine/test_slots.py",
     "tests/engine/test_outliers.py",
 ]
-CHOICE = "cubic or experimental or shared or more_ or many_actions or native_bandits or no_action or replayed or outliers_are or a_slot_with"
+CHOICE = (
+    "cubic or experimental or shared or more_ or many_actions or native_bandits or no_action or replayed "
+    "or outliers_are or a_slot_with"
+)
 
 
 @pytest.mark.bounds

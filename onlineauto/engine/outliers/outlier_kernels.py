@@ -33,7 +33,7 @@ from onlineauto.estimators.typical_size_kernels import (
     RUINED,
     TYPICAL,
     USUAL,
-    judge,
+    judge_number,
     size_of,
 )
 from onlineauto.features.records import FIRST_SLOT, SHARED_LINE
@@ -52,14 +52,6 @@ _ONE = np.float32(1)
 _FLOAT_MAX = np.float32(np.finfo(np.float32).max)
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(52)
-
-
-@inline_kernel
-def _judged(context: Context, kind: int, number: float, before: int) -> int:
-    """Return the verdict on a number of the label; `before` is the size to assume of the first one."""
-    if number == 0.0 or not math.isfinite(number):
-        return ORDINARY
-    return judge(context.model.sizes, kind, size_of(number), before)
 
 
 @inline_kernel
@@ -95,8 +87,8 @@ def _judge_value(context: Context, feature: np.uint32, value: float, first: bool
         if context.rule.normalized and not first:
             scale = model.statistics[np.uint64(feature) & context.task.mask, SCALE, 0]
             before = max(size_of(scale), ONE) if scale > _ZERO else before
-        return judge(model.sizes, place, size_of(value), before)
-    return judge(model.sizes, place, size_of(value), 0)
+        return judge_number(model.sizes, place, value, before)
+    return judge_number(model.sizes, place, value, 0)
 
 
 @kernel
@@ -127,13 +119,13 @@ def find_outlier(context: Context, stream: Stream, event: int, label: Label) -> 
     first = model.outliers[NO_OUTLIER] < FIRST_EVENTS
     unknown = 0 if first else USUAL
     largest, before = max(-model.shared[MIN_LABEL], model.shared[MAX_LABEL]), unknown
-    if largest > 0.0 and not first:
+    if largest > 0.0 and model.sizes[FAR_COST, TYPICAL] == 0 and not first:
         before = max(size_of(largest), ONE)
     label_size = max(abs(np.float64(label.cost)), abs(np.float64(label.initial)))
     inverse = 1.0 / np.float64(label.probability) if label.probability > _ZERO else 0.0
-    cost = _judged(context, FAR_COST, label_size, before)
-    weight = _judged(context, FAR_WEIGHT, np.float64(label.weight), unknown)
-    probability = _judged(context, FAR_PROBABILITY, inverse, unknown)
+    cost = judge_number(model.sizes, FAR_COST, label_size, before)
+    weight = judge_number(model.sizes, FAR_WEIGHT, np.float64(label.weight), unknown)
+    probability = judge_number(model.sizes, FAR_PROBABILITY, inverse, unknown)
     value, lines, spans = ORDINARY, stream.lines, stream.spans
     begin, end = _lines_of(context, stream, event)
     if first or _has_large(stream, spans[lines[begin].start].start, spans[lines[end].start].start):
