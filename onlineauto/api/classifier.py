@@ -182,6 +182,10 @@ class AutoMLClassifier(SingleLines):
             self._count(event["weight"], float(self._probabilities(columns)[0, code]))
         return outlier
 
+    def _outliers(self) -> list[int]:
+        found: list[int] = sum(model.learner.model.outliers for model in self._models()).tolist()
+        return found
+
     def _count(self, weight: float, probability: float) -> None:
         """Count an event whose label was predicted with a probability."""
         self._tally.add(weight, loss=-weight * math.log(max(probability, _LEAST)))

@@ -5,17 +5,27 @@ from __future__ import annotations
 import math
 from bisect import bisect_right, insort
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
 from onlineauto.errors import InputError
-from onlineauto.estimators.typical_size import BEYOND, RUINED, TypicalSize
+from onlineauto.estimators.typical_size_kernels import (
+    BEYOND,
+    LARGEST_SIZE,
+    ORDINARY,
+    RUINED,
+    SMALLEST,
+    STATE,
+    judge,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Moments", "Numbers", "as_float"]
+__all__ = ["Moments", "Numbers", "TypicalSize", "as_float"]
+
+_judge = cast("Any", judge).py_func
 
 
 def as_float(value: Any) -> float:
@@ -73,6 +83,31 @@ class Moments(msgspec.Struct):
             off = number - self.mean
             self.mean += off * weight / self.weight
             self.squares += weight * off * (number - self.mean)
+
+
+class TypicalSize(msgspec.Struct):
+    """The typical size of some numbers; see `onlineauto.estimators.typical_size_kernels`.
+
+    >>> size = TypicalSize()
+    >>> [size.judge(number) == BEYOND for number in (1.0, 3.0, -2.0, 1e9, 2.0)]
+    [False, False, False, True, False]
+    """
+
+    state: list[int] = msgspec.field(default_factory=lambda: [0] * STATE)
+
+    def judge(self, number: float, *, before: float = 0.0) -> int:
+        """Return whether a number is `ORDINARY`, `BEYOND` all before, or has `RUINED` them; count it.
+
+        `before` is a number of typical size to assume if none was counted yet; 0 if there is none.
+        """
+        if number == 0.0:
+            return ORDINARY
+        verdict: int = _judge([self.state], 0, _size(number), _size(before) if before else 0)
+        return verdict
+
+
+def _size(number: float) -> int:
+    return min(max(math.frexp(number)[1] - SMALLEST + 1, 1), LARGEST_SIZE)
 
 
 class _Values(msgspec.Struct):

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from onlineauto.api.numbers import Moments, as_float
+from onlineauto.api.numbers import Moments, TypicalSize, as_float
 from onlineauto.api.single_lines import SingleLines
 from onlineauto.engine.event.state import BEGINS_AGAIN, FAR_COST, FAR_WEIGHT, NO_OUTLIER
 from onlineauto.errors import InputError
-from onlineauto.estimators.typical_size import BEYOND, RUINED, TypicalSize
+from onlineauto.estimators.typical_size_kernels import BEYOND, RUINED
 from onlineauto.features.block import UNLABELLED
 
 if TYPE_CHECKING:
@@ -91,6 +91,7 @@ class AutoMLRegressor(SingleLines):
         self._power = _POWERS.get(loss, 0) if labelled else 0
         self._labels, self._range = Moments(), _NO_RANGE
         self._size, self._weight = TypicalSize(), TypicalSize()
+        self._accept_labels()
 
     def predict(self, features: Features) -> float:
         """Return the label that is expected for some features, as `learn` takes them.
@@ -134,6 +135,11 @@ class AutoMLRegressor(SingleLines):
             return 0.0, 1.0
         return self._labels.mean, self._labels.deviation or 1.0
 
+    def _accept_labels(self) -> None:
+        """Let the workspace accept standardised labels, of which the first may have a very small unit."""
+        if self._power:
+            self._workspace.learner.accept_labels()
+
     def _limits(self) -> tuple[float, float]:
         """Return the lowest and highest label learnt, to which predictions are clipped."""
         return self._range if self._power and self._labels.weight else (-math.inf, math.inf)
@@ -163,6 +169,12 @@ class AutoMLRegressor(SingleLines):
             return FAR_COST
         return FAR_WEIGHT if self._weight.judge(weight, before=1.0) == BEYOND else NO_OUTLIER
 
+    def _begin_again(self) -> None:
+        """Forget what was learnt of labels that prove to be absurd."""
+        self._workspace.learner.begin_again()
+        self._workspace.searching.begin_again()
+        self._tally.begin_again()
+
     def _standard(self, label: float) -> float:
         """Return a label for the workspace."""
         mean, unit = self._scale()
@@ -179,7 +191,7 @@ class AutoMLRegressor(SingleLines):
             return super()._learn_one(event, label)
         outlier = self._far(label, event["weight"])
         if outlier == BEGINS_AGAIN:
-            self._tally.begin_again()
+            self._begin_again()
         elif outlier:
             return outlier
         before, standard = self._outliers(), self._standard(label)
@@ -193,30 +205,55 @@ class AutoMLRegressor(SingleLines):
 
     def _learn_block(self, block: Block, labels: Sequence[float]) -> NDArray[np.uint8]:
         lines, places = block.lines, block.event_start[:-1]
-        outliers, scales, limits = np.zeros(len(block), np.uint8), [], []
+        begin, outliers, scales = 0, np.zeros(len(block), np.uint8), []
         for at, (label, weight) in enumerate(zip(labels, lines["weight"][places].tolist(), strict=True)):
+            before = self._limits()
             outliers[at] = outlier = self._far(label, weight)
+            if outlier == BEGINS_AGAIN:
+                outliers[begin:at] = self._learn_standard(block, begin, outliers[begin:at], labels, scales)
+                begin, scales, before = at, [], self._limits()
+                self._begin_again()
+            scales.append((*self._scale(), *before))
             is_far = 0 < outlier < BEGINS_AGAIN
-            scales.append(self._scale())
-            limits.append(self._limits())
             lines["label"][places[at]] = UNLABELLED if is_far else self._standard(label)
+            if is_far and outlier == FAR_WEIGHT:
+                lines["weight"][places[at]] = 0
             if not is_far:
                 self._count_label(label, weight)
-        (means, units), (low, high) = np.array(scales).T, np.array(limits).T
-        lines["weight"][places[outliers == FAR_WEIGHT]] = 0
-        lines["initial"][places] /= units
-        outcomes = self._workspace.learn_block(block)
-        outcomes.rows["outlier"] = np.where(outliers, outliers, outcomes.outlier)
-        if self._squared:
-            off = (block.label[places] - outcomes.prediction.astype(float)) * units
-            clipped = np.clip(means + units * outcomes.prediction, low, high)
-            off = np.where(np.isfinite(low), np.array(labels, float) - clipped, off)
-            outcomes.rows["loss"] = np.where(outcomes.labelled, outcomes.weight * off * off, 0.0)
-        else:
-            with np.errstate(over="ignore"):
+        outliers[begin:] = self._learn_standard(block, begin, outliers[begin:], labels, scales)
+        return outliers
+
+    def _learn_standard(
+        self,
+        block: Block,
+        begin: int,
+        outliers: NDArray[np.uint8],
+        labels: Sequence[float],
+        scales: list[tuple[float, float, float, float]],
+    ) -> NDArray[np.uint8]:
+        """Learn the events of a block from `begin` on, with standard labels; return their outliers.
+
+        `scales` has mean and unit of the labels before each event, and the lowest and highest one.
+        """
+        part = block.tail(begin).head(len(scales))
+        if not scales:
+            return outliers
+        places, (means, units, low, high) = part.event_start[:-1], np.array(scales).T
+        part.lines["initial"][places] /= units
+        outcomes = self._workspace.learn_block(part)
+        found = np.where(outliers, outliers, outcomes.outlier)
+        with np.errstate(over="ignore"):
+            if self._squared:
+                off = (part.label[places] - outcomes.prediction.astype(float)) * units
+                clipped = np.clip(means + units * outcomes.prediction, low, high)
+                natural = np.array(labels[begin : begin + len(scales)], float) - clipped
+                off = np.where(np.isfinite(low), natural, off)
+                outcomes.rows["loss"] = np.where(outcomes.labelled, outcomes.weight * off * off, 0.0)
+            else:
                 outcomes.rows["loss"] *= units**self._power
+        outcomes.rows["outlier"] = found
         self._tally.add_block(outcomes)
-        return outcomes.outlier % BEGINS_AGAIN
+        return found % BEGINS_AGAIN
 
     def _kept(self) -> dict[str, Any]:
         return super()._kept() | {
@@ -230,6 +267,7 @@ class AutoMLRegressor(SingleLines):
         super()._restore(kept)
         self._power = msgspec.convert(kept["power"], int)
         self._labels = msgspec.convert(kept["labels"], Moments)
+        self._accept_labels()
         sizes = msgspec.convert(kept.get("sizes", [TypicalSize(), TypicalSize()]), list[TypicalSize])
         self._size, self._weight = sizes
         labels, known = self._labels, kept.get("range")

@@ -17,7 +17,7 @@ from onlineauto.api.hints import nothing_learnt
 from onlineauto.api.numbers import Numbers
 from onlineauto.api.progress_bar import progress_bar
 from onlineauto.api.tables import is_frame, names_of_columns
-from onlineauto.engine.event.state import FAR_COST, FAR_VALUE
+from onlineauto.engine.event.state import FAR_COST, FAR_VALUE, FAR_WEIGHT
 from onlineauto.engine.outliers.located import WHAT, add_outlier, outlier_message
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.block import UNLABELLED
@@ -112,11 +112,12 @@ class SingleLines(AutoModel):
             if far := self._numbers.first_far(features):
                 text = outlier_message(f"{far[0]}: the value {far[1]:g}")
                 warnings.warn(text, UserWarning, stacklevel=2)
-            elif outlier := self._learn_one(event, label):
+                return
+            outlier = self._learn_one(event, label)
+            self._numbers.add(features)
+            if outlier:
                 what = f"the label {label:g}" if outlier == FAR_COST else WHAT[outlier]
                 warnings.warn(outlier_message(what), UserWarning, stacklevel=2)
-            else:
-                self._numbers.add(features)
 
     def _learn_one(self, event: dict[str, Any], label: Any) -> int:
         """Predict, count and learn an event, whose label is yet to be added; return its outlier, or 0."""
@@ -172,9 +173,11 @@ class SingleLines(AutoModel):
 
     def _learn_located(self, block: Block, labels: Sequence[Any], found: Diagnostics) -> None:
         """Learn the events of a block, and add outliers to the problems, by their line numbers."""
+        weights = block.weight[block.event_start[:-1]].tolist()
         outliers = self._learn_block(block, labels)
         for at in np.flatnonzero(outliers).tolist():
             number = float(labels[at]) if outliers[at] == FAR_COST else None
+            number = weights[at] if outliers[at] == FAR_WEIGHT else number
             add_outlier(block, at, int(outliers[at]), found, number=number)
 
     # -- many events -----------------------------------------------------------------------------------

@@ -41,6 +41,7 @@ MANY, FEW, GAP, FIRST_GAP, SMALLEST = 16, 4, 10, 16, -9
 
 _UNIT = 1 - SMALLEST  # the least size is 1, as 0 stands for none
 _POWERS = 2.0 ** np.arange(float(SMALLEST), 128.0)
+LARGEST_SIZE = len(_POWERS) + 1
 _STEPS = 8  # 2⁸ is more than the number of powers
 
 

@@ -169,7 +169,7 @@ class Workspace(Locked):
 
     @property
     def outliers(self) -> dict[str, int]:
-        """The number of events not learnt since a number was far beyond all others, by what it stands for."""
+        """The number of events not learnt since a number was far beyond all others, by its kind."""
         return self.learner.outliers
 
     @property
@@ -411,8 +411,7 @@ class Workspace(Locked):
         -------
         float32[n_actions], float32[n_slots, n_actions] or float32[1]
             Probability (``--cb_explore*``) or cost (``--cb_adf``, ``--cb``) of each action, by action; with
-            ``--ccb_explore_adf`` for each slot, 0 if an earlier slot has the action. On a single line, the
-            prediction.
+            ``--ccb_explore_adf`` for each slot, 0 if an earlier one has it. On a single line, the prediction.
 
         Raises
         ------

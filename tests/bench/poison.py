@@ -19,6 +19,8 @@ from onlineauto import Workspace
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from numpy.typing import NDArray
+
 BEFORE, WAIT, WINDOW = 2000, 500, 500
 """Events before the absurd one, then until a model must have recovered, then over which it is measured."""
 
@@ -100,17 +102,18 @@ def make_stream(task: str, n: int, poisons: dict[int, Poison], *, seed: int = 3)
     return [MAKERS[task](draw, poisons.get(i)) for i in range(n)]
 
 
-def scores(task: str, options: dict[str, Any], events: Sequence[Event]) -> np.ndarray[Any, Any]:
+def scores(task: str, options: dict[str, Any], events: Sequence[Event]) -> NDArray[np.float64]:
     """Return for each event whether the best action was ranked first, or the error, as it is learnt."""
     workspace, taken = Workspace(**options), []
     text = "".join(event.text for event in events)
     for _, outcomes in workspace.stream(text.encode()):
         first = outcomes.prediction - 1 if task == "bandit" else outcomes.prediction
         taken.append(np.asarray(first, np.float64))
-    found, good = np.concatenate(taken), np.array([event.good for event in events])
+    found: NDArray[np.float64] = np.concatenate(taken)
+    good = np.array([event.good for event in events])
     if len(found) != len(good):
         raise RuntimeError(f"{len(good)} events were written, and {len(found)} were learnt")
-    return found == good if task == "bandit" else np.abs(found - good)
+    return (found == good).astype(np.float64) if task == "bandit" else np.abs(found - good)
 
 
 class Row(NamedTuple):

@@ -8,8 +8,8 @@ import random
 import numpy as np
 import pytest
 
-from onlineauto.estimators.typical_size import BEYOND, ORDINARY, RUINED, TypicalSize
-from onlineauto.estimators.typical_size_kernels import STATE, judge_number, size_of
+from onlineauto.api.numbers import TypicalSize
+from onlineauto.estimators.typical_size_kernels import BEYOND, ORDINARY, RUINED, STATE, judge_number, size_of
 from tests.naive.outliers import Size, exponent
 
 VERDICTS = {"ordinary": ORDINARY, "beyond": BEYOND, "ruined": RUINED}

@@ -210,6 +210,11 @@ class BlockRunner:
         self._loop(block, make_stream(block, held), one.results, one.cursor, standing=STREAM)
         return make_outcomes(block, held, one.results, simple=simple).one_prediction().copy()
 
+    def begin_again(self) -> None:
+        """Forget all that was learnt, and the evidence; the search goes on."""
+        self._learner.begin_again()
+        self._searching.begin_again()
+
     def _bind(self, model: Predicting, reader: ReadsOne) -> OneEvent | None:
         """Return the loop over one event, bound to the model and to a reader; None if that cannot be."""
         if self._searching.replays or (model.parts.live.searching and not self._prepared):
@@ -279,8 +284,7 @@ class BlockRunner:
     ) -> None:
         """Let the search decide on the signal of the loop, which began at an event and has stopped."""
         if cursor[SIGNAL] == BEGIN_AGAIN:
-            self._learner.begin_again()
-            self._searching.begin_again()
+            self.begin_again()
             cursor[SIGNAL] = BLOCK_END
         if not self._lets_decide(standing):
             return

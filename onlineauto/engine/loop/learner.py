@@ -13,6 +13,7 @@ from onlineauto.engine.loop.task import make_task, parts_of_slot
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.errors import OptionError
 from onlineauto.estimators.robust import stored_evidence
+from onlineauto.estimators.typical_size_kernels import LARGEST_SIZE, MANY
 from onlineauto.explorers.exploration import EXPLORER_STATE, make_exploration
 from onlineauto.features.options import FeatureOptions
 from onlineauto.learners._kernels import materialize
@@ -135,6 +136,10 @@ class Learner:
     def outliers(self) -> dict[str, int]:
         """The number of events not learnt since a number was far beyond all others, by what it stands for."""
         return dict(zip(KINDS, self.model.outliers[FAR_COST:BEGINS_AGAIN].tolist(), strict=True))
+
+    def accept_labels(self) -> None:
+        """Accept labels of any size from now on: the caller, who changes their unit, looks for outliers."""
+        self.model.sizes[FAR_COST] = LARGEST_SIZE, MANY, 0, 0
 
     def champion_lanes(self) -> list[int]:
         """Return the lanes of the table by which the champion predicts, part by part."""

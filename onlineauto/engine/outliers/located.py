@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from onlineauto.features.block import Block
     from onlineauto.formats.lines.diagnostics import Diagnostics
 
-__all__ = ["CODES", "WHAT", "add_outlier", "locate_outliers", "outlier_message"]
+__all__ = ["WHAT", "add_outlier", "locate_outliers", "outlier_message"]
 
 WHAT: Final = {
     FAR_COST: "the label or cost",
@@ -25,7 +25,7 @@ WHAT: Final = {
 }
 """What is far beyond all before, by the outlier of an event, for messages."""
 
-CODES: Final = {
+_CODES: Final = {
     FAR_COST: Code.LABEL_FAR_OUT,
     FAR_WEIGHT: Code.WEIGHT_FAR_OUT,
     FAR_PROBABILITY: Code.PROBABILITY_FAR_OUT,
@@ -45,7 +45,7 @@ def add_outlier(
     block: Block, event: int, outlier: int, found: Diagnostics, *, number: float | None = None
 ) -> None:
     """Add an event of a block that was not learnt to the problems; `number` is the outlier, if known."""
-    code, (first, end) = CODES[outlier], block.event_start[[event, event + 1]].tolist()
+    code, (first, end) = _CODES[outlier], block.event_start[[event, event + 1]].tolist()
     found.count(code, 1)
     found.keep(
         make_diagnostic(
