@@ -183,7 +183,7 @@ class AutoMLClassifier(SingleLines):
         return outlier
 
     def _outliers(self) -> list[int]:
-        found: list[int] = sum(model.learner.model.outliers for model in self._models()).tolist()
+        found: list[int] = np.sum([of.learner.model.outliers for of in self._models()], axis=0).tolist()
         return found
 
     def _count(self, weight: float, probability: float) -> None:

@@ -205,7 +205,8 @@ class AutoMLRegressor(SingleLines):
 
     def _learn_block(self, block: Block, labels: Sequence[float]) -> NDArray[np.uint8]:
         lines, places = block.lines, block.event_start[:-1]
-        begin, outliers, scales = 0, np.zeros(len(block), np.uint8), []
+        begin, outliers = 0, np.zeros(len(block), np.uint8)
+        scales: list[tuple[float, float, float, float]] = []
         for at, (label, weight) in enumerate(zip(labels, lines["weight"][places].tolist(), strict=True)):
             before = self._limits()
             outliers[at] = outlier = self._far(label, weight)

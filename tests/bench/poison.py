@@ -113,7 +113,8 @@ def scores(task: str, options: dict[str, Any], events: Sequence[Event]) -> NDArr
     good = np.array([event.good for event in events])
     if len(found) != len(good):
         raise RuntimeError(f"{len(good)} events were written, and {len(found)} were learnt")
-    return (found == good).astype(np.float64) if task == "bandit" else np.abs(found - good)
+    result: NDArray[np.float64] = np.abs(found - good)
+    return (result == 0).astype(np.float64) if task == "bandit" else result
 
 
 class Row(NamedTuple):
