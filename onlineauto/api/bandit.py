@@ -13,7 +13,8 @@ from onlineauto.api.decisions.decisions import Decisions
 from onlineauto.api.decisions.events import copied, cost_of, index_of, listed
 from onlineauto.api.decisions.from_logs import FromLogs
 from onlineauto.api.decisions.pending import check_limits
-from onlineauto.engine.stream.odd_labels import is_far_out
+from onlineauto.engine.event.state import FAR_COST
+from onlineauto.engine.outliers.located import WHAT, outlier_message
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.mappings.encoded_event import EncodedEvent
@@ -244,7 +245,8 @@ class AutoML(FromLogs):
         Warns
         -----
         UserWarning
-            The reward is a million times the largest before, so that little is left of what they have taught.
+            The reward or another number of the event is thousands of times beyond all before, so the event is
+            not learnt.
 
         Examples
         --------
@@ -268,14 +270,13 @@ class AutoML(FromLogs):
             chosen = index_of(action, actions if isinstance(actions, Mapping) else of)
             event = EncodedEvent(copied(event_id), of)
             with self._lock:
-                self._warn_if_far_out(found, where="event")
-                self._learn(event, chosen, likely, found)
+                self._learn(event, chosen, likely, found, where="event")
             return
         with self._lock:
             waiting = self._decisions.waiting.find(event_id)
-            self._warn_if_far_out(found, where=f"event {event_id!r}")
             self._decisions.log_reward(event_id, -found)
-            self._learn(waiting.event, waiting.action, waiting.probability, found)
+            where = f"event {event_id!r}"
+            self._learn(waiting.event, waiting.action, waiting.probability, found, where=where)
             self._decisions.waiting.end(event_id)
             self._learn_expired(_AT_ONCE)
 
@@ -294,19 +295,17 @@ class AutoML(FromLogs):
         """
         return self._workspace.predict(EncodedEvent(copied(context), listed(actions)))
 
-    def _warn_if_far_out(self, cost: float, *, where: str) -> None:
-        """Warn of a cost that would ruin what was learnt from all others."""
-        low, high = self._workspace.label_range
-        if is_far_out(cost, largest=max(-low, high), n=self.events):
-            warnings.warn(
-                f"{where}: a reward of {-cost:g} is a million times the largest before; used as it is",
-                UserWarning,
-                stacklevel=3,
-            )
-
-    def _learn(self, event: EncodedEvent, action: int, probability: float, cost: float) -> None:
+    def _learn(
+        self, event: EncodedEvent, action: int, probability: float, cost: float, *, where: str = "event"
+    ) -> None:
+        """Learn an event and count it; warn of one that is not learnt because of an outlier."""
+        before = self._outliers()
         pmf = self._workspace.learn(event.with_outcome(action, cost=cost, probability=probability))
-        self._tally.add(1.0, loss=cost * float(pmf[action]) / probability)
+        if outlier := self._outlier(before):
+            what = f"a reward of {-cost:g}" if outlier == FAR_COST else WHAT[outlier]
+            warnings.warn(f"{where}: {outlier_message(what)}", UserWarning, stacklevel=3)
+        else:
+            self._tally.add(1.0, loss=cost * float(pmf[action]) / probability)
 
     # -- decisions that wait ---------------------------------------------------------------------------
 
@@ -343,6 +342,7 @@ class AutoML(FromLogs):
             return self._learn_expired(len(self._decisions.waiting))
 
     def _details(self) -> Iterator[tuple[str, str]]:
+        yield from super()._details()
         if self.pending:
             yield "waiting for rewards", f"{self.pending:,}"
         if self.expired:

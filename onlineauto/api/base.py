@@ -16,6 +16,8 @@ from onlineauto.api.hints import nothing_learnt
 from onlineauto.api.progress_bar import progress_bar
 from onlineauto.api.report import html_report, summary, text_report
 from onlineauto.api.tally import Tally
+from onlineauto.engine.event.state import BEGINS_AGAIN
+from onlineauto.engine.outliers.located import WHAT
 from onlineauto.engine.search.journal import Entry
 from onlineauto.errors import EventTypeError, InputError
 from onlineauto.formats.lines.diagnostics import Diagnostics
@@ -152,9 +154,22 @@ class AutoModel:
         with self._lock:
             return self._tally.average
 
+    def _outlier(self, before: Sequence[int]) -> int:
+        """Return why the last event was not learnt, 0 if it was, given the counts from before it."""
+        now = self._outliers()
+        if now[BEGINS_AGAIN] > before[BEGINS_AGAIN]:
+            self._tally.begin_again()
+        return next((code for code in WHAT if now[code] > before[code]), 0)
+
+    def _outliers(self) -> list[int]:
+        """Return the number of events that were not learnt, by their outlier."""
+        found: list[int] = self._workspace.learner.model.outliers.tolist()
+        return found
+
     def _details(self) -> Iterator[tuple[str, str]]:
         """Yield what else a report says of this model, as names and values."""
-        yield from ()
+        if ignored := sum(self._workspace.outliers.values()):
+            yield "not learnt", f"{ignored:,} with numbers far beyond all others"
 
     def report(self) -> str:
         r"""Return the champion, its challengers with their evidence, and how well it has done, as text.

@@ -14,6 +14,7 @@ from onlineauto.api.base import HASH_BITS
 from onlineauto.api.champion import champion_of
 from onlineauto.api.single_lines import SingleLines
 from onlineauto.api.tables import rows_of
+from onlineauto.engine.event.state import BEGINS_AGAIN
 from onlineauto.errors import InputError
 from onlineauto.features.stored import Stored
 from onlineauto.formats.mappings.values import is_missing, plain
@@ -192,29 +193,36 @@ class AutoMLClassifier(SingleLines):
         """Return whether a label is missing. None is a class like any other."""
         return label is not None and is_missing(label)
 
-    def _learn_one(self, event: dict[str, Any], label: Any) -> None:
+    def _learn_one(self, event: dict[str, Any], label: Any) -> int:
         code = self._codes.get(label)
         if code is None:
-            super()._learn_one(event, label)
-            return
-        columns = []
+            return super()._learn_one(event, label)
+        columns, before = [], self._outliers()
         for number, model in enumerate(self._models()):
             positive = code != 1 if number == 1 else code == number
             columns.append(model.learn(event | {"label": 1 if positive else -1}))
-        self._count(event["weight"], float(self._probabilities(columns)[0, code]))
+        outlier = self._outlier(before)
+        if not outlier:
+            self._count(event["weight"], float(self._probabilities(columns)[0, code]))
+        return outlier
+
+    def _outliers(self) -> list[int]:
+        found: list[int] = np.sum([of.learner.model.outliers for of in self._models()], axis=0).tolist()
+        return found
 
     def _count(self, weight: float, probability: float) -> None:
         """Count an event whose label was predicted with a probability."""
         self._tally.add(weight, loss=-weight * math.log(max(probability, _LEAST)))
 
-    def _learn_block(self, block: Block, labels: Sequence[Any]) -> None:
-        begin = 0
+    def _learn_block(self, block: Block, labels: Sequence[Any]) -> NDArray[np.uint8]:
+        begin, outliers = 0, []
         for place, label in enumerate(labels):
             if label not in self._codes:
-                self._learn_known(block.tail(begin).head(place - begin), labels[begin:place])
+                outliers.append(self._learn_known(block.tail(begin).head(place - begin), labels[begin:place]))
                 self._add_class(label)
                 begin = place
-        self._learn_known(block.tail(begin), labels[begin:])
+        outliers.append(self._learn_known(block.tail(begin), labels[begin:]))
+        return np.concatenate(outliers)
 
     def _add_class(self, label: Hashable) -> None:
         """Add a class, and the models that are needed for it.
@@ -235,20 +243,29 @@ class AutoMLClassifier(SingleLines):
                 first_champion(self._rest[-1], config_of_names(self._begin_with))
         self._codes[label] = len(self._codes)
 
-    def _learn_known(self, block: Block, labels: Sequence[Any]) -> None:
-        """Learn events whose classes have been added."""
+    def _learn_known(self, block: Block, labels: Sequence[Any]) -> NDArray[np.uint8]:
+        """Learn events whose classes have been added; return why each was not learnt, 0 if it was."""
+        outliers, begun = np.zeros(len(block), np.uint8), -1
         if not len(block):
-            return
+            return outliers
         places = block.event_start[:-1]
         codes = np.array([self._codes[label] for label in labels])
         columns = []
         for number, model in enumerate(self._models()):
             positive = codes != 1 if number == 1 else codes == number
             block.lines["label"][places] = np.where(positive, 1, -1)
-            columns.append(model.learn_block(block).prediction)
-        found = self._probabilities(columns)[np.arange(len(codes)), codes]
-        for weight, probability in zip(block.lines["weight"][places].tolist(), found.tolist(), strict=True):
-            self._count(weight, probability)
+            outcomes = model.learn_block(block)
+            columns.append(outcomes.prediction)
+            outliers = np.maximum(outliers, outcomes.outlier % BEGINS_AGAIN)
+            begins = np.flatnonzero(outcomes.outlier == BEGINS_AGAIN)
+            if len(begins):
+                begun = max(begun, int(begins[-1]))
+        found, weights = self._probabilities(columns)[np.arange(len(codes)), codes], block.weight[places]
+        for at in np.flatnonzero(outliers == 0).tolist():
+            if at == begun:
+                self._tally.begin_again()
+            self._count(float(weights[at]), float(found[at]))
+        return outliers
 
     # -- models ----------------------------------------------------------------------------------------
 

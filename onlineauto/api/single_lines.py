@@ -9,6 +9,8 @@ from dataclasses import replace
 from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from onlineauto.api.base import HASH_BITS, AutoModel, shared
 from onlineauto.api.feed import Feed, checked, size_of
 from onlineauto.api.hints import nothing_learnt
@@ -21,6 +23,8 @@ from onlineauto.api.tables import (
     is_frame,
     labelled_rows,
 )
+from onlineauto.engine.event.state import FAR_COST, FAR_VALUE, FAR_WEIGHT
+from onlineauto.engine.outliers.located import WHAT, add_outlier, outlier_message
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.block import UNLABELLED
 from onlineauto.features.options import FeatureOptions
@@ -33,6 +37,8 @@ from onlineauto.formats.mappings.values import is_missing
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Self, TypeAlias
+
+    from numpy.typing import NDArray
 
     from onlineauto.features.block import Block
     from onlineauto.formats.mappings.named_event import NamedEvent
@@ -85,8 +91,11 @@ class SingleLines(AutoModel):
         return is_missing(label)
 
     @abstractmethod
-    def _learn_block(self, block: Block, labels: Sequence[Any]) -> None:
-        """Predict, count and learn events, whose block has their weights and may be changed."""
+    def _learn_block(self, block: Block, labels: Sequence[Any]) -> NDArray[np.uint8]:
+        """Predict, count and learn events, whose block has their weights and may be changed.
+
+        Returns for each event why it was not learnt, 0 if it was; see `Outcomes.outlier`.
+        """
 
     # -- one event -------------------------------------------------------------------------------------
 
@@ -110,12 +119,21 @@ class SingleLines(AutoModel):
             A feature, the label or the weight is not as above. Nothing is learnt.
         """
         with self._lock:
-            self._learn_one({"context": self._encoded(features), "weight": weight}, self._checked(y))
+            event, label = {"context": self._encoded(features), "weight": weight}, self._checked(y)
+            if far := self._numbers.first_far(features):
+                text = outlier_message(f"{far[0]}: the value {far[1]:g}")
+                warnings.warn(text, UserWarning, stacklevel=2)
+                return
+            outlier = self._learn_one(event, label)
             self._numbers.add(features)
+            if outlier:
+                what = f"the label {label:g}" if outlier == FAR_COST else WHAT[outlier]
+                warnings.warn(outlier_message(what), UserWarning, stacklevel=2)
 
-    def _learn_one(self, event: dict[str, Any], label: Any) -> None:
-        """Predict, count and learn an event, whose label is yet to be added."""
-        self._learn_block(named_block([named_event(event | {"label": 0})], self._names), [label])
+    def _learn_one(self, event: dict[str, Any], label: Any) -> int:
+        """Predict, count and learn an event, whose label is yet to be added; return its outlier, or 0."""
+        block = named_block([named_event(event | {"label": 0})], self._names)
+        return int(self._learn_block(block, [label])[0])
 
     def _asked(self, rows: Iterable[Any]) -> Block:
         """Return a block of events without labels, at least one."""
@@ -137,12 +155,13 @@ class SingleLines(AutoModel):
     ) -> InputError | None:
         """Learn events up to the first that cannot be; return what is wrong with that one.
 
-        An event whose label is missing is added to the problems that are `found`, and not learnt. `first` is
-        the place of the first event, for messages.
+        An event whose label is missing, or that has an outlier, is added to the problems `found`, and is
+        not learnt. `first` is the place of the first event, for messages.
         """
         events: list[NamedEvent] = []
         labels: list[Any] = []
-        problem = None
+        places: list[int] = []
+        problem, found.reading = None, "<events>"
         for place, example in enumerate(examples, first):
             where = f"event {place}"
             if self._is_missing(example.label):
@@ -151,15 +170,33 @@ class SingleLines(AutoModel):
             try:
                 label = self._checked(example.label)
                 given = {"context": self._encoded(example.features), "label": 0, "weight": example.weight}
-                events.append(named_event(given, where=where))
+                event = named_event(given, where=where)
+                if far := self._numbers.first_far(example.features):
+                    block = named_block([event], self._names)
+                    block.lines["number"][:] = place + 1
+                    add_outlier(block, 0, FAR_VALUE, found, number=far[1])
+                    continue
+                events.append(event)
                 self._numbers.add(example.features)
             except InputError as error:
                 problem = error if str(error).startswith(where) else InputError(f"{where}: {error}")
                 break
             labels.append(label)
+            places.append(place)
         if events:
-            self._learn_block(named_block(events, self._names), labels)
+            block = named_block(events, self._names)
+            block.lines["number"][block.event_start[:-1]] = np.array(places) + 1
+            self._learn_located(block, labels, found)
         return problem
+
+    def _learn_located(self, block: Block, labels: Sequence[Any], found: Diagnostics) -> None:
+        """Learn the events of a block, and add outliers to the problems, by their line numbers."""
+        weights = block.weight[block.event_start[:-1]].tolist()
+        outliers = self._learn_block(block, labels)
+        for at in np.flatnonzero(outliers).tolist():
+            number = float(labels[at]) if outliers[at] == FAR_COST else None
+            number = weights[at] if outliers[at] == FAR_WEIGHT else number
+            add_outlier(block, at, int(outliers[at]), found, number=number)
 
     # -- many events -----------------------------------------------------------------------------------
 
@@ -232,18 +269,18 @@ class SingleLines(AutoModel):
             for block in feed(blocks, self._workspace.configuration, found):
                 n += len(block)
                 with self._lock:
-                    self._learn_lines(block)
+                    self._learn_lines(block, found)
         if self.events == before:
             raise nothing_learnt(self._workspace, feed, found, events=n)
         if found.total:
             warnings.warn(found.summary(), UserWarning, stacklevel=2)
         return self
 
-    def _learn_lines(self, block: Block) -> None:
+    def _learn_lines(self, block: Block, found: Diagnostics) -> None:
         """Learn the events of a block that have a label; its arrays may be a file's, and are not changed."""
         for part in _labelled(block):
             labels = part.lines["label"][part.event_start[:-1]].tolist()
-            self._learn_block(part, [int(y) if y.is_integer() else y for y in labels])
+            self._learn_located(part, [int(y) if y.is_integer() else y for y in labels], found)
 
     # -- models ----------------------------------------------------------------------------------------
 

@@ -13,17 +13,12 @@ from onlineauto.engine.loop.block_runner import BlockRunner
 from onlineauto.engine.loop.holdout import Holdout
 from onlineauto.engine.loop.learner import Learner
 from onlineauto.engine.options.registry import RunOptions
+from onlineauto.engine.outliers.located import locate_outliers
 from onlineauto.engine.search.factory import make_layout
 from onlineauto.engine.search.search_engine import Searching
 from onlineauto.engine.stream.event_readers import event_readers
 from onlineauto.engine.stream.position import Position, behind, cut
-from onlineauto.engine.stream.source import (
-    can_be_read_again,
-    kind_of,
-    open_source,
-    read_blocks,
-    rules_of,
-)
+from onlineauto.engine.stream.source import can_be_read_again, kind_of, open_source, read_blocks, rules_of
 from onlineauto.engine.stream.validity import check_rules, first_invalid_event
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.stored import Stored
@@ -171,6 +166,11 @@ class Workspace(Locked):
         return float(shared[MIN_LABEL]), float(shared[MAX_LABEL])
 
     @property
+    def outliers(self) -> dict[str, int]:
+        """The number of events not learnt since a number was far beyond all others, by its kind."""
+        return self.learner.outliers
+
+    @property
     def estimates(self) -> Estimates:
         """Bounds on the rewards of the live configs."""
         return self.searching.estimates
@@ -243,6 +243,7 @@ class Workspace(Locked):
             for block in blocks if every is None else cut(every, blocks):
                 with self._lock:
                     part, outcomes, problems = self._learn_part(block, holdout, heard)
+                locate_outliers(part, outcomes, heard)
                 yield part, outcomes
                 if problems:
                     raise problems.pop()

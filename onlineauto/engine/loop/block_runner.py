@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from onlineauto.engine.event.state import ASIDE, BLOCK_END, EVENT, NOTICED, SIGNAL, SIMPLE, STREAM
+from onlineauto.engine.event.state import (
+    ASIDE,
+    BEGIN_AGAIN,
+    BLOCK_END,
+    EVENT,
+    NOTICED,
+    SIGNAL,
+    SIMPLE,
+    STREAM,
+)
 from onlineauto.engine.loop.buffers import make_outcomes, make_results
 from onlineauto.engine.loop.one_event import one_event
 from onlineauto.engine.loop.wide_events import WideEvent, report
@@ -70,6 +79,9 @@ class Decides(Protocol):
 
     def stop(self, begin: int, end: int) -> int:
         """Return the event before which the loop must stop, of the events [begin, end) of a block."""
+
+    def begin_again(self) -> None:
+        """Forget all evidence so far, as the model has forgotten all that it had learnt."""
 
     def answer(
         self,
@@ -223,6 +235,11 @@ class BlockRunner:
             raise errors.pop()
         return make_outcomes(block, held, one.results, simple=simple).one_prediction().copy()
 
+    def begin_again(self) -> None:
+        """Forget all that was learnt, and the evidence; the search goes on."""
+        self._learner.begin_again()
+        self._searching.begin_again()
+
     def _bind(self, model: Predicting, reader: ReadsOne) -> OneEvent | None:
         """Return the loop over one event, bound to the model and to a reader; None if that cannot be."""
         if self._searching.replays or (model.parts.live.searching and not self._prepared):
@@ -285,7 +302,7 @@ class BlockRunner:
                 event = row if slots is None else int(slots.event[row])
                 if not self._wide or self._wide[-1].event < event:  # an event of several slots is one event
                     self._wide.append(WideEvent(event, sizes.wide[row]))
-            if decides:
+            if decides or cursor[SIGNAL] == BEGIN_AGAIN:
                 self._answer(cursor, block, begin=begin, n=n, standing=standing, slots=slots)
             if self._stopped or (cursor[SIGNAL] == BLOCK_END and cursor[EVENT] == n):
                 return
@@ -301,6 +318,11 @@ class BlockRunner:
         slots: Slots | None = None,
     ) -> None:
         """Let the search decide on the signal of the loop, which began at an event and has stopped."""
+        if cursor[SIGNAL] == BEGIN_AGAIN:
+            self.begin_again()
+            cursor[SIGNAL] = BLOCK_END
+        if not self._lets_decide(standing):
+            return
         at = int(cursor[EVENT])
         through = at - begin if standing == STREAM else 0
         event = at if slots is None or at == n else int(slots.event[at])

@@ -9,10 +9,13 @@ import numpy as np
 from onlineauto.engine.event.event_seed_kernels import name_events
 from onlineauto.engine.event.outcomes import Outcomes
 from onlineauto.engine.event.state import (
+    BEGINS_AGAIN,
     CB,
+    FAR_WEIGHT,
     MEMBERS,
     MOST_FEATURES,
     MOST_PRODUCTS,
+    NO_OUTLIER,
     ROW,
     SIMPLE,
     WAVES,
@@ -159,12 +162,18 @@ def make_outcomes(
     line, rows = block.event_start[:-1] if slots is None else slots.line, results.rows
     n = len(rows)
     n_actions = 0 if simple or n == 0 else int(rows["action_start"][-1] + rows["n_actions"][-1])
+    weight = block.weight[line] if slots is None else slots.event_weight[slots.event]
+    label = block.label[line] if simple else _same(_NO_LABELS, n)
+    if rows["outlier"].any():
+        far = (rows["outlier"] > NO_OUTLIER) & (rows["outlier"] < BEGINS_AGAIN)
+        label = np.where(far, UNLABELLED, label)
+        weight = np.where(rows["outlier"] == FAR_WEIGHT, np.float32(0), weight)
     return Outcomes(
         rows=rows,
         line=line,
-        weight=block.weight[line] if slots is None else slots.event_weight[slots.event],
+        weight=weight,
         holdout=holdout,
-        label=block.label[line] if simple else _same(_NO_LABELS, n),
+        label=label,
         action=results.action[:n_actions],
         score=results.score[:n_actions],
         slots=slots,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from onlineauto.automl.decisions import STACK, PredictWith, Remove, Reopen, Rest
 from onlineauto.engine.event.state import CHAMPION, GROUP, LEARNT, MARK, SELF, SIMPLE
 from onlineauto.engine.search.drift import LOOK
 from onlineauto.engine.search.lanes import Lanes
-from onlineauto.engine.search.live_arrays import NEVER, make_live
+from onlineauto.engine.search.live_arrays import NEVER, forget_evidence, make_live
 from onlineauto.engine.search.stored_configs import stored_array, stored_counts, stored_waiting
 from onlineauto.engine.search.waiting_configs import (
     WaitingConfig,
@@ -126,7 +127,8 @@ class LiveConfigs:
         self._n_tests = self._n_stack_tests = 0
         self._kept: tuple[str, ...] = _KEPT
         self._alpha = float(np.float32(options.automl_significance_level))
-        self.arrays = make_live(options, learner, control, predicts_with=predicts_with)
+        self._fresh = partial(make_live, options, learner, control, predicts_with=predicts_with)
+        self.arrays = self._fresh()
         if self.arrays.stack.on:
             self._test_stack_anew()
 
@@ -279,6 +281,11 @@ class LiveConfigs:
             self._exchange(decision.live, model)
         elif isinstance(decision, Swap):
             self._swap(decision.live, decision.config, model)
+
+    def begin_again(self) -> None:
+        """Forget all evidence, and let the stack begin again; counts, leases and levels stay as they are."""
+        self.waiting.clear()
+        forget_evidence(self.arrays, self._fresh())
 
     def only_predict(self) -> None:
         """Leave aside, here and in the state, what only learning needs."""

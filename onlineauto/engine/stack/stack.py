@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "begin",
+    "begin_again",
     "exchange",
     "join",
     "make_stack",
@@ -79,6 +80,22 @@ def begin(stack: Stack) -> None:
     stack.weights[:] = 0.0
     stack.weights[0] = 1.0
     stack.spread[:] = np.eye(len(stack.weights)) * UNSURE
+
+
+def begin_again(stack: Stack, fresh: Stack) -> None:
+    """Let the stack and its members be as in a `fresh` stack; the level of its tests stays as it is."""
+    level = stack.level.copy()
+    _copy(fresh, stack)
+    stack.level[:] = level
+
+
+def _copy(source: tuple[Any, ...], target: tuple[Any, ...]) -> None:
+    """Copy the arrays of a record into those of another one, and of the records in it."""
+    for theirs, mine in zip(source, target, strict=True):
+        if isinstance(mine, np.ndarray):
+            mine[...] = theirs
+        elif isinstance(mine, tuple):
+            _copy(theirs, mine)
 
 
 def join(stack: Stack, live: int) -> None:

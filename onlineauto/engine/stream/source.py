@@ -12,7 +12,7 @@ import numpy as np
 
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.stream.dialect import NATIVE, dialect_of
-from onlineauto.engine.stream.odd_labels import OddLabels
+from onlineauto.engine.stream.odd_labels import find_odd_labels
 from onlineauto.engine.stream.read_ahead import pays, read_ahead
 from onlineauto.errors import EventTypeError, InputError, OptionError
 from onlineauto.features.block import Block
@@ -107,9 +107,10 @@ def read_blocks(source: Sources, configuration: Configuration, found: Diagnostic
     if dialect_of(configuration) is not NATIVE:
         yield from blocks
         return
-    odd = OddLabels(simple=kind_of(configuration) == "simple", actions=_actions_of(configuration))
+    actions = _actions_of(configuration)
     for block in blocks:
-        odd.look(block, found)
+        if actions is not None:
+            find_odd_labels(block, actions, found)
         yield block
 
 

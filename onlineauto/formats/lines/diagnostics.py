@@ -21,6 +21,7 @@ _REST = "rest of the line dropped"
 _STOPPED = "reading stopped"
 _KEPT = "used as it is"
 _UNUSED = "label not used"
+_NOT_LEARNT = "event not learnt"
 
 _TEXTS: dict[Code, tuple[str, str]] = {
     Code.CONTROL_BYTE: ("not text (control byte {text})", _SKIPPED),
@@ -122,7 +123,14 @@ _TEXTS: dict[Code, tuple[str, str]] = {
     ),
     Code.SLOT_LISTS: ("'_a' and '_p' of a slot are missing, or not equally many", _SKIPPED),
     Code.SLOT_LABELLED: ("{text} labels a slot that has a label", _SKIPPED),
-    Code.LABEL_FAR_OUT: ("label or cost {text} is a million times the largest before", _KEPT),
+    Code.LABEL_FAR_OUT: ("label or cost {text} is thousands of times beyond those before", _NOT_LEARNT),
+    Code.WEIGHT_FAR_OUT: ("weight {text} is thousands of times beyond those before", _NOT_LEARNT),
+    Code.PROBABILITY_FAR_OUT: ("probability {text} is thousands of times below those before", _NOT_LEARNT),
+    Code.VALUE_FAR_OUT: ("value {text} of a feature is thousands of times beyond those before", _NOT_LEARNT),
+    Code.BEGAN_AGAIN: (
+        "numbers of the first events are thousands of times beyond those since",
+        "learning began again with this event",
+    ),
     Code.ACTION_OUT_OF_RANGE: ("action {text} is out of range, which begins at 1", _UNUSED),
     Code.NO_LABEL: ("the label is missing: {text}", "not learnt"),
     Code.BARE_ACTION: ("action {text} has no cost and no probability, and limits no choice", _UNUSED),

@@ -104,3 +104,7 @@ class Code(IntEnum):
     LOG_MEMBER = 84
     BARE_ACTION = 85
     NO_LABEL = 86
+    WEIGHT_FAR_OUT = 87
+    PROBABILITY_FAR_OUT = 88
+    VALUE_FAR_OUT = 89
+    BEGAN_AGAIN = 90
