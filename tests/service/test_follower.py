@@ -275,12 +275,15 @@ def test_a_record_that_cannot_be_read_is_not_handed_over_and_stops_nothing(
         b'{"Type":"reward","EventId":"e1","RewardValue":"a word where a number belongs, and no time"}'
     )
     follower._commit.submit(bad, nobody)
+    follower._commit.submit(b"short\n", nobody)  # is shorter than what is sent in its place
+    follower.rank(question("goes with it"), nobody)
     follower.rank(question("after"), nobody)
     until(lambda: not follower.unwritten)
     until(lambda: (follower.follow(), not follower.behind)[1])
     settled(loop)
     assert loop.join.counts.ranked == 2
+    assert (loop.learner.skipped, loop.failed) == (0, None)
     follower.close()
     again = Follower(tmp_path / "rank", Beside(loop))
-    assert again.join.counts.ranked == 2
+    assert again.join.counts.ranked == 3
     again.close()

@@ -38,6 +38,9 @@ BAD = {
     "settings of a later program": record("settings", 1.0, Settings={"unheard_of": 1}),
     "settings of another type": record("settings", 1.0, Settings={"reward_wait": "long"}),
     "a model that is not there": record("model", 1.0, Model="000000000099"),
+    "a wrong checksum": LINES[0][:40] + b"?" + LINES[0][41:],
+    "half a line": LINES[0][:100] + b"\n",
+    "bytes": b"\x00\xff\xfe of another file\n",
     "no JSON": sealed(b'{"Type":"rank",}'),
 }
 UNLEARNABLE = {
@@ -147,6 +150,20 @@ def test_a_decision_whose_learning_fails_is_left_out_wherever_it_is(
         assert Learnt(folder / "loop", log).model == wanted.model
 
 
+def test_damage_at_the_end_of_a_log_is_cut_and_damage_before_it_is_skipped(
+    tmp_path: Path, wanted: Learnt
+) -> None:
+    damaged, torn = BAD["a wrong checksum"], LINES[0][:200]
+    log = log_of(tmp_path / "loop", [*LINES[:5], damaged, *LINES[5:], damaged, torn])
+    log.close()
+    for _ in range(2):
+        loop = Loop(tmp_path / "loop", CONFIGURATION, settings={"reward_wait": 30.0})
+        while loop.learn():
+            pass
+        assert (loop.learner.learnt, loop.learner.skipped) == (wanted.learnt, 1)
+        loop.close()
+
+
 def test_a_service_goes_on_and_says_what_it_has_skipped(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -159,6 +176,7 @@ def test_a_service_goes_on_and_says_what_it_has_skipped(
     status: Any = status_of(loop)
     assert (status.learnt, status.skipped, status.learning, status.error) == (25, len(BAD), True, "")
     assert len(status.skipped_latest) == len(BAD)
+    assert any("checksum" in said for said in status.skipped_latest)
     assert all(" of 0" in said and "was skipped: " in said for said in status.skipped_latest)
     assert caplog.text.count("was skipped") == len(BAD)
     loop.close()

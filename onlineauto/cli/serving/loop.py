@@ -110,7 +110,7 @@ def run(words: Sequence[str]) -> int:
         raise InputError(f"{folder} is no folder of a service: it has no log")
     from onlineauto.service.log.segment_log import SegmentLog
 
-    log = SegmentLog(folder / "log", read_only=True)
+    log = SegmentLog(folder / "log", read_only=True, keep_damaged=True)
     if options.export is not None:
         _export(log, options.export)
     elif options.event is not None:

@@ -19,6 +19,7 @@ __all__ = [
     "deadline_of",
     "entries_of",
     "hash_of",
+    "is_plain",
     "keyed",
     "n_keys",
     "packed_decision",
@@ -87,6 +88,11 @@ def deadline_of(packed: bytes) -> float:
     """Return when the wait of a packed decision is over."""
     made, wait = _TIMES.unpack_from(packed)
     return float(made + wait)
+
+
+def is_plain(packed: bytes) -> bool:
+    """Return whether a packed decision is active and has no reward so far, as most have."""
+    return len(packed) == _PLAIN.size and packed[-1] == 1
 
 
 def hash_of(key: str) -> bytes:

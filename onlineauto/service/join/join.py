@@ -31,6 +31,7 @@ from onlineauto.service.join.decision import (
     deadline_of,
     entries_of,
     hash_of,
+    is_plain,
     keyed,
     n_keys,
     packed_decision,
@@ -230,6 +231,8 @@ class Join:
         if self._clock is None:
             return 0.0
         step = time - self._clock
+        if self._set_back is None and 0.0 <= step <= _DAY:
+            return 0.0
         most = _DAY + max(self.settings.reward_wait, self._waiting.longest_wait)
         return step if step > most or step < -_JITTER or self._is_right_again(time) else 0.0
 
@@ -361,6 +364,10 @@ class Join:
 
     def _let_pass(self, time: float) -> None:
         """Let the time of the join pass, as far as a record's time is plausible."""
+        if self._set_back is None and self._clock is not None and 0.0 <= time - self._clock <= _DAY:
+            self.now += time - self._clock
+            self._clock = time
+            return
         jump, now = self.jump_at(time), self.time_at(time)
         if jump:
             self.counts.clock_jumps += 1
@@ -377,11 +384,14 @@ class Join:
 
     def _expire(self, ended: list[Ended]) -> None:
         """End the decisions that have waited, the oldest first, and forget what is over."""
-        for _, packed in self._waiting.pop_due(self.now):
-            self._end(read_decision(packed), ended)
-        for _, early in self._early.pop_due(self.now):
-            self.counts.dangling += len(early.rewards)
-        self._finished.expire(self.now)
+        if self._waiting.earliest <= self.now:
+            for _, packed in self._waiting.pop_due(self.now):
+                self._end(read_decision(packed), ended)
+        if self._early.earliest <= self.now:
+            for _, early in self._early.pop_due(self.now):
+                self.counts.dangling += len(early.rewards)
+        if self._finished.old_until <= self.now:
+            self._finished.expire(self.now)
 
     def _rank(self, record: Record, position: int, size: int, ended: list[Ended]) -> None:
         event_id, wait = record.event_id, self.settings.reward_wait
@@ -408,13 +418,20 @@ class Join:
             else:
                 early.rewards.append((key, reward))
             return
+        waits = self._waiting.get(event_id) is not None
+        if waits and not key and self.settings.aggregation == "first" and is_plain(packed):  # as most are
+            self._waiting.pop(event_id)
+            found = read_decision(packed)._replace(rewards=1, value=self._bounded(reward))
+            self._end(found, ended)
+            self._remember(event_id, packed)
+            return
         found, hashed = read_decision(packed), hash_of(key) if key else b""
         if key and reward_of(found.keys, hashed) is not None:
             self.counts.duplicate += 1
             return
         if key:
             found = keyed(found, hashed, reward)
-        if self._waiting.get(event_id) is None:
+        if not waits:
             self.counts.late += 1
             self._finished.replace(event_id, packed_decision(found))
             return

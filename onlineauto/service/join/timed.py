@@ -25,6 +25,11 @@ class Timed(Generic[Entry]):
     ----------
     deadline_of : callable
         Returns the deadline of an entry.
+
+    Attributes
+    ----------
+    earliest : float
+        No deadline is before it.
     """
 
     def __init__(self, deadline_of: Callable[[Entry], float]) -> None:
@@ -32,7 +37,7 @@ class Timed(Generic[Entry]):
         self._entries: dict[str, Entry] = {}
         self._queues: dict[float, tuple[deque[str], deque[Entry]]] = {}
         self._queued = 0
-        self._earliest = math.inf  # no deadline is before it
+        self.earliest = math.inf
 
     def __len__(self) -> int:
         """Return the number of entries."""
@@ -45,11 +50,15 @@ class Timed(Generic[Entry]):
     def add(self, event_id: str, entry: Entry, *, wait: float) -> None:
         """Add the entry of a new id, whose deadline is `wait` seconds after now."""
         self._entries[event_id] = entry
-        ids, entries = self._queues.setdefault(wait, (deque(), deque()))
-        ids.append(event_id)
-        entries.append(entry)
+        queue = self._queues.get(wait)
+        if queue is None:
+            queue = self._queues[wait] = deque(), deque()
+        queue[0].append(event_id)
+        queue[1].append(entry)
         self._queued += 1
-        self._earliest = min(self._earliest, self._deadline_of(entry))
+        deadline = self._deadline_of(entry)
+        if deadline < self.earliest:
+            self.earliest = deadline
 
     def replace(self, event_id: str, entry: Entry) -> None:
         """Replace the entry of an id by one of the same deadline."""
@@ -64,9 +73,9 @@ class Timed(Generic[Entry]):
 
     def pop_due(self, now: float) -> Iterator[tuple[str, Entry]]:
         """Remove the entries whose deadline is not after `now`, and yield them, the earliest first."""
-        while self._earliest <= now:
+        while self.earliest <= now:
             wait = self._first_queue()
-            if wait is None or self._earliest > now:
+            if wait is None or self.earliest > now:
                 return
             ids, entries = self._queues[wait]
             event_id = ids.popleft()
@@ -78,7 +87,7 @@ class Timed(Generic[Entry]):
     def next_deadline(self) -> float:
         """The earliest deadline; infinity without entries."""
         self._first_queue()
-        return self._earliest
+        return self.earliest
 
     @property
     def longest_wait(self) -> float:
@@ -103,7 +112,7 @@ class Timed(Generic[Entry]):
 
     def _first_queue(self) -> float | None:
         """Return the wait of the queue whose head is due first, and note its deadline."""
-        first, self._earliest = None, math.inf
+        first, self.earliest = None, math.inf
         for wait in sorted(self._queues) if len(self._queues) > 1 else list(self._queues):
             ids, entries = self._queues[wait]
             while ids and not self._is_current(ids[0], entries[0]):
@@ -112,8 +121,8 @@ class Timed(Generic[Entry]):
                 self._queued -= 1
             if not ids:
                 del self._queues[wait]
-            elif (deadline := self._deadline_of(entries[0])) < self._earliest:
-                first, self._earliest = wait, deadline
+            elif (deadline := self._deadline_of(entries[0])) < self.earliest:
+                first, self.earliest = wait, deadline
         return first
 
     def _is_current(self, event_id: str, entry: Entry) -> bool:

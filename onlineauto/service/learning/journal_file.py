@@ -1,12 +1,18 @@
-"""``JournalFile``: the file of a search's journal, which a full disk does not stop."""
+"""``SearchJournal``: the journals of a learner's searches, in files that a full disk does not stop."""
 
 from __future__ import annotations
 
 import os
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["JournalFile"]
+from onlineauto.engine.search.journal import Journal
+
+if TYPE_CHECKING:
+    from onlineauto.options import Configuration
+
+__all__ = ["JournalFile", "SearchJournal"]
 
 
 class JournalFile:
@@ -65,3 +71,66 @@ class JournalFile:
         while self._rest:
             done = os.pwrite(self._file, self._rest, self._written)
             self._written, self._rest = self._written + done, self._rest[done:]
+
+
+class SearchJournal:
+    """The journal of the search that runs, if the options ask for a search.
+
+    Parameters
+    ----------
+    folder : path
+        The folder of the journals; it is made if it does not exist.
+    configuration : Configuration
+        The options of the model.
+
+    Attributes
+    ----------
+    place : tuple of (str, int)
+        The name and the size of the journal; ``("", 0)`` if there is none.
+    """
+
+    def __init__(self, folder: Path, configuration: Configuration) -> None:
+        self._folder, self._configuration = folder, configuration
+        self._file: JournalFile | None = None
+
+    def open(self, name: str, size: int) -> None:
+        """Open a journal as it was when it had `size` bytes.
+
+        Raises
+        ------
+        OSError
+            The file cannot be opened.
+        """
+        self.close()
+        if self._configuration.get("automl") is None:
+            return
+        self._folder.mkdir(exist_ok=True)
+        self._file = JournalFile(self._folder / f"{name}.jsonl", size)
+        self._writer = Journal(self._file, command=self._configuration.command(kept=True), began=size > 0)
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """The name and the size of the journal."""
+        return ("", 0) if self._file is None else (self._file.name, self._file.tell())
+
+    def append(self, entry: Any) -> None:
+        """Write an entry of the search."""
+        if self._file is not None:
+            self._writer.append(entry)
+
+    def sync(self) -> None:
+        """Wait until the disk has everything.
+
+        Raises
+        ------
+        OSError
+            It does not take all of it.
+        """
+        if self._file is not None:
+            self._file.sync()
+
+    def close(self) -> None:
+        """Close the journal, if one is open."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None

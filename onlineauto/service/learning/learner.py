@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
-from onlineauto.engine.search.journal import Journal
 from onlineauto.engine.stream.validity import first_invalid_event
 from onlineauto.errors import InputError, OnlineautoError, OptionError
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.service.join.join import Ended, Join, JoinSettings
 from onlineauto.service.join.replay import Skipped, replayed, skipped_at
-from onlineauto.service.learning.journal_file import JournalFile
+from onlineauto.service.learning.journal_file import SearchJournal
 from onlineauto.service.learning.labels import Decided, is_explored, labelled
 from onlineauto.service.learning.models import PUT, Models
 from onlineauto.service.learning.values import Values
@@ -129,7 +128,7 @@ class Learner:
         self.folder, self.log = Path(folder), log
         self.models = Models(self.folder / "models", keep=keep)
         self._configuration, self._settings = configuration, settings or JoinSettings()
-        self._journal: JournalFile | None = None
+        self._journal = SearchJournal(self.folder / "journals", configuration)
         self._blocks: list[Block] = []
         self._explored = True  # the decisions that are learnt now are the model's own
         self._predictor: Predictor | None = None
@@ -238,8 +237,7 @@ class Learner:
             The file cannot be written; the old one is unchanged.
         """
         self.snapshot_due = True
-        if self._journal is not None:
-            self._journal.sync()
+        self._journal.sync()
         self._run.checkpoint(self.snapshot_path)
         self.snapshot_due = False
 
@@ -271,9 +269,7 @@ class Learner:
             if snapshot and not self._broken:
                 self.snapshot()
         finally:
-            if self._journal is not None:
-                self._journal.close()
-                self._journal = None
+            self._journal.close()
 
     # -- sink of the run -------------------------------------------------------------------------------
 
@@ -284,9 +280,6 @@ class Learner:
 
     def state(self) -> dict[str, Any]:
         """Return what a snapshot holds besides the model and its run."""
-        name, size = "", 0
-        if self._journal is not None:
-            name, size = self._journal.name, self._journal.tell()
         kept = _State(
             self.position,
             self.learnt,
@@ -294,7 +287,7 @@ class Learner:
             self.waited,
             self.join.state(),
             self.values.state(),
-            (name, size),
+            self._journal.place,
             self._used,
             self.skipped,
             self.latest,
@@ -330,7 +323,8 @@ class Learner:
         if not self.log.begin:
             self._reset()
             self._begin(Workspace(configuration=self._configuration), {})
-            return self._open_journal("000000000000", 0)
+            self._journal.open("000000000000", 0)
+            return None
         for model in reversed(self.models.all()):
             if not model.name.startswith(PUT):  # whoever put a model has learnt another log
                 with suppress(Exception):  # the next one may be whole
@@ -371,7 +365,7 @@ class Learner:
         self.position, self.waited = state.position, state.waited
         self.learnt, self.faulty, self._used = state.learnt, state.faulty, state.used
         self.skipped, self.latest = state.skipped, state.latest
-        self._open_journal(*state.journal)
+        self._journal.open(*state.journal)
         self._begin(workspace, stored)
 
     def _begin(self, workspace: Workspace, stored: dict[str, Any]) -> None:
@@ -379,7 +373,7 @@ class Learner:
         counters = {name: stored[name] for name in ("progress",) if name in stored}
         self._run = Run(workspace, self._feed(), stored=counters)
         self._run.sinks.append(self)
-        workspace.observe(self._note)
+        workspace.observe(self._journal.append)
 
     def _use(self, name: str, position: int) -> None:
         """Let a model of the history learn from here on, if it is there and can."""
@@ -390,7 +384,7 @@ class Learner:
             return
         self._used += 1
         self._begin(workspace, stored)
-        self._open_journal(self.name, 0)
+        self._journal.open(self.name, 0)
         with suppress(OSError):  # then the snapshot stays due
             self.snapshot()  # the history may drop that model before the next one is due
 
@@ -482,24 +476,3 @@ class Learner:
         self.skipped += 1
         self.latest = [*self.latest, skipped][-_MOST_LATEST:]
         _LOG.error(str(skipped), extra={"event": "record_skipped", "position": skipped.position})
-
-    def _open_journal(self, name: str, size: int) -> None:
-        """Open the journal of a search as it was when it had `size` bytes."""
-        if self._journal is not None:
-            self._journal.close()
-        self._journal = None
-        if not self.workspace_searches:
-            return
-        folder = self.folder / "journals"
-        folder.mkdir(exist_ok=True)
-        self._journal = JournalFile(folder / f"{name}.jsonl", size)
-        self._writer = Journal(self._journal, command=self._configuration.command(kept=True), began=size > 0)
-
-    @property
-    def workspace_searches(self) -> bool:
-        """True if the options ask for a search, which keeps a journal."""
-        return self._configuration.get("automl") is not None
-
-    def _note(self, entry: Any) -> None:
-        if self._journal is not None:
-            self._writer.append(entry)

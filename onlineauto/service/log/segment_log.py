@@ -1,4 +1,4 @@
-"""``SegmentLog``: an append-only file in segments. A tail that was torn off is cut; other damage is refused.
+"""``SegmentLog``: an append-only file in segments. A tail that was torn off is cut; other damage stays.
 
 A position in the log is the number of bytes before it, counted over all segments; each segment is named
 after the position of its first byte. So positions stay valid when old segments are removed.
@@ -41,6 +41,8 @@ class SegmentLog:
         A segment that is as long is followed by a new one.
     read_only : bool
         Change nothing, while another process may append; what is whole now is what is there.
+    keep_damaged : bool
+        Keep damaged lines that others follow, for readers that skip them; by default they are an error.
 
     Attributes
     ----------
@@ -54,7 +56,8 @@ class SegmentLog:
     Raises
     ------
     InputError
-        The folder cannot be used, a segment is missing, or a line is damaged that others follow.
+        The folder cannot be used, a segment is missing, or a line is damaged that others follow and damage
+        is not kept.
 
     Examples
     --------
@@ -71,8 +74,14 @@ class SegmentLog:
     """
 
     def __init__(
-        self, folder: str | os.PathLike[str], *, segment_bytes: int = 64 << 20, read_only: bool = False
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        segment_bytes: int = 64 << 20,
+        read_only: bool = False,
+        keep_damaged: bool = False,
     ) -> None:
+        self._keep_damaged = keep_damaged
         self.folder, self.segment_bytes, self.torn = Path(folder), segment_bytes, 0
         self._file = -1
         self._is_torn = False
@@ -254,14 +263,13 @@ class SegmentLog:
             os.fsync(self._file)
             self.torn = size - good
 
-    @staticmethod
-    def _good_bytes(path: Path) -> int:
+    def _good_bytes(self, path: Path) -> int:
         """Return the length of a segment up to its torn tail.
 
         Raises
         ------
         InputError
-            A line is damaged, and one behind it is not: that is no torn tail.
+            A line is damaged, and one behind it is not: that is no torn tail, and damage is not kept.
         """
         good = read = 0
         with path.open("rb") as file:
@@ -269,7 +277,7 @@ class SegmentLog:
                 read += len(line)
                 if not is_whole(line):
                     continue
-                if good != read - len(line):
+                if good != read - len(line) and not self._keep_damaged:
                     raise InputError(
                         f"{path} is damaged at byte {good}: records follow that are not, so it is no torn "
                         "tail; restore the file, or cut it there to go on without what follows"

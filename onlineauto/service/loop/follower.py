@@ -96,7 +96,7 @@ class Follower(Front):
         self.failed: Exception | None = None
         self._held = FolderLock(folder)
         try:
-            log = SegmentLog(Path(folder) / "log")
+            log = SegmentLog(Path(folder) / "log", keep_damaged=True)
             self.source = _name_of(Path(folder) / "source")
             self.shipped = log.begin
             join, settings = Join(JoinSettings()), None
@@ -170,15 +170,17 @@ class Follower(Front):
 
     def _ship(self) -> bool:
         """Hand over some records that the learner does not have yet."""
-        lines, size = [], 0
+        lines, size, short = [], 0, b""
         for _, line in self.log.lines(self.shipped):
-            lines.append(_readable(line, self.clock()))
-            size += len(line)
+            found = _readable(short + line, self.clock())
+            short = b"" if found else short + line
+            lines.append(found)
+            size += len(found)
             if size >= _PART:
                 break
-        if lines:
+        if size:
             self.shipped = self._upstream.take(self.source, self.shipped, b"".join(lines))
-        return bool(lines)
+        return size > 0
 
     def _fetched(self, known: str, now: float) -> Published | None:
         """Return the model of the learner, if it is not the known one."""
@@ -237,13 +239,16 @@ class Follower(Front):
 def _readable(line: bytes, now: float) -> bytes:
     """Return a line of the log, or a tick of its length in the place of one that cannot be read.
 
-    The learner refuses what is damaged, and so would never get what is behind it.
+    The learner refuses what is damaged, and so would never get what is behind it. Nothing is returned in the
+    place of what is shorter than a tick; it goes with the line behind it.
     """
     try:
         read_record(line)
     except InputError as error:
         tick = b'{"Type":"tick","Timestamp":"%b"' % stamp(now).encode()
         room = len(line) - len(sealed(tick + b"}"))
+        if room < 0:
+            return b""
         _LOG.error("a record is not handed over: %s", error, extra={"event": "record_skipped"})
         return sealed(tick + b" " * room + b"}")
     return line

@@ -134,7 +134,7 @@ class Loop(Front):
         self._closing = False
         self._held = FolderLock(folder)
         try:
-            log = SegmentLog(Path(folder) / "log", segment_bytes=segment_bytes)
+            log = SegmentLog(Path(folder) / "log", segment_bytes=segment_bytes, keep_damaged=True)
             self.learner = Learner(folder, log, configuration, keep=keep)
         except OnlineautoError:
             self._held.release()
