@@ -242,7 +242,7 @@ def joined_lines(event: Any) -> Any:
     r"""Return the text of an event that is a list of its lines; any other event as it is.
 
     >>> joined_lines(["shared |user tom", "|page a"])
-    b'shared |user tom\\n|page a'
+    b'shared |user tom\n|page a'
 
     Raises
     ------
