@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from onlineauto.engine.report.progress import Progress
 from onlineauto.engine.stream.position import Position
 from onlineauto.engine.stream.source import read_blocks
-from onlineauto.errors import InputError
+from onlineauto.errors import InputError, OptionError
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.save_load import load_model, save_model
 from onlineauto.workspace.workspace import Workspace
@@ -138,11 +138,11 @@ class Run:
         ------
         InputError
             As `Workspace.stream`; everything before is learnt and taken by the sinks.
-        ValueError
+        OptionError
             `n` is negative.
         """
         if n is not None and n < 0:
-            raise ValueError(f"a run cannot step by {n} events")
+            raise OptionError(f"a run cannot step by {n} events")
         done, self._wanted = 0, n
         while self._wanted != 0 and (taken := self._next()) is not None:
             events = len(taken[0])

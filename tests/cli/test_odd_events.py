@@ -29,7 +29,7 @@ def test_an_action_without_a_cost_is_reported(
     code, _, report = run(tmp_path, flag, "1 |a x\n1:1:0.5 |a y\n1 2 |a x\n", capsys)
     assert code == 0
     assert (
-        "events:1:1: action '1' has no cost and no probability, and limits no choice; label not used"
+        "events:1:1: action '1' has no cost and no probability, and does not limit the choice; label not used"
         in report
     )
     assert "3 problems in the input: 3 x action has no cost and no probability" in report

@@ -123,8 +123,8 @@ def test_several_costs_stand_on_one_line_of_cb(exact: bool) -> None:
     reader = text_reader(b"1:2:0.5 3 2:-1:0.25 |a x", **SHAPES["cb"], exact=exact)
     ((line,),) = unpack(reader)
     said = [str(each) for each in reader.diagnostics.kept]
-    message = "<bytes>:1:9: action '3' has no cost and no probability, and limits no choice; label not used"
-    assert said == ([] if exact else [message])
+    message = "action '3' has no cost and no probability, and does not limit the choice; label not used"
+    assert said == ([] if exact else [f"<bytes>:1:9: {message}"])
     assert line.costs == [(1, 2.0, 0.5), (3, float(UNLABELLED), 0.0), (2, -1.0, 0.25)]
 
 

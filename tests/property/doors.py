@@ -114,8 +114,13 @@ class Doors:
                     if name not in of:
                         of.append(name)
                 places = [groups[number > 0].get(namespace, []).index(name) for name in columns]
-                if places != sorted(places):  # a frame has one order of columns, which products go by
+                if places != sorted(
+                    places
+                ):  # a frame has one order of columns, by which sums and products go
                     return ...
+            order = [list(groups[number > 0]).index(namespace) for namespace in line if line[namespace] != {}]
+            if order != sorted(order):
+                return ...
             cells.append(row)
         rows = [cells[0] | action for action in cells[1:2]] + cells[2:] if self.actions else cells[:1]
         columns = {name: [dressed(row[name]) if name in row else None for row in rows] for name in taken}

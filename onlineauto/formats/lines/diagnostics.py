@@ -133,7 +133,10 @@ _TEXTS: dict[Code, tuple[str, str]] = {
     ),
     Code.ACTION_OUT_OF_RANGE: ("action {text} is out of range, which begins at 1", _UNUSED),
     Code.NO_LABEL: ("the label is missing: {text}", "not learnt"),
-    Code.BARE_ACTION: ("action {text} has no cost and no probability, and limits no choice", _UNUSED),
+    Code.BARE_ACTION: (
+        "action {text} has no cost and no probability, and does not limit the choice",
+        _UNUSED,
+    ),
     Code.LOG_REWARD: ("reward {text} is not a finite number that a float32 can have", "reward not used"),
     Code.LOG_MEMBER: ("'EventId', 'a' or 'p' is missing or malformed: {text}", "no reward is joined"),
     Code.TOO_WIDE: (

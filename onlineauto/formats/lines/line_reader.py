@@ -191,7 +191,8 @@ class LineReader(RecordReader, ABC):
     def _locate(self, error: InputError) -> InputError:
         """Return the error of the source with its name and the line that could not be read."""
         line = int(self._state["line_number"]) + 1
-        return InputError(f"{self.name}:{line}: {error}; everything before this line was used")
+        kind = EventTypeError if isinstance(error, EventTypeError) else InputError
+        return kind(f"{self.name}:{line}: {error}; everything before this line was used")
 
     def _parse(self, end: int) -> Iterator[Block]:
         """Yield the events of the buffer's first `end` bytes."""
@@ -242,7 +243,7 @@ def joined_lines(event: Any) -> Any:
     r"""Return the text of an event that is a list of its lines; any other event as it is.
 
     >>> joined_lines(["shared |user tom", "|page a"])
-    b'shared |user tom\\n|page a'
+    b'shared |user tom\n|page a'
 
     Raises
     ------
