@@ -60,6 +60,11 @@ class Claims:
             self._empty_at = self._replica.progress.version
         return job
 
+    @property
+    def found_no_job(self) -> bool:
+        """True if there was no job when this process asked last, and the study has not changed since."""
+        return self._empty_at == self._replica.progress.version
+
     def _job(self, asked: Record | None) -> Job | None:
         """Return the job of a record, whose lease is renewed from now on."""
         if asked is None:

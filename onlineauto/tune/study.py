@@ -20,10 +20,11 @@ from onlineauto.errors import OptionError
 from onlineauto.tune.claims import Claims, pauses
 from onlineauto.tune.plain import number, whole
 from onlineauto.tune.replica import Replica
+from onlineauto.tune.schedulers import State
 from onlineauto.tune.settings import StudySettings, seconds_of
 from onlineauto.tune.store import open_store
 from onlineauto.tune.store.urls import without_password
-from onlineauto.tune.study_view import StudyView
+from onlineauto.tune.study_view import StudyState, StudyView
 from onlineauto.tune.workers.jobs import claim_of
 from onlineauto.tune.workers.naming import OF_STREAM, about_stream, imported, name_of_trainable
 from onlineauto.tune.workers.owners import free_jobs_of_dead
@@ -200,6 +201,17 @@ class Study(StudyView):
                 job = self._claims.ask()
             if job is not None or not wait or not self.wait():
                 return job
+
+    @property
+    def state(self) -> StudyState:
+        """What there is for a process that asks: "open", "needs resources", "busy" or "done"."""
+        with self._lock:
+            progress = self._replica.progress
+            if progress.is_done:
+                return StudyState.DONE
+            if any(trial.state is State.PENDING for trial in progress.trials.values()):
+                return StudyState.NEEDS_RESOURCES
+            return StudyState.BUSY if self._claims.found_no_job else StudyState.OPEN
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until there may be a job, and return True; return False if the study is done, or time is over.

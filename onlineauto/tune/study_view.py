@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.tune.history import rows
@@ -17,7 +18,20 @@ if TYPE_CHECKING:
     from onlineauto.tune.store import Store
     from onlineauto.tune.trial import Job, Trial
 
-__all__ = ["StudyView"]
+__all__ = ["StudyState", "StudyView"]
+
+
+class StudyState(StrEnum):
+    """What a study has for a process that asks for a job."""
+
+    OPEN = "open"
+    """There may be a job: `ask`."""
+    NEEDS_RESOURCES = "needs resources"
+    """A job was given back, for lack of resources, and waits for a process that has them."""
+    BUSY = "busy"
+    """Other processes run all jobs that there are now: `wait`."""
+    DONE = "done"
+    """No job is running, and there will be no other one."""
 
 
 class StudyView:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from onlineauto.tune import Float, LeaseLost, State, Study, Workers
+from onlineauto.tune import Float, LeaseLost, State, Study, StudyState, Workers
 from onlineauto.tune.progress import TRIES
 from onlineauto.tune.store import MemoryStore
 
@@ -139,6 +139,18 @@ def test_nothing_now_is_not_the_end() -> None:
     assert second.ask(wait=True) is None
     assert second.is_done
     assert second.wait() is False
+
+
+def test_a_study_says_why_there_is_no_job() -> None:
+    study = Study(SPACE, "fifo", max_trials=1, max_resource=1)
+    assert str(study.state) == "open"
+    job = asked(study)
+    assert study.ask() is None
+    assert str(study.state) == "busy"
+    study.release(job)
+    assert str(study.state) == "needs resources"
+    study.tell(asked(study), 1.0)
+    assert study.state is StudyState.DONE
 
 
 def test_waiting_ends_when_a_job_is_free_again() -> None:
