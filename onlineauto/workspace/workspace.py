@@ -16,7 +16,8 @@ from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.search.factory import make_layout
 from onlineauto.engine.search.search_engine import Searching
 from onlineauto.engine.stream.event_readers import event_readers
-from onlineauto.engine.stream.position import Position, behind, cut
+from onlineauto.engine.stream.event_sources import BlocksByPosition, with_datasets
+from onlineauto.engine.stream.position import Position, cut
 from onlineauto.engine.stream.source import (
     can_be_read_again,
     kind_of,
@@ -230,18 +231,18 @@ class Workspace(Locked):
         ParseError
             A line is malformed, under ``--strict_parse``.
         """
-        run = self.configuration[RunOptions]
+        run, source = self.configuration[RunOptions], with_datasets(source, self.configuration)
         if run.passes > 1 and not can_be_read_again(source):
             raise InputError("--passes needs a file: this input cannot be read a second time")
         holdout, found = Holdout(run), self.diagnostics if diagnostics is None else diagnostics
         self.position = start = start or Position()
         if start.held_out:
             holdout.recount(start.held_out)
+        events = BlocksByPosition(source, read)
         for number in range(start.passes, run.passes):
             heard = found if number == 0 else Diagnostics()
-            blocks = iter(read(source, self.configuration, heard))
-            if number == start.passes:
-                blocks = behind(start.events, blocks)
+            events.seek(start if number == start.passes else Position())
+            blocks = events.blocks(self.configuration, heard)
             for block in blocks if every is None else cut(every, blocks):
                 with self._lock:
                     part, outcomes, problem = self._learn_part(block, holdout)
@@ -263,8 +264,7 @@ class Workspace(Locked):
         held = holdout.mark(part, by_line=by_line and not adf, from_zero=by_line and adf)
         outcomes = self._runner.learn(part, held)
         holdout.add(outcomes)
-        passes, events, _ = self.position
-        self.position = Position(passes, events + len(part), holdout.counts())
+        self.position = Position(self.position.passes, self.position.events + len(part), holdout.counts())
         return part, outcomes, message
 
     def fit(self, source: Sources) -> Workspace:

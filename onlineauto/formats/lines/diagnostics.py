@@ -124,6 +124,12 @@ _TEXTS: dict[Code, tuple[str, str]] = {
     Code.LABEL_FAR_OUT: ("label or cost {text} is a million times the largest before", _KEPT),
     Code.ACTION_OUT_OF_RANGE: ("action {text} is out of range, which begins at 1", "label not used"),
     Code.VW_INT: ("{text} is not a good int", _ZERO),
+    Code.NOT_PARQUET: ("the file cannot be opened: {text}", "file skipped"),
+    Code.OTHER_COLUMNS: ("the columns are not those of the dataset: {text}", "file skipped"),
+    Code.ROW_GROUP: ("row group cannot be read: {text}", "its other rows skipped"),
+    Code.COLUMN_LEFT_OUT: ("column {text} cannot be a feature", "column left out"),
+    Code.EVENT_MISSING: ("the column {text} of events is null", "its rows skipped"),
+    Code.EVENT_AGAIN: ("event of column {text} comes again after another one", _SKIPPED),
 }
 
 _KINDS = 5
