@@ -50,8 +50,8 @@ def with_datasets(source: Any, configuration: Configuration) -> Any:
 class BlocksByPosition:
     """The blocks of any source, from a position on.
 
-    A position in a file of text, JSON or blocks, or in an iterable, is the number of events before it, which are
-    read again. A source with positions of its own is read from there.
+    A position in a file of text, JSON or blocks, or in an iterable, is the number of events before it. These
+    are read again. An `EventSource` is read from its own position.
 
     Parameters
     ----------

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Texts",
     "column_at",
+    "fields_of",
     "is_list",
     "is_number",
     "is_text",
@@ -81,7 +82,7 @@ def why_unsupported(kind: Any) -> str:
 
 
 def type_at(schema: Any, name: str) -> Any:
-    """Return the type of a column, or of a field of a struct named ``column.field``; None if there is none."""
+    """Return the type of a column, or of a field named ``column.field``; None if there is none."""
     names = schema.names
     if name in names:
         if names.count(name) > 1:
@@ -104,12 +105,16 @@ def column_at(batch: Any, name: str) -> Any:
     head, _, rest = name.partition(".")
     while rest:
         if head in names:
-            parts = batch.column(head)
-            fields = pyarrow().RecordBatch.from_arrays(parts.flatten(), fields=list(parts.type))
-            return column_at(fields, rest)
+            return column_at(fields_of(batch.column(head)), rest)
         more, _, rest = rest.partition(".")
         head = f"{head}.{more}"
     raise InputError(f"there is no column {name!r}")
+
+
+def fields_of(structs: Any) -> Any:
+    """Return an array of structs as a batch; the fields of a struct that is null are null."""
+    pa = pyarrow()
+    return pa.RecordBatch.from_arrays(structs.flatten(), schema=pa.schema(list(structs.type)))
 
 
 def numbers_of(array: Any) -> NDArray[np.float32]:
@@ -137,7 +142,7 @@ class Texts(NamedTuple):
     values: Any
 
     def bytes_of(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """Return the bytes of the texts one after the other, and where each begins: uint8[:], int64[n + 1]."""
+        """Return the bytes of all texts, and where each begins: uint8[:], int64[n + 1]."""
         pa = pyarrow()
         values = self.values
         large = pa.types.is_large_string(values.type) or pa.types.is_large_binary(values.type)

@@ -1,7 +1,7 @@
 """Write the features of whole columns into the records of a block.
 
-A block is made in two rounds over its columns. The first round counts the features that each line gets in each
-namespace; `lay_out` turns the counts into spans; the second round writes the features where the spans begin.
+A block is made in two rounds over its columns. The first round counts the features that each line gets in
+each namespace; `lay_out` turns the counts into spans; the second round writes the features into the spans.
 """
 
 from __future__ import annotations

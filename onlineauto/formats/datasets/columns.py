@@ -13,6 +13,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -115,7 +116,7 @@ class DatasetColumns:
         return self.rows != "labels"
 
     def used(self) -> dict[str, str]:
-        """Return the columns that must be there, each with its purpose; fields of `list` are not among them."""
+        """Return the columns that must be there, each with its purpose, without the fields of `list`."""
         single = (
             "label",
             "action",
@@ -153,7 +154,7 @@ class DatasetColumns:
             if groups:
                 yield f"\n[{name}]  # namespace = columns"
                 for namespace, columns in groups.items():
-                    yield f"{_quoted(namespace)} = [{', '.join(map(_quoted, columns))}]"
+                    yield f"{_key(namespace)} = [{', '.join(map(_quoted, columns))}]"
         if self.left_out:
             yield "\n# left out:"
             yield from (f"#   {_on_one_line(each)}" for each in self.left_out)
@@ -233,6 +234,11 @@ def _groups(name: str, value: object) -> dict[str, tuple[str, ...]]:
             raise InputError(f"{name}.{namespace} is a list of columns, not {columns!r}")
         groups[str(namespace)] = tuple(listed)
     return groups
+
+
+def _key(name: str) -> str:
+    """Return a name as a key of TOML."""
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _quoted(name)
 
 
 def _quoted(text: str) -> str:

@@ -6,8 +6,6 @@ import os
 from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from onlineauto.errors import InputError, OptionError
 from onlineauto.formats.datasets.columns import DatasetColumns, columns_of, read_columns
 from onlineauto.formats.datasets.dataset_reader import DatasetReader
@@ -18,6 +16,7 @@ from onlineauto.formats.lines.diagnostics import Diagnostics
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from onlineauto.formats.lines.event_source import EventRules

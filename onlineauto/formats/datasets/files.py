@@ -9,16 +9,15 @@ import glob
 import os
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.errors import InputError
-from onlineauto.formats.datasets.arrow_arrays import is_text, pyarrow
+from onlineauto.formats.datasets.arrow_arrays import pyarrow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 __all__ = [
     "BEGIN",

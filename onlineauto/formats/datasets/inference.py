@@ -69,7 +69,9 @@ def infer_columns(schema: Any, first: Any | None, *, decides: bool | None) -> Da
         context, left_out = _features(schema, {*taken.values(), *tag.values()})
         return DatasetColumns(rows="labels", context=context, left_out=left_out, **taken, **tag)
     taken = {name: found[name] for name in ("cost", "reward", "probability", "weight") if name in found}
-    found |= {"list": name for name in schema.names if _is_list_of_structs(schema.field(name).type)}
+    lists = [name for name in schema.names if _is_list_of_structs(schema.field(name).type)]
+    if lists:
+        found["list"] = lists[0]
     if "list" in found:
         taken |= {name: found[name] for name in ("list", "chosen") if name in found}
         if "chosen" not in taken:

@@ -9,6 +9,7 @@ import numpy as np
 from onlineauto.features.block import UNLABELLED
 from onlineauto.formats.datasets.arrow_arrays import (
     column_at,
+    fields_of,
     is_text,
     numbers_of,
     pyarrow,
@@ -126,9 +127,7 @@ class RowDecoder:
         lists = column_at(batch, self._columns.list or "")
         sizes = lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
         table.element_start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        structs = lists.flatten()
-        fields = pyarrow().RecordBatch.from_arrays(structs.flatten(), fields=list(structs.type))
-        elements = self._encoded(fields, self._actions)
+        elements = self._encoded(fields_of(lists.flatten()), self._actions)
         table.elements = elements
         self._refuse(table, sizes == 0, Code.NO_ACTIONS, [self._columns.list or ""])
         self._refuse_infinite(table, elements, table.element_start)
