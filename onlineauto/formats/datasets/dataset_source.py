@@ -203,7 +203,7 @@ class DatasetSource:
             raise OptionError("Parquet and Arrow datasets cannot be read with --vw_exact")
         if rules.kind not in ("simple", "cb_adf", "cb_explore_adf"):
             raise OptionError(
-                f"Parquet and Arrow datasets are read for single lines, --cb_adf and --cb_explore_adf, not for "
+                "Parquet and Arrow datasets are read for single lines, --cb_adf and --cb_explore_adf, not for "
                 f"--{rules.kind}"
             )
         decides = rules.kind != "simple"
