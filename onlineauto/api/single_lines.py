@@ -10,6 +10,7 @@ from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from onlineauto.api.base import AutoModel, shared
+from onlineauto.api.datasets import is_arrow, labelled_rows
 from onlineauto.api.feed import Feed, checked, size_of
 from onlineauto.api.hints import nothing_learnt
 from onlineauto.api.numbers import Numbers
@@ -24,6 +25,7 @@ from onlineauto.formats.mappings.named_block import named_block
 from onlineauto.formats.mappings.named_event import named_event
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterator, Sequence
     from typing import Self, TypeAlias
 
@@ -149,18 +151,22 @@ class SingleLines(AutoModel):
         *,
         label: str | None = None,
         weight: str | None = None,
+        columns: str | os.PathLike[str] | Mapping[str, Any] | None = None,
         progress: bool | None = None,
     ) -> Self:
         """Learn from events, once each and in their order, and return self.
 
         Parameters
         ----------
-        source : iterable, frame, path, Block, bytes or binary file
+        source : iterable, frame, dataset, path, Block, bytes or binary file
             An iterable has pairs of features and label, as `learn` takes them; mappings with ``context``,
             ``label`` and, optionally, ``weight``; texts of one event each; blocks; or `pathlib.Path` objects.
-            A path or a file is VW text, JSON or blocks. Numbers in texts and blocks are taken as they are.
+            A path or a file is VW text, JSON or blocks. Numbers in texts and blocks are taken as they are. A
+            dataset is one of pyarrow, or a path of Parquet; its rows are read like those of a frame.
         label, weight : str, optional
-            Columns of a frame; all others are features.
+            Columns of a frame or of a dataset; all others are features.
+        columns : path or mapping, optional
+            What the columns of a dataset are, as the file of ``--columns`` has it.
         progress : bool, optional
             Whether to show a progress bar; by default on a terminal and in a notebook, if tqdm is installed.
 
@@ -174,9 +180,14 @@ class SingleLines(AutoModel):
         UserWarning
             Some lines were malformed; the others were learnt.
         """
+        found = Diagnostics()
+        total: int | None
         if is_frame(source):
             total, unit = source.shape[0], "events"
             source = _rows(source, label=label, weight=weight)
+        elif is_arrow(source):
+            total, unit = None, "events"
+            source = labelled_rows(source, columns, label=label, weight=weight, found=found)
         else:
             for name, column in (("label", label), ("weight", weight)):
                 if column is not None:
@@ -186,7 +197,6 @@ class SingleLines(AutoModel):
             total, unit = size_of(source)
         before = self.events
         with progress_bar(show=progress, total=total, unit=unit) as bar:
-            found = Diagnostics()
             feed = Feed(event_of=self._event_of, advance=bar.advance, watched=bar.shown)
             examples, blocks = _examples_or_blocks(source)
             n, taken = 0, list(islice(examples, _TOGETHER))

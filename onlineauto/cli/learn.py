@@ -28,6 +28,7 @@ from onlineauto.cli.saving import MODEL_FILES, Saving, begun
 from onlineauto.cli.showing import Showing
 from onlineauto.engine.options.registry import ModelOptions, OutputOptions, RunOptions
 from onlineauto.engine.report.predictions import STDOUT
+from onlineauto.engine.stream.source import event_rules
 from onlineauto.errors import InputError, OptionError
 from onlineauto.formats.datasets.files import is_dataset
 from onlineauto.formats.options import InputOptions
@@ -37,7 +38,7 @@ from onlineauto.workspace.model_file import check_target
 from onlineauto.workspace.run import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
     from types import FrameType, TracebackType
     from typing import Self
 
@@ -81,8 +82,7 @@ def run(configuration: Configuration) -> int:
             if warning in configuration.warnings:  # the options of the model do not help
                 print(f"onlineauto: warning: {warning}", file=sys.stderr)
     with ExitStack() as files, _Interrupt() as interrupt, shown_compiling(quiet=quiet):
-        inputs = configuration[InputOptions]
-        source = _sources(inputs.data, inputs.columns, interrupt, files)
+        source = _sources(configuration, interrupt, files)
         learning = Run(workspace, source, stored=stored, every=configuration[ModelOptions].save_every)
         cache, warning = use_cache(learning)
         report = Report(learning, files, cache=cache)
@@ -317,13 +317,16 @@ class _Several(list["Path | BinaryIO"]):
             yield source
 
 
-def _sources(paths: Sequence[str], columns: str | None, interrupt: _Interrupt, files: ExitStack) -> Sources:
-    """Return the source to read, or a list of several."""
-    if paths and all(map(is_dataset, paths)):
+def _sources(configuration: Configuration, interrupt: _Interrupt, files: ExitStack) -> Sources:
+    """Return the source to read, or a list of several; Parquet as one source, whose columns are checked."""
+    inputs = configuration[InputOptions]
+    if inputs.data and all(map(is_dataset, inputs.data)):
         from onlineauto.formats.datasets.dataset_source import DatasetSource
 
-        return DatasetSource(paths, columns)
-    sources = [_source(path, interrupt, files) for path in paths or ("-",)]
+        source = DatasetSource(inputs.data, inputs.columns)
+        source.open(event_rules(configuration))
+        return source
+    sources = [_source(path, interrupt, files) for path in inputs.data or ("-",)]
     return sources[0] if len(sources) == 1 else _Several(sources, interrupt=interrupt)
 
 

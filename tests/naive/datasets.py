@@ -28,7 +28,9 @@ def naive_events(rows: Sequence[Row], columns: DatasetColumns) -> list[list[Line
 
 def text_of_events(rows: Sequence[Row], columns: DatasetColumns) -> bytes:
     """Return the events as text, if no name has a blank, a bar or a colon."""
-    events = ["".join(text_of_line(line, columns) + "\n" for line in each) for each in named_events(rows, columns)]
+    events = [
+        "".join(text_of_line(line, columns) + "\n" for line in each) for each in named_events(rows, columns)
+    ]
     return ("\n" if columns.decides else "").join(events).encode()
 
 
@@ -126,7 +128,9 @@ def features_of(column: str, value: Any) -> list[tuple[str, float]]:
         return [(f"{column}={value}", 1.0)]
     if isinstance(value, list):
         named = [column if isinstance(each, str) else f"{column}_{i}" for i, each in enumerate(value)]
-        return [feature for name, each in zip(named, value, strict=True) for feature in features_of(name, each)]
+        return [
+            feature for name, each in zip(named, value, strict=True) for feature in features_of(name, each)
+        ]
     number = float(np.float32(value))
     return [(column, number)] if number else []
 
@@ -136,7 +140,9 @@ def hashed(line: NamedLine) -> Line:
     for name, features in line.spans:
         seed = hash_name(name.encode(), 0, False)
         spans.append((name.encode(), [(hash_name(each.encode(), seed, False), x) for each, x in features]))
-    made = Line(number=line.number, shared=line.shared, weight=line.weight, spans=spans, tag=line.tag.encode())
+    made = Line(
+        number=line.number, shared=line.shared, weight=line.weight, spans=spans, tag=line.tag.encode()
+    )
     if line.label is not None:
         made.label = line.label
     if line.cost is not None:

@@ -71,7 +71,7 @@ def why_unsupported(kind: Any) -> str:
     t = pyarrow().types
     if t.is_dictionary(kind):
         kind = kind.value_type
-    if is_number(kind) or is_text(kind):
+    if is_number(kind) or is_text(kind) or t.is_null(kind):
         return ""
     if is_list(kind):
         kind = kind.value_type
@@ -120,6 +120,8 @@ def fields_of(structs: Any) -> Any:
 def numbers_of(array: Any) -> NDArray[np.float32]:
     """Return a column of numbers as float32, NaN where it is null."""
     pa = pyarrow()
+    if pa.types.is_null(array.type):  # as pandas writes a column without a single value
+        return np.full(len(array), np.nan, np.float32)
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if pa.types.is_boolean(array.type):
@@ -189,6 +191,8 @@ def run_codes(array: Any) -> NDArray[np.int64]:
         The column has neither texts nor whole numbers.
     """
     pa = pyarrow()
+    if pa.types.is_null(array.type):
+        return np.full(len(array), -1, np.int64)
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()  # a dictionary may have a value twice
     encoded = array.dictionary_encode()

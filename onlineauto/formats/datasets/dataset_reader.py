@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -124,20 +125,38 @@ class DatasetReader:
             for index in range(first, len(self._files)):
                 yield from self._of_file(index, row if index == first else 0)
 
+    def batches(self) -> Generator[Any]:
+        """Yield the batches of Arrow that blocks are made of, from the first file on."""
+        with self._turn:
+            for index in range(len(self._files)):
+                with self._opened(index) as opened:
+                    first = 0
+                    for group, n_rows in enumerate(opened.groups if opened is not None else ()):
+                        yield from self._batches(opened, group, list(self._columns.used()), first)
+                        first += n_rows
+
     def _of_file(self, index: int, start: int) -> Generator[Block]:
+        with self._opened(index) as opened:
+            if opened is not None:
+                for table in self._tables(opened, start):
+                    yield from self._blocks(table, index)
+
+    @contextmanager
+    def _opened(self, index: int) -> Iterator[Any | None]:
+        """Open a file, and close it in the end; None, and a problem, if it is not one of the dataset."""
         file = self._files[index]
         self._at = self.diagnostics.reading = file.name
         try:
             opened = file.open()
         except _ARROW_ERRORS as error:
             self._found(Code.NOT_PARQUET, 1, _first_line(error))
+            yield None
             return
         try:
-            if problem := problem_of_schema(self._columns, opened.schema) or self._changed(opened.schema):
+            problem = problem_of_schema(self._columns, opened.schema) or self._changed(opened.schema)
+            if problem:
                 self._found(Code.OTHER_COLUMNS, 1, problem)
-                return
-            for table in self._tables(opened, start):
-                yield from self._blocks(table, index)
+            yield None if problem else opened
         finally:
             opened.close()
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections import deque
+from copy import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from onlineauto.errors import InputError, OptionError
@@ -96,6 +98,27 @@ class DatasetSource:
         """True unless the rows come from a reader of batches."""
         return not self._once
 
+    def with_columns(self, columns: DatasetColumns) -> DatasetSource:
+        """Return a source of the same files with other columns."""
+        made = copy(self)
+        made._given = made._columns = columns  # noqa: SLF001 - of this class
+        made._marks = deque(maxlen=_MARKS)  # noqa: SLF001
+        return made
+
+    def schema(self) -> Any:
+        """Return the Arrow schema of the first file that can be read.
+
+        Raises
+        ------
+        InputError
+            There is none.
+        """
+        first, problem = self._first_file()
+        if first is None:
+            raise InputError(problem)
+        first.close()
+        return first.schema
+
     def columns(self, *, decides: bool | None = None) -> DatasetColumns:
         """Return what the columns are, inferred if they were not given; `decides` is for `infer_columns`.
 
@@ -128,7 +151,7 @@ class DatasetSource:
                     "a reader of batches is read once: choices has to say which actions there are"
                 )
             values = all_values(self._batches(columns.action), columns.action)
-            columns = _replaced(columns, choices=values)
+            columns = replace(columns, choices=values)
         return columns
 
     def _first_file(self) -> tuple[Any, str]:
@@ -203,7 +226,7 @@ class DatasetSource:
             raise OptionError("Parquet and Arrow datasets cannot be read with --vw_exact")
         if rules.kind not in ("simple", "cb_adf", "cb_explore_adf"):
             raise OptionError(
-                "Parquet and Arrow datasets are read for single lines, --cb_adf and --cb_explore_adf, not for "
+                "Parquet and Arrow datasets are for single lines, --cb_adf and --cb_explore_adf, not for "
                 f"--{rules.kind}"
             )
         decides = rules.kind != "simple"
@@ -268,9 +291,3 @@ def _first_batch(opened: Any) -> Any:
         except (OSError, ValueError):
             continue
     return None
-
-
-def _replaced(columns: DatasetColumns, *, choices: tuple[str, ...]) -> DatasetColumns:
-    from dataclasses import replace
-
-    return replace(columns, choices=choices)

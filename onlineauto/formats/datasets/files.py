@@ -283,18 +283,16 @@ def _files_of_path(path: str) -> list[DatasetFile]:
 
 
 def _file_system(path: str) -> tuple[Any, str]:
-    """Return the file system of an address, and the path in it; one of fsspec if pyarrow has none."""
+    """Return the file system of an address, and the path in it."""
     from pyarrow import fs
 
     try:
-        return fs.FileSystem.from_uri(path)  # type: ignore[no-any-return]
-    except (pyarrow().ArrowInvalid, pyarrow().ArrowNotImplementedError, ImportError) as error:
-        try:
-            import fsspec
-        except ImportError:
-            raise InputError(f"{path}: pyarrow has no file system for this address: {error}") from None
-        system, inside = fsspec.core.url_to_fs(path)
-        return fs.PyFileSystem(fs.FSSpecHandler(system)), inside
+        system, inside = fs.FileSystem.from_uri(path)
+    except (ValueError, NotImplementedError, ImportError) as error:
+        raise InputError(
+            f"{path}: pyarrow has no file system for this address: {error}; fsspec+{path} asks fsspec"
+        ) from None
+    return system, inside
 
 
 def _matching(filesystem: Any, pattern: str) -> list[str]:

@@ -23,7 +23,7 @@ from onlineauto.formats.datasets.columns import DatasetColumns
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["all_values", "infer_columns"]
+__all__ = ["all_values", "features_of", "infer_columns"]
 
 _NAMES: Final = {
     "probability": ("probability", "propensity", "prob", "p", "pscore", "action_prob", "propensity_score"),
@@ -66,7 +66,7 @@ def infer_columns(schema: Any, first: Any | None, *, decides: bool | None) -> Da
             raise _unclear(schema, "which one is the label")
         taken = {name: found[name] for name in ("label", "weight") if name in found}
         tag = {"tag": found["event"]} if "event" in found else {}
-        context, left_out = _features(schema, {*taken.values(), *tag.values()})
+        context, left_out = features_of(schema, {*taken.values(), *tag.values()})
         return DatasetColumns(rows="labels", context=context, left_out=left_out, **taken, **tag)
     taken = {name: found[name] for name in ("cost", "reward", "probability", "weight") if name in found}
     lists = [name for name in schema.names if _is_list_of_structs(schema.field(name).type)]
@@ -80,11 +80,11 @@ def infer_columns(schema: Any, first: Any | None, *, decides: bool | None) -> Da
         return _with_lists(schema, taken, found.get("event"))
     if "action" in found:
         taken |= {"action": found["action"]} | ({"tag": found["event"]} if "event" in found else {})
-        context, left_out = _features(schema, set(taken.values()))
+        context, left_out = features_of(schema, set(taken.values()))
         return DatasetColumns(rows="events", context=context, left_out=left_out, **taken)
     if "event" in found:
         taken["event"] = found["event"]
-        columns, left_out = _features(schema, set(taken.values()))
+        columns, left_out = features_of(schema, set(taken.values()))
         context, actions = _split(first, found["event"], columns)
         return DatasetColumns(rows="actions", context=context, actions=actions, left_out=left_out, **taken)
     raise _unclear(schema, "what the actions are")
@@ -114,14 +114,14 @@ def _with_lists(schema: Any, taken: dict[str, str], event: str | None) -> Datase
     """Return columns whose actions are a list of structs."""
     if event is not None:
         taken["tag"] = event
-    context, left_out = _features(schema, set(taken.values()))
+    context, left_out = features_of(schema, set(taken.values()))
     structs = schema.field(taken["list"]).type.value_type
-    actions, more = _features(pyarrow().schema(list(structs)), set())
+    actions, more = features_of(pyarrow().schema(list(structs)), set())
     more = tuple(f"{taken['list']}: {each}" for each in more)
     return DatasetColumns(rows="lists", context=context, actions=actions, left_out=left_out + more, **taken)
 
 
-def _features(schema: Any, taken: set[str]) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
+def features_of(schema: Any, taken: set[str]) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
     """Return the columns with features, by namespace, and those that are left out."""
     groups: dict[str, tuple[str, ...]] = {}
     left_out: list[str] = []

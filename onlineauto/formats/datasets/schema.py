@@ -44,7 +44,9 @@ def problem_of_schema(columns: DatasetColumns, schema: Any) -> str:
 
 
 def _problem(name: str, kind: Any, purpose: str) -> str:
-    """Return why the type of a column does not fit its purpose, or ""."""
+    """Return why the type of a column does not fit its purpose, or ""; that of nulls alone always fits."""
+    if pyarrow().types.is_null(kind) and purpose != "list":
+        return ""
     if purpose == "list":
         fits = is_list(kind) and pyarrow().types.is_struct(kind.value_type)
         return "" if fits else f"column {name!r} (list) is of {kind}, not of lists of structs"
@@ -68,12 +70,14 @@ def families(columns: DatasetColumns, schema: Any) -> dict[str, str]:
         structs = pyarrow().schema(list(type_at(schema, columns.list).value_type))
         names = [each for group in columns.actions.values() for each in group]
         found |= {f"{columns.list}: {name}": _family(type_at(structs, name)) for name in names}
-    return found
+    return {name: family for name, family in found.items() if family}
 
 
 def _family(kind: Any) -> str:
     if is_list(kind):
         return f"lists of {_family(kind.value_type)}"
+    if pyarrow().types.is_null(kind):
+        return ""
     return "texts" if is_text(kind) else "numbers"
 
 
