@@ -10,7 +10,6 @@ from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from onlineauto.api.base import AutoModel, shared
-from onlineauto.api.datasets import is_arrow, labelled_rows
 from onlineauto.api.feed import Feed, checked, size_of
 from onlineauto.api.hints import nothing_learnt
 from onlineauto.api.numbers import Numbers
@@ -23,6 +22,7 @@ from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.formats.mappings.name_hashes import NameHashes
 from onlineauto.formats.mappings.named_block import named_block
 from onlineauto.formats.mappings.named_event import named_event
+from onlineauto.interop.datasets import is_arrow, labelled_rows
 
 if TYPE_CHECKING:
     import os

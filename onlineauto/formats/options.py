@@ -22,9 +22,8 @@ class InputOptions:
 
     data: tuple[str, ...] = option(
         (),
-        "File of events; several are read one after the other; '-' or none is standard input. The flag may "
-        "be left out: a word that belongs to no flag is a file of events. Parquet is a file, a folder, a "
-        "pattern in quotes, or an address such as s3://bucket/logs.",
+        "File of events, or a file, folder, pattern or address of Parquet; several are read one after the "
+        "other; '-' or none is standard input. The flag may be left out: a word without a flag is a file.",
         short="d",
         metavar="FILE",
         positional=True,

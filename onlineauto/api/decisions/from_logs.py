@@ -7,13 +7,13 @@ import warnings
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from onlineauto.api.base import AutoModel, shared
-from onlineauto.api.datasets import decisions_in, is_arrow
 from onlineauto.api.decisions.events import logged_event
 from onlineauto.api.decisions.joining import Joined
 from onlineauto.api.hints import several
 from onlineauto.api.tables import decisions_of, is_frame
 from onlineauto.errors import InputError
 from onlineauto.features.options import FeatureOptions
+from onlineauto.interop.datasets import decisions_in, is_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -30,7 +30,7 @@ _MARKS = 16
 
 
 class _Mark(NamedTuple):
-    """Where the events of a block are."""
+    """A block that was read, and the rows of its events."""
 
     events: int  # number of events before the block
     file: int

@@ -1,4 +1,4 @@
-"""Parquet and Arrow datasets that `fit` takes: which column is what."""
+"""Parquet and Arrow datasets as sources of decisions, and as rows with labels."""
 
 from __future__ import annotations
 
