@@ -70,7 +70,8 @@ def decisions_in(source: Any, columns: Columns, **named: Any) -> DatasetSource:
     else:
         of_actions = [each for group in found.get("actions", {}).values() for each in group]
         taken = {each for each in found.values() if isinstance(each, str)}
-        context, _ = features_of(DatasetSource(source).schema(), taken | set(of_actions))
+        schema = DatasetSource(source).schema()
+        context, found["left_out"] = features_of(schema, taken | set(of_actions))
     return DatasetSource(source, DatasetColumns(context=context, **found))
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["naive_events", "text_of_events"]
 
-Row = dict[str, Any]
+Row = dict[Any, Any]
 Named = list[tuple[str, list[tuple[str, float]]]]
 
 

@@ -119,7 +119,7 @@ class FromLogs(AutoModel):
             )
             self._fit(blocks, progress=progress, n_events=source.shape[0] if event is None else None)
             return self
-        named = {"context": context, "actions": actions, "event": event, "choices": choices}
+        named: dict[str, Any] = {"context": context, "actions": actions, "event": event, "choices": choices}
         named |= {"reward": reward, "cost": cost, "probability": probability, "weight": weight}
         if is_arrow(source):
             self._fit(decisions_in(source, columns, **named), progress=progress)

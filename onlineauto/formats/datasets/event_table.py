@@ -141,7 +141,8 @@ class EventTable:
         of_line = np.zeros(len(lines), np.int64)
         of_line[first + 1] = sizes
         lines["tag"] = np.cumsum(of_line)
-        return data[np.arange(bounds[-1]) + np.repeat(start[kept] - bounds[:-1], sizes)]
+        tags: NDArray[np.uint8] = data[np.arange(bounds[-1]) + np.repeat(start[kept] - bounds[:-1], sizes)]
+        return tags
 
 
 def _behind_first(event_start: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -339,7 +339,7 @@ def files_of_dataset(source: Any) -> list[DatasetFile]:
     if getattr(source, "_scan_options", None):
         reader = source.scanner(use_threads=False, batch_readahead=1, fragment_readahead=1).to_reader
         return [DatasetFile(name="<filtered dataset>", size=0, values={}, open=lambda: ReaderPart(reader()))]
-    found = []
+    found: list[DatasetFile] = []
     for fragment in source.get_fragments():
         values = ds.get_partition_keys(fragment.partition_expression)
         path = getattr(fragment, "path", "") or f"<fragment {len(found)}>"

@@ -64,10 +64,10 @@ def infer_columns(schema: Any, first: Any | None, *, decides: bool | None) -> Da
     if not decides:
         if "label" not in found:
             raise _unclear(schema, "which one is the label")
-        taken = {name: found[name] for name in ("label", "weight") if name in found}
-        tag = {"tag": found["event"]} if "event" in found else {}
-        context, left_out = features_of(schema, {*taken.values(), *tag.values()})
-        return DatasetColumns(rows="labels", context=context, left_out=left_out, **taken, **tag)
+        taken: dict[str, Any] = {name: found[name] for name in ("label", "weight") if name in found}
+        taken |= {"tag": found["event"]} if "event" in found else {}
+        context, left_out = features_of(schema, set(taken.values()))
+        return DatasetColumns(rows="labels", context=context, left_out=left_out, **taken)
     taken = {name: found[name] for name in ("cost", "reward", "probability", "weight") if name in found}
     lists = [name for name in schema.names if _is_list_of_structs(schema.field(name).type)]
     if lists:
@@ -92,7 +92,8 @@ def infer_columns(schema: Any, first: Any | None, *, decides: bool | None) -> Da
 
 def _first(schema: Any, names: Iterable[str], what: str) -> str | None:
     by_lower = {name.lower(): name for name in reversed(schema.names)}
-    for name in (by_lower[each] for each in names if each in by_lower):
+    found: list[str] = [by_lower[each] for each in names if each in by_lower]
+    for name in found:
         kind = schema.field(name).type
         if is_number(kind) if what in _NUMERIC or what == "chosen" else is_number(kind) or is_text(kind):
             return name
@@ -110,7 +111,7 @@ def _unclear(schema: Any, what: str) -> InputError:
     )
 
 
-def _with_lists(schema: Any, taken: dict[str, str], event: str | None) -> DatasetColumns:
+def _with_lists(schema: Any, taken: dict[str, Any], event: str | None) -> DatasetColumns:
     """Return columns whose actions are a list of structs."""
     if event is not None:
         taken["tag"] = event

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -21,7 +22,7 @@ from onlineauto.formats.datasets.features import Repeated
 from onlineauto.formats.records.problem_code_kernels import Code
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
@@ -307,7 +308,7 @@ class RowDecoder:
             )
 
 
-class _Texts:
+class _Texts(Sequence[str]):
     """The texts of a column, looked up where a message needs them."""
 
     def __init__(self, code: NDArray[np.int32], values: Sequence[str]) -> None:
@@ -316,7 +317,7 @@ class _Texts:
     def __len__(self) -> int:
         return len(self._code)
 
-    def __getitem__(self, row: int) -> str:
+    def __getitem__(self, row: Any) -> Any:
         return self._values[self._code[row]]
 
 
