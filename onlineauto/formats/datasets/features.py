@@ -156,16 +156,21 @@ class Encoder:
         last, hashes = self._hashed.get(key, (None, None))
         if last is not None and hashes is not None and last.equals(texts.values):
             return texts.code, hashes
-        data, start = texts.bytes_of()
-        prefix = f"{column}=".encode()
+        hashes = self.hashes(f"{column}=".encode(), *texts.bytes_of(), number)
+        if pyarrow().types.is_dictionary(array.type):
+            self._hashed[key] = texts.values, hashes
+        return texts.code, hashes
+
+    def hashes(
+        self, prefix: bytes, data: NDArray[np.uint8], start: NDArray[np.int64], number: int
+    ) -> NDArray[np.uint32]:
+        """Return the hash of each text with a prefix before it; see `hash_texts`."""
         name = np.zeros(len(prefix) + int(np.diff(start).max(initial=0)) + 8, np.uint8)
         name[: len(prefix)] = np.frombuffer(prefix, np.uint8)
         seed = np.uint32(self.names.namespaces.hashes[number])
         hashes = np.zeros(len(start) - 1, np.uint32)
         hash_texts(data, start, name, len(prefix), seed, self._hash_all, hashes)
-        if pyarrow().types.is_dictionary(array.type):
-            self._hashed[key] = texts.values, hashes
-        return texts.code, hashes
+        return hashes
 
 
 def _flat(array: Any) -> tuple[Any, NDArray[np.int64]]:
