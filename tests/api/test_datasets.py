@@ -85,6 +85,17 @@ def test_filtered_dataset_has_the_rows_of_the_filter(tmp_path: Path) -> None:
     assert AutoML(live_configs=None).fit(dataset, **NAMED).events == 200
 
 
+def test_column_that_a_file_of_a_dataset_lacks_is_null(tmp_path: Path) -> None:
+    table = decisions()
+    pq.write_table(table.slice(0, 300).drop_columns(["user"]), tmp_path / "0.parquet")
+    pq.write_table(table.slice(300), tmp_path / "1.parquet")
+    user = pa.array([None] * 300 + table["user"].to_pylist()[300:], pa.string())
+    by_frame = AutoML(live_configs=None).fit(table.set_column(0, "user", user), **NAMED)
+    by_dataset = AutoML(live_configs=None).fit(ds.dataset(tmp_path, schema=table.schema), **NAMED)
+    assert by_dataset.events == 600
+    assert by_dataset.workspace.weights.tobytes() == by_frame.workspace.weights.tobytes()
+
+
 def test_columns_are_inferred_and_the_bandit_learns(tmp_path: Path) -> None:
     bandit = AutoML().fit(ds.dataset(sources(tmp_path)["path"]))
     assert bandit.events == 600

@@ -19,6 +19,7 @@ from onlineauto.errors import InputError, OptionError
 from onlineauto.features.block import Block
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.blocks.reader import BEGIN, BlockReader
+from onlineauto.formats.datasets.files import STREAMED
 from onlineauto.formats.lines.event_source import EventRules, EventSource
 from onlineauto.formats.options import InputOptions, format_of
 from onlineauto.formats.records.reader_state_kernels import Rules
@@ -251,6 +252,11 @@ def open_source(
     found = ByteSource(source)
     if diagnostics is not None:
         diagnostics.reading = found.name
+    if found.begins_with(STREAMED[:4]) and found.begins_with(STREAMED):  # no text waits for a fifth byte
+        found.close()
+        raise InputError(
+            f"{found.name}: Parquet is read from a file, and not from bytes or a stream: name it"
+        )
     if not found.begins_with(BEGIN):
         return open_lines(found, configuration, diagnostics=diagnostics)
     try:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BEGIN",
+    "STREAMED",
     "DatasetFile",
     "digest_of",
     "files_of_dataset",
@@ -31,6 +32,8 @@ __all__ = [
 
 BEGIN: Final = b"PAR1"
 """First bytes of a Parquet file."""
+STREAMED: Final = BEGIN + b"\x15"
+"""First bytes of a Parquet file with the first byte of a page, so that no text begins like this."""
 _ENDINGS: Final = (".parquet", ".pq")
 _BATCH_BYTES: Final = 1 << 24
 _MOST_ROWS: Final = 1 << 16
@@ -98,6 +101,15 @@ class DatasetFile:
 class ParquetPart:
     """An open Parquet file.
 
+    Parameters
+    ----------
+    filesystem : pyarrow.fs.FileSystem
+    path : str
+    values : mapping of column to value
+        Columns that are not in the file.
+    declared : pyarrow.Schema, optional
+        That of the dataset, whose columns are null if the file does not have them.
+
     Attributes
     ----------
     schema : pyarrow.Schema
@@ -105,14 +117,17 @@ class ParquetPart:
         Number of rows of each row group.
     """
 
-    def __init__(self, filesystem: Any, path: str, values: Mapping[str, Any]) -> None:
+    def __init__(
+        self, filesystem: Any, path: str, values: Mapping[str, Any], declared: Any | None = None
+    ) -> None:
         import pyarrow.parquet as pq
 
-        self._parquet, self._values = pq, values
+        self._parquet = pq
         self._source = filesystem.open_input_file(path)
         self._file = self._opened(None)
         self.metadata = self._file.metadata
-        self.schema = _with_values(self._file.schema_arrow, values)
+        self._values = _with_nulls(values, self._file.schema_arrow, declared)
+        self.schema = _with_values(self._file.schema_arrow, self._values)
         self.groups = [self.metadata.row_group(i).num_rows for i in range(self.metadata.num_row_groups)]
         self._read_by: tuple[str, ...] | None = None
 
@@ -175,8 +190,9 @@ class FragmentPart:
     """
 
     def __init__(self, fragment: Any, schema: Any, values: Mapping[str, Any]) -> None:
-        self._fragment, self._values = fragment, values
-        self.schema = _with_values(fragment.physical_schema, values)
+        self._fragment = fragment
+        self._values = _with_nulls(values, fragment.physical_schema, schema)
+        self.schema = _with_values(fragment.physical_schema, self._values)
         self._own = [name for name in schema.names if name in fragment.physical_schema.names]
         self.groups = [-1]
 
@@ -214,13 +230,22 @@ class ReaderPart:
         """Do nothing: the reader belongs to the caller."""
 
 
+def _with_nulls(values: Mapping[str, Any], schema: Any, declared: Any | None) -> dict[str, Any]:
+    """Return the values of columns that a file does not have, with null for those of the dataset alone."""
+    nulls = {
+        field.name: pyarrow().scalar(None, field.type)
+        for field in (() if declared is None else declared)
+        if field.name not in schema.names
+    }
+    return {**nulls, **values}
+
+
 def _with_values(schema: Any, values: Mapping[str, Any]) -> Any:
     """Return a schema with the columns of folders."""
     pa = pyarrow()
     for name, value in values.items():
         if name not in schema.names:
-            kind = pa.string() if isinstance(value, str) else pa.scalar(value).type
-            schema = schema.append(pa.field(name, kind))
+            schema = schema.append(pa.field(name, pa.scalar(value).type))
     return schema
 
 
@@ -359,7 +384,7 @@ def _opener(fragment: Any, schema: Any, values: Mapping[str, Any]) -> Callable[[
     import pyarrow.dataset as ds
 
     if isinstance(fragment, ds.ParquetFileFragment) and fragment.path and fragment.filesystem is not None:
-        return lambda: ParquetPart(fragment.filesystem, fragment.path, values)
+        return lambda: ParquetPart(fragment.filesystem, fragment.path, values, schema)
     return lambda: FragmentPart(fragment, schema, values)
 
 

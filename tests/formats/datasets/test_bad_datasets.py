@@ -199,6 +199,14 @@ def test_nothing_to_read_is_an_error(tmp_path: Path) -> None:
             DatasetSource(path)
 
 
+def test_parquet_in_a_stream_is_an_error(tmp_path: Path) -> None:
+    path = written(tmp_path / "0.parquet", labels(5))
+    with path.open("rb") as file, pytest.raises(InputError, match="Parquet is read from a file"):
+        Workspace().fit(file)
+    with pytest.raises(InputError, match="Parquet is read from a file"):
+        Workspace().fit(path.read_bytes())
+
+
 def test_rows_must_fit_the_kind_of_learning(tmp_path: Path) -> None:
     path = written(tmp_path / "0.parquet", labels(5))
     with pytest.raises(OptionError, match=r'rows = "labels" is for single lines'):
