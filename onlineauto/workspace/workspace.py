@@ -16,10 +16,10 @@ from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.search.factory import make_layout
 from onlineauto.engine.search.search_engine import Searching
 from onlineauto.engine.stream.event_readers import event_readers
-from onlineauto.engine.stream.event_sources import BlocksByPosition, with_datasets
+from onlineauto.engine.stream.event_sources import with_datasets
 from onlineauto.engine.stream.position import Position, cut
+from onlineauto.engine.stream.positioned_blocks import PositionedBlocks
 from onlineauto.engine.stream.source import (
-    can_be_read_again,
     kind_of,
     open_source,
     read_blocks,
@@ -232,17 +232,17 @@ class Workspace(Locked):
             A line is malformed, under ``--strict_parse``.
         """
         run, source = self.configuration[RunOptions], with_datasets(source, self.configuration)
-        if run.passes > 1 and not can_be_read_again(source):
+        events = PositionedBlocks(source, self.configuration, read)
+        if run.passes > 1 and not events.can_be_read_again:
             raise InputError("--passes needs a file: this input cannot be read a second time")
         holdout, found = Holdout(run), self.diagnostics if diagnostics is None else diagnostics
         self.position = start = start or Position()
         if start.held_out:
             holdout.recount(start.held_out)
-        events = BlocksByPosition(source, read)
         for number in range(start.passes, run.passes):
             heard = found if number == 0 else Diagnostics()
-            events.seek(start if number == start.passes else Position())
-            blocks = events.blocks(self.configuration, heard)
+            events.seek(start.where() if number == start.passes else None)
+            blocks = events.blocks(heard)
             for block in blocks if every is None else cut(every, blocks):
                 with self._lock:
                     part, outcomes, problem = self._learn_part(block, holdout)

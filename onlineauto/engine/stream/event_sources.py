@@ -1,24 +1,18 @@
-"""Sources of events by position: datasets, and all other sources by the number of their events."""
+"""Paths of Parquet as sources of events with positions."""
 
 from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING, Any
 
-from onlineauto.engine.stream.position import behind
 from onlineauto.errors import InputError
 from onlineauto.formats.lines.event_source import EventSource
 from onlineauto.formats.options import InputOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from onlineauto.engine.stream.position import Position
-    from onlineauto.features.block import Block
-    from onlineauto.formats.lines.diagnostics import Diagnostics
     from onlineauto.options import Configuration
 
-__all__ = ["BlocksByPosition", "with_datasets"]
+__all__ = ["with_datasets"]
 
 
 def with_datasets(source: Any, configuration: Configuration) -> Any:
@@ -45,38 +39,3 @@ def with_datasets(source: Any, configuration: Configuration) -> Any:
     from onlineauto.formats.datasets.dataset_source import DatasetSource
 
     return DatasetSource(source, configuration[InputOptions].columns)
-
-
-class BlocksByPosition:
-    """The blocks of any source, from a position on.
-
-    A position in a file of text, JSON or blocks, or in an iterable, is the number of events before it. These
-    are read again. An `EventSource` is read from its own position.
-
-    Parameters
-    ----------
-    source : Sources
-    read : BlockSource
-        Reads the blocks of the source.
-    """
-
-    def __init__(self, source: Any, read: Any) -> None:
-        self._source, self._read, self._skipped = source, read, 0
-
-    def seek(self, position: Position) -> None:
-        """Let the next blocks begin at a position of a pass."""
-        if not isinstance(self._source, EventSource):
-            self._skipped = position.events
-        else:
-            self._source.seek((position.at or {}) if position.events else None)
-
-    def blocks(self, configuration: Configuration, found: Diagnostics) -> Iterator[Block]:
-        """Yield the blocks from the position on.
-
-        Raises
-        ------
-        InputError
-            There are fewer events than before the position.
-        """
-        blocks = iter(self._read(self._source, configuration, found))
-        return behind(self._skipped, blocks) if self._skipped else blocks

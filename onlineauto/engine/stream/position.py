@@ -35,6 +35,10 @@ class Position(NamedTuple):
     held_out: Mapping[str, Count] | None = None
     at: Mapping[str, Any] | None = None
 
+    def where(self) -> Mapping[str, Any]:
+        """Return the position in a source, as `EventSource.seek` takes it."""
+        return self.at if self.at is not None else {"events": self.events}
+
 
 def behind(n: int, blocks: Iterable[Block]) -> Iterator[Block]:
     """Yield the blocks without their first `n` events.
