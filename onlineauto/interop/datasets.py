@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.errors import InputError
-from onlineauto.formats.datasets.arrow_arrays import column_at, is_list, is_number
+from onlineauto.formats.datasets.arrow_arrays import as_texts, column_at, is_list, is_number
 from onlineauto.formats.datasets.columns import DatasetColumns
 from onlineauto.formats.datasets.dataset_source import DatasetSource
 from onlineauto.formats.datasets.files import is_dataset
@@ -45,7 +45,8 @@ def decisions_in(source: Any, columns: Columns, **named: Any) -> DatasetSource:
     """
     named = {name: value for name, value in named.items() if value is not None}
     if not named:
-        return DatasetSource(source, columns)
+        dataset = DatasetSource(source, columns)
+        return dataset if columns is not None else dataset.with_columns(_like_dicts(dataset, decides=True))
     if columns is not None:
         raise InputError(f"columns says what the columns are, and so does {next(iter(named))}: give one")
     if isinstance(named.get("choices"), Mapping):
@@ -75,6 +76,11 @@ def decisions_in(source: Any, columns: Columns, **named: Any) -> DatasetSource:
     return DatasetSource(source, DatasetColumns(context=context, **found))
 
 
+def _like_dicts(dataset: DatasetSource, *, decides: bool) -> DatasetColumns:
+    """Return inferred columns whose ids are numbers, as in the dicts that `rank` and `predict` take."""
+    return replace(dataset.columns(decides=decides), categories=())
+
+
 def _groups(names: str | Names) -> dict[str, tuple[str, ...]]:
     """Return columns by namespace; each column of a list is a namespace."""
     if isinstance(names, str):
@@ -98,7 +104,7 @@ def labelled_rows(
         raise InputError("columns says what the columns are, and so do label and weight: give one")
     dataset = DatasetSource(source, columns)
     if label is None:
-        of = dataset.columns(decides=False)
+        of = _like_dicts(dataset, decides=False) if columns is None else dataset.columns(decides=False)
     else:
         context, left_out = features_of(dataset.schema(), {label, weight or label})
         of = DatasetColumns(rows="labels", context=context, label=label, weight=weight, left_out=left_out)
@@ -109,14 +115,19 @@ def labelled_rows(
     for batch in read.open(EventRules("simple"), found).batches():
         labels = column_at(batch, of.label).to_pylist()
         weights = [1.0] * len(labels) if of.weight is None else column_at(batch, of.weight).to_pylist()
-        for features, y, importance in zip(_features(batch, of.context), labels, weights, strict=True):
+        for features, y, importance in zip(_features(batch, of), labels, weights, strict=True):
             if y is not None and y == y:
                 yield features, y, importance
 
 
-def _features(batch: Any, context: Mapping[str, Sequence[str]]) -> Iterator[dict[str, Any]]:
+def _features(batch: Any, of: DatasetColumns) -> Iterator[dict[str, Any]]:
     """Yield the features of each row of a batch: values, and namespaces of several columns as mappings."""
-    values = {column: _values(batch, column) for columns in context.values() for column in columns}
+    context = of.context
+    values = {
+        column: _values(batch, column, is_category=column in of.categories)
+        for columns in context.values()
+        for column in columns
+    }
     for row in range(batch.num_rows):
         features: dict[str, Any] = {}
         for name, columns in context.items():
@@ -127,9 +138,11 @@ def _features(batch: Any, context: Mapping[str, Sequence[str]]) -> Iterator[dict
         yield features
 
 
-def _values(batch: Any, column: str) -> list[Any]:
+def _values(batch: Any, column: str, *, is_category: bool) -> list[Any]:
     """Return the values of a column; a list of numbers as a mapping, which names each by its index."""
     array = column_at(batch, column)
+    if is_category:
+        array = as_texts(array)
     values: list[Any] = array.to_pylist()
     if is_list(array.type) and is_number(array.type.value_type):
         return [each and {f"{column}_{i}": x for i, x in enumerate(each)} for each in values]

@@ -117,6 +117,20 @@ def test_columns_are_given_as_a_file_or_a_mapping_and_only_once(tmp_path: Path) 
         AutoML().fit([], columns=columns)
 
 
+def test_ids_mean_in_a_dataset_what_they_mean_in_dicts(tmp_path: Path) -> None:
+    table = decisions()
+    ids = pa.array([1 if name == "tom" else 0 for name in table["user"].to_pylist()])
+    table = table.select(["arm", "reward", "probability"]).append_column("user_id", ids)
+    pq.write_table(table, tmp_path / "a.parquet")
+    actions = [{"arm": {"arm": "art"}}, {"arm": {"arm": "sport"}}]
+    columns: dict[str, Any] = {"rows": "events", "action": "arm", "reward": "reward"}
+    columns |= {"probability": "probability", "context": ["user_id"], "categories": ["user_id"]}
+    for form, given in ((1, None), ("1", columns)):
+        bandit = AutoML(quadratic=["::"], live_configs=None).fit(tmp_path / "a.parquet", columns=given)
+        [art, _] = bandit.predict({"user_id": {"user_id": form}}, actions)
+        assert art > 0.9
+
+
 def houses(n: int = 900) -> pa.Table:
     random = np.random.default_rng(5)
     rooms, town = random.integers(1, 5, n), random.integers(0, 2, n)

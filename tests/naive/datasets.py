@@ -50,13 +50,16 @@ def named_events(rows: Sequence[Row], columns: DatasetColumns) -> list[list[Name
 
 
 def event_of_row(number: int, row: Row, columns: DatasetColumns) -> list[NamedLine]:
-    context = NamedLine(number, spans_of(row, columns.context), shared=columns.decides)
+    context = NamedLine(number, spans_of(row, columns.context, columns.categories), shared=columns.decides)
     if not columns.decides:
         label = row[columns.label] if columns.label else None
         context.label = None if missing(label) else float(np.float32(label))
         lines = [context]
     elif columns.rows == "lists":
-        actions = [NamedLine(number, spans_of(each, columns.actions)) for each in row[columns.list]]
+        actions = [
+            NamedLine(number, spans_of(each, columns.actions, columns.categories))
+            for each in row[columns.list]
+        ]
         lines = [context] * bool(columns.context) + actions
         log(row, columns, actions, row[columns.chosen] if columns.chosen else None)
     else:
@@ -77,10 +80,10 @@ def events_of_actions(rows: Sequence[Row], columns: DatasetColumns) -> list[list
     found = []
     for event in events:
         number, first = event[0]
-        actions = [NamedLine(number, spans_of(row, columns.actions)) for _, row in event]
+        actions = [NamedLine(number, spans_of(row, columns.actions, columns.categories)) for _, row in event]
         for place, (_, row) in enumerate(event):
             log(row, columns, actions, place)
-        context = NamedLine(number, spans_of(first, columns.context), shared=True)
+        context = NamedLine(number, spans_of(first, columns.context, columns.categories), shared=True)
         found.append(finished([context] * bool(columns.context) + actions, first, columns))
     return found
 
@@ -107,9 +110,20 @@ def missing(value: Any) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
-def spans_of(row: Row, groups: Mapping[str, Sequence[str]]) -> Named:
+def spelled(value: Any, is_category: bool) -> Any:
+    return str(value) if is_category and value is not None else value
+
+
+def spans_of(row: Row, groups: Mapping[str, Sequence[str]], categories: Sequence[str]) -> Named:
     return [
-        (name, [feature for column in columns for feature in features_of(column, value_at(row, column))])
+        (
+            name,
+            [
+                feature
+                for column in columns
+                for feature in features_of(column, spelled(value_at(row, column), column in categories))
+            ],
+        )
         for name, columns in groups.items()
     ]
 

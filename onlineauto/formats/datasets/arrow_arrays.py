@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Texts",
+    "as_texts",
     "column_at",
     "fields_of",
     "is_list",
@@ -135,6 +136,15 @@ def numbers_of(array: Any) -> NDArray[np.float32]:
     if missing is not None:
         found[missing] = np.nan
     return np.asarray(found, np.float32)
+
+
+def as_texts(array: Any) -> Any:
+    """Return a column of numbers as one of texts, each number spelled once; other columns as they are."""
+    pa = pyarrow()
+    if not is_number(array.type):
+        return array
+    encoded = array.dictionary_encode()
+    return pa.DictionaryArray.from_arrays(encoded.indices, encoded.dictionary.cast(pa.string()))
 
 
 class Texts(NamedTuple):

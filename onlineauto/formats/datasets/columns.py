@@ -63,6 +63,8 @@ class DatasetColumns:
         Columns. `reward` is a negative cost. The text in `tag` is written beside predictions.
     choices : tuple of str, optional
         All actions in order; by default all values of `action` in the dataset, sorted.
+    categories : tuple of str
+        Columns whose numbers are names, such as ids: 7 is the feature ``column=7``.
     left_out : tuple of str
         Columns that were not used when this was inferred, each with the reason.
     """
@@ -73,6 +75,7 @@ class DatasetColumns:
     label: str | None = None
     action: str | None = None
     choices: tuple[str, ...] | None = None
+    categories: tuple[str, ...] = ()
     event: str | None = None
     list: str | None = None
     chosen: str | None = None
@@ -98,8 +101,12 @@ class DatasetColumns:
                 raise InputError(f'rows = "{self.rows}" needs {name}')
         for each in fields(self):
             name, value = each.name, getattr(self, each.name)
-            if value and name not in ("rows", "left_out", *_TAKES[self.rows]):
+            if value and name not in ("rows", "categories", "left_out", *_TAKES[self.rows]):
                 raise InputError(f'{name} does not go with rows = "{self.rows}"')
+        groups = (*self.context.values(), *self.actions.values())
+        for name in self.categories:
+            if not any(name in columns for columns in groups):
+                raise InputError(f"categories has {name!r}, which no namespace has")
         if self.cost is not None and self.reward is not None:
             raise InputError("cost and reward are two names of one thing: give one of them")
         if self.cost_column is not None and self.rows == "lists" and self.chosen is None:
@@ -144,11 +151,11 @@ class DatasetColumns:
         if of:
             yield f"# The columns of {_on_one_line(of)}. Edit this file, and pass it with --columns."
         yield f'rows = "{self.rows}"  # {_MEANINGS[self.rows]}'
-        for name in ("label", "event", "list", "chosen", "action", "choices", *_OUTCOMES):
+        for name in ("label", "event", "list", "chosen", "action", "choices", *_OUTCOMES, "categories"):
             value = getattr(self, name)
             if isinstance(value, str):
                 yield f"{name} = {_quoted(value)}"
-            elif value is not None:
+            elif value:
                 yield f"{name} = [{', '.join(map(_quoted, value))}]"
         for name, groups in (("context", self.context), ("actions", self.actions)):
             if groups:
@@ -212,6 +219,10 @@ def columns_of(found: Mapping[str, Any]) -> DatasetColumns:
             if not isinstance(value, list | tuple) or not value or len(set(map(str, value))) < len(value):
                 raise InputError("choices is a list of different actions, at least one")
             values[name] = tuple(map(str, value))
+        elif name == "categories":
+            if not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in value):
+                raise InputError("categories is a list of columns")
+            values[name] = tuple(value)
         elif isinstance(value, str):
             values[name] = value
         else:

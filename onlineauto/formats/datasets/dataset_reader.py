@@ -83,7 +83,7 @@ class DatasetReader:
         names = NameHashes(hash=rules.hash, hash_seed=rules.hash_seed)
         self.namespaces = names.namespaces
         self._at = self.name
-        self._encoder = Encoder(names, hash_all=rules.hash == "all")
+        self._encoder = Encoder(names, hash_all=rules.hash == "all", categories=columns.categories)
         self._decoder = RowDecoder(
             columns,
             self._encoder,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onlineauto.formats.datasets.arrow_arrays import is_list, is_text, numbers_of, pyarrow, texts_of
+from onlineauto.formats.datasets.arrow_arrays import as_texts, is_list, is_text, numbers_of, pyarrow, texts_of
 from onlineauto.formats.datasets.column_kernels import (
     count_codes,
     count_numbers,
@@ -17,6 +17,8 @@ from onlineauto.formats.datasets.column_kernels import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
@@ -112,10 +114,12 @@ class Encoder:
         Hashes names and numbers the namespaces.
     hash_all : bool
         Whether digits are hashed like other bytes.
+    categories : sequence of str
+        Columns whose numbers are texts.
     """
 
-    def __init__(self, names: NameHashes, *, hash_all: bool) -> None:
-        self.names, self._hash_all = names, hash_all
+    def __init__(self, names: NameHashes, *, hash_all: bool, categories: Sequence[str] = ()) -> None:
+        self.names, self._hash_all, self._categories = names, hash_all, frozenset(categories)
         self._namespaces: dict[tuple[str, str], int] = {}
         self._hashed: dict[tuple[str, int], tuple[Any, NDArray[np.uint32]]] = {}
 
@@ -132,6 +136,8 @@ class Encoder:
         """Return the features of a column in the namespace of an index and a name."""
         start: NDArray[np.int64] | None = None
         number = self.names.namespace(name)
+        if column in self._categories:
+            array = as_texts(array)
         if is_list(array.type):
             elements, start = _flat(array)
             if is_text(elements.type):

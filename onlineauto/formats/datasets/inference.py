@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -36,6 +37,7 @@ _NAMES: Final = {
     "weight": ("weight", "sample_weight", "importance_weight"),
 }
 """Names, in lower case, by which a column is taken for something; the first that is there counts."""
+_ID: Final = re.compile(r"(?:^|[_.])ids?$|[a-z]I[dD]$", re.ASCII)
 _NUMERIC: Final = ("probability", "cost", "reward", "label", "weight")
 
 
@@ -67,6 +69,7 @@ def infer_columns(schema: Any, first: Any | None, *, decides: bool | None) -> Da
         taken: dict[str, Any] = {name: found[name] for name in ("label", "weight") if name in found}
         taken |= {"tag": found["event"]} if "event" in found else {}
         context, left_out = features_of(schema, set(taken.values()))
+        taken["categories"] = _ids(schema, context)
         return DatasetColumns(rows="labels", context=context, left_out=left_out, **taken)
     taken = {name: found[name] for name in ("cost", "reward", "probability", "weight") if name in found}
     lists = [name for name in schema.names if _is_list_of_structs(schema.field(name).type)]
@@ -81,11 +84,13 @@ def infer_columns(schema: Any, first: Any | None, *, decides: bool | None) -> Da
     if "action" in found:
         taken |= {"action": found["action"]} | ({"tag": found["event"]} if "event" in found else {})
         context, left_out = features_of(schema, set(taken.values()))
+        taken["categories"] = _ids(schema, context)
         return DatasetColumns(rows="events", context=context, left_out=left_out, **taken)
     if "event" in found:
         taken["event"] = found["event"]
         columns, left_out = features_of(schema, set(taken.values()))
         context, actions = _split(first, found["event"], columns)
+        taken["categories"] = _ids(schema, columns)
         return DatasetColumns(rows="actions", context=context, actions=actions, left_out=left_out, **taken)
     raise _unclear(schema, "what the actions are")
 
@@ -117,7 +122,9 @@ def _with_lists(schema: Any, taken: dict[str, Any], event: str | None) -> Datase
         taken["tag"] = event
     context, left_out = features_of(schema, set(taken.values()))
     structs = schema.field(taken["list"]).type.value_type
-    actions, more = features_of(pyarrow().schema(list(structs)), set())
+    structs = pyarrow().schema(list(structs))
+    actions, more = features_of(structs, set())
+    taken["categories"] = tuple(dict.fromkeys(_ids(schema, context) + _ids(structs, actions)))
     more = tuple(f"{taken['list']}: {each}" for each in more)
     return DatasetColumns(rows="lists", context=context, actions=actions, left_out=left_out + more, **taken)
 
@@ -138,6 +145,14 @@ def features_of(schema: Any, taken: set[str]) -> tuple[dict[str, tuple[str, ...]
         if good:
             groups[name] = good
     return groups, tuple(left_out)
+
+
+def _ids(schema: Any, groups: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """Return the columns of whole numbers whose names say that these are ids, and no quantities."""
+    names = [name for columns in groups.values() for name in columns]
+    return tuple(
+        name for name in names if _ID.search(name) and pyarrow().types.is_integer(type_at(schema, name))
+    )
 
 
 def _why(kind: Any) -> str:

@@ -65,6 +65,8 @@ def datasets(
     schema = context_schema()
     context = draw(st.sampled_from([CONTEXT, {"user": ("name",)}] + [{}] * (kind != "labels")))
     columns: dict[str, Any] = {"rows": kind, "context": context}
+    if context is CONTEXT and draw(st.booleans()):
+        columns["categories"] = ("age",)
     cost = st.floats(-2, 2, width=32) | st.none()
     if kind == "labels":
         rows = [{**row, "y": draw(cost)} for row in rows]

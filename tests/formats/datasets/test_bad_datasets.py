@@ -228,6 +228,7 @@ def test_rows_must_fit_the_kind_of_learning(tmp_path: Path) -> None:
         ({"rows": "events", "action": "a", "choices": ["x", "x"]}, "different actions"),
         ({"rows": "events", "action": "a", "cost": "c", "reward": "r"}, "two names of one thing"),
         ({"rows": "lists", "list": "a", "actions": ["b"], "cost": "c"}, "chosen does not say of which"),
+        ({"rows": "labels", "categories": ["a"]}, "categories has 'a', which no namespace has"),
         ({"rows": "labels", "label": 3}, "label is a text, not 3"),
         ({"rows": "labels", "context": {"a": 3}}, "context.a is a list of columns"),
     ],
@@ -246,8 +247,14 @@ def test_file_of_columns_that_cannot_be_read_is_an_error(tmp_path: Path) -> None
         read_columns(path)
 
 
+def test_whole_numbers_named_as_ids_are_inferred_as_categories(tmp_path: Path) -> None:
+    numbers = {name: [1, 2] for name in ("user_id", "id", "geo_ids", "itemId", "paid", "grid", "n")}
+    path = written(tmp_path / "0.parquet", pa.table({"y": [1.0, 0.0], "x_id": [0.5, 1.5], **numbers}))
+    assert DatasetSource(path).columns().categories == ("user_id", "id", "geo_ids", "itemId")
+
+
 def test_printed_columns_are_read_again(tmp_path: Path) -> None:
-    columns = columns_of(EVENTS | {"context": {"a b": ['x"', "y\\", "z\n"], "é": ["w"]}})
+    columns = columns_of(EVENTS | {"categories": ["w"], "context": {"a b": ['x"', "y\\", "z\n"], "é": ["w"]}})
     path = tmp_path / "columns.toml"
     path.write_text(columns.toml(of="a\nb"), "utf-8")
     assert read_columns(path) == columns
