@@ -322,6 +322,7 @@ EXTRAS_IN_USE = (
     "inspect",
     "learned",
     "optuna",
+    "parquet",
     "plot",
     "progress",
     "ray",

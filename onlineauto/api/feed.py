@@ -16,6 +16,7 @@ from onlineauto.engine.stream.source import open_source, read_all, read_blocks
 from onlineauto.errors import EventTypeError, InputError
 from onlineauto.features.block import Block
 from onlineauto.features.options import FeatureOptions
+from onlineauto.formats.lines.event_source import EventSource
 from onlineauto.formats.options import format_of
 from onlineauto.formats.sources.source import ByteSource, name_of
 from onlineauto.interop.dicts import from_dicts
@@ -70,6 +71,11 @@ class Feed:
         return read_blocks(self._blocks(source, configuration, found), configuration, found)
 
     def _blocks(self, source: Sources, configuration: Configuration, found: Diagnostics) -> Iterator[Block]:
+        if isinstance(source, EventSource):
+            for block in read_all(source, configuration, found):
+                yield block
+                self._advance(len(block))
+            return
         if source is None or isinstance(source, str | os.PathLike | bytes) or hasattr(source, "read"):
             yield from self._file(source, configuration, found)
             return
@@ -158,7 +164,7 @@ def checked(source: Any) -> Sources:
         raise InputError("this is text, and not a path: give a list of texts, or the bytes of a file")
     if source is None or hasattr(source, "read") or hasattr(source, "__iter__"):
         return cast("Sources", source)
-    if isinstance(source, os.PathLike):
+    if isinstance(source, os.PathLike | EventSource):
         return source
     raise EventTypeError(
         f"{type(source).__name__} is not a source of events: give a path, a frame, blocks, or an iterable of "

@@ -33,8 +33,10 @@ from onlineauto.formats.mappings.name_hashes import NameHashes
 from onlineauto.formats.mappings.named_block import named_block
 from onlineauto.formats.mappings.named_event import named_event
 from onlineauto.formats.mappings.values import is_missing
+from onlineauto.interop.datasets import dataset_rows, is_arrow
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterator, Sequence
     from typing import Self, TypeAlias
 
@@ -208,23 +210,27 @@ class SingleLines(AutoModel):
         sample_weight: Any = None,
         label: str | None = None,
         weight: str | None = None,
+        columns: str | os.PathLike[str] | Mapping[str, Any] | None = None,
         progress: bool | None = None,
     ) -> Self:
         """Learn from events, once each and in their order, and return self.
 
         Parameters
         ----------
-        source : iterable, frame, path, Block, bytes or binary file
+        source : iterable, frame, dataset, path, Block, bytes or binary file
             An iterable has pairs of features and label, as `learn` takes them; mappings with ``context``,
             ``label`` and, optionally, ``weight``; texts of one event each; blocks; or `pathlib.Path` objects.
-            A path or a file is VW text, JSON or blocks. Numbers in texts and blocks are taken as they are.
+            A path or a file is VW text, JSON or blocks. Numbers in texts and blocks are taken as they are. A
+            dataset is one of pyarrow, or a path of Parquet; its rows are read like those of a frame.
         y : sequence, optional
             The label of each row, as in scikit-learn: ``fit(X, y)``. `source` is then a frame, a matrix or a
             sequence of mappings, which has features only.
         sample_weight : sequence of float, optional
             With `y`: the number of such events that each row stands for.
         label, weight : str, optional
-            Columns of a frame; all others are features.
+            Columns of a frame or of a dataset; all others are features.
+        columns : path or mapping, optional
+            What the columns of a dataset are, as the file of ``--columns`` has it.
         progress : bool, optional
             Whether to show a progress bar; by default on a terminal and in a notebook, if tqdm is installed.
 
@@ -238,6 +244,7 @@ class SingleLines(AutoModel):
         UserWarning
             Some lines were malformed, or labels missing; the others were learnt.
         """
+        found = Diagnostics(reading="<events>")
         total: int | None
         if y is not None or sample_weight is not None:
             source = labelled_rows(source, y, sample_weight, columns={"label": label, "weight": weight})
@@ -245,6 +252,9 @@ class SingleLines(AutoModel):
         elif is_frame(source):
             total, unit = source.shape[0], "events"
             source = frame_rows(source, label=label, weight=weight)
+        elif is_arrow(source):
+            total, unit = None, "events"
+            source = dataset_rows(source, columns, label=label, weight=weight, found=found)
         else:
             for name, column in (("label", label), ("weight", weight)):
                 if column is not None:
@@ -254,7 +264,6 @@ class SingleLines(AutoModel):
             total, unit = size_of(source)
         before = self.events
         with progress_bar(show=progress, total=total, unit=unit) as bar:
-            found = Diagnostics(reading="<events>")
             feed = Feed(event_of=self._event_of, advance=bar.advance, watched=bar.shown)
             examples, blocks = _examples_or_blocks(source)
             n, taken = 0, list(islice(examples, _TOGETHER))

@@ -10,6 +10,7 @@ from onlineauto.engine.options.registry import ModelOptions, OutputOptions, RunO
 from onlineauto.engine.stream.source import read_blocks, rules_of
 from onlineauto.errors import InputError, install_hint
 from onlineauto.formats.blocks.reader import BlockReader
+from onlineauto.formats.datasets.files import is_dataset
 from onlineauto.formats.options import InputOptions
 from onlineauto.formats.sources.source import ByteSource
 from onlineauto.workspace.conversion import has_blocks
@@ -66,6 +67,8 @@ def use_cache(run: Run) -> tuple[str, str]:
 def _problem(configuration: Configuration, path: Path) -> str:
     """Return the reason why there can be no cache, or ""."""
     options, inputs = configuration[RunOptions], configuration[InputOptions]
+    if any(is_dataset(each) for each in inputs.data):
+        return "the input is Parquet, which is read about as fast"
     if not inputs.data or not all(Path(each).is_file() for each in inputs.data):
         return "the input is not a file"
     if len(inputs.data) > 1 and options.cache_file is None:

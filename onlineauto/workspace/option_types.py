@@ -30,6 +30,7 @@ class Options(TypedDict, total=False):
     json: bool | None
     dsjson: bool | None
     chain_hash: bool | None
+    columns: Word | None
     strict_parse: bool | None
     missing_probability: Word | None
     examples: int | None

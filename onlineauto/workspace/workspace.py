@@ -17,8 +17,15 @@ from onlineauto.engine.outliers.located import locate_outliers
 from onlineauto.engine.search.factory import make_layout
 from onlineauto.engine.search.search_engine import Searching
 from onlineauto.engine.stream.event_readers import event_readers
-from onlineauto.engine.stream.position import Position, behind, cut
-from onlineauto.engine.stream.source import can_be_read_again, kind_of, open_source, read_blocks, rules_of
+from onlineauto.engine.stream.event_sources import with_datasets
+from onlineauto.engine.stream.position import Position, cut
+from onlineauto.engine.stream.positioned_blocks import PositionedBlocks
+from onlineauto.engine.stream.source import (
+    kind_of,
+    open_source,
+    read_blocks,
+    rules_of,
+)
 from onlineauto.engine.stream.validity import check_rules, first_invalid_event
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.stored import Stored
@@ -228,8 +235,9 @@ class Workspace(Locked):
         ParseError
             A line is malformed, or an event is too wide, under ``--strict_parse``.
         """
-        run = self.configuration[RunOptions]
-        if run.passes > 1 and not can_be_read_again(source):
+        run, source = self.configuration[RunOptions], with_datasets(source, self.configuration)
+        events = PositionedBlocks(source, self.configuration, read)
+        if run.passes > 1 and not events.can_be_read_again:
             raise InputError("--passes needs a file: this input cannot be read a second time")
         holdout, found = Holdout(run), self.diagnostics if diagnostics is None else diagnostics
         self.position = start = start or Position()
@@ -237,9 +245,8 @@ class Workspace(Locked):
             holdout.recount(start.held_out)
         for number in range(start.passes, run.passes):
             heard = found if number == 0 else Diagnostics()
-            blocks = iter(read(source, self.configuration, heard))
-            if number == start.passes:
-                blocks = behind(start.events, blocks)
+            events.seek(start.where() if number == start.passes else None)
+            blocks = events.blocks(heard)
             for block in blocks if every is None else cut(every, blocks):
                 with self._lock:
                     part, outcomes, problems = self._learn_part(block, holdout, heard)

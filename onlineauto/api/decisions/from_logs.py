@@ -13,6 +13,7 @@ from onlineauto.api.hints import several
 from onlineauto.api.tables import add_missing_label, decisions_of, is_frame
 from onlineauto.errors import InputError
 from onlineauto.features.options import FeatureOptions
+from onlineauto.interop.datasets import decisions_in, is_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -58,22 +59,28 @@ class FromLogs(AutoModel):
         probability: str | None = None,
         weight: str | None = None,
         sample_weight: object = None,
+        columns: str | os.PathLike[str] | Mapping[str, Any] | None = None,
         progress: bool | None = None,
     ) -> Self:
         r"""Learn from logged events, and return self.
 
         Parameters
         ----------
-        source : path, iterable, Block, frame, bytes or binary file
+        source : path, iterable, Block, frame, dataset, bytes or binary file
             A path or a file is VW text, JSON, dsjson or blocks, packed with gzip, with zstd or not: its first
-            bytes say. An iterable has events: mappings with ``context``, ``actions``, ``chosen``,
-            ``probability`` and ``reward`` or ``cost``, as `onlineauto.interop.from_dicts` takes them; texts
-            of one event each; blocks; or `pathlib.Path` objects.
+            bytes say. A dataset is a `pyarrow.dataset.Dataset`, a `pyarrow.RecordBatchReader`, or a path of
+            Parquet: a file, a folder, a pattern or an address. An iterable has events: mappings with
+            ``context``, ``actions``, ``chosen``, ``probability`` and ``reward`` or ``cost``, as
+            `onlineauto.interop.from_dicts` takes them; texts of one event each; blocks; or `pathlib.Path`
+            objects.
         context, actions, event, choices, probability, weight
-            Columns of a frame, as `onlineauto.interop.from_frame` takes them; the context is all other
-            columns by default.
+            Columns of a frame or of a dataset, as `onlineauto.interop.from_frame` takes them; the context is
+            all other columns by default.
         reward, cost : str, optional
-            The column of the rewards or of the costs of a frame.
+            The column of the rewards or of the costs of a frame or of a dataset.
+        columns : path or mapping, optional
+            What the columns of a dataset are, as the file of ``--columns`` has it. By default, and if no
+            column is named, they are inferred.
         y, sample_weight
             Refused, with advice: a bandit learns decisions and their rewards, and not labels.
         progress : bool, optional
@@ -107,7 +114,7 @@ class FromLogs(AutoModel):
                 "weight=…), where these name columns; AutoMLRegressor and AutoMLClassifier have fit(X, y, "
                 "sample_weight=…)"
             )
-        if is_frame(source):
+        if is_frame(source) and columns is None:
             features = self._workspace.configuration[FeatureOptions]
             blocks = decisions_of(
                 source,
@@ -124,8 +131,12 @@ class FromLogs(AutoModel):
             )
             self._fit(blocks, progress=progress, n_events=source.shape[0] if event is None else None)
             return self
-        named = {"context": context, "actions": actions, "event": event, "choices": choices}
+        named: dict[str, Any] = {"context": context, "actions": actions, "event": event, "choices": choices}
         named |= {"reward": reward, "cost": cost, "probability": probability, "weight": weight}
+        if is_arrow(source):
+            self._fit(decisions_in(source, columns, **named), progress=progress)
+            return self
+        named["columns"] = columns
         for name, value in named.items():
             if value is not None:
                 raise InputError(f"{name} names a column of a frame, and {type(source).__name__} is none")

@@ -106,7 +106,10 @@ class OutputOptions:
     title: ClassVar[str] = "Output"
 
     predictions: str | None = option(
-        None, "File for the predictions; 'stdout' is standard output.", short="p", metavar="FILE"
+        None,
+        "File for the predictions; 'stdout' is standard output; a name that ends in .parquet makes Parquet.",
+        short="p",
+        metavar="FILE",
     )
     raw_predictions: str | None = option(
         None, "File for the scores before --link and the prediction's range.", short="r", metavar="FILE"

@@ -144,6 +144,12 @@ _TEXTS: dict[Code, tuple[str, str]] = {
         "learnt without the widest ones",
     ),
     Code.VW_INT: ("{text} is not a good int", _ZERO),
+    Code.NOT_PARQUET: ("the file cannot be opened: {text}", "file skipped"),
+    Code.OTHER_COLUMNS: ("the columns are not those of the dataset: {text}", "file skipped"),
+    Code.ROW_GROUP: ("row group cannot be read: {text}", "its other rows skipped"),
+    Code.COLUMN_LEFT_OUT: ("column {text} cannot be a feature", "column left out"),
+    Code.EVENT_MISSING: ("the column {text} of events is null", "its rows skipped"),
+    Code.EVENT_AGAIN: ("event of column {text} comes again after another one", _SKIPPED),
 }
 
 _KINDS = 5
