@@ -11,8 +11,8 @@ from onlineauto.engine.search.journal import Journal
 DATA = Path(__file__).parent.parent / "datasets" / "cb-diamonds-u.txt.gz"
 OPTIONS: dict[str, Any] = {
     "cb_explore_adf": True,
-    "automl": 4,  # live configs: the champion, which predicts, and three that learn beside it
-    "lease": 2000,  # learnt events until a challenger makes room, or runs on
+    "automl": 4,  # live configs: the champion and three challengers, all of them members of the ensemble
+    "lease": 2000,  # learnt events after which a challenger is replaced, or gets twice as many
 }
 
 with TemporaryDirectory() as directory:

@@ -23,4 +23,4 @@ for name in ("stack.model", "champion.model"):
     small = Workspace.load(folder / name, testonly=True)
     print(name, "predicts:", small.predict(event).round(3))
 sizes = [(folder / name).stat().st_size / 1e6 for name in ("whole.model", "stack.model", "champion.model")]
-print("{:.1f} MB, {:.1f} MB to predict with the stack, {:.1f} MB with the champion".format(*sizes))
+print("{:.1f} MB, {:.1f} MB to predict with the ensemble, {:.1f} MB with the champion".format(*sizes))

@@ -1,6 +1,6 @@
 """Learners for coba: `AutoMLLearner`, and `ExactMediator`, which takes the place of Vowpal Wabbit.
 
-They need coba, ``pip install 'onlineauto[coba]'``.
+They need coba, ``pip install '.[coba]'`` in a checkout.
 
 >>> import coba
 >>> from onlineauto.coba import AutoMLLearner

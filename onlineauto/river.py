@@ -1,6 +1,6 @@
 """Models for river: `AutoMLRegressor`, `AutoMLClassifier`, and `AutoMLPolicy` for its bandits.
 
-They need river, ``pip install 'onlineauto[river]'``, and live wherever its own models do.
+They need river, ``pip install '.[river]'``, and live wherever its own models do.
 
 >>> from onlineauto.river import AutoMLRegressor
 >>> from river import datasets, evaluate, metrics

@@ -1,7 +1,8 @@
 """Estimators for scikit-learn: `AutoMLRegressor` and `AutoMLClassifier`.
 
-They need scikit-learn, ``pip install 'onlineauto[sklearn]'``. Columns may be numbers or texts. `fit` learns
+They need scikit-learn, ``pip install '.[sklearn]'``. Columns may be numbers or texts. `fit` learns
 the rows `passes` times, in orders drawn by the seed; `partial_fit` learns more rows, once, in their order.
+A weight scales the step that a row takes, which is not the same as to learn the row several times.
 
 >>> from onlineauto.sklearn import AutoMLClassifier
 >>> from sklearn.datasets import load_iris
@@ -19,9 +20,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 import onlineauto
+from onlineauto.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,10 +39,13 @@ __all__ = ["AutoMLClassifier", "AutoMLRegressor"]
 class _Rows(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Rows of arrays and frames as events."""
 
-    def _learn(self, X: NDArray[Any], labels: list[Any], passes: int | None) -> Self:
+    def _learn(self, X: NDArray[Any], labels: list[Any], sample_weight: Any, passes: int | None) -> Self:
         if passes is not None and passes < 1:
             raise ValueError(f"passes must be at least 1, and is {passes}")
-        pairs, draw = list(zip(self._rows(X), labels, strict=True)), Random(self.seed)
+        weights = [1.0] * len(labels)
+        if sample_weight is not None:
+            weights = _check_sample_weight(sample_weight, X).tolist()
+        pairs, draw = list(zip(self._rows(X), labels, weights, strict=True)), Random(self.seed)
         for _ in range(1 if passes is None else passes):
             self.model_.fit(pairs if passes is None else draw.sample(pairs, len(pairs)), progress=False)
         return self
@@ -50,6 +55,11 @@ class _Rows(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         return self._rows(self._validated(X, reset=False))
 
     def _rows(self, X: NDArray[Any]) -> list[dict[str, Any]]:
+        if X.dtype.kind in "mM":
+            raise InputError(
+                "the rows have dates or times, which are no features: give what matters of them as numbers, "
+                "such as the weekday and the hour"
+            )
         names = getattr(self, "feature_names_in_", [f"x{i}" for i in range(X.shape[1])])
         return [dict(zip(names, row, strict=True)) for row in X.tolist()]
 
@@ -87,20 +97,20 @@ class AutoMLRegressor(RegressorMixin, _Rows):  # type: ignore[misc]
         self.live_configs, self.loss, self.link = live_configs, loss, link
         self.passes, self.seed, self.options = passes, seed, options
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn rows anew."""
-        return self._fit(X, y, anew=True, passes=self.passes)
+        return self._fit(X, y, sample_weight, anew=True, passes=self.passes)
 
-    def partial_fit(self, X: Any, y: Any) -> Self:
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Go on, with more rows."""
-        return self._fit(X, y, anew=not hasattr(self, "model_"), passes=None)
+        return self._fit(X, y, sample_weight, anew=not hasattr(self, "model_"), passes=None)
 
-    def _fit(self, X: Any, y: Any, *, anew: bool, passes: int | None) -> Self:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, *, anew: bool, passes: int | None) -> Self:
         X, y = self._validated(X, y, reset=anew)
         if anew:
             given: dict[str, Any] = {"live_configs": self.live_configs, "loss": self.loss, "link": self.link}
             self.model_ = onlineauto.AutoMLRegressor(**given, seed=self.seed, **(self.options or {}))
-        return self._learn(X, y.tolist(), passes)
+        return self._learn(X, y.tolist(), sample_weight, passes)
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Return the label that is expected for each row."""
@@ -116,18 +126,22 @@ class AutoMLClassifier(ClassifierMixin, _Rows):  # type: ignore[misc]
     ) -> None:
         self.live_configs, self.passes, self.seed, self.options = live_configs, passes, seed, options
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn rows anew."""
-        return self._fit(X, y, anew=True, classes=None, passes=self.passes)
+        return self._fit(X, y, sample_weight, anew=True, classes=None, passes=self.passes)
 
-    def partial_fit(self, X: Any, y: Any, classes: Sequence[Any] | None = None) -> Self:
+    def partial_fit(
+        self, X: Any, y: Any, classes: Sequence[Any] | None = None, sample_weight: Any = None
+    ) -> Self:
         """Go on, with more rows; the first call has to name all classes that will come."""
         anew = not hasattr(self, "model_")
         if anew and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
-        return self._fit(X, y, anew=anew, classes=classes, passes=None)
+        return self._fit(X, y, sample_weight, anew=anew, classes=classes, passes=None)
 
-    def _fit(self, X: Any, y: Any, *, anew: bool, classes: Any, passes: int | None) -> Self:
+    def _fit(
+        self, X: Any, y: Any, sample_weight: Any, *, anew: bool, classes: Any, passes: int | None
+    ) -> Self:
         X, y = self._validated(X, y, reset=anew)
         check_classification_targets(y)
         if anew:
@@ -137,7 +151,7 @@ class AutoMLClassifier(ClassifierMixin, _Rows):  # type: ignore[misc]
         codes = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
         if (self.classes_[codes] != y).any():
             raise ValueError(f"y has labels that are not in the classes {self.classes_.tolist()}")
-        return self._learn(X, codes.tolist(), passes)
+        return self._learn(X, codes.tolist(), sample_weight, passes)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the probability of each class for each row, in the order of `classes_`."""

@@ -24,6 +24,12 @@ README = ROOT / "README.md"
 PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^( *)(```+)(\w+)\n(.*?)^\1\2$", re.DOTALL | re.MULTILINE)
 FLAGS = doctest.ELLIPSIS
+OLD_STORY = re.compile(
+    r"(config|one) that predicts|best one predicts|champion (among them )?(decides|chooses)"
+    r"|\bthe stack (predicts|is)\b",
+    re.IGNORECASE,
+)
+"""Sentences by which a champion alone predicts, or by which the ensemble has its older name."""
 
 
 class Block(NamedTuple):
@@ -117,6 +123,13 @@ def test_links_lead_to_files() -> None:
         text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
         for link in re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", text):
             assert (page.parent / link).exists(), f"{page.relative_to(ROOT)} links to {link}"
+
+
+def test_what_predicts_is_the_ensemble_on_every_page_and_in_every_docstring() -> None:
+    modules = [path for path in (ROOT / "onlineauto").rglob("*.py") if not path.name.endswith("_kernels.py")]
+    for path in [*PAGES, *modules, *(ROOT / "examples").glob("*.py")]:
+        stale = OLD_STORY.findall(" ".join(path.read_text("utf-8").split()))
+        assert not stale, f"{path.relative_to(ROOT)}: {stale}"
 
 
 def test_pictures_are_drawn(tmp_path: Path) -> None:

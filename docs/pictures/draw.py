@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+from matplotlib.patches import FancyBboxPatch
 
 from onlineauto.pictures import (
     Picture,
@@ -27,6 +29,7 @@ from onlineauto.pictures.story import story_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from onlineauto.pictures.look import Look
     from onlineauto.pictures.runs import Course
 
 HERE = Path(__file__).parent
@@ -38,19 +41,20 @@ RUNS = {
     "flights-vw": "VW --automl 4",
 }
 """By name of a file: what the picture calls the run."""
-STACKS = {
+MEMBERS = {
     "stones-all": "all members",
-    "stones-features-waves": "features, waves",
-    "stones-none": "no members",
+    "stones-features-waves": "live configs, features, waves",
+    "stones-none": "live configs",
     "stones-champion": "the champion alone",
 }
-"""The same, of runs with a stack and without one."""
+"""The same, of runs whose ensembles have more and fewer members."""
 
 
 def pictures(*, dark: bool) -> Iterator[tuple[str, Picture]]:
     """Yield each picture with its name."""
     story = story_of(JOURNAL)
-    yield "stack", _stack(dark=dark)
+    yield "ensemble", _ensemble(dark=dark)
+    yield "members", _members(dark=dark)
     yield "reward", _reward([events for events, _ in story.swaps], dark=dark)
     yield "race", race(JOURNAL, dark=dark)
     yield "crossings", crossings(story.crossed(), namespaces=story.namespaces, dark=dark)
@@ -78,9 +82,9 @@ def main(folder: Path) -> None:
             picture.save(folder / f"{name}-{'dark' if dark else 'light'}.svg")
 
 
-def _stack(*, dark: bool) -> Picture:
-    courses = [_settled(DATA / f"{file}.txt", name=name) for file, name in STACKS.items()]
-    title = "Which of ten prices has a stone? Average reward, numbers as numbers"
+def _members(*, dark: bool) -> Picture:
+    courses = [_settled(DATA / f"{file}.txt", name=name) for file, name in MEMBERS.items()]
+    title = "Which of ten prices has a stone? Average reward of ensembles"
     picture = rewards(courses, title=title, dark=dark)
     picture.figure.axes[0].set_xlim(left=100)
     return picture
@@ -225,19 +229,134 @@ def _cluster(*, dark: bool) -> Picture:
     return picture
 
 
+_ROWS = {"features": 2.12, "waves": 1.74, "crosses": 1.36, "layer": 0.98}
+"""The extra members in the picture of the ensemble, and how high each is drawn."""
+
+
+def _ensemble(*, dark: bool) -> Picture:
+    """Draw how members, weights and a test make the prediction of an event."""
+    note = "blue: the champion, the fallback; green: the ensemble; dashed: learning, once the cost is known"
+    picture = Picture(9, 5.0, title="How an event is predicted", note=note, dark=dark)
+    with picture.drawing() as look:
+        axes = picture.figure.subplots()
+        axes.set_axis_off()
+        axes.set_xlim(-0.03, 9.03)
+        axes.set_ylim(0.05, 4.4)
+        green, blue = look.series[2], look.champion
+        box, arrow = partial(_box, axes, look), partial(_arrow, axes)
+        box((1.4, 0.86), (2.3, 3.5), edge=look.line)
+        for y, text in (
+            (4.2, "members:"),
+            (3.95, "live configs, from the search"),
+            (2.58, "extra members"),
+        ):
+            axes.text(1.52, y, text, size=7.5, color=look.quiet, va="center")
+        box(
+            (1.52, 3.33),
+            (2.06, 0.46),
+            "0: the champion",
+            edge=blue,
+            fill=blue,
+            ink=look.paper,
+        )
+        box((1.52, 2.86), (2.06, 0.36), "1, 2, 3: challengers")
+        for name, y in _ROWS.items():
+            box((1.52, y), (2.06, 0.3), name)
+        box((0, 1.75), (0.9, 0.9), "event:\ncontext,\nactions")
+        arrow((0.9, 2.2), (1.4, 2.2), color=look.ink)
+        arrow((3.7, 2.2), (4.47, 2.2), color=green)
+        axes.text(
+            4.08,
+            2.28,
+            "each scores\neach action",
+            size=7.5,
+            color=look.quiet,
+            ha="center",
+            va="bottom",
+        )
+        box(
+            (4.47, 1.75),
+            (1.23, 0.9),
+            "ensemble:\nweighted sum\nof scores",
+            edge=green,
+            fill=green,
+            ink=look.paper,
+        )
+        arrow((5.7, 2.2), (6.0, 2.2), color=green)
+        box((6.0, 1.7), (1.5, 1.0), "test: is it better\nthan the\nchampion?")
+        arrow((3.58, 3.44), (6.75, 3.44), (6.75, 2.7), color=blue)
+        arrow((3.58, 3.68), (6.0, 3.68), color=blue)
+        box(
+            (6.0, 3.53),
+            (3.0, 0.48),
+            "can leave: a Vowpal Wabbit model,\n--predict_with champion",
+            edge=blue,
+        )
+        arrow((7.5, 2.45), (8.15, 2.45), color=blue)
+        axes.text(7.8, 2.52, "not\nproved", size=7.5, color=blue, ha="center", va="bottom")
+        arrow((7.5, 1.95), (8.15, 1.95), color=green)
+        axes.text(7.8, 1.86, "proved", size=7.5, color=green, ha="center", va="top")
+        box((8.15, 1.75), (0.85, 0.9), "prediction\nof each\naction", edge=look.ink)
+        box((7.5, 0.2), (1.5, 0.5), "cost of the\nlogged action")
+        dashed = partial(arrow, color=look.quiet, dashed=True)
+        dashed((7.5, 0.45), (2.55, 0.45), (2.55, 0.86))
+        dashed((5.08, 0.45), (5.08, 1.75))
+        dashed((6.75, 0.45), (6.75, 1.7))
+    return picture
+
+
+def _box(
+    axes: Any,
+    look: Look,
+    at: tuple[float, float],
+    size: tuple[float, float],
+    text: str = "",
+    **colours: str,
+) -> None:
+    """Draw a box with a text in its middle; `colours` are of its edge, its area (fill) and its text (ink)."""
+    edge, fill = colours.get("edge", look.quiet), colours.get("fill", look.paper)
+    style = "round,pad=0,rounding_size=0.07"
+    axes.add_patch(
+        FancyBboxPatch(
+            at, *size, boxstyle=style, facecolor=fill, edgecolor=edge, linewidth=1.2
+        )
+    )
+    axes.text(
+        at[0] + size[0] / 2, at[1] + size[1] / 2, text, ha="center", va="center", size=8.5, linespacing=1.35,
+        color=colours.get("ink", look.ink),
+    )  # fmt: skip
+
+
+def _arrow(
+    axes: Any, *points: tuple[float, float], color: str, dashed: bool = False
+) -> None:
+    """Draw an arrow along points."""
+    line = {"color": color, "linewidth": 1.4, "linestyle": (0, (3, 2)) if dashed else "-"}
+    axes.plot(*zip(*points, strict=True), **line)
+    head = {
+        "arrowstyle": "-|>",
+        "color": color,
+        "linewidth": 0,
+        "shrinkA": 0,
+        "shrinkB": 0,
+        "mutation_scale": 14,
+    }
+    axes.annotate("", xy=points[-1], xytext=points[-2], arrowprops=head)
+
+
 _BOXES = {
     "log": (0, 1, "log, frame,\ndicts"),
     "block": (1, 1, "block:\nevents in columns"),
-    "live": (2, 1, "live configs\nlearn every event"),
-    "champion": (3, 1, "the champion\npredicts"),
+    "live": (2, 1, "live configs and\nother members learn"),
+    "ensemble": (3, 1, "the ensemble\npredicts"),
     "explorer": (4, 1, "explorer: scores\nto probabilities"),
     "oracle": (1, 0, "oracle proposes\nchallengers"),
     "test": (2, 0, "tests, valid\nat any time"),
     "journal": (3, 0, "journal: every\ndecision, and why"),
 }
 _ARROWS = (
-    *(("log", "block"), ("block", "live"), ("live", "champion"), ("champion", "explorer")),
-    *(("live", "test"), ("test", "journal"), ("oracle", "live"), ("test", "champion")),
+    *(("log", "block"), ("block", "live"), ("live", "ensemble"), ("ensemble", "explorer")),
+    *(("live", "test"), ("test", "journal"), ("oracle", "live"), ("test", "ensemble")),
 )
 
 
@@ -253,10 +372,10 @@ def _parts(*, dark: bool) -> Picture:
         axes.set_ylim(-0.35, 1.35)
         boxes = {}
         for name, (x, y, text) in _BOXES.items():
-            fill = look.champion if name == "champion" else look.paper
+            fill = look.series[2] if name == "ensemble" else look.paper
             boxes[name] = axes.text(
                 x, y, text, ha="center", va="center", size=9, linespacing=1.5,
-                color=look.paper if name == "champion" else look.ink,
+                color=look.paper if name == "ensemble" else look.ink,
                 bbox={"boxstyle": "round,pad=0.7", "facecolor": fill, "edgecolor": look.quiet},
             )  # fmt: skip
         for start, end in _ARROWS:

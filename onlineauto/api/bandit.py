@@ -7,17 +7,18 @@ import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+from onlineauto.api.base import HASH_BITS
 from onlineauto.api.decisions.choice import Choice
 from onlineauto.api.decisions.decisions import Decisions
 from onlineauto.api.decisions.events import copied, cost_of, index_of, listed
 from onlineauto.api.decisions.from_logs import FromLogs
 from onlineauto.api.decisions.pending import check_limits
-from onlineauto.engine.stream.odd_labels import is_far_out
+from onlineauto.engine.event.state import FAR_COST
+from onlineauto.engine.outliers.located import WHAT, outlier_message
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.mappings.encoded_event import EncodedEvent
-from onlineauto.workspace.start.first_champion import begin_with as first_champion
-from onlineauto.workspace.start.first_champion import config_of_names
+from onlineauto.formats.mappings.values import plain
 
 if TYPE_CHECKING:
     import os
@@ -34,17 +35,17 @@ if TYPE_CHECKING:
 __all__ = ["AutoML"]
 
 _EXPLORERS = ("greedy", "softmax", "squarecb", "regcb", "synthcover", "epsilon_decay")
-_HASH_BITS = 18
 _AT_ONCE = 16
 """How many expired decisions are learnt in one call, so that no call takes long."""
 
 
 class AutoML(FromLogs):
-    r"""A contextual bandit that chooses actions, learns from their rewards, and tunes itself meanwhile.
+    r"""A contextual bandit that chooses actions, learns from their rewards, and tunes itself while it learns.
 
-    It tries out which namespaces to cross, and how fast to learn, with several live configs at once; the
-    champion among them decides. Rewards are negative costs. Threads may share it: any number of them may rank
-    and learn at once.
+    It searches for the namespaces to cross and the learning rate, with several live configs at the same time.
+    The ensemble predicts: a weighted sum of all live configs and of further members, once it is proved better
+    than the champion, the best single live config. Rewards are negative costs. Threads may share a bandit:
+    any number of them may rank and learn.
 
     Examples
     --------
@@ -111,7 +112,7 @@ class AutoML(FromLogs):
         explorer: Literal["greedy", "softmax", "squarecb", "regcb", "synthcover", "epsilon_decay"] = "greedy",
         seed: int = 0,
         begin_with: Sequence[str] = (),
-        hash_bits: int = _HASH_BITS,
+        hash_bits: int = HASH_BITS,
         default_reward: float | None = None,
         max_pending: int = 100_000,
         time_to_live: float = 3600.0,
@@ -129,16 +130,11 @@ class AutoML(FromLogs):
         given: dict[str, Any] = {"cb_explore_adf": True, "automl": live_configs, **options}
         if seed:
             given["random_seed"] = seed
-        if hash_bits != _HASH_BITS:
+        if hash_bits != HASH_BITS:
             given["bit_precision"] = hash_bits
         if explorer != "greedy":
             given[explorer] = True
-        config = config_of_names(begin_with)
-        if live_configs is None and begin_with:
-            given["experimental_full_name_interactions"] = [each.replace("*", "|") for each in begin_with]
-        super().__init__(given)
-        if live_configs is not None and begin_with:
-            first_champion(self._workspace, config)
+        super().__init__(given, begin_with=begin_with)
         self._decisions = Decisions(
             seed=seed,
             limit=max_pending,
@@ -249,7 +245,8 @@ class AutoML(FromLogs):
         Warns
         -----
         UserWarning
-            The reward is a million times the largest before, so that little is left of what they have taught.
+            The reward or another number of the event is thousands of times beyond all before, so the event is
+            not learnt.
 
         Examples
         --------
@@ -268,18 +265,18 @@ class AutoML(FromLogs):
                     "a decision that was made elsewhere needs its context, its actions, the action and its "
                     "probability: learn(context, actions, action=…, probability=…, reward=…)"
                 )
-            of = listed(actions)
+            known = plain(probability)
+            of, likely = listed(actions), probability if known is None else known
             chosen = index_of(action, actions if isinstance(actions, Mapping) else of)
             event = EncodedEvent(copied(event_id), of)
             with self._lock:
-                self._warn_if_far_out(found, where="event")
-                self._learn(event, chosen, probability, found)
+                self._learn(event, chosen, likely, found, where="event")
             return
         with self._lock:
             waiting = self._decisions.waiting.find(event_id)
-            self._warn_if_far_out(found, where=f"event {event_id!r}")
             self._decisions.log_reward(event_id, -found)
-            self._learn(waiting.event, waiting.action, waiting.probability, found)
+            where = f"event {event_id!r}"
+            self._learn(waiting.event, waiting.action, waiting.probability, found, where=where)
             self._decisions.waiting.end(event_id)
             self._learn_expired(_AT_ONCE)
 
@@ -298,19 +295,17 @@ class AutoML(FromLogs):
         """
         return self._workspace.predict(EncodedEvent(copied(context), listed(actions)))
 
-    def _warn_if_far_out(self, cost: float, *, where: str) -> None:
-        """Warn of a cost that would ruin what was learnt from all others."""
-        low, high = self._workspace.label_range
-        if is_far_out(cost, largest=max(-low, high), n=self.events):
-            warnings.warn(
-                f"{where}: a reward of {-cost:g} is a million times the largest before; used as it is",
-                UserWarning,
-                stacklevel=3,
-            )
-
-    def _learn(self, event: EncodedEvent, action: int, probability: float, cost: float) -> None:
+    def _learn(
+        self, event: EncodedEvent, action: int, probability: float, cost: float, *, where: str = "event"
+    ) -> None:
+        """Learn an event and count it; warn of one that is not learnt because of an outlier."""
+        before = self._outliers()
         pmf = self._workspace.learn(event.with_outcome(action, cost=cost, probability=probability))
-        self._tally.add(1.0, loss=cost * float(pmf[action]) / probability)
+        if outlier := self._outlier(before):
+            what = f"a reward of {-cost:g}" if outlier == FAR_COST else WHAT[outlier]
+            warnings.warn(f"{where}: {outlier_message(what)}", UserWarning, stacklevel=3)
+        else:
+            self._tally.add(1.0, loss=cost * float(pmf[action]) / probability)
 
     # -- decisions that wait ---------------------------------------------------------------------------
 
@@ -347,6 +342,7 @@ class AutoML(FromLogs):
             return self._learn_expired(len(self._decisions.waiting))
 
     def _details(self) -> Iterator[tuple[str, str]]:
+        yield from super()._details()
         if self.pending:
             yield "waiting for rewards", f"{self.pending:,}"
         if self.expired:

@@ -6,7 +6,7 @@ import os
 import warnings
 from copy import deepcopy
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 import msgspec
 
@@ -16,31 +16,40 @@ from onlineauto.api.hints import nothing_learnt
 from onlineauto.api.progress_bar import progress_bar
 from onlineauto.api.report import html_report, summary, text_report
 from onlineauto.api.tally import Tally
+from onlineauto.engine.event.state import BEGINS_AGAIN
+from onlineauto.engine.outliers.located import WHAT
 from onlineauto.engine.search.journal import Entry
-from onlineauto.errors import InputError
+from onlineauto.errors import EventTypeError, InputError
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.interop.vw.any_model import is_vw_model, read_model
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.run import Run
 from onlineauto.workspace.save_load import load_model, save_model
+from onlineauto.workspace.start.first_champion import begin_with as first_champion
+from onlineauto.workspace.start.first_champion import config_of_names
 from onlineauto.workspace.start.warm_start import warm_start
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import BinaryIO, Self
 
     from onlineauto.api.champion import Champion
     from onlineauto.pictures import Picture
     from onlineauto.workspace.save_load import ModelSource
 
-__all__ = ["AutoModel", "shared"]
+__all__ = ["HASH_BITS", "AutoModel", "shared"]
 
+HASH_BITS: Final = 18
+"""The default of ``hash_bits``."""
 _C = TypeVar("_C")
 
 
 def shared(made: type[_C]) -> type[_C]:
-    """Let errors about calls of a class's methods name these alone: who calls them knows a subclass."""
+    """Remove the class name from the methods' names, so that errors about a call do not mention a base class.
+
+    Users know the subclass alone.
+    """
     for name, value in vars(made).items():
         if isinstance(value, FunctionType):
             value.__qualname__ = name
@@ -49,7 +58,7 @@ def shared(made: type[_C]) -> type[_C]:
 
 @shared
 class AutoModel:
-    """A workspace that searches, with what it has decided and how well it has done.
+    """A workspace that searches, with the decisions of the search and the average loss so far.
 
     A subclass gives `_event_of`, and calls `_fit`, `_tally` and the methods of `workspace`. Whatever takes
     several steps holds `_lock`, which is the workspace's own, so threads may share a model.
@@ -58,13 +67,15 @@ class AutoModel:
     ----------
     options : mapping
         Options of the workspace.
+    begin_with : sequence of str
+        Interactions with which the search begins; without a search, these are the interactions.
 
     Attributes
     ----------
     workspace : Workspace
         What learns and predicts.
     champion : Champion
-        The config that predicts.
+        The best single live config; by default the ensemble predicts, of which it is a member.
     history : list of dict
         The decisions of the search.
     """
@@ -72,14 +83,21 @@ class AutoModel:
     _measure: ClassVar[str] = "loss"
     """What is averaged in reports: ``"loss"`` or ``"reward"``, its negative."""
 
-    def __init__(self, options: Mapping[str, Any]) -> None:
-        self._workspace = Workspace(**options)
+    def __init__(self, options: Mapping[str, Any], *, begin_with: Sequence[str] = ()) -> None:
+        config = config_of_names(begin_with)
+        given = dict(options)
+        searches = given.get("automl") is not None
+        if begin_with and not searches:
+            given["experimental_full_name_interactions"] = [each.replace("*", "|") for each in begin_with]
+        self._workspace = Workspace(**given)
         self._tally = Tally()
         self._history: list[Entry] = []
         self._observe()
+        if begin_with and searches:
+            first_champion(self._workspace, config)
 
     def _observe(self) -> None:
-        """Hear of the decisions of the search."""
+        """Append each decision of the search to the history."""
         self._workspace.observe(self._history.append)
 
     @property
@@ -95,7 +113,9 @@ class AutoModel:
 
     @property
     def champion(self) -> Champion:
-        r"""The config that predicts: what it crosses, its learning rate, and what it earns.
+        r"""The best single live config: what it crosses, its learning rate, and what it earns.
+
+        It predicts until the ensemble is proved better, and always with ``predict_with="champion"``.
 
         >>> from onlineauto import AutoML
         >>> event = "shared |user tom\n0:-1:0.5 |page a\n|page b\n"
@@ -134,9 +154,22 @@ class AutoModel:
         with self._lock:
             return self._tally.average
 
+    def _outlier(self, before: Sequence[int]) -> int:
+        """Return why the last event was not learnt, 0 if it was, given the counts from before it."""
+        now = self._outliers()
+        if now[BEGINS_AGAIN] > before[BEGINS_AGAIN]:
+            self._tally.begin_again()
+        return next((code for code in WHAT if now[code] > before[code]), 0)
+
+    def _outliers(self) -> list[int]:
+        """Return the number of events that were not learnt, by their outlier."""
+        found: list[int] = self._workspace.learner.model.outliers.tolist()
+        return found
+
     def _details(self) -> Iterator[tuple[str, str]]:
         """Yield what else a report says of this model, as names and values."""
-        yield from ()
+        if ignored := sum(self._workspace.outliers.values()):
+            yield "not learnt", f"{ignored:,} with numbers far beyond all others"
 
     def report(self) -> str:
         r"""Return the champion, its challengers with their evidence, and how well it has done, as text.
@@ -166,7 +199,7 @@ class AutoModel:
         Raises
         ------
         ModuleNotFoundError
-            Matplotlib is not installed: ``pip install 'onlineauto[plot]'``.
+            Matplotlib is not installed: ``pip install '.[plot]'``.
         """
         from onlineauto.pictures import race
 
@@ -184,20 +217,40 @@ class AutoModel:
 
     # -- streams ---------------------------------------------------------------------------------------
 
-    def _event_of(self, item: Any, place: int) -> Mapping[str, Any]:
+    def _event_of(self, item: Any, place: int, found: Diagnostics) -> Mapping[str, Any]:  # noqa: ARG002
         """Return an item of an iterable as a mapping for `from_dicts`; `place` is for messages.
+
+        A label that is missing is added to the problems that are `found`.
 
         Raises
         ------
         InputError
             The item is no event.
         """
-        raise InputError(
-            f"event {place}: an event is a mapping, a text or a Block, not {type(item).__name__}"
-        )
+        what = type(item).__name__
+        raise EventTypeError(f"event {place}: an event is a mapping, a text or a Block, not {what}")
 
-    def _fit(self, source: Any, *, progress: bool | None = None, n_events: int | None = None) -> None:
-        """Learn from a source; `n_events` is how many events it has, if `size_of` cannot tell.
+    def _fit(
+        self,
+        source: Any,
+        *,
+        progress: bool | None = None,
+        n_events: int | None = None,
+        form: str | None = None,
+        found: Diagnostics | None = None,
+    ) -> None:
+        """Learn from a source.
+
+        Parameters
+        ----------
+        source, progress
+            As for `fit`.
+        n_events : int, optional
+            The number of its events, if `size_of` cannot tell.
+        form : {"json", "dsjson"}, optional
+            Its format, if that is known.
+        found : Diagnostics, optional
+            Problems of the source that are known already; others are added.
 
         Raises
         ------
@@ -206,15 +259,16 @@ class AutoModel:
         """
         source = checked(source)
         total, unit = size_of(source) if n_events is None else (n_events, "events")
-        found, before, events = Diagnostics(), self._tally.events, 0
+        found, before, events = found or Diagnostics(), self._tally.events, 0
         with progress_bar(show=progress, total=total, unit=unit) as bar:
-            feed = Feed(event_of=self._event_of, advance=bar.advance, watched=bar.shown)
+            feed = Feed(event_of=self._event_of, advance=bar.advance, watched=bar.shown, form=form)
             run = Run(self._workspace, source)
             run.read, run.diagnostics = feed, found
             for block, outcomes in run:
                 events += len(block)
                 with self._lock:
                     self._tally.add_block(outcomes)
+        self._workspace.diagnostics.add(found)
         if self._tally.events == before:
             raise nothing_learnt(self._workspace, feed, found, events=events)
         if found.total:
@@ -247,7 +301,7 @@ class AutoModel:
 
         Raises
         ------
-        OSError
+        OutputError
             The file cannot be written; an old file at that path is unchanged.
         """
         with self._lock:
@@ -293,8 +347,8 @@ class AutoModel:
     def warm_start(self, source: str | os.PathLike[str] | bytes, *, namespaces: Iterable[str] = ()) -> Self:
         r"""Begin with the champion of another model, its weights included, and return self.
 
-        The champion predicts what it predicts in the other model, and the search goes on from there. This
-        model must not have learnt anything yet.
+        The champion gives the same predictions as in the other model, and the search goes on from there. The
+        ensemble begins as a copy of the champion. This model must not have learnt anything yet.
 
         Parameters
         ----------

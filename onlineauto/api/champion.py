@@ -1,4 +1,4 @@
-"""``Champion``: what the best config found so far crosses, how it learns, and what it earns."""
+"""``Champion``: what the best single config so far crosses, how it learns, and what it earns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ __all__ = ["Champion", "champion_of"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Champion:
-    """The config that predicts.
+    """The best single live config; the only config, without a search.
+
+    It predicts until the ensemble is proved better, and always with ``--predict_with champion``.
 
     Attributes
     ----------

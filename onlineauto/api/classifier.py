@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 
+from onlineauto.api.base import HASH_BITS
 from onlineauto.api.champion import champion_of
 from onlineauto.api.single_lines import SingleLines
+from onlineauto.api.tables import rows_of
+from onlineauto.engine.event.state import BEGINS_AGAIN
 from onlineauto.errors import InputError
 from onlineauto.features.stored import Stored
+from onlineauto.formats.mappings.values import is_missing, plain
 from onlineauto.workspace.options import REGISTRY
+from onlineauto.workspace.start.first_champion import begin_with as first_champion
+from onlineauto.workspace.start.first_champion import config_of_names
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Sequence
     from typing import Unpack
 
     from numpy.typing import NDArray
@@ -60,6 +68,11 @@ class AutoMLClassifier(SingleLines):
         Number of configs of a model that learn at once, its champion one of them. None does not search.
     seed : int
         Seed of everything random.
+    begin_with : sequence of str
+        Interactions with which each search begins, by the names of features: ``"hour*weather"``. By default
+        it begins with none. Without a search, these are the interactions.
+    hash_bits : int
+        The weights of each model are a table of 2^hash_bits rows.
     **options
         Options as on the command line.
 
@@ -78,10 +91,19 @@ class AutoMLClassifier(SingleLines):
     # One model for all classes, in which the class is crossed with everything, was measured beside it: one
     # search for all is slower, and worse (.910 to .918 of `ImageSegments` right, log loss .26 to .31).
 
-    def __init__(self, *, live_configs: int | None = 4, seed: int = 0, **options: Unpack[Options]) -> None:
-        given: dict[str, Any] = {"automl": live_configs, "random_seed": seed or None, **options}
+    def __init__(
+        self,
+        *,
+        live_configs: int | None = 4,
+        seed: int = 0,
+        begin_with: Sequence[str] = (),
+        hash_bits: int = HASH_BITS,
+        **options: Unpack[Options],
+    ) -> None:
+        given: dict[str, Any] = {"automl": live_configs, **options}
         given |= {"loss_function": "logistic", "link": "logistic"}
-        super().__init__({name: value for name, value in given.items() if value is not None})
+        super().__init__(given, seed=seed, begin_with=begin_with, hash_bits=hash_bits)
+        self._begin_with = tuple(begin_with) if live_configs is not None else ()
         self._codes: dict[Hashable, int] = {}
         self._rest: list[Workspace] = []
 
@@ -127,7 +149,7 @@ class AutoMLClassifier(SingleLines):
 
         Parameters
         ----------
-        rows : sequence of mappings, or frame
+        rows : sequence of mappings, frame or matrix
             The features of each event, without the label.
 
         Raises
@@ -135,8 +157,9 @@ class AutoMLClassifier(SingleLines):
         InputError
             The features are not as `learn` takes them.
         """
+        rows = list(rows_of(rows))
         with self._lock:
-            if not self._codes or not len(rows):
+            if not self._codes or not rows:
                 return np.empty((len(rows), len(self._codes)))
             asked = self._asked(rows)
             return self._probabilities([model.predict_block(asked).prediction for model in self._models()])
@@ -158,39 +181,48 @@ class AutoMLClassifier(SingleLines):
         return each
 
     def _checked(self, label: Any) -> Any:
-        """Return a label; a scalar of NumPy as the value of Python that it is."""
-        label = label.item() if isinstance(label, np.generic) else label
-        try:
-            known = label in self._codes or label == label  # NaN is not
-        except TypeError:
-            known = False
-        if not known:
+        """Return a label; a scalar of another library as the value of Python that it is."""
+        if label is None:
+            return None
+        own = plain(label)
+        if own is None or not isinstance(own, Hashable):
             raise InputError(f"the label {label!r} is not hashable, or is NaN")
-        return label
+        return own
 
-    def _learn_one(self, event: dict[str, Any], label: Any) -> None:
+    def _is_missing(self, label: Any) -> bool:
+        """Return whether a label is missing. None is a class like any other."""
+        return label is not None and is_missing(label)
+
+    def _learn_one(self, event: dict[str, Any], label: Any) -> int:
         code = self._codes.get(label)
         if code is None:
-            super()._learn_one(event, label)
-            return
-        columns = []
+            return super()._learn_one(event, label)
+        columns, before = [], self._outliers()
         for number, model in enumerate(self._models()):
             positive = code != 1 if number == 1 else code == number
             columns.append(model.learn(event | {"label": 1 if positive else -1}))
-        self._count(event["weight"], float(self._probabilities(columns)[0, code]))
+        outlier = self._outlier(before)
+        if not outlier:
+            self._count(event["weight"], float(self._probabilities(columns)[0, code]))
+        return outlier
+
+    def _outliers(self) -> list[int]:
+        found: list[int] = np.sum([of.learner.model.outliers for of in self._models()], axis=0).tolist()
+        return found
 
     def _count(self, weight: float, probability: float) -> None:
         """Count an event whose label was predicted with a probability."""
         self._tally.add(weight, loss=-weight * math.log(max(probability, _LEAST)))
 
-    def _learn_block(self, block: Block, labels: Sequence[Any]) -> None:
-        begin = 0
+    def _learn_block(self, block: Block, labels: Sequence[Any]) -> NDArray[np.uint8]:
+        begin, outliers = 0, []
         for place, label in enumerate(labels):
             if label not in self._codes:
-                self._learn_known(block.tail(begin).head(place - begin), labels[begin:place])
+                outliers.append(self._learn_known(block.tail(begin).head(place - begin), labels[begin:place]))
                 self._add_class(label)
                 begin = place
-        self._learn_known(block.tail(begin), labels[begin:])
+        outliers.append(self._learn_known(block.tail(begin), labels[begin:]))
+        return np.concatenate(outliers)
 
     def _add_class(self, label: Hashable) -> None:
         """Add a class, and the models that are needed for it.
@@ -207,22 +239,33 @@ class AutoMLClassifier(SingleLines):
             given = {name: configuration.get(name) for name in configuration.supplied}
             given["constant"] = -math.log(max(self.events, 1))
             self._rest.append(Workspace(configuration=REGISTRY.from_keywords(**given)))
+            if self._begin_with:
+                first_champion(self._rest[-1], config_of_names(self._begin_with))
         self._codes[label] = len(self._codes)
 
-    def _learn_known(self, block: Block, labels: Sequence[Any]) -> None:
-        """Learn events whose classes have been added."""
+    def _learn_known(self, block: Block, labels: Sequence[Any]) -> NDArray[np.uint8]:
+        """Learn events whose classes have been added; return why each was not learnt, 0 if it was."""
+        outliers, begun = np.zeros(len(block), np.uint8), -1
         if not len(block):
-            return
+            return outliers
         places = block.event_start[:-1]
         codes = np.array([self._codes[label] for label in labels])
         columns = []
         for number, model in enumerate(self._models()):
             positive = codes != 1 if number == 1 else codes == number
             block.lines["label"][places] = np.where(positive, 1, -1)
-            columns.append(model.learn_block(block).prediction)
-        found = self._probabilities(columns)[np.arange(len(codes)), codes]
-        for weight, probability in zip(block.lines["weight"][places].tolist(), found.tolist(), strict=True):
-            self._count(weight, probability)
+            outcomes = model.learn_block(block)
+            columns.append(outcomes.prediction)
+            outliers = np.maximum(outliers, outcomes.outlier % BEGINS_AGAIN)
+            begins = np.flatnonzero(outcomes.outlier == BEGINS_AGAIN)
+            if len(begins):
+                begun = max(begun, int(begins[-1]))
+        found, weights = self._probabilities(columns)[np.arange(len(codes)), codes], block.weight[places]
+        for at in np.flatnonzero(outliers == 0).tolist():
+            if at == begun:
+                self._tally.begin_again()
+            self._count(float(weights[at]), float(found[at]))
+        return outliers
 
     # -- models ----------------------------------------------------------------------------------------
 
@@ -231,11 +274,13 @@ class AutoMLClassifier(SingleLines):
             if not isinstance(label, str | int | float | bool | None):
                 raise InputError(f"the label {label!r} cannot be in a file: these are texts and numbers")
         labels, models = self.labels, [model.state() for model in self._rest]
-        return super()._kept() | {"labels": labels, "models": models}
+        kept = super()._kept() | {"labels": labels, "models": models}
+        return kept | ({"begin_with": list(self._begin_with)} if self._begin_with else {})
 
     def _restore(self, kept: dict[str, Any]) -> None:
         super()._restore(kept)
         self._codes = {label: code for code, label in enumerate(kept["labels"])}
+        self._begin_with = tuple(msgspec.convert(kept.get("begin_with", []), list[str]))
         self._rest = []
         for state in kept["models"]:
             configuration = REGISTRY.parse_kept(Stored(state)["options"].of(str))

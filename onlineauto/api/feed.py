@@ -13,9 +13,10 @@ from onlineauto.api.lines_format import ENOUGH, format_of_lines
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.stream.read_ahead import pays, read_ahead
 from onlineauto.engine.stream.source import open_source, read_all, read_blocks
-from onlineauto.errors import InputError
+from onlineauto.errors import EventTypeError, InputError
 from onlineauto.features.block import Block
 from onlineauto.features.options import FeatureOptions
+from onlineauto.formats.lines.event_source import EventSource
 from onlineauto.formats.options import format_of
 from onlineauto.formats.sources.source import ByteSource, name_of
 from onlineauto.interop.dicts import from_dicts
@@ -39,11 +40,14 @@ class Feed:
     Parameters
     ----------
     event_of : callable
-        Returns an item that is no text, block or file as a mapping for `from_dicts`, given its place.
+        Returns an item that is no text, block or file as a mapping for `from_dicts`, given its place and the
+        problems to which it may add one.
     advance : callable
         Called with the number of bytes of a file, or else of events, as they are read.
     watched : bool
         Whether somebody sees how far it is; if not, large files are read faster.
+    form : {"json", "dsjson"}, optional
+        The format of files and texts. By default their first bytes say.
 
     Attributes
     ----------
@@ -54,11 +58,12 @@ class Feed:
     def __init__(
         self,
         *,
-        event_of: Callable[[Any, int], Mapping[str, Any]],
+        event_of: Callable[[Any, int, Diagnostics], Mapping[str, Any]],
         advance: Callable[[int], object],
         watched: bool,
+        form: str | None = None,
     ) -> None:
-        self._event_of, self._advance, self._watched = event_of, advance, watched
+        self._event_of, self._advance, self._watched, self._form = event_of, advance, watched, form
         self.head = b""
 
     def __call__(self, source: Sources, configuration: Configuration, found: Diagnostics) -> Iterator[Block]:
@@ -66,6 +71,11 @@ class Feed:
         return read_blocks(self._blocks(source, configuration, found), configuration, found)
 
     def _blocks(self, source: Sources, configuration: Configuration, found: Diagnostics) -> Iterator[Block]:
+        if isinstance(source, EventSource):
+            for block in read_all(source, configuration, found):
+                yield block
+                self._advance(len(block))
+            return
         if source is None or isinstance(source, str | os.PathLike | bytes) or hasattr(source, "read"):
             yield from self._file(source, configuration, found)
             return
@@ -81,16 +91,18 @@ class Feed:
                 continue
             else:
                 found.reading = "<events>"
-                blocks = self._events(items, configuration, place)
+                blocks = self._events(items, configuration, found, place)
             for block in blocks:
                 place += len(block)
                 yield block
                 self._advance(len(block))
 
-    def _events(self, items: Iterator[Any], configuration: Configuration, place: int) -> Iterator[Block]:
+    def _events(
+        self, items: Iterator[Any], configuration: Configuration, found: Diagnostics, place: int
+    ) -> Iterator[Block]:
         """Yield the blocks of events as mappings; `place` is how many events were before them."""
         features = configuration[FeatureOptions]
-        events = (self._event_of(item, number) for number, item in enumerate(items, place))
+        events = (self._event_of(item, number, found) for number, item in enumerate(items, place))
         return from_dicts(events, hash=features.hash, hash_seed=features.hash_seed)
 
     def _texts(
@@ -126,7 +138,7 @@ class Feed:
 
     def _formatted(self, configuration: Configuration, head: bytes) -> Configuration:
         """Return the options with the format of the lines, if they do not name one."""
-        form = format_of_lines(head)
+        form = self._form or format_of_lines(head)
         if form == "text" or format_of(configuration) != "text":
             return configuration
         return changed(configuration, REGISTRY.from_keywords(**{form: True}), name="the model")
@@ -152,9 +164,9 @@ def checked(source: Any) -> Sources:
         raise InputError("this is text, and not a path: give a list of texts, or the bytes of a file")
     if source is None or hasattr(source, "read") or hasattr(source, "__iter__"):
         return cast("Sources", source)
-    if isinstance(source, os.PathLike):
+    if isinstance(source, os.PathLike | EventSource):
         return source
-    raise InputError(
+    raise EventTypeError(
         f"{type(source).__name__} is not a source of events: give a path, a frame, blocks, or an iterable of "
         "mappings or texts"
     )

@@ -29,7 +29,8 @@ def format_of_lines(head: bytes) -> Literal["text", "json", "dsjson"]:
     >>> format_of_lines(b'\n{"_label": 1, "u": {"tom": 1}}')
     'json'
     """
-    line = head.removeprefix(b"\xef\xbb\xbf").lstrip().split(b"\n", 1)[0]
+    lines = map(bytes.strip, head.removeprefix(b"\xef\xbb\xbf").split(b"\n"))
+    line = next((line for line in lines if line.startswith(b"{") or b"|" in line), b"")  # others are damaged
     if not line.startswith(b"{"):
         return "text"
     outer = _outer(line)

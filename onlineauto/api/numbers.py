@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right, insort
-from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
 from onlineauto.errors import InputError
+from onlineauto.estimators.typical_size_kernels import (
+    BEYOND,
+    LARGEST_SIZE,
+    ORDINARY,
+    RUINED,
+    SMALLEST,
+    STATE,
+    judge,
+)
+from onlineauto.formats.mappings.values import plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Moments", "Numbers", "as_float"]
+__all__ = ["Moments", "Numbers", "TypicalSize", "as_float"]
+
+_judge = cast("Any", judge).py_func
 
 
 def as_float(value: Any) -> float:
@@ -42,6 +53,8 @@ beside the number do a little better on classifications, and a fifth worse where
 crossed (bikeshare), since then all products have many bins; there, no bins are still better, by a sixth.
 """
 _LAST = max(_AFTER)
+_LARGEST = 2.0**127
+"""Largest distance from the mean in standard deviations, which single precision has."""
 
 
 class Moments(msgspec.Struct):
@@ -72,12 +85,38 @@ class Moments(msgspec.Struct):
             self.squares += weight * off * (number - self.mean)
 
 
+class TypicalSize(msgspec.Struct):
+    """The typical size of some numbers; see `onlineauto.estimators.typical_size_kernels`.
+
+    >>> size = TypicalSize()
+    >>> [size.judge(number) == BEYOND for number in (1.0, 3.0, -2.0, 1e9, 2.0)]
+    [False, False, False, True, False]
+    """
+
+    state: list[int] = msgspec.field(default_factory=lambda: [0] * STATE)
+
+    def judge(self, number: float, *, before: float = 0.0) -> int:
+        """Return whether a number is `ORDINARY`, `BEYOND` all before, or has `RUINED` them; count it.
+
+        `before` is a number of typical size to assume if none was counted yet; 0 if there is none.
+        """
+        if number == 0.0:
+            return ORDINARY
+        verdict: int = _judge([self.state], 0, _size(number), _size(before) if before else 0)
+        return verdict
+
+
+def _size(number: float) -> int:
+    return min(max(math.frexp(number)[1] - SMALLEST + 1, 1), LARGEST_SIZE)
+
+
 class _Values(msgspec.Struct):
     """The values of a name: their moments, the first of them in order, and the limits of their bins."""
 
     moments: Moments = msgspec.field(default_factory=Moments)
     first: list[float] = msgspec.field(default_factory=list)
     limits: list[list[float]] = msgspec.field(default_factory=list)
+    size: TypicalSize = msgspec.field(default_factory=TypicalSize)
 
 
 class Numbers:
@@ -119,13 +158,41 @@ class Numbers:
             known = self._known.get(name, _UNKNOWN)
             off, deviation = number - known.moments.mean, known.moments.deviation
             # What was always the same has no spread; it is there, and that is all.
-            of_it: dict[str, Any] = {name: off / deviation if deviation else float(number != 0)}
+            away = off / deviation if deviation else float(number != 0)
+            of_it: dict[str, Any] = {name: min(max(away, -_LARGEST), _LARGEST)}
             made[name] = of_it
             if known.limits:
                 of_it["bin"] = str(bisect_right(known.limits[0], number))
             if len(known.limits) > 1:
                 made[f"{name} bins"] = {"bin": str(bisect_right(known.limits[1], number))}
         return made
+
+    def first_far(self, features: Mapping[Any, Any]) -> tuple[str, float] | None:
+        """Return the first number that is far beyond all before of its name, and that name; or None.
+
+        Call it once for an event to be learnt. If the first numbers of a name prove to be far beyond most of
+        those since, what is known of that name begins again.
+
+        Raises
+        ------
+        InputError
+            A number is infinite.
+        """
+        found = None
+        for name, value in features.items():
+            number = _number(name, value)
+            if number is None:
+                continue
+            known = self._known.get(str(name))
+            if known is None:
+                known = self._known[str(name)] = _Values()
+            moments = known.moments
+            verdict = known.size.judge(number, before=abs(moments.mean) + 4 * moments.deviation)
+            if verdict == RUINED:
+                self._known[str(name)] = _Values(size=known.size)
+            elif verdict == BEYOND and found is None:
+                found = str(name), number
+        return found
 
     def add(self, features: Mapping[Any, Any]) -> None:
         """Count the numbers of an event.
@@ -176,9 +243,10 @@ def _number(name: Any, value: Any) -> float | None:
     kind = type(value)
     if kind is str or kind is bool:
         return None
-    if kind is not float and (not isinstance(value, Real) or kind.__name__ == "bool"):
+    own = value if kind is float or kind is int else plain(value)
+    if isinstance(own, bool) or not isinstance(own, float | int):
         return None
-    number = as_float(value)
+    number = as_float(own)
     if math.isnan(number):
         return None
     if math.isinf(number):

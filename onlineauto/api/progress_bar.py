@@ -6,7 +6,7 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from onlineauto.errors import OptionError
+from onlineauto.errors import OptionError, install_hint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -56,7 +56,7 @@ def _maker(show: bool | None) -> Any:
     except ModuleNotFoundError:
         if show is None:
             return None
-        raise OptionError("a progress bar needs a package: pip install 'onlineauto[progress]'") from None
+        raise OptionError(f"a progress bar needs a package: {install_hint('progress')}") from None
     return tqdm
 
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-import warnings
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 
-from onlineauto.api.numbers import Moments, as_float
+from onlineauto.api.base import HASH_BITS
+from onlineauto.api.numbers import Moments, TypicalSize, as_float
 from onlineauto.api.single_lines import SingleLines
-from onlineauto.engine.stream.odd_labels import is_far_out
+from onlineauto.api.tables import rows_of
+from onlineauto.engine.event.state import BEGINS_AGAIN, FAR_COST, FAR_WEIGHT, NO_OUTLIER
 from onlineauto.errors import InputError
+from onlineauto.estimators.typical_size_kernels import BEYOND, RUINED
+from onlineauto.features.block import UNLABELLED
+from onlineauto.formats.mappings.values import plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +32,9 @@ __all__ = ["AutoMLRegressor"]
 
 _POWERS = {"squared": 2, "classic": 2, "expectile": 2, "quantile": 1}
 """The losses for which labels are standardised: by which power of the unit each of them grows."""
+_NO_RANGE = math.inf, -math.inf
+_FAR = 10.0
+"""A model of an earlier version does not have the range of its labels; it is so many standard deviations."""
 _OF_LABELS = ("link", "min_prediction", "max_prediction")
 """Options that mean the labels as they are."""
 
@@ -36,8 +42,9 @@ _OF_LABELS = ("link", "min_prediction", "max_prediction")
 class AutoMLRegressor(SingleLines):
     """A linear regression of numbers, categories and what they do together, which tunes itself.
 
-    It tries out which features to cross, and how fast to learn, with several live configs at once; all of
-    them predict together, each weighted by how well it does. Numbers of any scale are welcome: `Numbers` says
+    It searches for the features to cross and the learning rate, with several live configs at the same time.
+    Their mean, weighted by how well each has predicted, is the prediction until the ensemble is proved better
+    (squared loss only). Numbers of any scale are welcome: `Numbers` says
     what becomes of them. With losses that have a unit, labels are standardised by what was seen of them so
     far, since the size of a step does not depend on their scale. Threads may share it.
 
@@ -62,6 +69,11 @@ class AutoMLRegressor(SingleLines):
         Turns a score into a prediction, ``--link``: ``"logistic"``, ``"glf1"``, ``"poisson"``.
     seed : int
         Seed of everything random.
+    begin_with : sequence of str
+        Interactions with which the search begins, by the names of features: ``"hour*weather"``. By default it
+        begins with none. Without a search, these are the interactions.
+    hash_bits : int
+        The weights are a table of 2^hash_bits rows.
     **options
         Options as on the command line.
 
@@ -78,14 +90,17 @@ class AutoMLRegressor(SingleLines):
         loss: str = "squared",
         link: str | None = None,
         seed: int = 0,
+        begin_with: Sequence[str] = (),
+        hash_bits: int = HASH_BITS,
         **options: Unpack[Options],
     ) -> None:
-        given: dict[str, Any] = {"automl": live_configs, "loss_function": loss, "random_seed": seed or None}
-        given |= {"link": link, **options}
-        super().__init__({name: value for name, value in given.items() if value is not None})
+        given: dict[str, Any] = {"automl": live_configs, "loss_function": loss, "link": link}
+        super().__init__(given | options, seed=seed, begin_with=begin_with, hash_bits=hash_bits)
         labelled = link is None and not any(name in options for name in _OF_LABELS)
         self._power = _POWERS.get(loss, 0) if labelled else 0
-        self._labels = Moments()
+        self._labels, self._range = Moments(), _NO_RANGE
+        self._size, self._weight = TypicalSize(), TypicalSize()
+        self._accept_labels()
 
     def predict(self, features: Features) -> float:
         """Return the label that is expected for some features, as `learn` takes them.
@@ -96,15 +111,14 @@ class AutoMLRegressor(SingleLines):
             They are not as there.
         """
         with self._lock:
-            mean, unit = self._scale()
-            return mean + unit * float(self._workspace.predict({"context": self._encoded(features)})[0])
+            return self._natural(float(self._workspace.predict({"context": self._encoded(features)})[0]))
 
     def predict_each(self, rows: Any) -> NDArray[np.float64]:
         """Return the label that is expected for each of several events: float64[n_events].
 
         Parameters
         ----------
-        rows : sequence of mappings, or frame
+        rows : sequence of mappings, frame or matrix
             The features of each event, without the label.
 
         Raises
@@ -112,11 +126,13 @@ class AutoMLRegressor(SingleLines):
         InputError
             The features are not as `learn` takes them.
         """
-        if not len(rows):
+        rows = list(rows_of(rows))
+        if not rows:
             return np.empty(0)
         with self._lock:
-            mean, unit = self._scale()
-            return mean + unit * self._workspace.predict_block(self._asked(rows)).prediction.astype(float)
+            (mean, unit), (low, high) = self._scale(), self._limits()
+            predicted = self._workspace.predict_block(self._asked(rows)).prediction.astype(float)
+            return np.clip(mean + unit * predicted, low, high)
 
     @property
     def _squared(self) -> bool:
@@ -129,51 +145,144 @@ class AutoMLRegressor(SingleLines):
             return 0.0, 1.0
         return self._labels.mean, self._labels.deviation or 1.0
 
+    def _accept_labels(self) -> None:
+        """Let the workspace accept standardised labels, of which the first may have a very small unit."""
+        if self._power:
+            self._workspace.learner.accept_labels()
+
+    def _limits(self) -> tuple[float, float]:
+        """Return the lowest and highest label learnt, to which predictions are clipped."""
+        return self._range if self._power and self._labels.weight else (-math.inf, math.inf)
+
+    def _natural(self, prediction: float) -> float:
+        """Return a prediction of the workspace in the unit of labels, clipped to those learnt."""
+        (mean, unit), (low, high) = self._scale(), self._limits()
+        return min(max(mean + unit * prediction, low), high)
+
     def _checked(self, label: Any) -> float:
-        if not isinstance(label, Real) or not math.isfinite(number := as_float(label)):
+        own = plain(label)
+        if not isinstance(own, float | int) or not math.isfinite(number := as_float(own)):
             raise InputError(f"the label {label!r} is not a finite number")
         return number
 
-    def _standard(self, label: float) -> tuple[float, float]:
-        """Return a label for the workspace, and its unit."""
+    def _far(self, label: float, weight: float) -> int:
+        """Return whether a label or weight is far beyond all before, as an outlier; 0 if neither is.
+
+        If the first labels prove to be far beyond most of those since, it is `BEGINS_AGAIN`, and what is
+        known of labels is forgotten.
+        """
+        largest = max(map(abs, self._range)) if self._labels.weight else 0.0
+        verdict = self._size.judge(label, before=largest)
+        if verdict == RUINED:
+            self._labels, self._range = Moments(), _NO_RANGE
+            return BEGINS_AGAIN
+        if verdict == BEYOND:
+            return FAR_COST
+        return FAR_WEIGHT if self._weight.judge(weight, before=1.0) == BEYOND else NO_OUTLIER
+
+    def _begin_again(self) -> None:
+        """Forget what was learnt of labels that prove to be absurd."""
+        self._workspace.learner.begin_again()
+        self._workspace.searching.begin_again()
+        self._tally.begin_again()
+
+    def _standard(self, label: float) -> float:
+        """Return a label for the workspace."""
         mean, unit = self._scale()
-        if is_far_out(label - mean, largest=unit, n=int(self._labels.weight)):
-            warnings.warn(
-                f"the label {label:g} is a million times as far off as labels before; used as it is",
-                UserWarning,
-                stacklevel=4,
-            )
         # The first label says nothing of the unit, so it is the mean, whatever it is.
-        return ((label - mean) / unit if self._labels.weight or not self._power else 0.0), unit
+        return (label - mean) / unit if self._labels.weight or not self._power else 0.0
 
-    def _learn_one(self, event: dict[str, Any], label: float) -> None:
+    def _count_label(self, label: float, weight: float) -> None:
+        """Count a label that is learnt."""
+        self._labels.add(label, weight)
+        self._range = min(self._range[0], label), max(self._range[1], label)
+
+    def _learn_one(self, event: dict[str, Any], label: float) -> int:
         if not self._squared:
-            super()._learn_one(event, label)
-            return
-        standard, unit = self._standard(label)
-        error = (standard - float(self._workspace.learn(event | {"label": standard})[0])) * unit
-        self._labels.add(label, event["weight"])
+            return super()._learn_one(event, label)
+        outlier = self._far(label, event["weight"])
+        if outlier == BEGINS_AGAIN:
+            self._begin_again()
+        elif outlier:
+            return outlier
+        before, standard = self._outliers(), self._standard(label)
+        raw = float(self._workspace.learn(event | {"label": standard})[0])
+        if outlier := self._outlier(before):
+            return outlier
+        error = label - self._natural(raw) if self._labels.weight else standard - raw
+        self._count_label(label, event["weight"])
         self._tally.add(event["weight"], loss=event["weight"] * error * error)
+        return NO_OUTLIER
 
-    def _learn_block(self, block: Block, labels: Sequence[float]) -> None:
+    def _learn_block(self, block: Block, labels: Sequence[float]) -> NDArray[np.uint8]:
         lines, places = block.lines, block.event_start[:-1]
-        units, standard = [], []
-        for label, weight in zip(labels, lines["weight"][places].tolist(), strict=True):
-            of_it, unit = self._standard(label)
-            standard.append(of_it)
-            units.append(unit)
-            self._labels.add(label, weight)
-        lines["label"][places] = standard
-        lines["initial"][places] /= units
-        outcomes = self._workspace.learn_block(block)
-        with np.errstate(over="ignore"):  # a label that is far out may have an infinite loss
-            outcomes.rows["loss"] *= np.array(units) ** self._power
+        begin, outliers = 0, np.zeros(len(block), np.uint8)
+        scales: list[tuple[float, float, float, float]] = []
+        for at, (label, weight) in enumerate(zip(labels, lines["weight"][places].tolist(), strict=True)):
+            before = self._limits()
+            outliers[at] = outlier = self._far(label, weight)
+            if outlier == BEGINS_AGAIN:
+                outliers[begin:at] = self._learn_standard(block, begin, outliers[begin:at], labels, scales)
+                begin, scales, before = at, [], self._limits()
+                self._begin_again()
+            scales.append((*self._scale(), *before))
+            is_far = 0 < outlier < BEGINS_AGAIN
+            lines["label"][places[at]] = UNLABELLED if is_far else self._standard(label)
+            if is_far and outlier == FAR_WEIGHT:
+                lines["weight"][places[at]] = 0
+            if not is_far:
+                self._count_label(label, weight)
+        outliers[begin:] = self._learn_standard(block, begin, outliers[begin:], labels, scales)
+        return outliers
+
+    def _learn_standard(
+        self,
+        block: Block,
+        begin: int,
+        outliers: NDArray[np.uint8],
+        labels: Sequence[float],
+        scales: list[tuple[float, float, float, float]],
+    ) -> NDArray[np.uint8]:
+        """Learn the events of a block from `begin` on, with standard labels; return their outliers.
+
+        `scales` has mean and unit of the labels before each event, and the lowest and highest one.
+        """
+        part = block.tail(begin).head(len(scales))
+        if not scales:
+            return outliers
+        places, (means, units, low, high) = part.event_start[:-1], np.array(scales).T
+        part.lines["initial"][places] /= units
+        outcomes = self._workspace.learn_block(part)
+        found = np.where(outliers, outliers, outcomes.outlier)
+        with np.errstate(over="ignore"):
+            if self._squared:
+                off = (part.label[places] - outcomes.prediction.astype(float)) * units
+                clipped = np.clip(means + units * outcomes.prediction, low, high)
+                natural = np.array(labels[begin : begin + len(scales)], float) - clipped
+                off = np.where(np.isfinite(low), natural, off)
+                outcomes.rows["loss"] = np.where(outcomes.labelled, outcomes.weight * off * off, 0.0)
+            else:
+                outcomes.rows["loss"] *= units**self._power
+        outcomes.rows["outlier"] = found
         self._tally.add_block(outcomes)
+        return found % BEGINS_AGAIN
 
     def _kept(self) -> dict[str, Any]:
-        return super()._kept() | {"power": self._power, "labels": msgspec.to_builtins(self._labels)}
+        return super()._kept() | {
+            "power": self._power,
+            "labels": msgspec.to_builtins(self._labels),
+            "range": list(self._range) if self._labels.weight else [],
+            "sizes": msgspec.to_builtins([self._size, self._weight]),
+        }
 
     def _restore(self, kept: dict[str, Any]) -> None:
         super()._restore(kept)
         self._power = msgspec.convert(kept["power"], int)
         self._labels = msgspec.convert(kept["labels"], Moments)
+        self._accept_labels()
+        sizes = msgspec.convert(kept.get("sizes", [TypicalSize(), TypicalSize()]), list[TypicalSize])
+        self._size, self._weight = sizes
+        labels, known = self._labels, kept.get("range")
+        if known is None and labels.weight:  # a file of an earlier version
+            known = [labels.mean + side * _FAR * labels.deviation for side in (-1, 1)]
+        self._range = msgspec.convert(known or _NO_RANGE, tuple[float, float])

@@ -7,14 +7,24 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import chain, groupby, islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from onlineauto.api.base import AutoModel, shared
+import numpy as np
+
+from onlineauto.api.base import HASH_BITS, AutoModel, shared
 from onlineauto.api.feed import Feed, checked, size_of
 from onlineauto.api.hints import nothing_learnt
 from onlineauto.api.numbers import Numbers
 from onlineauto.api.progress_bar import progress_bar
-from onlineauto.api.tables import is_frame, names_of_columns
+from onlineauto.api.tables import (
+    Example,
+    add_missing_label,
+    frame_rows,
+    is_frame,
+    labelled_rows,
+)
+from onlineauto.engine.event.state import FAR_COST, FAR_VALUE, FAR_WEIGHT
+from onlineauto.engine.outliers.located import WHAT, add_outlier, outlier_message
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.block import UNLABELLED
 from onlineauto.features.options import FeatureOptions
@@ -22,29 +32,26 @@ from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.formats.mappings.name_hashes import NameHashes
 from onlineauto.formats.mappings.named_block import named_block
 from onlineauto.formats.mappings.named_event import named_event
+from onlineauto.formats.mappings.values import is_missing
+from onlineauto.interop.datasets import dataset_rows, is_arrow
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterator, Sequence
     from typing import Self, TypeAlias
+
+    from numpy.typing import NDArray
 
     from onlineauto.features.block import Block
     from onlineauto.formats.mappings.named_event import NamedEvent
 
-__all__ = ["Example", "Features", "SingleLines"]
+__all__ = ["Features", "SingleLines"]
 
 Features: TypeAlias = "Mapping[Any, Any]"
 """Features by name, or by namespace: numbers, texts, truth values, lists of names, nested mappings."""
 
 _TOGETHER = 256
 """How many events are learnt in one call."""
-
-
-class Example(NamedTuple):
-    """An event of `fit`."""
-
-    features: Features
-    label: Any
-    weight: float = 1.0
 
 
 @shared
@@ -54,8 +61,16 @@ class SingleLines(AutoModel):
     A subclass gives `_learn_block` and checks labels with `_checked`.
     """
 
-    def __init__(self, options: Mapping[str, Any]) -> None:
-        super().__init__(options)
+    def __init__(
+        self, options: Mapping[str, Any], *, seed: int, begin_with: Sequence[str], hash_bits: int
+    ) -> None:
+        given = dict(options)
+        if seed:
+            given["random_seed"] = seed
+        if hash_bits != HASH_BITS:
+            given["bit_precision"] = hash_bits
+        options = {name: value for name, value in given.items() if value is not None}
+        super().__init__(options, begin_with=begin_with)
         self._numbers = Numbers()
         self._serve()
 
@@ -73,9 +88,16 @@ class SingleLines(AutoModel):
             It cannot be a label.
         """
 
+    def _is_missing(self, label: Any) -> bool:
+        """Return whether a label is missing, so that its event cannot be learnt."""
+        return is_missing(label)
+
     @abstractmethod
-    def _learn_block(self, block: Block, labels: Sequence[Any]) -> None:
-        """Predict, count and learn events, whose block has their weights and may be changed."""
+    def _learn_block(self, block: Block, labels: Sequence[Any]) -> NDArray[np.uint8]:
+        """Predict, count and learn events, whose block has their weights and may be changed.
+
+        Returns for each event why it was not learnt, 0 if it was; see `Outcomes.outlier`.
+        """
 
     # -- one event -------------------------------------------------------------------------------------
 
@@ -99,17 +121,29 @@ class SingleLines(AutoModel):
             A feature, the label or the weight is not as above. Nothing is learnt.
         """
         with self._lock:
-            self._learn_one({"context": self._encoded(features), "weight": weight}, self._checked(y))
+            event, label = {"context": self._encoded(features), "weight": weight}, self._checked(y)
+            if far := self._numbers.first_far(features):
+                text = outlier_message(f"{far[0]}: the value {far[1]:g}")
+                warnings.warn(text, UserWarning, stacklevel=2)
+                return
+            outlier = self._learn_one(event, label)
             self._numbers.add(features)
+            if outlier:
+                what = f"the label {label:g}" if outlier == FAR_COST else WHAT[outlier]
+                warnings.warn(outlier_message(what), UserWarning, stacklevel=2)
 
-    def _learn_one(self, event: dict[str, Any], label: Any) -> None:
-        """Predict, count and learn an event, whose label is yet to be added."""
-        self._learn_block(named_block([named_event(event | {"label": 0})], self._names), [label])
+    def _learn_one(self, event: dict[str, Any], label: Any) -> int:
+        """Predict, count and learn an event, whose label is yet to be added; return its outlier, or 0."""
+        block = named_block([named_event(event | {"label": 0})], self._names)
+        return int(self._learn_block(block, [label])[0])
 
-    def _asked(self, rows: Any) -> Block:
-        """Return a block of events without labels, at least one, of a frame or of features."""
-        rows = _named_rows(rows) if is_frame(rows) else rows
-        return named_block([named_event({"context": self._encoded(row)}) for row in rows], self._names)
+    def _asked(self, rows: Iterable[Any]) -> Block:
+        """Return a block of events without labels, at least one."""
+        events = [
+            named_event({"context": self._encoded(row)}, where=f"row {place}")
+            for place, row in enumerate(rows)
+        ]
+        return named_block(events, self._names)
 
     def _encoded(self, features: Features) -> dict[str, Any]:
         if not isinstance(features, Mapping):
@@ -118,49 +152,85 @@ class SingleLines(AutoModel):
             raise InputError(f"features are a mapping of name to value, not {what}{hint}")
         return self._numbers.encoded(features)
 
-    def _learn_examples(self, examples: Iterable[Example], first: int) -> InputError | None:
+    def _learn_examples(
+        self, examples: Iterable[Example], first: int, found: Diagnostics
+    ) -> InputError | None:
         """Learn events up to the first that cannot be; return what is wrong with that one.
 
-        `first` is the place of the first event, for the message.
+        An event whose label is missing, or that has an outlier, is added to the problems `found`, and is
+        not learnt. `first` is the place of the first event, for messages.
         """
         events: list[NamedEvent] = []
         labels: list[Any] = []
-        problem = None
+        places: list[int] = []
+        problem, found.reading = None, "<events>"
         for place, example in enumerate(examples, first):
             where = f"event {place}"
+            if self._is_missing(example.label):
+                add_missing_label(found, example.label, place)
+                continue
             try:
                 label = self._checked(example.label)
                 given = {"context": self._encoded(example.features), "label": 0, "weight": example.weight}
-                events.append(named_event(given, where=where))
+                event = named_event(given, where=where)
+                if far := self._numbers.first_far(example.features):
+                    block = named_block([event], self._names)
+                    block.lines["number"][:] = place + 1
+                    add_outlier(block, 0, FAR_VALUE, found, number=far[1])
+                    continue
+                events.append(event)
                 self._numbers.add(example.features)
             except InputError as error:
                 problem = error if str(error).startswith(where) else InputError(f"{where}: {error}")
                 break
             labels.append(label)
+            places.append(place)
         if events:
-            self._learn_block(named_block(events, self._names), labels)
+            block = named_block(events, self._names)
+            block.lines["number"][block.event_start[:-1]] = np.array(places) + 1
+            self._learn_located(block, labels, found)
         return problem
+
+    def _learn_located(self, block: Block, labels: Sequence[Any], found: Diagnostics) -> None:
+        """Learn the events of a block, and add outliers to the problems, by their line numbers."""
+        weights = block.weight[block.event_start[:-1]].tolist()
+        outliers = self._learn_block(block, labels)
+        for at in np.flatnonzero(outliers).tolist():
+            number = float(labels[at]) if outliers[at] == FAR_COST else None
+            number = weights[at] if outliers[at] == FAR_WEIGHT else number
+            add_outlier(block, at, int(outliers[at]), found, number=number)
 
     # -- many events -----------------------------------------------------------------------------------
 
     def fit(
         self,
         source: Any,
+        y: Any = None,
         *,
+        sample_weight: Any = None,
         label: str | None = None,
         weight: str | None = None,
+        columns: str | os.PathLike[str] | Mapping[str, Any] | None = None,
         progress: bool | None = None,
     ) -> Self:
         """Learn from events, once each and in their order, and return self.
 
         Parameters
         ----------
-        source : iterable, frame, path, Block, bytes or binary file
+        source : iterable, frame, dataset, path, Block, bytes or binary file
             An iterable has pairs of features and label, as `learn` takes them; mappings with ``context``,
             ``label`` and, optionally, ``weight``; texts of one event each; blocks; or `pathlib.Path` objects.
-            A path or a file is VW text, JSON or blocks. Numbers in texts and blocks are taken as they are.
+            A path or a file is VW text, JSON or blocks. Numbers in texts and blocks are taken as they are. A
+            dataset is one of pyarrow, or a path of Parquet; its rows are read like those of a frame.
+        y : sequence, optional
+            The label of each row, as in scikit-learn: ``fit(X, y)``. `source` is then a frame, a matrix or a
+            sequence of mappings, which has features only.
+        sample_weight : sequence of float, optional
+            With `y`: the number of such events that each row stands for.
         label, weight : str, optional
-            Columns of a frame; all others are features.
+            Columns of a frame or of a dataset; all others are features.
+        columns : path or mapping, optional
+            What the columns of a dataset are, as the file of ``--columns`` has it.
         progress : bool, optional
             Whether to show a progress bar; by default on a terminal and in a notebook, if tqdm is installed.
 
@@ -172,11 +242,19 @@ class SingleLines(AutoModel):
         Warns
         -----
         UserWarning
-            Some lines were malformed; the others were learnt.
+            Some lines were malformed, or labels missing; the others were learnt.
         """
-        if is_frame(source):
+        found = Diagnostics(reading="<events>")
+        total: int | None
+        if y is not None or sample_weight is not None:
+            source = labelled_rows(source, y, sample_weight, columns={"label": label, "weight": weight})
+            total, unit = len(source), "events"
+        elif is_frame(source):
             total, unit = source.shape[0], "events"
-            source = _rows(source, label=label, weight=weight)
+            source = frame_rows(source, label=label, weight=weight)
+        elif is_arrow(source):
+            total, unit = None, "events"
+            source = dataset_rows(source, columns, label=label, weight=weight, found=found)
         else:
             for name, column in (("label", label), ("weight", weight)):
                 if column is not None:
@@ -186,13 +264,12 @@ class SingleLines(AutoModel):
             total, unit = size_of(source)
         before = self.events
         with progress_bar(show=progress, total=total, unit=unit) as bar:
-            found = Diagnostics()
             feed = Feed(event_of=self._event_of, advance=bar.advance, watched=bar.shown)
             examples, blocks = _examples_or_blocks(source)
             n, taken = 0, list(islice(examples, _TOGETHER))
             while taken:
                 with self._lock:
-                    problem = self._learn_examples(taken, n)
+                    problem = self._learn_examples(taken, n, found)
                 if problem:
                     raise problem
                 n += len(taken)
@@ -201,18 +278,18 @@ class SingleLines(AutoModel):
             for block in feed(blocks, self._workspace.configuration, found):
                 n += len(block)
                 with self._lock:
-                    self._learn_lines(block)
+                    self._learn_lines(block, found)
         if self.events == before:
             raise nothing_learnt(self._workspace, feed, found, events=n)
         if found.total:
             warnings.warn(found.summary(), UserWarning, stacklevel=2)
         return self
 
-    def _learn_lines(self, block: Block) -> None:
+    def _learn_lines(self, block: Block, found: Diagnostics) -> None:
         """Learn the events of a block that have a label; its arrays may be a file's, and are not changed."""
         for part in _labelled(block):
             labels = part.lines["label"][part.event_start[:-1]].tolist()
-            self._learn_block(part, [int(y) if y.is_integer() else y for y in labels])
+            self._learn_located(part, [int(y) if y.is_integer() else y for y in labels], found)
 
     # -- models ----------------------------------------------------------------------------------------
 
@@ -257,39 +334,6 @@ def _example(item: Any) -> Example:
     if isinstance(item, Mapping):
         return Example(item.get("context", {}), item.get("label"), item.get("weight", 1.0))
     return Example(*item)
-
-
-def _rows(frame: Any, *, label: str | None, weight: str | None) -> Iterator[Example]:
-    """Yield the rows of a frame.
-
-    Raises
-    ------
-    InputError
-        There is no such column, or no label is named.
-    """
-    columns = names_of_columns(frame)
-    for name, column in (("label", label), ("weight", weight)):
-        if column not in columns and (column is not None or name == "label"):
-            raise InputError(f"fit(frame, {name}=…) names one of its columns: {', '.join(columns)}")
-    for row in _named_rows(frame):
-        y = row.pop(label)
-        yield Example(row, y, row.pop(weight) if weight is not None else 1.0)
-
-
-def _named_rows(frame: Any) -> Iterator[dict[Any, Any]]:
-    """Return an iterator over the rows of a frame, by column.
-
-    Raises
-    ------
-    InputError
-        A package is missing.
-    """
-    try:
-        import narwhals
-    except ModuleNotFoundError:
-        raise InputError("frames need a package: pip install 'onlineauto[frames]'") from None
-    rows: Iterator[dict[Any, Any]] = narwhals.from_native(frame, eager_only=True).iter_rows(named=True)
-    return rows
 
 
 def _labelled(block: Block) -> Iterator[Block]:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
+from onlineauto.engine.event.state import BEGINS_AGAIN
+
 if TYPE_CHECKING:
     from onlineauto.engine.event.outcomes import Outcomes
 
@@ -47,9 +51,17 @@ class Tally:
         self.weight += weight
         self.loss += loss
 
+    def begin_again(self) -> None:
+        """Drop the losses so far, since the first events were absurd; they stay counted."""
+        self.weight = self.loss = 0.0
+
     def add_block(self, outcomes: Outcomes) -> None:
         """Count the events of a block that have a label and were not held out."""
         counted = outcomes.labelled & ~outcomes.holdout
         self.events += int(counted.sum())
+        begins = np.flatnonzero(outcomes.outlier == BEGINS_AGAIN)
+        if len(begins):
+            self.begin_again()
+            counted[: begins[-1]] = False
         self.weight += float(outcomes.weight[counted].sum(dtype=float))
         self.loss += float(outcomes.loss[counted].sum(dtype=float))

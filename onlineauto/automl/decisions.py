@@ -34,7 +34,7 @@ __all__ = [
 
 
 STACK = -1
-"""The stack, where `Statistics` are asked about a live config."""
+"""The ensemble, where a method of `Statistics` takes the index of a live config."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class ProvedWorse:
 
 @dataclass(frozen=True, slots=True)
 class StackCrossed:
-    """An event was learnt, and the stack is proved better than the champion; or worse, if it predicts.
+    """An event was learnt, and the ensemble is proved better than the champion; or worse, if it predicts.
 
     Attributes
     ----------
@@ -167,10 +167,10 @@ class Statistics(Protocol):
         """Return how many events the estimators of live config `live` rest on."""
 
     def members(self) -> Mapping[str, MemberTerms]:
-        """Return what decides on each score of a member that can be computed, by its name."""
+        """Return what decides on each score of an extra member that can be computed, by its name."""
 
     def member_worths(self, resting: Collection[str]) -> Mapping[str, float]:
-        """Return what each member of the stack is worth, once those that are `resting` are left out.
+        """Return the worth of each extra member of the ensemble, once those that are `resting` are left out.
 
         It is the squared error that the latest events would have without it, less the one that they have, in
         multiples of that of one event; about 1 for a member that is worth nothing.
@@ -302,7 +302,7 @@ class Reopen:
 
 @dataclass(frozen=True, slots=True)
 class PredictWith:
-    """Predict with the stack, or as without one, from the next event on.
+    """Predict with the ensemble, or with its fallback, from the next event on.
 
     Attributes
     ----------
@@ -318,7 +318,7 @@ class PredictWith:
 
 @dataclass(frozen=True, slots=True)
 class RestMembers:
-    """Let these members of the stack rest from the next event on, and all others work.
+    """Let these members of the ensemble rest from the next event on, and all others work.
 
     Attributes
     ----------

@@ -1,16 +1,16 @@
-"""Members of the stack: which of them work, within a budget for their price, by what they are worth.
+"""Extra members of the ensemble: which of them work, by their worth and within a budget for their price.
 
-A member that was worth no more than chance would have it, at each review of the latest `PATIENCE` events,
-rests. It is tried again after a pause, which doubles each time. Members are judged one by one, those worth
-least first: of two that say the same, each is worth nothing beside the other, and only one has to go.
+A member rests if its worth was below `least_worth` at each review of the last `PATIENCE` events. It is tried
+again after a pause, which doubles each time. Members are judged one by one, the smallest worth first: of two
+members with the same scores, each has no worth beside the other, and only one of them has to rest.
 
-Where no member at all has been worth anything for so long, a trial of `TRIAL` events is enough. On streams on
-which members help, one does within a thousand events, and others may come slowly; where none does, all only
-cost.
+If no member reached its least worth in that time, a trial of `TRIAL` events is enough. On streams on which
+members help, the first one helps within a thousand events, and others may follow later; on other streams all
+members only cost.
 
-If the others cost more than the budget, those that are worth least for their price give way. One that is on
-trial keeps its seat, and one that was never tried comes before those that were; the cheapest is first. A
-member that is computed from the scores of another works only if that does, and is behind it.
+If the remaining members cost more than the budget, members with the least worth for their price rest. A
+member on trial continues. A member that was never tried comes before members that were tried; the cheapest
+comes first. A member that is computed from the scores of another works only if that one does.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["LEAST_WORTH", "TRIAL", "rest_members"]
 
 LEAST_WORTH = 6.0
-"""What a member must be worth: of those that are worth nothing, chance alone brings one in seventy so far."""
+"""Smallest worth of a member that does not rest. Of useless members, one in seventy exceeds it by chance."""
 
 TRIAL = 2048
 """Learnt events of a trial: no budget takes the seat of a member that has just begun to work."""

@@ -117,8 +117,10 @@ class AutomlOptions:
     )
     predict_with: str | None = option(
         None,
-        "What predicts: the champion; a mix of all live configs (single lines); or the stack, a sum of their "
-        "scores with learnt weights, once it is proved better than that (the default, where it can be).",
+        "What predicts: the champion, which is the best single live config; a mix of all live configs "
+        "(single lines); or the ensemble (stack, the default where it is possible), a sum of the scores of "
+        "all members under learnt weights, once it is proved better than its fallback, the champion or the "
+        "mix.",
         vw=False,
         keep=True,
         override=True,
@@ -127,8 +129,9 @@ class AutomlOptions:
     )
     member_budget: float = option(
         100.0,
-        "Price of all members that work at once, in multiples of one config. Those that are worth least for "
-        "their price rest; and those that are worth nothing rest for longer and longer pauses.",
+        "Largest price of all members of --members that work at the same time, as a multiple of the "
+        "champion's. Members with the least worth for their price rest; members without measurable worth "
+        "rest for longer and longer pauses.",
         vw=False,
         keep=True,
         override=True,
@@ -159,7 +162,7 @@ class AutomlOptions:
     )
     on_drift: str = option(
         "reopen",
-        "What to do when the champion predicts worse than before: nothing (ignore); try all configs again "
+        "What to do when the champion's loss rises: nothing (ignore); try all configs again "
         "(reopen); do that with the champion's weights in all challengers (reset_challengers), or with no "
         "weights (reset_model).",
         vw=False,

@@ -82,9 +82,9 @@ def _waits_no_longer(search: Search, live: int) -> bool:
 
 
 def _to_give_way(search: Search, live: int, statistics: Statistics, renewed: Container[int]) -> int | None:
-    """Return the first priority challenger that this one is proved better than, None if there is none.
+    """Return the first priority challenger that `live` is proved better than, or None.
 
-    Those in `renewed` became live in this pass, so they have no evidence yet.
+    Challengers in `renewed` became live in this pass and have no evidence yet.
     """
     for other, config in enumerate(search.slots):
         if other == 0 or config.gives_way or other in renewed:

@@ -23,7 +23,7 @@ REVIEW = 2048
 """Largest number of learnt events between two reviews."""
 
 PATIENCE = 6144
-"""Learnt events after which a member of the stack rests if worth nothing, and for how many at first."""
+"""Number of learnt events after which a member with too little worth rests, and of its first pause."""
 
 
 class State(Enum):
@@ -73,7 +73,7 @@ class LiveConfig:
 
 @dataclass(frozen=True, slots=True)
 class MemberSeat:
-    """A member of the stack: whether it works or rests.
+    """An extra member of the ensemble: whether it works or rests.
 
     Attributes
     ----------
@@ -125,13 +125,13 @@ class Rules:
     defaults : mapping of str to float or str
         Hyperparameters on the command line.
     on_drift : {"ignore", "reopen", "reset_challengers", "reset_model"}
-        What to do when the champion predicts worse than it did.
+        What to do when the champion's loss rises.
     telling : tuple of bytes
         Namespaces by which VW distinguishes the slots of an event, that of the slot's number last; no config
         leaves them out.
     member_budget : float
-        Price of all members of the stack that may work at a time, in multiples of one config; 0 if there are
-        none.
+        Largest price of all extra members of the ensemble that work at the same time, as a multiple of one
+        config's; 0 if there are no extra members.
     """
 
     max_live: int
@@ -231,7 +231,7 @@ class Search:
     random_state : int
         State (uint64) of the random oracles.
     members : tuple of MemberSeat
-        Members of the stack that can work; none before the first review.
+        Extra members of the ensemble that can work; none before the first review.
     """
 
     candidates: tuple[Candidate, ...]
@@ -250,7 +250,7 @@ class Search:
 
     @property
     def champion(self) -> Config:
-        """The config that predicts."""
+        """The best single live config."""
         return self.candidates[self.slots[0].index].config
 
     def config(self, live: int) -> Config:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from onlineauto.engine.options.registry import ModelOptions, OutputOptions, RunOptions
 from onlineauto.engine.stream.source import read_blocks, rules_of
-from onlineauto.errors import InputError
+from onlineauto.errors import InputError, install_hint
 from onlineauto.formats.blocks.reader import BlockReader
+from onlineauto.formats.datasets.files import is_dataset
 from onlineauto.formats.options import InputOptions
 from onlineauto.formats.sources.source import ByteSource
 from onlineauto.workspace.conversion import has_blocks
@@ -23,8 +24,10 @@ if TYPE_CHECKING:
     from onlineauto.options import Configuration
     from onlineauto.workspace.run import Run
 
-__all__ = ["cache_path", "use_cache"]
+__all__ = ["NO_PACKAGE", "cache_path", "use_cache"]
 
+NO_PACKAGE: Final = f"it needs a package: {install_hint('blocks')}"
+"""The reason why there is no cache, which is also said to those who want no other messages."""
 _NONE = "using no cache"
 
 
@@ -64,6 +67,8 @@ def use_cache(run: Run) -> tuple[str, str]:
 def _problem(configuration: Configuration, path: Path) -> str:
     """Return the reason why there can be no cache, or ""."""
     options, inputs = configuration[RunOptions], configuration[InputOptions]
+    if any(is_dataset(each) for each in inputs.data):
+        return "the input is Parquet, which is read about as fast"
     if not inputs.data or not all(Path(each).is_file() for each in inputs.data):
         return "the input is not a file"
     if len(inputs.data) > 1 and options.cache_file is None:
@@ -77,7 +82,7 @@ def _problem(configuration: Configuration, path: Path) -> str:
     try:
         import xxhash  # noqa: F401
     except ImportError:
-        return "it needs a package, pip install 'onlineauto[blocks]'"
+        return NO_PACKAGE
     if not os.access(path.resolve().parent, os.W_OK | os.X_OK):
         return f"{path} cannot be written"
     if path.exists() and not options.kill_cache and not has_blocks(path):

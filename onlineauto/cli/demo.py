@@ -78,10 +78,11 @@ def run(words: Sequence[str]) -> int:
         found = _search(searching, log, truth, journal)
         searching.save(model)
     _say(
-        "3. With --automl. Four configs learn from the same visits at once: a champion, which chooses, and "
-        "three challengers, which cross other namespaces or learn at another rate. The first champion "
-        "crosses the article with everything else. When a test, which may be looked at after every visit, "
-        "says that a challenger is better, it becomes the champion."
+        "3. With --automl. Four configs learn from the same visits: a champion, and three challengers, which "
+        "cross other namespaces or learn at another rate. The first champion crosses the article with "
+        "everything else. When a test, which may be read after every visit, proves a challenger better, the "
+        "challenger becomes the champion. An ensemble of all configs and of other learners chooses the "
+        "article, once a test of the same kind proves it better than the champion."
     )
     print()
     for change in searching.searching.changes:

@@ -85,10 +85,11 @@ _HINTS: Final = (
         "labels without action:cost:probability are of regression: leave out the flag of the bandit",
     ),
     _Hint(
-        r"on a second line of the event",
+        r"on a second line of the event|^second label",
         ("text",),
         _ADF,
-        "each event seems to be one line: use --cb_explore K; otherwise an empty line ends an event",
+        "an event has one label, of the action that was chosen, and an empty line ends it: leave out the "
+        "other labels or add the empty lines; if each event is one line, use --cb_explore K",
     ),
     _Hint(
         r"no '\|' in '[^'{|]*[,;\t]",

@@ -20,7 +20,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
-from onlineauto.cli.caching import cache_path, use_cache
+from onlineauto.cli.caching import NO_PACKAGE, cache_path, use_cache
 from onlineauto.cli.compiling import shown_compiling
 from onlineauto.cli.hints import nothing_read
 from onlineauto.cli.report import Report
@@ -28,7 +28,9 @@ from onlineauto.cli.saving import MODEL_FILES, Saving, begun
 from onlineauto.cli.showing import Showing
 from onlineauto.engine.options.registry import ModelOptions, OutputOptions, RunOptions
 from onlineauto.engine.report.predictions import STDOUT
+from onlineauto.engine.stream.source import event_rules
 from onlineauto.errors import InputError, OptionError
+from onlineauto.formats.datasets.files import is_dataset
 from onlineauto.formats.options import InputOptions
 from onlineauto.formats.sources.source import ByteSource
 from onlineauto.jit import is_compiling
@@ -36,7 +38,7 @@ from onlineauto.workspace.model_file import check_target
 from onlineauto.workspace.run import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
     from types import FrameType, TracebackType
     from typing import Self
 
@@ -80,12 +82,14 @@ def run(configuration: Configuration) -> int:
             if warning in configuration.warnings:  # the options of the model do not help
                 print(f"onlineauto: warning: {warning}", file=sys.stderr)
     with ExitStack() as files, _Interrupt() as interrupt, shown_compiling(quiet=quiet):
-        source = _sources(configuration[InputOptions].data, interrupt, files)
+        source = _sources(configuration, interrupt, files)
         learning = Run(workspace, source, stored=stored, every=configuration[ModelOptions].save_every)
         cache, warning = use_cache(learning)
         report = Report(learning, files, cache=cache)
         if warning:
             report.say(f"onlineauto: warning: {warning}")
+            if quiet and warning.endswith(NO_PACKAGE):  # a file was asked for that there will not be
+                print(f"onlineauto: warning: {warning}", file=sys.stderr)
         saving = Saving(learning, report, Showing(learning, files))
         if learning.position.passes >= configuration[RunOptions].passes:
             report.say(
@@ -150,8 +154,9 @@ def _check_files(configuration: Configuration) -> None:
     """
     data = [path for path in configuration[InputOptions].data if path != "-"]
     options = configuration[OutputOptions]
+    _check_columns(configuration)
     for path in data:
-        if not stat.S_ISFIFO(_mode(path)):
+        if not is_dataset(path) and not stat.S_ISFIFO(_mode(path)):
             ByteSource(path).close()
     models = configuration[ModelOptions]
     outputs = {name: getattr(options, name) for name in _OUTPUTS}
@@ -166,10 +171,36 @@ def _check_files(configuration: Configuration) -> None:
     for name, output in outputs.items():
         first = () if name == MODEL_FILES[0] else models.initial_regressor
         for source in (*data, *first, configuration[RunOptions].replay):
-            if output is None or source is None or not Path(output).exists():
+            if output is None or source is None or not Path(output).exists() or not Path(source).exists():
                 continue
             if Path(source).samefile(output):
                 raise OptionError(f"--{name} {output} is the input: it would be lost")
+
+
+def _check_columns(configuration: Configuration) -> None:
+    """Refuse options that do not go with Parquet, and ``--columns`` without it.
+
+    Raises
+    ------
+    OptionError
+        An option does not.
+    """
+    data, models = configuration[InputOptions].data, configuration[ModelOptions]
+    datasets = [path for path in data if is_dataset(path)]
+    if not datasets:
+        if configuration[InputOptions].columns is not None:
+            raise OptionError("--columns is for Parquet: no file of Parquet is named")
+        return
+    if len(datasets) < len(data):
+        raise OptionError(f"{datasets[0]} is Parquet and other files are not: read them in two runs")
+    for name, value in (
+        ("audit", configuration[OutputOptions].audit),
+        ("invert_hash", models.invert_hash),
+        ("json", configuration[InputOptions].json),
+        ("dsjson", configuration[InputOptions].dsjson),
+    ):
+        if value:
+            raise OptionError(f"--{name} cannot be used with Parquet")
 
 
 class _Stopped(BaseException):
@@ -288,9 +319,16 @@ class _Several(list["Path | BinaryIO"]):
             yield source
 
 
-def _sources(paths: Sequence[str], interrupt: _Interrupt, files: ExitStack) -> Sources:
-    """Return the source to read, or a list of several."""
-    sources = [_source(path, interrupt, files) for path in paths or ("-",)]
+def _sources(configuration: Configuration, interrupt: _Interrupt, files: ExitStack) -> Sources:
+    """Return the source to read, or a list of several; Parquet as one source, whose columns are checked."""
+    inputs = configuration[InputOptions]
+    if inputs.data and all(map(is_dataset, inputs.data)):
+        from onlineauto.formats.datasets.dataset_source import DatasetSource
+
+        source = DatasetSource(inputs.data, inputs.columns)
+        source.open(event_rules(configuration))
+        return source
+    sources = [_source(path, interrupt, files) for path in inputs.data or ("-",)]
     return sources[0] if len(sources) == 1 else _Several(sources, interrupt=interrupt)
 
 

@@ -43,6 +43,7 @@ _OF_WORDS: Final = {
 """Commands with options of their own: the module whose ``run`` takes the words that follow."""
 _OF_OPTIONS: Final = {
     "learn": "onlineauto.cli.learn",
+    "columns": "onlineauto.cli.data.columns",
     "convert": "onlineauto.cli.convert",
     "inspect": "onlineauto.cli.models.inspect",
     "merge": "onlineauto.cli.models.merge",
@@ -109,7 +110,7 @@ def _run(words: list[str]) -> int:
     named = bool(words) and not words[0].startswith("-")
     verb = words.pop(0) if named else "learn"
     if verb not in VERBS:
-        if not Path(verb).exists() or Path(verb).is_dir():
+        if not _is_input(verb):
             raise _unknown_verb(verb)
         words.insert(0, verb)  # a file of events; the verb may be left out before it as well
         verb, named = "learn", False
@@ -133,6 +134,15 @@ def _run(words: list[str]) -> int:
     with importing():
         module = import_module(_OF_OPTIONS[verb])
     return int(module.run(configuration))
+
+
+def _is_input(word: str) -> bool:
+    """Return whether a word is a file of events, or files, folders or addresses of Parquet."""
+    if Path(word).is_file() or (Path(word).exists() and not Path(word).is_dir()):
+        return True
+    from onlineauto.formats.datasets.files import is_dataset
+
+    return is_dataset(word)
 
 
 def _print_help(verb: str | None) -> int:

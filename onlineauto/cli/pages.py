@@ -25,6 +25,7 @@ _TASKS: Final = (
         ("onlineauto FILE -q :: -f MODEL", "regression, all pairs of namespaces crossed"),
         ("onlineauto LOG --cb_explore_adf --automl -f MODEL", "a contextual bandit that tunes itself"),
         ("onlineauto LOG --cb_explore_adf --dsjson", "from the log of a decision service"),
+        ("onlineauto 'logs/*.parquet' --cb_explore_adf", "from Parquet"),
         ("onlineauto FILE -c -k --passes 5", "several passes, the later ones from a cache"),
     ),
     ("Predict", ("onlineauto FILE -i MODEL -t -p OUT", "with a model that was learnt before")),
@@ -54,6 +55,7 @@ _TASKS: Final = (
     ),
     (
         "Convert and merge",
+        ("onlineauto columns 'logs/*.parquet'", "what the columns of Parquet are, as a file to edit"),
         ("onlineauto convert FILE ... TO", "text to blocks, or back"),
         ("onlineauto convert MODEL TO", "a model of Vowpal Wabbit to ours, or back"),
         ("onlineauto merge MODEL ... -f TO", "models that were learnt apart to one"),
@@ -73,6 +75,27 @@ _USUAL: Final = (
 
 _READING: Final = ("json", "dsjson", "chain_hash", "compressed")
 PAGES: Final = {
+    "columns": Page(
+        "Usage: onlineauto columns [options] FILE ...",
+        "Print what the columns of Parquet are: which ones are features, what was decided, and what came of "
+        "it. The names and types of the columns say so. In a file, the text can be edited, and --columns "
+        "reads it. With --cb_explore_adf, rows are decisions.",
+        """\
+Examples:
+  onlineauto columns 'logs/*.parquet' > columns.toml
+  onlineauto 'logs/*.parquet' --columns columns.toml --cb_explore_adf --automl
+
+A file of columns:
+  rows = "events"        # or "labels", "actions", "lists"
+  action = "arm"
+  choices = ["art", "sport"]
+  reward = "click"
+  probability = "p"
+
+  [context]              # namespace = columns
+  user = ["user_id", "age"]""",
+        options=("columns", "cb_explore_adf"),
+    ),
     "convert": Page(
         "Usage: onlineauto convert [options] FILE ... TO",
         "Convert files of events to one file of blocks, which is read four to six times faster, or blocks "

@@ -6,6 +6,7 @@ import io
 import os
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onlineauto.automl.options import AutomlOptions
@@ -13,6 +14,7 @@ from onlineauto.engine.options.registry import ModelOptions, OutputOptions
 from onlineauto.engine.report.header import header
 from onlineauto.engine.report.label_range import LabelRange
 from onlineauto.engine.report.metrics import Metrics
+from onlineauto.engine.report.parquet_predictions import ENDING, ParquetPredictions
 from onlineauto.engine.report.predictions import Predictions, open_sink
 from onlineauto.engine.report.search_story import decay_warning, outside_warning, story
 from onlineauto.engine.report.summary import summary
@@ -85,9 +87,7 @@ class Report:
                 self._journal = Journal(self._open("journal"), command=command, began=began)
             files.callback(workspace.observe(self._append).remove)
         self._predictions = {
-            name: Predictions(
-                self._open(name), kind=workspace.kind, rank_all=configuration[CbOptions].rank_all, raw=raw
-            )
+            name: self._predicting(name, raw=raw)
             for name, raw in (("predictions", False), ("raw_predictions", True))
             if getattr(options, name) is not None
         }
@@ -102,6 +102,20 @@ class Report:
         seen = float(workspace.learner.model.shared[T])
         for line in header(configuration, kind=workspace.kind, seen=seen, cache=cache):
             self.say(line)
+
+    def _predicting(self, name: str, *, raw: bool) -> Predictions | ParquetPredictions:
+        """Return what writes predictions to the file that option `name` names."""
+        path, rank_all = getattr(self._options, name), self._configuration[CbOptions].rank_all
+        kind = self._workspace.kind
+        if not path.endswith(ENDING):
+            return Predictions(self._open(name), kind=kind, rank_all=rank_all, raw=raw)
+        if self._run.stored and Path(path).exists():
+            raise OptionError(
+                f"--{name} {path}: a resumed run cannot continue a file of Parquet; name another file"
+            )
+        predictions = ParquetPredictions(path, kind=kind, rank_all=rank_all, raw=raw)
+        self._files.callback(predictions.close)
+        return predictions
 
     def _open(self, name: str) -> Sink:
         """Open the output that option `name` names, and return it positioned after a resumed run's bytes."""

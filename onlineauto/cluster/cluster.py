@@ -36,7 +36,7 @@ _LONGEST: Final = 0.25
 """Seconds between two looks, at most."""
 
 _ROUNDING: Final = 1e-9
-"""The part of the capacity that sums of demands may seem to lack, whatever its unit is."""
+"""Relative error by which a sum of demands may exceed the capacity through rounding."""
 
 
 class Cluster:
@@ -167,12 +167,14 @@ class Cluster:
         if isinstance(job, StreamJob) and job.backend is None:
             job.backend = self.backend
         demand = check_demand(job.demand)
-        kind = kind or getattr(job, "kind", None) or type(job).__name__.lower()
+        kind = str(kind or getattr(job, "kind", None) or type(job).__name__.lower())
         with self._lock:
             taken = {each.name for each in self._jobs}
             name = name or next(
                 each for n in range(1, 2 + len(taken)) if (each := f"{kind}-{n}") not in taken
             )
+            if not isinstance(name, str):
+                raise OptionError(f"name = {name!r}: give a text")
             if name in taken:
                 raise OptionError(f"there is a job {name!r} already")
             entry = Submitted(name, kind, job, demand, self.at, endless)
@@ -203,9 +205,7 @@ class Cluster:
             stack.callback(self._stop_all)
             until = None if slots is None else self._slots + slots
             while self._unfinished() and (until is None or self._slots < until):
-                records = self._run_slot(watch)
-                for record in records:
-                    self.history().add(record)
+                records = self.history().take(self._run_slot(watch))
                 if file is not None:
                     file.append(records)
                 self.policy.observe(records)
@@ -292,7 +292,7 @@ class Cluster:
                     self._grow(entry, entries, now)
                     given[entry.name] = entry.workers, entry.servers
                     entry.look(now)
-                    self._bury(entry)
+                self._bury(entry)
             if watch is not None:
                 watch(self)
             if now >= end or not self._unfinished():
@@ -319,18 +319,20 @@ class Cluster:
         size = entry.workers, entry.servers
         while True:
             more = size[0] + (size[0] < entry.wanted[0]), size[1] + (size[1] < entry.wanted[1])
-            if more == size or not self._fits(entry, more, entries):
+            if more == size or not self._fits(entry, more, entries, now):
                 break
             size = more
-        if size != (entry.workers, entry.servers):
+        if size != (entry.workers, entry.servers) and not entry.ended:
             entry.resize(*size, now)
 
-    def _fits(self, entry: Submitted, size: tuple[int, int], entries: Sequence[Submitted]) -> bool:
+    def _fits(
+        self, entry: Submitted, size: tuple[int, int], entries: Sequence[Submitted], now: float
+    ) -> bool:
         """Return whether a job can have so much beside what all others still hold."""
         assert self._capacity is not None
         left = dict(self._capacity)
         for each in entries:
-            workers, servers = each.held()
+            workers, servers = each.held(now)
             if each is entry:
                 workers, servers = max(workers, size[0]), max(servers, size[1])
             for takes, count in ((each.demand.worker, workers), (each.demand.server, servers)):
@@ -340,11 +342,13 @@ class Cluster:
 
     def _bury(self, entry: Submitted) -> None:
         """Free what a job had that is over."""
-        if not entry.ended or not (entry.workers or entry.servers or entry.error):
+        if not entry.ended or entry.is_buried:
             return
+        entry.is_buried, had = True, bool(entry.workers or entry.servers or entry.error)
         entry.workers = entry.servers = 0
         entry.wanted = 0, 0
-        entry.stop()
+        if had:
+            entry.stop()
         if entry.error:
             _LOG.warning("the job %s failed: %s", entry.name, entry.error)
 

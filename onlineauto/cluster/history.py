@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from onlineauto.errors import InputError
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 __all__ = ["Head", "History", "Record"]
+
+_LOG: Final = logging.getLogger("onlineauto")
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True, tag="head", tag_field="type"):
@@ -92,6 +99,11 @@ class History:
     records : list of Record, optional
         In the order of slots.
 
+    Attributes
+    ----------
+    skipped : list of str
+        Lines of the text that were skipped: where each is, and what is wrong with it.
+
     Examples
     --------
     >>> history = History(Head(capacity={"CPU": 4}, slot=30))
@@ -107,6 +119,7 @@ class History:
     def __init__(self, head: Head, records: list[Record] | None = None) -> None:
         self.head = head
         self.records: list[Record] = [] if records is None else records
+        self.skipped: list[str] = []
 
     def __len__(self) -> int:
         return len(self.records)
@@ -114,6 +127,20 @@ class History:
     def add(self, record: Record) -> None:
         """Add a record."""
         self.records.append(record)
+
+    def take(self, records: Iterable[Record]) -> list[Record]:
+        """Add the records of a slot that `parse` would accept, and return them; skip and report others."""
+        taken = []
+        for each in records:
+            try:
+                _check_record(each, self.head, f"slot {each.slot}")
+            except InputError as error:
+                self.skipped.append(str(error))
+                _LOG.warning("a record of the history is skipped: %s", error)
+            else:
+                taken.append(each)
+        self.records += taken
+        return taken
 
     def completion_times(self) -> dict[str, float]:
         """Return how many slots each finished job took, from its arrival to its end, by name of the job.
@@ -153,38 +180,39 @@ class History:
 
     @classmethod
     def parse(cls, text: bytes, *, name: str = "history") -> History:
-        """Read a history from its text; `name` is what messages call it.
+        """Read a history from its text; `name` is its name in messages.
 
-        A last line that was torn off, as when the cluster's machine failed, is left out.
+        A line that is no record that a cluster can have written is skipped, is listed in `skipped`, and is
+        reported by a warning; all lines after it are read. A last line that was torn off, as when the
+        cluster's machine failed, is left out.
 
         Raises
         ------
         InputError
-            If a line is none of a history; the message names it.
+            If the first line does not describe a cluster.
         """
-        head: Head | None = None
-        records: list[Record] = []
-        lines = text.split(b"\n")
-        for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
-            try:
-                each = _DECODER.decode(line)
-            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-                if number == len(lines) and head is not None:
-                    break
-                raise InputError(f"{name}:{number}: not a line of a cluster's history: {error}") from error
-            if isinstance(each, Head):
-                _check_amounts(each.capacity, f"{name}:{number}")
-                if head is not None and each.capacity.keys() != head.capacity.keys():
-                    raise InputError(f"{name}:{number}: the cluster has other resources from here on")
-                head = each
-            else:
-                _check(each, head, f"{name}:{number}")
-                records.append(each)
-        if head is None:
+        lines = [(number, line) for number, line in enumerate(text.split(b"\n"), 1) if line.strip()]
+        if not lines:
             raise InputError(f"{name}: not a cluster's history: its first line describes the cluster")
-        return cls(head, records)
+        first = _read(lines[0][1], None, f"{name}:{lines[0][0]}")
+        assert isinstance(first, Head)
+        found = cls(first)
+        for number, line in lines[1:]:
+            try:
+                each = _read(line, found.head, f"{name}:{number}")
+            except InputError as error:
+                if number <= text.count(b"\n"):  # else the line was torn off
+                    found.skipped.append(str(error))
+                continue
+            if isinstance(each, Head):
+                found.head = each
+            else:
+                found.records.append(each)
+        if found.skipped:
+            _LOG.warning(
+                "%d lines of a history are skipped, the first: %s", len(found.skipped), found.skipped[0]
+            )
+        return found
 
 
 _DECODER: msgspec.json.Decoder[Head | Record] = msgspec.json.Decoder(Head | Record)
@@ -194,8 +222,35 @@ def _line(each: msgspec.Struct) -> str:
     return msgspec.json.encode(each).decode() + "\n"
 
 
-def _check(record: Record, head: Head | None, where: str) -> None:
-    """Refuse a record that no cluster can have written."""
+def _read(line: bytes, head: Head | None, where: str) -> Head | Record:
+    """Return what a line of a history describes; `head` is the cluster so far.
+
+    Raises
+    ------
+    InputError
+        No cluster, or not this one, can have written the line.
+    """
+    try:
+        each = _DECODER.decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{where}: not a line of a cluster's history: {error}") from error
+    if isinstance(each, Record):
+        _check_record(each, head, where)
+        return each
+    _check_amounts(each.capacity, where)
+    if head is not None and each.capacity.keys() != head.capacity.keys():
+        raise InputError(f"{where}: the cluster has other resources from here on")
+    return each
+
+
+def _check_record(record: Record, head: Head | None, where: str) -> None:
+    """Refuse a record that a cluster cannot have written.
+
+    Raises
+    ------
+    InputError
+        It is such a record; the message begins with `where`.
+    """
     if head is None:
         raise InputError(f"{where}: the first line of a history describes the cluster")
     unknown = (record.worker.keys() | record.server.keys()) - head.capacity.keys()
@@ -205,7 +260,7 @@ def _check(record: Record, head: Head | None, where: str) -> None:
         _check_amounts(amounts, where)
     numbers = (record.before, record.done, record.total, record.used, record.arrived)
     counts = (record.slot, record.workers, record.servers, record.most_workers, record.most_servers)
-    if not all(0 <= number < 1e300 for number in (*numbers, *counts)):
+    if not all(0 <= number < 1e300 for number in numbers) or not all(0 <= n < 2**53 for n in counts):
         raise InputError(f"{where}: a number of job {record.job!r} is negative or without bounds")
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.cluster.history import Record
+from onlineauto.cluster.jobs.job import check_held, check_progress
 from onlineauto.cluster.policies import Row
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class Submitted:
     ended: bool = False
     error: str = ""
     was_seen: bool = field(default=False, repr=False)
+    is_buried: bool = field(default=False, repr=False)
     before: float = field(default=0.0, repr=False)
     changed_at: float = field(default=0.0, repr=False)
     ended_at: float = field(default=0.0, repr=False)
@@ -75,8 +77,8 @@ class Submitted:
             return
         self.was_seen = True
         try:
-            self.done, self.total = map(float, self.job.progress())
-        except Exception as error:  # whatever ends a job harms no other
+            self.done, self.total = check_progress(self.job.progress())
+        except BaseException as error:
             self._fail(error, now)
             return
         if not self.endless and self.done >= self.total:
@@ -87,24 +89,29 @@ class Submitted:
         self.workers, self.servers, self.changed_at = workers, servers, now
         try:
             self.job.resize(workers, servers)
-        except Exception as error:
+        except BaseException as error:
             self._fail(error, now)
 
-    def held(self) -> tuple[int, int]:
-        """Return the workers and servers that nobody else may have."""
-        workers, servers = getattr(self.job, "held", (0, 0))
+    def held(self, now: float) -> tuple[int, int]:
+        """Return the workers and servers that no other job may have; a job that cannot say it fails."""
+        workers = servers = 0
+        try:
+            workers, servers = check_held(getattr(self.job, "held", (0, 0)))
+        except BaseException as error:
+            self._fail(error, now)
         return (workers, servers) if self.ended else (max(workers, self.workers), max(servers, self.servers))
 
     def stop(self) -> None:
-        """Let go of everything, and say nothing of how that went: the job is over, or the cluster is."""
-        stop: Any = getattr(self.job, "stop", None)
+        """Release everything: the job is over, or the cluster is. An error becomes that of the job."""
         try:
+            stop: Any = getattr(self.job, "stop", None)
             if stop is None:
                 self.job.resize(0, 0)
             else:
                 stop()
-        except Exception as error:
-            self.error = self.error or f"it could not be stopped: {error}"
+        except BaseException as error:
+            _pass_on(error)
+            self.error = self.error or f"it could not be stopped: {_text(error)}"
 
     def row(self, at: float) -> Row:
         """Return what a policy sees of it."""
@@ -146,6 +153,23 @@ class Submitted:
     def _end(self, now: float) -> None:
         self.ended, self.ended_at = True, now
 
-    def _fail(self, error: Exception, now: float) -> None:
-        self.error = f"{type(error).__name__}: {error}"
-        self._end(now)
+    def _fail(self, error: BaseException, now: float) -> None:
+        """End the job by an error of its own, which harms no other job."""
+        _pass_on(error)
+        self.error = self.error or _text(error)
+        if not self.ended:
+            self._end(now)
+
+
+def _pass_on(error: BaseException) -> None:
+    """Raise an interrupt again, which is the user's and not a job's."""
+    if isinstance(error, KeyboardInterrupt):
+        raise error
+
+
+def _text(error: BaseException) -> str:
+    """Return an error as text."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # the type of the error is a stranger's
+        return type(error).__name__

@@ -31,6 +31,8 @@ class VwLayout(Layout):
     wildcards nor those that a search has chosen.
     """
 
+    bytewise = True
+
     def crossable(self) -> NDArray[np.bool_]:
         """Return for each group key whether its namespace can be crossed: bool[256]."""
         return np.array([self._interacts(bytes([key])) for key in range(_BYTES)])

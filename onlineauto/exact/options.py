@@ -24,6 +24,10 @@ class ExactOptions:
         False, "Reproduce Vowpal Wabbit 9.11.9 bit for bit, its defects included.", vw=False, keep=True
     )
 
+    def bytewise_letters(self) -> bool | None:
+        """Return True if letters of options are bytes, as in VW: in exact mode. Else return None."""
+        return self.vw_exact or None
+
     def dialect(self) -> Dialect | None:
         """Return the dialect of VW in exact mode, else None."""
         if not self.vw_exact:

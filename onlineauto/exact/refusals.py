@@ -24,6 +24,7 @@ __all__ = ["CHECKS"]
 
 _NOT_EXACT: Final = {
     "experimental_full_name_interactions": "Vowpal Wabbit crosses runs of the features of one full name",
+    "max_crossed": "Vowpal Wabbit leaves no interaction out",
     "rnd": "Vowpal Wabbit draws the guesses of members by the indices of weights",
 }
 _NOT_OF_SLOTS: Final = {

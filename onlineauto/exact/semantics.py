@@ -21,6 +21,7 @@ EXACT = Semantics(
     bounds_by_rates=False,
     penalises_on_load=True,
     notices_predicted=True,
+    leaves_out_widest=False,
     holds_out_by_line=True,
     search_draws_with_explorer=True,
     replaced_options=("oracle_type",),

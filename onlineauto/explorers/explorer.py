@@ -51,7 +51,7 @@ class Explorer(ABC):
     cb_types : tuple of str
         What costs can be learnt from. With mtr alone they are learnt as they are, whatever their probability.
     ensemble : str
-        How its several models learn, one of those that the engine knows; "" if there is only one model.
+        How the models of a multi-model explorer learn, one of the engine's ways; "" if there is one model.
     direct : bool
         The loop computes its probabilities without calling the kernel; so it is for ε-greedy alone.
     sees_costs : bool
@@ -104,7 +104,7 @@ class Explorer(ABC):
         return ()
 
     def models(self, configuration: Configuration) -> int:
-        """Return how many models an ensemble has; 0 if there is only one model."""
+        """Return the number of models in each live config; 0 if there is only one."""
         del configuration
         return 0
 

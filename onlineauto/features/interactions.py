@@ -12,7 +12,7 @@ from itertools import combinations_with_replacement, pairwise, product
 from math import comb, prod
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from onlineauto.features.options import decoded
+from onlineauto.features.options import letters_of
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -55,13 +55,16 @@ Product = tuple[Term, ...]
 """Factors of a product, in the order of the option."""
 
 
-def parse_letters(text: str) -> Product:
-    """Return the terms of ``-q``, ``--cubic`` or ``--interactions``: one byte each, ``:`` for the wildcard.
+def parse_letters(text: str, *, bytewise: bool = False) -> Product:
+    """Return the terms of ``-q``, ``--cubic`` or ``--interactions``: one letter each, ``:`` for the wildcard.
+
+    A letter is one byte if `bytewise`, else a character.
 
     >>> parse_letters("a:")
     (Term(name=b'a', full=False), Term(name=b'', full=False))
     """
-    return tuple(WILDCARD if byte == ord(":") else Term(bytes([byte])) for byte in decoded(text))
+    letters = letters_of(text, bytewise=bytewise)
+    return tuple(WILDCARD if letter == b":" else Term(letter) for letter in letters)
 
 
 def parse_full_names(text: str) -> Product:
@@ -122,7 +125,7 @@ def _choices(term: Term, names: Sequence[bytes]) -> list[bytes]:
     """Return the names that a term stands for; if there are none, its own."""
     if term.full:
         return [term.name]
-    return [name for name in names if name[:1] == term.name] or [term.name]
+    return [name for name in names if name.startswith(term.name)] or [term.name]
 
 
 def _expand(terms: Product, names: Sequence[bytes], *, permutations: bool) -> Iterable[tuple[bytes, ...]]:
@@ -170,6 +173,13 @@ def compile_products(
     return unique_products(expanded, keep_duplicates=keep_duplicates)
 
 
+def _count_choices(term: Term, letters: Counter[bytes]) -> int:
+    """Return the number of names that a term stands for, given the number of names for each letter."""
+    if term.full:
+        return 1
+    return max(sum(n for letter, n in letters.items() if letter.startswith(term.name)), 1)
+
+
 def count_products(products: Sequence[Product], letters: Counter[bytes]) -> int:
     """Return how many products `products` stand for, duplicates included, given the names for each letter.
 
@@ -180,6 +190,6 @@ def count_products(products: Sequence[Product], letters: Counter[bytes]) -> int:
     names, total = letters.total(), 0
     for terms in products:
         wild = terms.count(WILDCARD)
-        fixed = prod(1 if term.full else max(letters[term.name], 1) for term in terms if term != WILDCARD)
+        fixed = prod(_count_choices(term, letters) for term in terms if term != WILDCARD)
         total += fixed * (comb(names + wild - 1, wild) if wild else 1)
     return total

@@ -11,7 +11,7 @@ import logging
 from collections import Counter
 from copy import copy
 from itertools import chain, compress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from onlineauto.features.interactions import (
     parse_letters,
 )
 from onlineauto.features.namespaces import DEFAULT
-from onlineauto.features.options import FeatureOptions, decoded
+from onlineauto.features.options import FeatureOptions, first_letter, letters_of
 from onlineauto.features.records import FACTOR, GROUP, PLACE, Interactions, Scratch
 from onlineauto.features.records import Layout as KernelLayout
 from onlineauto.features.slots import INDEX_NAME, SLOT_NAME
@@ -52,7 +52,7 @@ def most_groups(spans: int) -> int:
 
 
 def most_spans(groups: int) -> int:
-    """Return the largest number of spans of which so many groups are enough for an event's lines."""
+    """Return the maximum number of spans of an event's lines that fit into `groups` groups."""
     return (groups - 8) // 2
 
 
@@ -98,7 +98,11 @@ class Layout:
         How often the same product occurs among those of each order: once, if all are different.
     repeats_apart : dict of int to int
         The same of the products that `compile` compiled last.
+    bytewise : bool
+        Whether the letters of options are bytes, as in Vowpal Wabbit, not characters.
     """
+
+    bytewise: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -117,15 +121,16 @@ class Layout:
         full_names = options.experimental_full_name_interactions
         if searched:
             letters, full_names = [":" * order for order in searched], ()
-        self._products = [*map(parse_letters, letters), *map(parse_full_names, full_names)]
+        self._products = [parse_letters(text, bytewise=self.bytewise) for text in letters]
+        self._products += map(parse_full_names, full_names)
         self.slots = slots
         self._own = (SLOT_NAME, INDEX_NAME) if slots else ()
         if slots and not searched:
             index = Term(INDEX_NAME, full=True)
             self._products += [(*terms, index) for terms in (*self._products, (WILDCARD,))]
-        self._ignore = b"".join(decoded(text) for text in options.ignore)
-        self._ignore_linear = b"".join(decoded(text) for text in options.ignore_linear)
-        self._keep = b"".join(decoded(text) for text in options.keep) if options.keep else None
+        self._ignore = self._letters_of(options.ignore)
+        self._ignore_linear = self._letters_of(options.ignore_linear)
+        self._keep = self._letters_of(options.keep) if options.keep else None
         self._known: set[bytes] = set(self._own[:1])
         self._letters: Counter[bytes] = Counter()
         self._left_out: set[bytes] = set()
@@ -139,6 +144,9 @@ class Layout:
         self.version = 0
         self.kernel_layout = self._make_layout([], [])
         self._make_interactions()
+
+    def _letters_of(self, texts: Sequence[str]) -> tuple[bytes, ...]:
+        return tuple(letter for text in texts for letter in letters_of(text, bytewise=self.bytewise))
 
     @property
     def n_keys(self) -> int:
@@ -265,6 +273,11 @@ class Layout:
         """Order of the longest product, including those that `compile` compiled."""
         return max((*self.repeats, *self.repeats_apart), default=1)
 
+    @property
+    def max_crossed(self) -> int:
+        """Number of crossed features that an event may have."""
+        return self._options.max_crossed
+
     def most_features(self, own: int) -> int:
         """Return an upper bound on the features of an action with so many of its own, products included.
 
@@ -307,17 +320,18 @@ class Layout:
 
     def _is_ignored(self, name: bytes) -> bool:
         """Return whether a namespace is dropped: by ``--ignore``, or by ``--keep`` if that is given."""
-        return name[:1] in self._ignore if self._keep is None else name[:1] not in self._keep
+        return name.startswith(self._ignore) if self._keep is None else not name.startswith(self._keep)
 
     def _add(self, name: bytes) -> None:
         """Let wildcards and letters range over `name` too, unless there would be too many products."""
         if name in self._known or name in self._left_out or not self._interacts(name):
             return
-        self._letters[name[:1]] += 1
+        letter = first_letter(name)
+        self._letters[letter] += 1
         if self._takes_more():
             self._known.add(name)
             return
-        self._letters[name[:1]] -= 1
+        self._letters[letter] -= 1
         if not self._left_out and self._warns:
             text = name.decode("utf-8", "replace")
             _LOG.warning(
@@ -328,7 +342,7 @@ class Layout:
     def _make_layout(self, names: Sequence[bytes], hashes: Sequence[int]) -> KernelLayout:
         """Return the kernels' layout for namespaces with these names and hashes."""
         ignored = [self._is_ignored(name) for name in names]
-        linear = [self._singled or name[:1] in self._ignore_linear for name in names]
+        linear = [self._singled or name.startswith(self._ignore_linear) for name in names]
         keys = self._keys_of(names)
         ignore, ignore_linear = np.zeros(keys.n, bool), np.zeros(keys.n, bool)
         ignore[keys.key] = ignored

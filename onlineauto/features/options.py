@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import ClassVar, Final
@@ -9,7 +10,7 @@ from typing import ClassVar, Final
 from onlineauto.errors import OptionError
 from onlineauto.options import Configuration, option
 
-__all__ = ["FeatureOptions", "check_interactions", "decoded"]
+__all__ = ["FeatureOptions", "check_interactions", "decoded", "first_letter", "letters_of"]
 
 _HEX: Final = re.compile(rb"\\x([0-9a-fA-F]{2})")
 _GREEDY: Final = "every word up to the next option belongs to it; a data file goes before it or after -d"
@@ -78,6 +79,18 @@ class FeatureOptions:
         "If a namespace interacts with itself, use every order of its features, and not every combination.",
         keep=True,
     )
+    max_crossed: int = option(
+        10_000_000,
+        "Number of crossed features that an event may have, over all its actions. A wider event is learnt "
+        "without its widest interactions and not by the stack, and is reported; --strict_parse stops there.",
+        vw=False,
+        keep=True,
+        override=True,
+        minimum=0,
+        maximum=2**31,
+        because="they are listed in memory",
+        metavar="N",
+    )
     leave_duplicate_interactions: bool = option(
         False, "Keep interactions that repeat the namespaces of another one, such as -q ab -q ba.", keep=True
     )
@@ -94,30 +107,52 @@ def decoded(text: str) -> bytes:
     return _HEX.sub(lambda match: bytes([int(match[1], 16)]), text.encode("utf-8", "surrogateescape"))
 
 
+def letters_of(text: str, *, bytewise: bool = False) -> tuple[bytes, ...]:
+    r"""Return the letters of a word, each as the bytes with which the name of a namespace begins.
+
+    A letter is a Unicode character. A byte that belongs to no character is a letter of its own, and so is
+    every byte if `bytewise`, as in Vowpal Wabbit.
+
+    Examples
+    --------
+    >>> letters_of("ив"), letters_of(r"a\xff"), letters_of("и", bytewise=True)
+    ((b'\xd0\xb8', b'\xd0\xb2'), (b'a', b'\xff'), (b'\xd0', b'\xb8'))
+    """
+    data = decoded(text)
+    if bytewise:
+        return tuple(bytes([byte]) for byte in data)
+    return tuple(
+        letter.encode("utf-8", "surrogateescape") for letter in data.decode("utf-8", "surrogateescape")
+    )
+
+
+def first_letter(name: bytes) -> bytes:
+    """Return the first character of a name, or its first byte if that belongs to no character."""
+    return name[:4].decode("utf-8", "surrogateescape")[:1].encode("utf-8", "surrogateescape")
+
+
 def check_interactions(configuration: Configuration) -> None:
     """Refuse interactions with a wrong number of namespaces or with malformed names.
 
     Raises
     ------
     OptionError
-        If ``--quadratic`` does not name two bytes, ``--cubic`` three, ``--interactions`` two or more, or a
+        If ``--quadratic`` does not name two letters, ``--cubic`` three, ``--interactions`` two or more, or a
         term of ``--experimental_full_name_interactions`` is empty or has a ':' in a name.
     """
-    options = configuration[FeatureOptions]
-    for text in options.quadratic:
-        _check_length("--quadratic", text, valid=len(decoded(text)) == 2, needs="two namespaces")
-    for text in options.cubic:
-        _check_length("--cubic", text, valid=len(decoded(text)) == 3, needs="three namespaces")
-    for text in options.interactions:
-        _check_length("--interactions", text, valid=len(decoded(text)) >= 2, needs="two namespaces or more")
+    options, bytewise = configuration[FeatureOptions], bool(configuration.brought("bytewise_letters"))
+    for flag, texts, least, most, needs in (
+        ("--quadratic", options.quadratic, 2, 2, "two namespaces"),
+        ("--cubic", options.cubic, 3, 3, "three namespaces"),
+        ("--interactions", options.interactions, 2, math.inf, "two namespaces or more"),
+    ):
+        for text in texts:
+            count = len(letters_of(text, bytewise=bytewise))
+            if not least <= count <= most:
+                what = "bytes" if bytewise else "characters"
+                raise OptionError(f"{flag} {text!r} has {count} {what} and needs {needs} ({_GREEDY})")
     for text in options.experimental_full_name_interactions:
         _check_full_names(text)
-
-
-def _check_length(flag: str, text: str, *, valid: bool, needs: str) -> None:
-    if not valid:
-        count = len(decoded(text))
-        raise OptionError(f"{flag} {text!r} has {count} characters and needs {needs} ({_GREEDY})")
 
 
 def _check_full_names(text: str) -> None:

@@ -13,6 +13,8 @@ from onlineauto.features._kernels import is_covered, squares_of_group, turned
 from onlineauto.jit import F32, inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from onlineauto.features.records import Interactions, Layout, Listing, Records, Scratch
 
 _FNV = np.uint64(16777619)
@@ -38,16 +40,19 @@ def look_up(interactions: Interactions, scratch: Scratch, product: int) -> bool:
 
 
 @inline_kernel
-def count_product(scratch: Scratch, order: int) -> int:
-    """Return the number of features of the looked-up product: C(n + r - 1, r) for r equal factors."""
-    total = 1
+def count_product(scratch: Scratch, order: int) -> float:
+    """Return the number of features of the looked-up product: C(n + r - 1, r) for r equal factors.
+
+    The number is a float, which cannot overflow and is exact up to 2^53.
+    """
+    total = 1.0
     run = 1
     for k in range(order):
         short_loop()
         size = scratch.factors[k].end - scratch.factors[k].start
         if scratch.factors[k].repeats:
             run += 1
-            total = total * (size + run - 1) // run
+            total = total * (size + run - 1) / run
         else:
             run = 1
             total *= size
@@ -212,12 +217,18 @@ def cross_all(
 
 
 @kernel
-def count_all(interactions: Interactions, scratch: Scratch) -> int:
-    """Return the number of features of all products whose namespaces are present."""
-    n = 0
+def count_all(interactions: Interactions, scratch: Scratch, sizes: NDArray[np.float64]) -> float:
+    """Return the number of features of all products whose namespaces are present.
+
+    If there are `sizes`, one for each product, add the number of features of each product to its size.
+    """
+    n = 0.0
     for product in range(len(interactions.start) - 1):
         if look_up(interactions, scratch, product):
-            n += count_product(scratch, interactions.start[product + 1] - interactions.start[product])
+            size = count_product(scratch, interactions.start[product + 1] - interactions.start[product])
+            n += size
+            if len(sizes) > 0:
+                sizes[product] += size
     return n
 
 

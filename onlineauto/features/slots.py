@@ -66,6 +66,20 @@ class Slots(NamedTuple):
         """Return the number of slots."""
         return len(self.line)
 
+    def head(self, n: int) -> Slots:
+        """Return the slots of the first `n` events."""
+        end = int(self.start[n])
+        return Slots(
+            line=self.line[:end],
+            event=self.event[:end],
+            start=self.start[: n + 1],
+            event_start=self.event_start[: n + 1],
+            event_weight=self.event_weight[:n],
+            number=self.number[:end],
+            first_indexed=min(self.first_indexed, n),
+            index_features=self.index_features,
+        )
+
     def table(self, place: int) -> NDArray[np.int64]:
         """Return the slots for kernels: int64[n, 4]; the first ``index`` feature is at `place`."""
         shared, index = self.event_start[self.event], place + self.number

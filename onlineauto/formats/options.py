@@ -22,8 +22,8 @@ class InputOptions:
 
     data: tuple[str, ...] = option(
         (),
-        "File of events; several are read one after the other; '-' or none is standard input. The flag may "
-        "be left out: a word that belongs to no flag is a file of events.",
+        "File of events, or a file, folder, pattern or address of Parquet; several are read one after the "
+        "other; '-' or none is standard input. The flag may be left out: a word without a flag is a file.",
         short="d",
         metavar="FILE",
         positional=True,
@@ -45,6 +45,13 @@ class InputOptions:
         "In JSON, hash a string with the hash of its key as the seed, as in VW's text. Without it, key and "
         "string are hashed as one name.",
         keep=True,
+    )
+    columns: str | None = option(
+        None,
+        "TOML file that says what the columns of Parquet are. Without it, their names and types do; "
+        "`onlineauto columns FILE` prints what they say.",
+        vw=False,
+        metavar="TOML",
     )
     strict_parse: bool = option(
         False,

@@ -31,7 +31,8 @@ class ReadingQuirks(NamedTuple):
 
     This is null for an action or a slot; strings and truth values in arrays; ``_slots`` before ``_multi``;
     ``_outcomes`` before the context; ``_labelIndex`` in a slot; and a blank before the first brace of a log,
-    or before the colon of a member that is skipped.
+    or before the colon of a member that is skipped. A null in an array of numbers has no index: the numbers
+    behind it move up. For us it is a missing number.
     """
     nul_ends_string: bool = False
     """A string ends at the first NUL that was written as an escape."""

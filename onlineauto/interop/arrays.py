@@ -8,7 +8,7 @@ import numpy as np
 
 from onlineauto.errors import InputError
 from onlineauto.formats.mappings.name_hashes import NameHashes
-from onlineauto.interop.logged import checked_logs, checked_weights, float32_column
+from onlineauto.interop.logged import checked_logs, checked_weights, label_column
 from onlineauto.interop.rows import Labels, Rows, assembled, rows_of_matrix
 
 if TYPE_CHECKING:
@@ -41,7 +41,8 @@ def from_arrays(
     Parameters
     ----------
     context : float[n, d], dense or sparse
-        Features of each event's context; without `actions`, features of single lines. Zeros are left out.
+        Features of each event's context; without `actions`, features of single lines. Zeros and NaN, which
+        is a missing number, are left out.
     actions : int, float[k, m], or float[n, k, m], optional
         The number of actions, whose only feature is their number; or the features of each action, dense or
         sparse, the same for all events; or the features of each action in each event.
@@ -50,7 +51,7 @@ def from_arrays(
     cost, probability : float[n], optional
         Cost and propensity of the logged action.
     label : float[n], optional
-        Labels of single lines.
+        Labels of single lines; NaN for one without a label.
     weight : float[n], optional
         Importance weights: the number of such events that each stands for.
     namespaces : (str, str)
@@ -135,11 +136,11 @@ def _rows(matrix: Any, namespace: str, names: Sequence[str] | None, hashes: Name
 
 def _finite(values: NDArray[Any], what: str) -> NDArray[np.float32]:
     with np.errstate(over="ignore"):
-        found = values.astype(np.float32)
+        found = np.nan_to_num(values.astype(np.float32), nan=0.0, posinf=np.inf, neginf=-np.inf)
     if not np.isfinite(found).all():
         bad = np.argwhere(~np.isfinite(found))[0]
         where = f"row {bad[0]}: " if found.ndim > 1 else ""
-        raise InputError(f"{where}{what} has a value that is infinite, NaN or too large")
+        raise InputError(f"{where}{what} has a value that is infinite or too large")
     return found
 
 
@@ -168,7 +169,7 @@ def _actions(
 def _single_lines(
     rows: Rows, given: dict[str, NDArray[np.generic]], hashes: NameHashes, size: int
 ) -> Iterator[Block]:
-    label = float32_column(given["label"], "label") if "label" in given else None
+    label = label_column(given["label"], "label") if "label" in given else None
     weight = checked_weights(given["weight"]) if "weight" in given else None
     for begin in range(0, len(rows), size):
         which = np.arange(begin, min(begin + size, len(rows)))

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onlineauto.errors import InputError
+from onlineauto.errors import InputError, PackageError, install_hint
+from onlineauto.formats.mappings.named_event import spans_of
+from onlineauto.formats.mappings.values import plain
 from onlineauto.interop.rows import Rows, rows_of_matrix
 
 if TYPE_CHECKING:
@@ -16,7 +21,39 @@ if TYPE_CHECKING:
 
     from onlineauto.formats.mappings.name_hashes import NameHashes
 
-__all__ = ["Columns"]
+__all__ = ["Columns", "opened"]
+
+
+def opened(frame: Any) -> Any:
+    """Return a frame of any library as one of narwhals.
+
+    Raises
+    ------
+    PackageError
+        If narwhals is not installed.
+    InputError
+        If `frame` is not a frame, or two of its columns have the same name.
+    """
+    try:
+        import narwhals
+    except ModuleNotFoundError as error:
+        raise PackageError(
+            f"frames are read through narwhals: {install_hint('frames')}", name=error.name
+        ) from None
+    lazy = hasattr(frame, "collect")  # its columns are not known
+    names = Counter(() if lazy else map(str, getattr(frame, "column_names", getattr(frame, "columns", ()))))
+    for name, times in names.items():
+        if times > 1:
+            raise InputError(
+                f"the frame has {times} columns with the name {name!r}: rename or drop all but one"
+            )
+    try:
+        return narwhals.from_native(frame, eager_only=True)
+    except TypeError:
+        kind = type(frame).__name__
+        raise InputError(
+            f"a {kind} is no frame of pandas, polars or arrow; collect it if it is lazy"
+        ) from None
 
 
 class Columns:
@@ -31,44 +68,34 @@ class Columns:
 
     Raises
     ------
-    ModuleNotFoundError
+    PackageError
         If narwhals is not installed.
     InputError
-        If `frame` is not a frame.
+        If `frame` is not a frame, or two of its columns have the same name.
     """
 
     def __init__(self, frame: Any, names: NameHashes) -> None:
-        try:
-            import narwhals
-        except ModuleNotFoundError as error:
-            raise ModuleNotFoundError(
-                "frames are read through narwhals: pip install 'onlineauto[frames]'", name=error.name
-            ) from None
-        try:
-            self._frame = narwhals.from_native(frame, eager_only=True)
-        except TypeError:
-            kind = type(frame).__name__
-            raise InputError(
-                f"a {kind} is no frame of pandas, polars or arrow; collect it if it is lazy"
-            ) from None
+        self._frame = opened(frame)
+        import narwhals
+
         self._nw: Any = narwhals
         self.names = names
+        self._native = {str(name): name for name in self._frame.columns}
 
     @property
     def everything(self) -> list[str]:
-        """The names of all columns, those that are no text left out."""
-        return [name for name in self._frame.columns if isinstance(name, str)]
+        """The names of all columns, as text."""
+        return list(self._native)
 
     def __len__(self) -> int:
         """Count the rows."""
         return len(self._frame)
 
     def _column(self, name: str) -> Any:
-        if name not in self._frame.columns:
-            raise InputError(
-                f"there is no column {name!r}; there are {', '.join(map(str, self._frame.columns))}"
-            )
-        return self._frame[name]
+        native = self._native.get(str(name))
+        if native is None:
+            raise InputError(f"there is no column {name!r}; there are {', '.join(self._native)}")
+        return self._frame.get_column(native)
 
     def is_there(self, name: str) -> NDArray[np.bool_]:
         """Return which rows have a value, neither null nor NaN: bool[n_rows]."""
@@ -87,17 +114,63 @@ class Columns:
             If the column does not hold numbers.
         """
         column = self._column(name)
+        if column.dtype == self._nw.Object:
+            return _plain_numbers(name, column.to_list())
+        there = self.is_there(name)
+        if not there.any():  # whose type says nothing
+            return np.full(len(self), np.nan)
         if not column.dtype.is_numeric() and column.dtype != self._nw.Boolean:
             raise InputError(f"column {name!r} is of {column.dtype}, not of numbers")
-        there = self.is_there(name)
         found: NDArray[np.generic] = _filled(column, self._nw)
         return found if there.all() else np.where(there, found, np.nan)
 
     def rows(self, groups: Mapping[str, Sequence[str]]) -> list[Rows]:
-        """Return the features of the columns of each namespace in `groups`."""
-        return [self._rows(namespace, columns) for namespace, columns in groups.items()]
+        """Return the features of the columns of each namespace in `groups`.
 
-    def _rows(self, namespace: str, columns: Sequence[str]) -> Rows:
+        Mappings and lists in a column are namespaces of their own, so a namespace may have several `Rows`.
+        """
+        return [rows for namespace, columns in groups.items() for rows in self._rows(namespace, columns)]
+
+    def _rows(self, namespace: str, columns: Sequence[str]) -> list[Rows]:
+        if not columns:
+            return [self._usual_rows(namespace, columns)]
+        found: list[Rows] = []
+        for mixed, names in groupby(columns, self._is_mixed):  # in the order of the columns
+            if mixed:
+                found += [rows for name in names for rows in self._mixed_rows(namespace, name)]
+            else:
+                found.append(self._usual_rows(namespace, list(names)))
+        return found
+
+    def _is_mixed(self, name: str) -> bool:
+        """Return whether a column may hold values of several kinds, or lists, or mappings."""
+        nw = self._nw
+        return self._column(name).dtype in (nw.Object, nw.List, nw.Array, nw.Struct)
+
+    def _mixed_rows(self, namespace: str, name: str) -> list[Rows]:
+        """Return the features of a column, value by value."""
+        found: dict[str, list[tuple[int, tuple[tuple[str, float], ...]]]] = {}
+        for row, value in enumerate(self._column(name).to_list()):
+            for inner, features in spans_of({namespace: {name: value}}, f"row {row}"):
+                found.setdefault(inner, []).append((row, features))
+        return [self._named_rows(inner, features) for inner, features in found.items()]
+
+    def _named_rows(
+        self, namespace: str, features: Sequence[tuple[int, Sequence[tuple[str, float]]]]
+    ) -> Rows:
+        """Return the rows of a namespace, given the features of those that have some."""
+        number, counts = self.names.namespace(namespace), np.zeros(len(self), np.int64)
+        for row, named in features:
+            counts[row] = len(named)
+        flat = [pair for _, named in features for pair in named]
+        return Rows(
+            namespace=number,
+            start=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+            hash=self.names.features([name for name, _ in flat], number),
+            value=np.array([value for _, value in flat], np.float32),
+        )
+
+    def _usual_rows(self, namespace: str, columns: Sequence[str]) -> Rows:
         number = self.names.namespace(namespace)
         hashes = np.zeros((len(self), len(columns)), np.uint32)
         values = np.zeros((len(self), len(columns)), np.float32)
@@ -108,6 +181,8 @@ class Columns:
     def _feature(self, name: str, namespace: int) -> tuple[NDArray[np.uint32], NDArray[np.float32]]:
         """Return hash and value of a column's feature in each row; the value is 0 where there is none."""
         column, there = self._column(name), self.is_there(name)
+        if not there.any():  # whose type says nothing
+            return np.zeros(len(self), np.uint32), np.zeros(len(self), np.float32)
         if column.dtype.is_numeric() or column.dtype == self._nw.Boolean:
             with np.errstate(over="ignore"):
                 values = np.where(there, _filled(column, self._nw).astype(np.float32), np.float32(0))
@@ -123,22 +198,19 @@ class Columns:
     def _words(self, name: str) -> tuple[NDArray[np.int64], list[str]]:
         """Return the index of each row's string among the distinct ones, -1 for none, and these strings."""
         column = self._column(name)
-        kinds = self._nw.String, self._nw.Categorical, self._nw.Enum, self._nw.Object
+        kinds = self._nw.String, self._nw.Categorical, self._nw.Enum
         if column.dtype not in kinds:
-            raise InputError(
-                f"column {name!r} is of {column.dtype}, which has no features; cast it to numbers or strings"
-            )
-        if column.dtype in kinds[1:3]:
+            advice = "cast it to numbers or strings"
+            if column.dtype.is_temporal():
+                advice = "give what matters of it as numbers or strings, such as the weekday and the hour"
+            raise InputError(f"column {name!r} is of {column.dtype}, which has no features; {advice}")
+        if column.dtype in kinds[1:]:
             column = column.cast(self._nw.String)
         place: dict[str, int] = {}
         codes = np.full(len(self), -1, np.int64)
         there = self.is_there(name)
         for row, word in enumerate(column.to_list()):
             if there[row]:
-                if not isinstance(word, str):
-                    raise InputError(
-                        f"row {row}: {name} is a {type(word).__name__} among strings; cast the column"
-                    )
                 codes[row] = place.setdefault(word, len(place))
         return codes, list(place)
 
@@ -156,7 +228,10 @@ class Columns:
                     f"without costs, choices has to say which actions there are: not all need be in {name}"
                 )
         if not valid:
-            raise InputError("there is no action: choices is empty")
+            nothing = (
+                "choices is empty" if len(self) else "the frame has no rows, and choices does not say any"
+            )
+            raise InputError(f"there is no action: {nothing}")
         place = {value: i for i, value in enumerate(valid)}
         if stray := present - place.keys():
             row = next(i for i, value in enumerate(found) if there[i] and value in stray)
@@ -186,6 +261,20 @@ class Columns:
                 )
             seen.add(found[row])
         return np.array([*first, len(found)], np.int64)
+
+
+def _plain_numbers(name: str, values: Sequence[Any]) -> NDArray[np.float64]:
+    """Return values of several kinds as numbers, NaN where one is missing."""
+    numbers = np.empty(len(values))
+    for row, value in enumerate(values):
+        number = plain(value)
+        if number is not None and not isinstance(number, int | float):
+            raise InputError(f"row {row}: {name} is {value!r}, which is not a number")
+        try:
+            numbers[row] = math.nan if number is None else number
+        except OverflowError:  # a whole number of hundreds of digits
+            numbers[row] = math.inf
+    return numbers
 
 
 def _filled(column: Any, nw: Any) -> NDArray[np.generic]:

@@ -11,7 +11,7 @@ from onlineauto.errors import InputError
 from onlineauto.formats.mappings.name_hashes import NameHashes
 from onlineauto.formats.mappings.named_event import spans_of
 from onlineauto.interop.frame_columns import Columns
-from onlineauto.interop.logged import checked_logs, checked_weights, float32_column
+from onlineauto.interop.logged import checked_logs, checked_weights, label_column
 from onlineauto.interop.rows import Labels, Rows, assembled
 
 if TYPE_CHECKING:
@@ -52,7 +52,8 @@ def from_frame(
     * **single lines**, without `actions`: `label`.
 
     A column of numbers gives a feature with the column's name. A column of strings or categories gives a
-    feature ``column=value``. True is 1. Null, NaN, False and 0 give no feature.
+    feature ``column=value``. True is 1. Null, NaN, False and 0 give no feature. A list or a struct is a
+    namespace with the name of its column, as in `from_dicts`.
 
     Parameters
     ----------
@@ -68,8 +69,8 @@ def from_frame(
     cost, probability : column, optional
         Cost and propensity of the logged action; null where nothing was logged.
     label, weight : column, optional
-        Label of single lines; number of such events that each stands for. If rows are actions, the first
-        row's weight counts.
+        Label of single lines, null for a row without one; number of such events that each stands for. If rows
+        are actions, the first row's weight counts.
     events_per_block : int
         Number of events in each block.
     hash, hash_seed : str, int
@@ -77,8 +78,8 @@ def from_frame(
 
     Raises
     ------
-    ModuleNotFoundError
-        If narwhals is not installed: ``pip install 'onlineauto[frames]'``.
+    PackageError
+        If narwhals is not installed: ``pip install '.[frames]'``.
     InputError
         If a column is missing or cannot be a feature, or a row is not as above.
 
@@ -154,7 +155,7 @@ def _single_lines(
     size: int,
 ) -> Iterator[Block]:
     n = len(columns)
-    labels = None if label is None else float32_column(columns.numbers(label), label)
+    labels = None if label is None else label_column(columns.numbers(label), label)
     for begin in range(0, n, size):
         rows = np.arange(begin, min(begin + size, n))
         yield assembled(

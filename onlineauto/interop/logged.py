@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.errors import InputError
+from onlineauto.features.block import UNLABELLED
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["checked_logs", "checked_weights", "float32_column"]
+__all__ = ["checked_logs", "checked_weights", "float32_column", "label_column"]
 
 
 def float32_column(values: NDArray[np.generic], what: str) -> NDArray[np.float32]:
@@ -29,6 +30,20 @@ def float32_column(values: NDArray[np.generic], what: str) -> NDArray[np.float32
         row = int(bad[0])
         raise InputError(f"row {row}: {what} {values[row]} is infinite, NaN or too large")
     return column
+
+
+def label_column(values: NDArray[np.generic], what: str) -> NDArray[np.float32]:
+    """Return labels as float32; a row whose label is NaN has none.
+
+    Raises
+    ------
+    InputError
+        If one is infinite or too large; the message names the row, counted from 0.
+    """
+    missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), bool)
+    labels = float32_column(np.where(missing, 0, values), what)
+    labels[missing] = UNLABELLED
+    return labels
 
 
 def checked_logs(

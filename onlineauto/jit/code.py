@@ -9,7 +9,7 @@ from importlib import import_module
 from struct import Struct
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from onlineauto.errors import CompilerError
+from onlineauto.errors import CompilerError, install_hint
 from onlineauto.jit import library
 from onlineauto.jit.cache import kept
 from onlineauto.jit.compiling import compiled
@@ -127,7 +127,7 @@ def code_for(function: FunctionType, packed: Packed) -> Code:
             raise
         raise CompilerError(
             f"the kernel {function.__module__}.{function.__qualname__} must be compiled, and there is no "
-            "Numba: pip install 'onlineauto[compiler]'"
+            f"Numba: {install_hint('compiler')}"
         ) from error
     return Code(function.__qualname__, address, packed, _kind_from(json.loads(text)))
 

@@ -83,7 +83,7 @@ def _tell(program: _Program, done: int) -> None:
 
 @cache
 def _announce() -> None:
-    """Log that kernels are being compiled, once a process, for who waits and sees nothing of it."""
+    """Log once per process that kernels are being compiled, so that a slow first call is explained."""
     if not can_keep():
         _LOG.warning("compiling kernels: it usually takes half a minute")
         return

@@ -49,7 +49,7 @@ def _bytecode(code: CodeType) -> bytes:
 
 @cache
 def _compiler_digest() -> bytes:
-    """Return the hash of what writes instructions by itself: operations, and how words are read."""
+    """Return the hash of the files that emit instructions: operations, and the reading of packed words."""
     files = sorted((*_HERE.glob("compiler/*.py"), _HERE / "packing.py"))
     return hashlib.sha256(b"".join(_file_digest(str(each)) for each in files)).digest()
 

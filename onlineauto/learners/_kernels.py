@@ -45,6 +45,9 @@ from the size of every weight; and the factor by which L2 penalties then shrink 
 T, UNLABELLED_WEIGHT, HOLDOUT_WEIGHT, MIN_LABEL, MAX_LABEL, FACTOR = range(6)
 """Entries of the learner's shared float64 state; the label bounds and the factor hold float32 values."""
 
+SIZES, OUTLIERS = 4 + 4096, 6
+"""Number of states of typical sizes, and of counts of outliers; see `onlineauto.engine.outliers`."""
+
 SETTINGS = np.dtype(
     [
         ("l1", np.float64),
@@ -100,6 +103,8 @@ class Model(NamedTuple):
     penalised: NDArray[np.int64]  # [lanes]: row that holds a lane's penalties, see `TableShape`
     sums: NDArray[np.int64]  # [live configs, 2 · policies]: actions and events that mtr has averaged over
     settings: Records  # [live configs]
+    sizes: NDArray[np.uint8]  # [SIZES, 4]: typical sizes of costs, weights, propensities and values
+    outliers: NDArray[np.int64]  # [OUTLIERS]: events learnt, and not learnt, by what was found in them
 
 
 class Place(NamedTuple):

@@ -14,6 +14,8 @@ from onlineauto.learners._kernels import (
     MAX_LABEL,
     MIN_LABEL,
     NORM,
+    OUTLIERS,
+    SIZES,
     WEIGHT,
     A,
     Model,
@@ -26,12 +28,17 @@ from onlineauto.learners.options import LossOptions, UpdateOptions
 from onlineauto.learners.rule import initial_t, make_rule
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from onlineauto.learners.table import TableShape
     from onlineauto.options import Configuration
 
 __all__ = [
+    "NOT_FIRST",
+    "adopt_sizes",
+    "begin_again",
     "copied_model",
     "initial_lanes",
     "initial_state",
@@ -46,6 +53,8 @@ _WIDE = 50.0
 """Logistic and Poisson predictions are within [-50, 50] from the start."""
 _LINE = 16  # float32 numbers in a cache line
 _LARGE = 1 << 24
+NOT_FIRST = 1 << 10
+"""Number of events that a model counts as learnt if it begins with what another one has learnt."""
 _DENSE = 4  # a whole table is copied about as fast as a quarter of its cells, one by one
 
 
@@ -91,7 +100,30 @@ def make_model(
         penalised=shape.penalised,
         sums=np.zeros((shape.configs, 2 * max(shape.policies, 1)), np.int64),
         settings=Hyperparameters(configuration).records(shape.lanes),
+        sizes=np.zeros((SIZES, 4), np.uint8),
+        outliers=np.zeros(OUTLIERS, np.int64),
     )
+
+
+def begin_again(configuration: Configuration, model: Model, shape: TableShape, *, training: bool) -> None:
+    """Reset a model to the state before the first event, but for the sizes of numbers and their outliers."""
+    touched = np.flatnonzero(model.touched)
+    write_cells(model, touched, unlearnt_cell(configuration)[None, :, None])
+    model.touched[:] = False
+    if constant := configuration[FeatureOptions].constant:
+        cell, lane = shape.constant
+        model.weights[cell, lane], model.touched[cell] = constant, True
+    model.shared[:] = initial_state(configuration, training=training)
+    model.lanes[:] = initial_lanes(configuration, lanes=shape.lanes)
+    model.sums[:] = 0
+
+
+def adopt_sizes(model: Model, sources: Sequence[Model]) -> None:
+    """Take over the typical sizes of numbers that other models have; no later number is a first one."""
+    model.sizes[:, :2] = np.max([source.sizes[:, :2] for source in sources], axis=0)
+    model.sizes[:, 2:] = 0
+    model.outliers[:] = np.sum([source.outliers for source in sources], axis=0)
+    model.outliers[0] = max(model.outliers[0], NOT_FIRST)
 
 
 def copied_model(configuration: Configuration, model: Model) -> Model:

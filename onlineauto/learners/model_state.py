@@ -9,6 +9,7 @@ import numpy as np
 from onlineauto.features.stored import Stored
 from onlineauto.learners._kernels import CONTRACTION, FACTOR, GRAVITY, MAX_LABEL, MIN_LABEL, W
 from onlineauto.learners.cells import FIELDS, read_cells, write_cells
+from onlineauto.learners.model import NOT_FIRST
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from onlineauto.learners._kernels import Model
 
 _LARGEST = float(np.finfo(np.float32).max)
+_LARGEST_SIZES = np.array([138, 16, 17, 255])
 
 __all__ = ["materialised", "model_state", "restore_model"]
 
@@ -41,6 +43,11 @@ def model_state(model: Model, *, fields: int = 4) -> dict[str, Any]:
         "shared": model.shared,
         "lanes": model.lanes,
         "sums": model.sums,
+        "sizes": {
+            "at": (at := np.flatnonzero(model.sizes[:, 0]).astype(np.uint32)),
+            "state": model.sizes[at],
+        },
+        "outliers": model.outliers,
     }
 
 
@@ -82,7 +89,23 @@ def restore_model(model: Model, stored: Stored, *, finite: bool) -> int:
     if (np.abs(single[np.isfinite(single)]) > _LARGEST).any():
         raise stored["shared"].fail("numbers that single precision has, as those of `lanes`")
     model.sums[:] = stored["sums"].counts(model.sums.shape)
+    _restore_sizes(model, stored)
     return kept
+
+
+def _restore_sizes(model: Model, stored: Stored) -> None:
+    """Restore the typical sizes; files of earlier versions have none, and then no number was a first one."""
+    model.sizes[:] = 0
+    model.outliers[:] = 0
+    if "sizes" not in stored:
+        model.outliers[0] = NOT_FIRST
+        return
+    at = _ascending(stored["sizes"]["at"], len(model.sizes))
+    state = stored["sizes"]["state"].array(np.uint8, (len(at), model.sizes.shape[1]))
+    if (state.max(axis=0, initial=0) > _LARGEST_SIZES).any():
+        raise stored["sizes"]["state"].fail("states of typical sizes")
+    model.sizes[at] = state
+    model.outliers[:] = stored["outliers"].counts(model.outliers.shape)
 
 
 def _ascending(stored: Stored, n_cells: int) -> NDArray[np.uint32]:

@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 __all__ = ["unknown_option"]
 
 _TEXT: Final = "this version reads Vowpal Wabbit's text format and its JSON"
+_SERVICE: Final = "`onlineauto serve` decides and learns over HTTP"
+_CLASSES: Final = "AutoMLClassifier learns classes, in Python"
 _HINTS: Final = {
+    **dict.fromkeys(("daemon", "foreground", "num_children", "pid_file", "port", "port_file"), _SERVICE),
+    **dict.fromkeys(("oaa", "ect", "log_multi", "multilabel_oaa", "oaa_subsample", "plt"), _CLASSES),
     "csv": _TEXT,
     "csv_trace": "leave it out; --journal has the decisions of --automl",
     "opt_func": "leave it out; bounds are found by bisection, as they are in Vowpal Wabbit without it",

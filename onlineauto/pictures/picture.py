@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from onlineauto.errors import OptionError
+from onlineauto.errors import OptionError, install_hint
 from onlineauto.pictures.look import DARK, LIGHT
 
 if TYPE_CHECKING:
@@ -113,6 +113,6 @@ def check_picture(path: str | os.PathLike[str]) -> None:
     try:
         import matplotlib as mpl  # noqa: F401
     except ImportError:
-        raise OptionError("pictures need matplotlib: pip install 'onlineauto[plot]'") from None
+        raise OptionError(f"pictures need matplotlib: {install_hint('plot')}") from None
     if Path(path).suffix not in _ENDINGS:
         raise OptionError(f"{os.fspath(path)}: the name of a picture ends with .svg, .png or .pdf")

@@ -136,7 +136,7 @@ def _mark_leases(axes: Axes, stretch: Stretch, look: Look) -> None:
 
 
 def _mark_events(axes: Axes, story: Story, look: Look) -> None:
-    """Draw late namespaces, when the stack predicts, and drift above the lanes."""
+    """Draw late namespaces, when the ensemble predicts, and drift above the lanes."""
     for begin, end in _stacked(story):
         axes.hlines(-_HALF - 0.08, begin, end, color=look.series[2], linewidth=2.5)
     for now, names in story.late:
@@ -155,7 +155,7 @@ def _mark_events(axes: Axes, story: Story, look: Look) -> None:
 
 
 def _stacked(story: Story) -> list[tuple[int, int]]:
-    """Return the first and the last event of each stretch in which the stack predicts."""
+    """Return the first and the last event of each stretch in which the ensemble predicts."""
     ends = [now for now, _ in story.predicted[1:]] + [story.events]
     return [(begin, end) for (begin, who), end in zip(story.predicted, ends, strict=False) if who == "stack"]
 
@@ -182,7 +182,7 @@ def _explain(axes: Axes, story: Story, look: Look) -> None:
             Line2D([], [], marker="|", linestyle="", color=look.ink, markersize=6, label="lease extended")
         )
     if _stacked(story):
-        handles.append(Line2D([], [], color=look.series[2], linewidth=2.5, label="the stack predicts"))
+        handles.append(Line2D([], [], color=look.series[2], linewidth=2.5, label="the ensemble predicts"))
     if story.drifts:
         handles.append(Line2D([], [], color=look.series[1], linestyle=(0, (4, 2)), label="drift"))
     if story.late:

@@ -97,9 +97,9 @@ class Story:
     swaps : list of (int, int)
         Events at which the champion changed, and the lane that its challenger was in.
     predicted : list of (int, str)
-        Changes of what predicts, the stack or the champion, and after how many events.
+        Changes of what predicts, the ensemble ("stack") or the champion, and after how many events.
     rested : list of (int, tuple of str)
-        Changes of the members of the stack that rest.
+        Changes of the members of the ensemble that rest.
     drifts : list of int
         Events at which drift was found.
     late : list of (int, tuple of bytes)

@@ -17,6 +17,7 @@ from onlineauto.tune.spaces import (
 )
 from onlineauto.tune.store import LeaseLost, Store
 from onlineauto.tune.study import Study
+from onlineauto.tune.study_view import StudyState
 from onlineauto.tune.trial import Job, Trial
 from onlineauto.tune.workers.callbacks import Callback
 from onlineauto.tune.workers.headcount import Headcount
@@ -48,6 +49,7 @@ __all__ = [
     "Stopper",
     "Store",
     "Study",
+    "StudyState",
     "Suggestion",
     "Target",
     "Timeout",

@@ -5,15 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from onlineauto.tune.store import Record
 
 __all__ = ["rows"]
 
 
-def rows(records: Sequence[Record]) -> list[dict[str, Any]]:
+def rows(records: Sequence[Record], skipped: Collection[int] = ()) -> list[dict[str, Any]]:
     """Return a row for each value that was reported or told, in order.
+
+    Parameters
+    ----------
+    records : sequence of Record
+        The log, from record 1 on.
+    skipped : collection of int
+        The positions of records that cannot be applied.
 
     Returns
     -------
@@ -21,6 +28,7 @@ def rows(records: Sequence[Record]) -> list[dict[str, Any]]:
         Keys: ``trial``, ``attempt``, ``resource``, ``value``, ``told`` (False if it was reported), and
         ``config_…`` for each parameter of the trial, and the details of the value, but for lists.
     """
+    records = [record for version, record in enumerate(records, 1) if version not in skipped]
     configs = {each["trial"]: each["config"] for each in records if each["kind"] == "asked"}
     return [
         {

@@ -13,6 +13,7 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import BaseJournalBackend
 
 from onlineauto.errors import OptionError
+from onlineauto.tune.plain import as_json
 from onlineauto.tune.store import open_store
 
 if TYPE_CHECKING:
@@ -75,6 +76,13 @@ class StoreBackend(BaseJournalBackend):
         return [record["entry"] for record in self._store.load(log_number_from + 1)]
 
     def append_logs(self, logs: list[dict[str, Any]]) -> None:
-        """Append entries, in their order."""
-        for entry in logs:
-            self._store.append({"kind": "optuna", "entry": entry})
+        """Append entries, in their order.
+
+        Raises
+        ------
+        OptionError
+            A part, as an attribute of a trial, cannot be stored. No entry is appended.
+        """
+        records = [{"kind": "optuna", "entry": as_json(entry, "what Optuna writes")} for entry in logs]
+        for record in records:
+            self._store.append(record)

@@ -6,12 +6,17 @@ there, so a searcher proposes only in the process that asked it.
 
 from __future__ import annotations
 
+import logging
 from collections import deque
+from dataclasses import replace
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
+from onlineauto.errors import OptionError
+from onlineauto.tune.plain import whole
+from onlineauto.tune.record_checks import SkippedRecord, UnfitRecord, check_record
 from onlineauto.tune.schedulers import Decision, ResumeFrom, State
-from onlineauto.tune.trial import Trial, may_become
+from onlineauto.tune.trial import Trial, described, may_become, restored
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -21,10 +26,13 @@ if TYPE_CHECKING:
     from onlineauto.tune.store import Record
     from onlineauto.tune.trial import Job
 
-__all__ = ["Progress"]
+__all__ = ["TRIES", "Progress"]
 
+_LOG = logging.getLogger("onlineauto")
 _MAY_END = ("told", "failed", "idle")
 """Records after which a study may be over."""
+TRIES = 3
+"""The number of times that a trial may lose its process without coming further; then it fails."""
 
 
 class Progress:
@@ -48,6 +56,8 @@ class Progress:
     trials : dict of int to Trial
     trainable : str or None
         What trials run, as ``MODULE:NAME``, if somebody has said so.
+    skipped : list of SkippedRecord
+        The records that could not be applied.
     """
 
     def __init__(self, scheduler: Scheduler, searcher: Searcher, *, sign: float, retries: int) -> None:
@@ -55,6 +65,7 @@ class Progress:
         self.version = 0
         self.trials: dict[int, Trial] = {}
         self.trainable: str | None = None
+        self.skipped: list[SkippedRecord] = []
         self._sign, self._retries = sign, retries
         self._waiting: deque[int] = deque()
         self._stopped: dict[int, int] = {}
@@ -62,8 +73,15 @@ class Progress:
         self._ended: set[int] = set()
         self._best: tuple[int, float, int] | None = None
         self._decided: Record | None = None
+        self._losses: dict[int, tuple[int, int]] = {}  # by trial: lost processes in a row, and the last step
+        self._owners: dict[int, str] = {}
+        self._unfinished: dict[int, int] = {}  # by trial: the attempt whose last record was skipped
+        self._lapsed: set[int] = set()
+        self._extended = False
+        self._searcher_failed = False
         self._apply: Mapping[str, Callable[[Record], None]] = {
-            "study": lambda record: None,  # noqa: ARG005
+            "study": self._begun,
+            "extended": self._extend,
             "enqueued": self._enqueued,
             "named": self._named,
             "asked": self._asked,
@@ -71,6 +89,7 @@ class Progress:
             "told": self._told,
             "failed": self._failed,
             "expired": self._expired,
+            "released": self._released,
             "idle": self._idle,
         }
 
@@ -85,9 +104,19 @@ class Progress:
         return not self._waiting and self.scheduler.is_done
 
     def decide(self, owner: str) -> Record | None:
-        """Return the next record, ``asked`` or ``idle``, or None; then `apply` has to be called with it."""
+        """Return the next record: ``asked``, ``idle``, ``failed`` or None; `apply` has to be called with it.
+
+        Raises
+        ------
+        OptionError
+            If the searcher or the scheduler proposes what the study cannot do.
+        """
         if self._waiting:
             trial = self.trials[self._waiting[0]]
+            times, step = self._losses.get(trial.number, (0, 0))
+            if times >= TRIES:
+                why = f"its process was lost {times} times after step {step}; it is not tried again"
+                return _failed(trial, why)
             resource, came_from = trial.job_resource, trial.resume_from
             self._decided = _asked(trial.number, trial.attempt + 1, owner, trial.config, resource, came_from)
             return self._decided
@@ -99,12 +128,79 @@ class Progress:
         known = self.trials.get(suggested.trial)
         attempt = 0 if known is None else known.attempt + 1
         trial_number, config, resource, came_from = suggested
+        self._check_suggested(trial_number, config, known=known is not None)
         self._decided = _asked(trial_number, attempt, owner, config, resource, came_from)
+        check_record(self._decided, self.trials)
         return self._decided
 
+    def _check_suggested(self, trial: int, config: Mapping[str, Any], *, known: bool) -> None:
+        try:
+            if not known:
+                self.scheduler.setting.space.check(config)
+        except OptionError as error:
+            raise OptionError(
+                f"scheduler {self.scheduler.name!r} suggested trial {trial} with {config!r}, which is not in "
+                f"the space: {error}"
+            ) from error
+
+    def reclaimed(self, job: Job, owner: str) -> Record | None:
+        """Return the record that claims a job whose lease has expired; None if it has another owner since."""
+        trial = self.trials.get(job.trial)
+        if trial is None or trial.attempt != job.attempt or job.trial not in self._lapsed:
+            return None
+        resource, came_from = trial.job_resource, trial.resume_from
+        return _asked(trial.number, trial.attempt + 1, owner, trial.config, resource, came_from)
+
+    @property
+    def unfinished(self) -> dict[int, tuple[int, str]]:
+        """Running trials whose job ended with a record that was skipped: the attempt and its owner."""
+        return {
+            trial: (attempt, self._owners.get(trial, ""))
+            for trial, attempt in self._unfinished.items()
+            if self.trials[trial].state is State.RUNNING and self.trials[trial].attempt == attempt
+        }
+
+    def fail_unfinished(self, trial: int) -> Record:
+        """Return the record with which an unfinished trial fails."""
+        why = [each.why for each in self.skipped if each.kind in ("told", "failed")][-1]
+        return _failed(self.trials[trial], f"its value could not be applied: {why}")
+
+    def skip(self, record: Record, why: str) -> None:
+        """Count a record that cannot be applied, and change nothing else."""
+        kind = str(record.get("kind"))
+        self.version += 1
+        self.skipped.append(SkippedRecord(self.version, kind, why))
+        trial = self.trials.get(record["trial"]) if isinstance(record.get("trial"), int) else None
+        if trial is None or trial.attempt != record.get("attempt"):
+            return
+        if kind == "told" and trial.state is State.RUNNING:
+            self._unfinished[trial.number] = trial.attempt
+        elif (
+            kind == "failed" and isinstance(record.get("why"), str) and isinstance(record.get("final"), bool)
+        ):
+            if trial.state not in (State.RUNNING, State.PENDING):
+                return
+            self._unfinished.pop(trial.number, None)  # the scheduler raised an error
+            self._becomes(trial.number, State.ERRORED)
+            if trial.number in self._waiting:
+                self._waiting.remove(trial.number)
+
     def apply(self, record: Record) -> None:
-        """Come to the state after one more record."""
+        """Come to the state after one more record.
+
+        Raises
+        ------
+        UnfitRecord
+            The record does not fit this state, which is unchanged.
+        Exception
+            Whatever a scheduler raises. This object is then of no more use: the record may be half applied.
+        """
+        if not isinstance(record.get("kind"), str) or record["kind"] not in self._apply:
+            raise UnfitRecord(f"its kind {record.get('kind')!r} is unknown")
+        check_record(record, self.trials)
         self._apply[record["kind"]](record)
+        if record["kind"] in ("told", "failed", "expired", "released"):
+            self._unfinished.pop(record["trial"], None)
         self.version += 1
         if record["kind"] in _MAY_END and self.is_done:  # nobody will resume those that are paused
             for trial in self.trials.values():
@@ -116,8 +212,8 @@ class Progress:
         return Decision.STOP if trial in self._stopped else Decision.CONTINUE
 
     def reached(self, job: Job) -> int:
-        """Return the resource at which a job ends that is told now."""
-        return self._stopped.get(job.trial, job.resource)
+        """Return the resource at which a job ends that is told now, at most that of the job."""
+        return min(self._stopped.get(job.trial, job.resource), job.resource)
 
     def goes_on_behind(self, trial: int) -> int:
         """Return the last step that is not done again; where a trial stops, its value has to be told."""
@@ -137,26 +233,58 @@ class Progress:
         self._ended -= set(found)
         return sorted(found)
 
+    def _begun(self, record: Record) -> None:
+        if self.version:
+            raise UnfitRecord(f"a {record['kind']!r} record is the first of a log, and only that")
+
+    def _extend(self, record: Record) -> None:
+        limit, resource = record.get("max_trials"), record.get("max_resource")
+        before, setting = self.searcher.limit, self.scheduler.setting
+        grows = limit is None or (whole(limit) is not None and before is not None and limit >= before)
+        if not grows or not isinstance(resource, int) or resource < setting.max_resource:
+            raise UnfitRecord(f"max_trials = {limit!r}, max_resource = {resource!r}: a study may only grow")
+        try:
+            self.scheduler.extend(replace(setting, max_resource=resource))
+        except OptionError as error:
+            raise UnfitRecord(str(error)) from error
+        self.searcher.limit = limit
+        self._extended = True
+
     def _idle(self, record: Record) -> None:
         if record != self._decided:
             with self.searcher.repeating(None):
-                self.scheduler.suggest(self.searcher)
+                suggested = self.scheduler.suggest(self.searcher)
+            if suggested is not None:
+                raise ValueError(f"the scheduler has a job: {suggested}")
         self._decided = None
 
     def _enqueued(self, record: Record) -> None:
-        self.searcher.enqueue(dict(record["config"]))
+        try:
+            config = self.scheduler.setting.space.check(record["config"])
+        except OptionError as error:
+            raise UnfitRecord(str(error)) from error
+        self.searcher.enqueue(config)
+        if self.scheduler.is_done and not self._waiting and self.searcher.left >= 0:
+            self.scheduler.extend(self.scheduler.setting)  # there is a job again
+            self._extended = True
 
     def _named(self, record: Record) -> None:
         self.trainable = record["trainable"]
 
     def _asked(self, record: Record) -> None:
         number = record["trial"]
-        if self._waiting:
-            self._waiting.popleft()
+        self._lapsed.discard(number)
+        if number in self._waiting:
+            self._waiting.remove(number)
         elif record != self._decided:
             self._repeat(record)
         self._decided = None
         if number in self.trials:
+            if (
+                self._extended and self.trials[number].state is State.TERMINATED
+            ):  # paused when the study ended
+                self.trials[number].state = State.PAUSED
+                self._ended.discard(number)
             self._becomes(number, State.RUNNING)
         else:
             self.trials[number] = Trial(number, dict(record["config"]))
@@ -164,6 +292,7 @@ class Progress:
         came_from = record["resume_from"]
         trial.attempt, trial.job_resource = record["attempt"], record["resource"]
         trial.resume_from = None if came_from is None else ResumeFrom(*came_from)
+        self._owners[number] = record["owner"]
         if trial.resume_from is not None:
             self._origins[number] = trial.resume_from
 
@@ -179,25 +308,44 @@ class Progress:
             )
 
     def _reported(self, record: Record) -> None:
-        trial, step, value = self.trials[record["trial"]], record["step"], record["value"]
+        trial, value = self.trials[record["trial"]], record["value"]
+        step = min(record["step"], trial.job_resource)
         if step <= trial.step or isnan(value):  # a job that is tried again reports what was reported before
+            if step >= trial.job_resource:
+                self._stopped.setdefault(trial.number, step)
             return
         trial.step = step
         self._read_details(record)
-        if self.scheduler.on_report(trial.number, step, self._sign * value) is Decision.STOP:
+        decision = self.scheduler.on_report(trial.number, step, self._sign * value)
+        self._notify(self.searcher.on_report, trial.config, step, self._sign * value)
+        if decision is Decision.STOP or step >= trial.job_resource:
             self._stopped.setdefault(trial.number, step)
 
     def _told(self, record: Record) -> None:
-        trial, resource, value = self.trials[record["trial"]], record["resource"], record["value"]
+        trial, value = self.trials[record["trial"]], record["value"]
+        resource = min(record["resource"], trial.job_resource)  # earlier versions wrote what overshot
         trial.values[resource] = value
         trial.step = max(trial.step, resource)
         self._note_best(trial)
         self._stopped.pop(trial.number, None)
         self._origins.pop(trial.number, None)
         self._read_details(record)
+        self._losses.pop(trial.number, None)
         changed = self.scheduler.on_result(trial.number, resource, self._sign * value)
-        self.searcher.on_result(trial.config, resource, self._sign * value)
+        self._notify(self.searcher.on_result, trial.config, resource, self._sign * value)
         self._change(changed)
+
+    def _notify(self, hook: Callable[..., None], *values: Any) -> None:
+        """Notify the searcher. Its errors are its own: it learns less, and the study goes on."""
+        try:
+            hook(*values)
+        except Exception as error:
+            level = logging.DEBUG if self._searcher_failed else logging.WARNING
+            name, place = hook.__name__, f"record {self.version + 1}"
+            message = "searcher %r raised an error in %s of %s, and has not learned from it: %s: %s"
+            kind = type(error).__name__
+            _LOG.log(level, message, self.searcher.name, name, place, kind, error, exc_info=True)
+            self._searcher_failed = True
 
     def _read_details(self, record: Record) -> None:
         if "details" in record:
@@ -211,20 +359,33 @@ class Progress:
     def _failed(self, record: Record) -> None:
         trial = self.trials[record["trial"]]
         trial.failures += 1
-        trial.error = record["why"]
+        self._lapsed.discard(trial.number)
+        trial.error, trial.traceback = record["why"], str(record.get("traceback", ""))
+        self._losses.pop(trial.number, None)
         if trial.failures <= self._retries and not record["final"]:
+            self._notify(self.searcher.on_retry, trial.config, trial.error)
             self._waits(trial)
             return
+        if trial.number in self._waiting:
+            self._waiting.remove(trial.number)
         self._stopped.pop(trial.number, None)
         self._origins.pop(trial.number, None)
         self._becomes(trial.number, State.ERRORED)
         changed = self.scheduler.on_error(trial.number)
-        self.searcher.on_error(trial.config)
+        self._notify(self.searcher.on_error, trial.config)
         self._change(changed)
 
     def _expired(self, record: Record) -> None:
         trial = self.trials[record["trial"]]
         trial.preemptions += 1
+        self._lapsed.add(trial.number)
+        times, before = self._losses.get(trial.number, (0, -1))
+        self._losses[trial.number] = (1 if trial.step > before else times + 1), trial.step
+        self._waits(trial)
+
+    def _released(self, record: Record) -> None:
+        trial = self.trials[record["trial"]]
+        trial.preemptions += not record.get("early", False)
         self._waits(trial)
 
     def _waits(self, trial: Trial) -> None:
@@ -243,6 +404,8 @@ class Progress:
             trial.state = state
             if state in (State.TERMINATED, State.ERRORED):
                 self._ended.add(number)
+                if state is State.TERMINATED:
+                    self._notify(self.searcher.on_complete, trial.config)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state as plain JSON."""
@@ -253,17 +416,34 @@ class Progress:
             "searcher": self.searcher.state_dict(),
             "waiting": list(self._waiting),
             "stopped": {str(trial): step for trial, step in self._stopped.items()},
-            "trials": [_trial_state(trial) for trial in self.trials.values()],
+            "trials": [described(trial) for trial in self.trials.values()],
+            "limits": [self.searcher.limit, self.scheduler.setting.max_resource, self._extended],
+            "losses": {str(trial): list(each) for trial, each in self._losses.items()},
+            "owners": {str(trial): self._owners[trial] for trial in self._running()},
+            "unfinished": {str(trial): attempt for trial, attempt in self._unfinished.items()},
+            "skipped": [[each.version, each.kind, each.why] for each in self.skipped],
         }
+
+    def _running(self) -> list[int]:
+        return [trial for trial in self._owners if self.trials[trial].state is State.RUNNING]
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a state; the scheduler and the searcher have begun as its own had."""
         self.version, self.trainable = state["version"], state["trainable"]
+        setting = self.scheduler.setting
+        limits = state.get("limits", (self.searcher.limit, setting.max_resource, False))
+        self.searcher.limit, most, self._extended = limits
+        if most != setting.max_resource:
+            self.scheduler.extend(replace(setting, max_resource=most))
         self.scheduler.load_state_dict(state["scheduler"])
         self.searcher.load_state_dict(state["searcher"])
         self._waiting = deque(state["waiting"])
         self._stopped = {int(trial): step for trial, step in state["stopped"].items()}
-        self.trials = {each["number"]: _trial(each) for each in state["trials"]}
+        self.trials = {each["number"]: restored(each) for each in state["trials"]}
+        self._losses = {int(trial): (times, step) for trial, (times, step) in state.get("losses", {}).items()}
+        self._owners = {int(trial): owner for trial, owner in state.get("owners", {}).items()}
+        self._unfinished = {int(trial): attempt for trial, attempt in state.get("unfinished", {}).items()}
+        self.skipped = [SkippedRecord(*each) for each in state.get("skipped", ())]
         self._origins, self._ended, self._best = {}, set(), None
         for trial in self.trials.values():
             if trial.values:
@@ -293,29 +473,5 @@ def _asked(
     }
 
 
-def _trial_state(trial: Trial) -> dict[str, Any]:
-    return {
-        "number": trial.number,
-        "config": dict(trial.config),
-        "state": str(trial.state),
-        "attempt": trial.attempt,
-        "job_resource": trial.job_resource,
-        "resume_from": None if trial.resume_from is None else list(trial.resume_from),
-        "values": {str(resource): value for resource, value in trial.values.items()},
-        "step": trial.step,
-        "failures": trial.failures,
-        "preemptions": trial.preemptions,
-        "error": trial.error,
-    }
-
-
-def _trial(state: Mapping[str, Any]) -> Trial:
-    came_from = state["resume_from"]
-    return Trial(
-        **{
-            **state,
-            "state": State(state["state"]),
-            "resume_from": None if came_from is None else ResumeFrom(*came_from),
-            "values": {int(resource): value for resource, value in state["values"].items()},
-        }
-    )
+def _failed(trial: Trial, why: str) -> Record:
+    return {"kind": "failed", "trial": trial.number, "attempt": trial.attempt, "why": why, "final": True}

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.errors import OptionError
+from onlineauto.tune.plain import as_json, number, whole
 from onlineauto.tune.progress import Progress
 from onlineauto.tune.schedulers import SCHEDULERS, Scheduler, Setting
 from onlineauto.tune.searchers import SEARCHERS, Searcher
 from onlineauto.tune.spaces import Space
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from onlineauto.tune.spaces import Parameter
 
-__all__ = ["StudySettings"]
+__all__ = ["StudySettings", "seconds_of"]
 
 _MODES = {"min": 1.0, "max": -1.0}
 
@@ -33,6 +34,10 @@ class StudySettings:
     mode : str
     max_trials : int or None
     retries : int
+    lease : float or None
+        Seconds of the leases; None for the default.
+    named : bool
+        Whether the searcher was named, rather than taken by default.
     """
 
     setting: Setting
@@ -41,17 +46,20 @@ class StudySettings:
     mode: str
     max_trials: int | None
     retries: int
+    lease: float | None = None
+    named: bool = True
 
     @classmethod
     def of(
         cls,
         space: Mapping[str, Parameter | Mapping[str, Any]] | Space,
         scheduler: str | Scheduler,
-        searcher: str | Searcher,
+        searcher: str | Searcher | None,
         *,
         mode: str,
         max_trials: int | None,
         retries: int,
+        lease: float | None = None,
         **ladder: int,
     ) -> StudySettings:
         """Check what a study was called with.
@@ -65,15 +73,20 @@ class StudySettings:
             raise OptionError(f"mode = {mode!r}: valid are {', '.join(_MODES)}")
         counts: tuple[tuple[str, Any, int], ...] = (("max_trials", max_trials, 1), ("retries", retries, 0))
         for name, value, least in counts:
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+            count = whole(value)
+            if value is not None and (count is None or count < least):
                 raise OptionError(f"{name} = {value!r}: give a whole number, {least} or more")
+        how = _part("scheduler", scheduler, SCHEDULERS, Scheduler)
+        default = how[2]().default_searcher
         settings = cls(
             setting=Setting(space=space if isinstance(space, Space) else Space(space), **ladder),
-            scheduler=_part("scheduler", scheduler, SCHEDULERS, Scheduler),
-            searcher=_part("searcher", searcher, SEARCHERS, Searcher),
+            scheduler=how,
+            searcher=_part("searcher", default if searcher is None else searcher, SEARCHERS, Searcher),
             mode=mode,
-            max_trials=max_trials,
-            retries=retries,
+            max_trials=whole(max_trials),
+            retries=whole(retries) or 0,
+            lease=None if lease is None else seconds_of(lease),
+            named=searcher is not None,
         )
         settings.progress()  # so that a ladder of one rung is found before anything is written
         return settings
@@ -97,12 +110,12 @@ class StudySettings:
         """The factor that makes a loss of a value."""
         return _MODES[self.mode]
 
-    def progress(self) -> Progress:
-        """Return the state of the study before its first record."""
+    def progress(self, setting: Setting | None = None) -> Progress:
+        """Return the state of the study before its first record, with another setting if there is one."""
         scheduler, searcher = self.scheduler[2](), self.searcher[2]()
         searcher.begin(self.setting.space, seed=self.setting.seed)
         searcher.limit = self.max_trials
-        scheduler.begin(self.setting)
+        scheduler.begin(setting or self.setting)
         return Progress(scheduler, searcher, sign=self.sign, retries=self.retries)
 
     def described(self) -> dict[str, Any]:
@@ -118,12 +131,39 @@ class StudySettings:
             "mode": self.mode,
             "max_trials": self.max_trials,
             "retries": self.retries,
+            "lease": self.lease,
         }
 
-    def check_same(self, found: Mapping[str, Any], name: str) -> None:
-        """Raise `OptionError` if a study is about something else than these settings."""
+    def grown(self, max_trials: int | None, setting: Setting) -> StudySettings:
+        """Return these settings with the limits that the study has now."""
+        return replace(self, max_trials=max_trials, setting=setting)
+
+    def of_study(self, found: Mapping[str, Any]) -> StudySettings:
+        """Return these settings as the study began, which has been found to be the same."""
+        name, options = found["searcher"]["name"], found["searcher"]["options"]
+        searcher = self.searcher
+        if not self.named and name != searcher[0] and name in SEARCHERS:
+            searcher = _part("searcher", SEARCHERS[name](**options), SEARCHERS, Searcher)
+        setting = replace(self.setting, max_resource=found["max_resource"])
+        return replace(
+            self,
+            setting=setting,
+            max_trials=found["max_trials"],
+            lease=found.get("lease"),
+            searcher=searcher,
+        )
+
+    def check_growth(self, max_resource: int) -> None:
+        """Raise `OptionError` if the scheduler cannot be given a larger resource."""
+        if max_resource != self.setting.max_resource:
+            fresh = self.progress(self.setting).scheduler
+            fresh.extend(replace(self.setting, max_resource=max_resource))
+
+    def check_same(self, found: Mapping[str, Any], name: str, *, free: Sequence[str] = ()) -> None:
+        """Raise `OptionError` if a study is about something else than these settings, but for free ones."""
         ours = self.described()
-        if differ := [key for key in ours if ours[key] != found.get(key)]:
+        skips = {"lease", *free, *(() if self.named else ("searcher",))}
+        if differ := [key for key in ours if key not in skips and ours[key] != found.get(key)]:
             key = differ[0]
             raise OptionError(
                 f"the study {name!r} is there already, with {key} = {found.get(key)!r} and not {ours[key]!r}"
@@ -131,10 +171,18 @@ class StudySettings:
             )
 
 
+def seconds_of(lease: Any) -> float:
+    """Return the seconds of a lease; raise `OptionError` if it is not a number above 0."""
+    seconds = number(lease)
+    if isinstance(lease, bool) or not seconds > 0:
+        raise OptionError(f"lease = {lease!r}: seconds, more than 0")
+    return seconds
+
+
 def _part(what: str, given: Any, registry: Mapping[str, Any], kind: type[Any]) -> tuple[str, Any, Any]:
     """Return the name, the options and the maker of a scheduler or a searcher."""
     if isinstance(given, kind):
-        options = dict(given.options)
+        options = as_json(given.options, f"options of {what} {given.name!r}")
         return given.name, options, lambda: type(given)(**options)
     if given not in registry:
         raise OptionError(

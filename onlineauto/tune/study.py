@@ -10,19 +10,24 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from math import inf, isnan, nan
+import logging
+import weakref
+from math import inf, isnan
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.errors import OptionError
-from onlineauto.tune.history import rows
-from onlineauto.tune.settings import StudySettings
-from onlineauto.tune.store import Snapshot, open_store
-from onlineauto.tune.trial import Job, Trial
+from onlineauto.tune.claims import Claims, pauses
+from onlineauto.tune.plain import number, whole
+from onlineauto.tune.replica import Replica
+from onlineauto.tune.schedulers import State
+from onlineauto.tune.settings import StudySettings, seconds_of
+from onlineauto.tune.store import open_store
+from onlineauto.tune.store.urls import without_password
+from onlineauto.tune.study_view import StudyState, StudyView
 from onlineauto.tune.workers.jobs import claim_of
 from onlineauto.tune.workers.naming import OF_STREAM, about_stream, imported, name_of_trainable
-from onlineauto.tune.workers.owners import free_jobs_of_dead, new_owner
+from onlineauto.tune.workers.owners import free_jobs_of_dead
 from onlineauto.tune.workers.stoppers import Rounds
 
 if TYPE_CHECKING:
@@ -33,7 +38,8 @@ if TYPE_CHECKING:
     from onlineauto.tune.schedulers import Decision, Scheduler
     from onlineauto.tune.searchers import Searcher
     from onlineauto.tune.spaces import Parameter, Space
-    from onlineauto.tune.store import Record, Store
+    from onlineauto.tune.store import Store
+    from onlineauto.tune.trial import Job, Trial
     from onlineauto.tune.workers.callbacks import Callback
     from onlineauto.tune.workers.on_ray.ray_workers import RayWorkers
     from onlineauto.tune.workers.resources import Workers
@@ -42,12 +48,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Study"]
 
+_LOG = logging.getLogger("onlineauto")
+_MAX_RESOURCE = 81
 _LEASE = 60.0
-_SNAPSHOT_AFTER = 1000
-"""So many records behind a snapshot, and a quarter of the log, and there is a new one."""
+"""Seconds of a lease, where a study in a store does not say."""
 
 
-class Study:
+class Study(StudyView):
     """A search for the best config of a space, alone or together with other processes.
 
     Whoever gives the same `name` and `storage` works on the same study. All its methods may be called from
@@ -59,10 +66,12 @@ class Study:
         The parameters by their names.
     scheduler : str or Scheduler
         ``hyperband``, ``race``, ``dehb``, ``asha``, ``median``, ``pbt`` or ``fifo``, or one of your own.
-    searcher : str or Searcher
-        ``random``, ``quasi``, ``grid`` or ``tpe``, or an object of one's own.
+    searcher : str or Searcher, optional
+        ``random``, ``quasi``, ``grid`` or ``tpe``, or an object of one's own. By default ``tpe``; with
+        ``dehb`` ``random``, whose configs are uniform vectors.
     min_resource, max_resource : int
-        The least and the most that a trial is given, in any unit: epochs, events, …
+        The least and the most that a trial is given, in any unit: epochs, events, … The most is 81 by
+        default.
     eta : int
         The factor between one rung and the next.
     mode : str
@@ -74,10 +83,13 @@ class Study:
     storage : str, Store or None
         The URL of a store; None to keep the study in memory.
     max_trials : int, optional
-        How many trials there are in all; as many as the space and the scheduler have if None.
+        How many trials there are in all; as many as the space and the scheduler have if None. A study that
+        exists is extended if this, or `max_resource`, is larger than it was; see `extend`.
     lease : float, optional
-        Seconds after which a job is given to somebody else, if its owner neither reports nor sends a
-        heartbeat. 60 by default; in memory jobs are never taken away by default.
+        Seconds after which a job may be claimed by another process, if its process is gone. A thread renews
+        the leases of a process that lives. The lease is a setting of the study: by default 60, or that of
+        the study that exists; another number is for the claims of this process. In memory, leases do not
+        expire by default.
     retries : int
         How often a job that failed is tried again. Jobs that were lost with their worker do not count.
 
@@ -91,10 +103,10 @@ class Study:
         self,
         space: Mapping[str, Parameter | Mapping[str, Any]] | Space,
         scheduler: str | Scheduler = "hyperband",
-        searcher: str | Searcher = "tpe",
+        searcher: str | Searcher | None = None,
         *,
         min_resource: int = 1,
-        max_resource: int = 81,
+        max_resource: int | None = None,
         eta: int = 3,
         mode: str = "min",
         seed: int = 0,
@@ -109,17 +121,20 @@ class Study:
             scheduler,
             searcher,
             min_resource=min_resource,
-            max_resource=max_resource,
+            max_resource=_MAX_RESOURCE if max_resource is None else max_resource,
             eta=eta,
             mode=mode,
             seed=seed,
             max_trials=max_trials,
             retries=retries,
+            lease=lease,
         )
         store = open_store(storage, name)
         found = store.begin({"kind": "study", "settings": settings.described()})
-        settings.check_same(found["settings"], name)
-        self._open(store, settings, name, lease=_lease(lease, storage))
+        grows = {"max_trials": max_trials, "max_resource": max_resource}
+        settings.check_same(found["settings"], name, free=[key for key in grows if grows[key] is not None])
+        self._open(store, settings.of_study(found["settings"]), name, lease=lease, storage=storage)
+        self.extend(max_trials=max_trials, max_resource=max_resource)
 
     @classmethod
     def load(
@@ -148,105 +163,109 @@ class Study:
         store = open_store(storage, name)
         records = store.load()
         if not records:
-            raise OptionError(f"there is no study {name!r} in {storage}")
+            where = without_password(str(storage))
+            copied = ". If the file was copied: FILE-wal belongs to it" if where.startswith("sqlite") else ""
+            raise OptionError(f"there is no study {name!r} in {where}{copied}")
         settings = StudySettings.read(records[0]["settings"], scheduler=scheduler, searcher=searcher)
         study = cls.__new__(cls)
-        study._open(store, settings, name, lease=_lease(lease, storage))  # noqa: SLF001 - its other constructor
+        study._open(store, settings, name, lease=lease, storage=storage)  # noqa: SLF001 - its other constructor
         return study
 
-    def _open(self, store: Store, settings: StudySettings, name: str, *, lease: float) -> None:
+    def _open(self, store: Store, settings: StudySettings, name: str, *, lease: Any, storage: Any) -> None:
         self.name, self.space, self.mode = name, settings.setting.space, settings.mode
-        self._store, self._settings, self._lease = store, settings, lease
-        self._owner = new_owner()
+        self._store, self._settings = store, settings
         self._lock = RLock()
-        self._progress: Progress | None = None
-        self._saved = 0
+        self._replica = Replica(store, settings, name)
+        self._claims = Claims(store, self._replica, _lease(lease, settings.lease, storage))
+        weakref.finalize(self, self._claims.heartbeat.stop)  # claims end with this object, or its process
 
     def _current(self) -> Progress:
-        """Return the state; after a failed write, or at first, from the newest snapshot and the log."""
-        if self._progress is None:
-            progress = self._settings.progress()
-            snapshot = self._store.snapshot()
-            if snapshot is not None:
-                progress.load_state_dict(snapshot.state)
-                self._saved = snapshot.version
-            for record in self._store.load(progress.version):
-                progress.apply(record)
-            self._progress = progress
-        return self._progress
+        return self._replica.progress
 
-    def ask(self) -> Job | None:
-        """Claim the next job; None if there is none now, or ever: see `is_done`."""
+    def ask(self, *, wait: bool = False) -> Job | None:
+        """Claim the next job, and keep its lease as long as this process lives.
+
+        Parameters
+        ----------
+        wait : bool
+            True to wait until there is a job: then None says that the study is done. Otherwise None says
+            that there is no job now; `is_done` says whether there will be one, and `wait` waits for it.
+
+        Raises
+        ------
+        OptionError
+            If the searcher, or the scheduler, proposes a config that is not in the space.
+        """
+        while True:
+            with self._lock:
+                job = self._claims.ask()
+            if job is not None or not wait or not self.wait():
+                return job
+
+    @property
+    def state(self) -> StudyState:
+        """What there is for a process that asks: "open", "needs resources", "busy" or "done"."""
         with self._lock:
-            progress = self._current()
-            after = progress.version
-            self._progress = None  # if this fails half-way, the state is read anew
-            records = self._store.claim(
-                self._owner, self._lease, after=after, decide=lambda new: self._decide(progress, new)
-            )
-            for record in records[progress.version - after :]:
-                progress.apply(record)
-            self._progress = progress
-            self._save(progress)
-            decided = records[-1] if records else None
-            if decided is None or decided["kind"] != "asked" or decided["owner"] != self._owner:
-                return None
-            return Job.of(decided, progress.version, progress.goes_on_behind(decided["trial"]))
+            progress = self._replica.progress
+            if progress.is_done:
+                return StudyState.DONE
+            if any(trial.state is State.PENDING for trial in progress.trials.values()):
+                return StudyState.NEEDS_RESOURCES
+            return StudyState.BUSY if self._claims.found_no_job else StudyState.OPEN
 
-    def _decide(self, progress: Progress, new: Sequence[Record]) -> Record | None:
-        for record in new:
-            progress.apply(record)
-        return progress.decide(self._owner)
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until there may be a job, and return True; return False if the study is done, or time is over.
 
-    def _save(self, progress: Progress) -> None:
-        """Save a snapshot now and then."""
-        if progress.version - self._saved >= max(_SNAPSHOT_AFTER, progress.version // 4):
-            self._store.save(Snapshot(progress.version, progress.state_dict()))
-            self._saved = progress.version
+        There may be one if the study has changed since `ask` returned None: another process has told, failed
+        or lost a job, or has added something. If `ask` did not return None, nothing is waited for.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            The most seconds to wait.
+        """
+        for _ in pauses(timeout):
+            with self._lock:
+                if self._claims.changes():
+                    return not self.is_done
+        return False
 
     def report(self, job: Job, step: int, value: float, details: Mapping[str, Any] | None = None) -> Decision:
         """Write down a value on the way and return whether the job goes on; this renews its lease.
 
-        If the answer is STOP, tell the study this value. Details say what the value is about, as plain JSON;
-        they are in the `history`, and a scheduler may read them.
+        If the answer is STOP, tell the study this value. A step beyond the job's resource counts as its
+        resource. Details say what the value is about, as plain JSON; they are in the `history`, and a
+        scheduler may read them.
 
         Raises
         ------
         LeaseLost
             If the job is not its owner's any more.
         OptionError
-            If the step is no positive whole number.
+            If the step is not a whole number, 0 or more, or a detail cannot be stored. Nothing is written.
         """
-        if not _is_whole(step):
-            raise OptionError(f"step = {step!r}: the resource spent so far, a positive whole number")
         with self._lock:
-            record = {"kind": "reported", **_key(job), "step": step, "value": _number(value)}
-            record |= {"details": dict(details)} if details else {}
-            self._follow(record, self._store.commit(claim_of(job), record))
-            return self._current().decision(job.trial)
+            return self._claims.report(job, step, value, details)
 
     def tell(self, job: Job, value: float, details: Mapping[str, Any] | None = None) -> None:
         """Write down the value with which a job ended. NaN, or no number, is a failure for good.
 
-        Details are as those of `report`.
+        Details are as those of `report`. A value is accepted as long as no other process has claimed the
+        job, also after its lease.
 
         Raises
         ------
         LeaseLost
             If the job is not its owner's any more. Nothing is written; ask for another one.
+        OptionError
+            If a detail cannot be stored. Nothing is written.
         """
         with self._lock:
-            number = _number(value)
-            if isnan(number):
-                why = f"the value is {value!r}, which is no number"
-                self._fail(job, why, final=True)
-                return
-            if job.owner != self._owner:  # another process may have reported where the job stopped
-                self.refresh()
-            resource = self._current().reached(job)
-            record = {"kind": "told", **_key(job), "resource": resource, "value": number}
-            record |= {"details": dict(details)} if details else {}
-            self._follow(record, self._store.commit(claim_of(job), record))
+            loss = number(value)
+            if isnan(loss):
+                self._claims.fail(job, f"the value is {value!r}, which is no number", final=True)
+            else:
+                self._claims.tell(job, loss, details)
 
     def fail(self, job: Job, why: str) -> None:
         """Write down that a job failed; it is tried again as often as `retries` says.
@@ -257,43 +276,83 @@ class Study:
             If the job is not its owner's any more.
         """
         with self._lock:
-            self._fail(job, why, final=False)
+            self._claims.fail(job, why, final=False)
 
-    def _fail(self, job: Job, why: str, *, final: bool) -> None:
-        record = {"kind": "failed", **_key(job), "why": str(why), "final": final}
-        self._follow(record, self._store.fail(claim_of(job), record))
+    def release(self, job: Job, *, early: bool = False) -> None:
+        """Give a job back: its trial is PENDING, and the next process that asks has it, without a delay.
 
-    def enqueue(self, config: Mapping[str, Any]) -> None:
-        """Let a config be tried before any that the searcher proposes.
+        Parameters
+        ----------
+        job : Job
+            A job of this process.
+        early : bool
+            True if the job has not begun.
+
+        Raises
+        ------
+        LeaseLost
+            If the job is not its owner's any more.
+        """
+        with self._lock:
+            self._claims.release(job, early=early)
+
+    def extend(self, *, max_trials: int | None = None, max_resource: int | None = None) -> None:
+        """Let the study have more trials, or a larger resource, than it began with; it goes on after its end.
+
+        The log keeps the change, and all processes follow it.
+
+        Parameters
+        ----------
+        max_trials, max_resource : int, optional
+            As for `Study`, and not less than now; what is None stays as it is.
 
         Raises
         ------
         OptionError
-            If the config is not in the space; the message says what would be.
+            If a number is less than now, or the scheduler cannot change its resource.
+        """
+        with self._lock:
+            self.refresh()
+            now = self.settings
+            trials = now.max_trials if max_trials is None else whole(max_trials)
+            resource = now.setting.max_resource if max_resource is None else whole(max_resource)
+            if (trials, resource) == (now.max_trials, now.setting.max_resource):
+                return
+            before = inf if now.max_trials is None else now.max_trials
+            if (inf if trials is None else trials) < before or (resource or 0) < now.setting.max_resource:
+                raise OptionError(
+                    f"the study {self.name!r} is there already, with max_trials = {now.max_trials} and "
+                    f"max_resource = {now.setting.max_resource}, and not {max_trials} and {max_resource}: "
+                    "these may only grow; give it another name, or take it as it is by Study.load"
+                )
+            now.check_growth(resource or 0)
+            record = {"kind": "extended", "max_trials": trials, "max_resource": resource}
+            self._replica.follow(record, self._store.append(record))
+
+    def enqueue(self, config: Mapping[str, Any]) -> None:
+        """Let a config be tried before any that the searcher proposes; a study that is done goes on with it.
+
+        Raises
+        ------
+        OptionError
+            If the config is not in the space; the message says what would be. Or if the study is done and
+            has had its `max_trials`.
         """
         with self._lock:
             record = {"kind": "enqueued", "config": self.space.check(config)}
-            self._follow(record, self._store.append(record))
+            self.refresh()
+            progress = self._current()
+            if progress.searcher.left < 1:
+                most = f"the study {self.name!r} has max_trials = {progress.searcher.limit}"
+                if progress.is_done:
+                    raise OptionError(f"{most}, and is done: Study.extend(max_trials=…) lets it go on")
+                _LOG.warning("%s: the config that was enqueued is tried only if it is extended", most)
+            self._replica.follow(record, self._store.append(record))
 
     def heartbeat(self, jobs: Sequence[Job]) -> list[Job]:
         """Renew the leases of jobs, and return those that are not their owner's any more."""
-        lost = set(self._store.heartbeat([claim_of(job) for job in jobs], self._lease))
+        lost = set(self._store.heartbeat([claim_of(job) for job in jobs], self._claims.lease))
         return [job for job in jobs if claim_of(job) in lost]
-
-    def _follow(self, record: Record, version: int) -> None:
-        """Come to the state after a record that was written as this version."""
-        progress = self._current()
-        if version == progress.version + 1:
-            progress.apply(record)
-        elif version > progress.version:
-            self.refresh()
-
-    def refresh(self) -> None:
-        """Read what other processes have written; asking and telling do so by themselves."""
-        with self._lock:
-            progress = self._current()
-            for record in self._store.load(progress.version):
-                progress.apply(record)
 
     def run(
         self,
@@ -343,7 +402,7 @@ class Study:
         from onlineauto.tune.workers.running import run_study
 
         self.refresh()
-        ends = self._settings.max_trials is not None or jobs is not None or stoppers
+        ends = self.settings.max_trials is not None or jobs is not None or stoppers
         progress = self._current()
         scheduler, searcher = progress.scheduler, progress.searcher
         if scheduler.rounds is not None and (rounds is not None or not ends):
@@ -351,6 +410,13 @@ class Study:
             stoppers = [*stoppers, Rounds(until, lambda: self.rounds)]
         elif not (ends or scheduler.ends or searcher.ends):
             raise OptionError(f"scheduler = {scheduler.name!r} never ends: give max_trials, or jobs")
+        if progress.is_done:
+            most = self.settings.max_trials
+            _LOG.warning(
+                "the study %r is done, and runs no job: %s; Study.extend(max_trials=…) lets it go on",
+                self.name,
+                f"it has had {len(progress.trials)} trials" + ("" if most is None else f" of {most}"),
+            )
         for callback in callbacks:
             callback.on_begin(self)
         what = self._trainable(trainable)
@@ -361,14 +427,34 @@ class Study:
             what,
             workers=workers,
             executor=executor,
-            lease=self._lease,
+            heartbeat=self._claims.heartbeat,
+            known=self._known_value,
             jobs=jobs,
             every=checkpoint_every,
             folder=checkpoints,
             stoppers=stoppers,
             callbacks=callbacks,
         )
-        return self.best
+        best = self.best
+        if best is None:
+            _LOG.warning("no trial of the study %r has a value; %s", self.name, self._why_none())
+        return best
+
+    def _why_none(self) -> str:
+        failed = [trial for trial in self.trials if trial.error]
+        if not failed:
+            return "none has ended"
+        first = failed[0]
+        where = (
+            f"Study.trials[{first.number}].traceback says where" if first.traceback else "without a traceback"
+        )
+        return f"{len(failed)} failed, the first with {first.error}; {where}"
+
+    def _known_value(self, job: Any) -> float | None:
+        """Return the value of the trial that a job resumes; None if it resumes none."""
+        resumes = job.resume_from is not None and job.resume_from[0] == job.trial
+        with self._lock:
+            return self._current().trials[job.trial].value if resumes else None
 
     def _trainable(self, given: What | str | None) -> What:
         """Return what trials run, and note it if other processes can import it."""
@@ -384,109 +470,12 @@ class Study:
         if name is not None and name != noted:
             with self._lock:
                 record = {"kind": "named", "trainable": name}
-                self._follow(record, self._store.append(record))
+                self._replica.follow(record, self._store.append(record))
         return what
 
-    @property
-    def settings(self) -> StudySettings:
-        """All that the study is about."""
-        return self._settings
 
-    @property
-    def rounds(self) -> int | None:
-        """Times that the scheduler has been through all it does; None if it has no such notion."""
-        return self._current().scheduler.rounds
-
-    @property
-    def is_done(self) -> bool:
-        """True if no job is running, and there will never be another one."""
-        with self._lock:
-            return self._current().is_done
-
-    @property
-    def trials(self) -> list[Trial]:
-        """All trials, by their numbers; they do not change any more."""
-        with self._lock:
-            trials = self._current().trials
-            return [_copied(trials[number]) for number in sorted(trials)]
-
-    @property
-    def best(self) -> Trial | None:
-        """The incumbent: of the trials that were given most, the one with the best value. None at first."""
-        with self._lock:
-            progress = self._current()
-            return None if progress.best is None else _copied(progress.trials[progress.best])
-
-    def needed(self, trial: int) -> set[int]:
-        """Return the resources at which a trial's checkpoints are needed, beside its newest ones."""
-        with self._lock:
-            return self._current().needed(trial)
-
-    def disposable(self) -> list[int]:
-        """Return trials, each once, that ended early and whose checkpoints nobody needs any more."""
-        with self._lock:
-            return self._current().disposable()
-
-    def saved(self, trial: int, *, checkpoints: str | Path | None = None) -> Any:
-        """Return what the last checkpoint of a trial has, as its trainable saved it; None if there is none.
-
-        Parameters
-        ----------
-        trial : int
-            Its number.
-        checkpoints : str or Path, optional
-            The folder that `run` was given.
-        """
-        from onlineauto.tune.store.checkpoints import unpacked
-        from onlineauto.tune.workers.running import checkpoints_of
-
-        self.refresh()
-        with self._lock:
-            most = self._current().trials[trial].job_resource
-        found = checkpoints_of(self._store, checkpoints).newest(trial, most=most)
-        return None if found is None else unpacked(found.saved)
-
-    def history(self, job: Job | None = None) -> list[dict[str, Any]]:
-        """Return a row for each value that was reported or told, in order, as for `pandas.DataFrame`.
-
-        Parameters
-        ----------
-        job : Job, optional
-            Return the history as it was when this job was claimed, the same for the job's whole life.
-
-        Returns
-        -------
-        list of dict
-            Keys: ``trial``, ``attempt``, ``resource``, ``value``, ``told`` (False if it was reported), and
-            ``config_…`` for each parameter of the trial, and the details of the value, but for lists.
-        """
-        records = self._store.load()
-        return rows(records if job is None else records[: job.version])
-
-
-def _copied(trial: Trial) -> Trial:
-    return replace(trial, values=dict(trial.values))
-
-
-def _lease(lease: Any, storage: object) -> float:
+def _lease(lease: Any, of_study: float | None, storage: object) -> float:
+    """Return the seconds of the claims of this process: those it asks for, the study's, or the default."""
     if lease is None:
-        return inf if storage is None else _LEASE
-    if isinstance(lease, bool) or not isinstance(lease, int | float) or not lease > 0:
-        raise OptionError(f"lease = {lease!r}: seconds, more than 0")
-    return float(lease)
-
-
-def _is_whole(step: object) -> bool:
-    return isinstance(step, int) and not isinstance(step, bool) and step > 0
-
-
-def _number(value: object) -> float:
-    """Return a value as a float; NaN if it is no number."""
-    try:
-        return nan if isinstance(value, str | bytes) else float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        return nan
-
-
-def _key(job: Job) -> dict[str, int]:
-    return {"trial": job.trial, "attempt": job.attempt}
+        return of_study or (inf if storage is None else _LEASE)
+    return seconds_of(lease)

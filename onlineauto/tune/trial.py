@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from onlineauto.tune.schedulers import ResumeFrom, State
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from onlineauto.tune.spaces import Config
     from onlineauto.tune.store import Record
 
-__all__ = ["TRANSITIONS", "Job", "Trial", "may_become"]
+__all__ = ["TRANSITIONS", "Job", "Trial", "described", "may_become", "restored"]
 
 TRANSITIONS: Mapping[State, frozenset[State]] = {
-    State.PENDING: frozenset({State.RUNNING, State.TERMINATED}),
+    State.PENDING: frozenset({State.RUNNING, State.TERMINATED, State.ERRORED}),
     State.RUNNING: frozenset({State.PENDING, State.PAUSED, State.TERMINATED, State.ERRORED}),
     State.PAUSED: frozenset({State.RUNNING, State.TERMINATED}),
     State.TERMINATED: frozenset(),
@@ -107,6 +107,8 @@ class Trial:
         How many jobs failed, and how many were lost with their worker.
     error : str
         Why the last job failed, or empty.
+    traceback : str
+        Where the last job that failed raised its error, or empty.
     """
 
     number: int
@@ -120,6 +122,7 @@ class Trial:
     failures: int = 0
     preemptions: int = 0
     error: str = ""
+    traceback: str = ""
 
     @property
     def resource(self) -> int:
@@ -130,3 +133,34 @@ class Trial:
     def value(self) -> float | None:
         """The value at `resource`, or None."""
         return self.values[self.resource] if self.values else None
+
+
+def described(trial: Trial) -> dict[str, Any]:
+    """Return a trial as plain JSON."""
+    return {
+        "number": trial.number,
+        "config": dict(trial.config),
+        "state": str(trial.state),
+        "attempt": trial.attempt,
+        "job_resource": trial.job_resource,
+        "resume_from": None if trial.resume_from is None else list(trial.resume_from),
+        "values": {str(resource): value for resource, value in trial.values.items()},
+        "step": trial.step,
+        "failures": trial.failures,
+        "preemptions": trial.preemptions,
+        "error": trial.error,
+        "traceback": trial.traceback,
+    }
+
+
+def restored(state: Mapping[str, Any]) -> Trial:
+    """Return the trial that `described` has described, also by an earlier version."""
+    came_from = state["resume_from"]
+    return Trial(
+        **{
+            **state,
+            "state": State(state["state"]),
+            "resume_from": None if came_from is None else ResumeFrom(*came_from),
+            "values": {int(resource): value for resource, value in state["values"].items()},
+        }
+    )

@@ -82,7 +82,7 @@ def convert(
     if configuration is None:
         configuration = REGISTRY.from_keywords(**options)
     elif options:
-        raise TypeError("options go either into the configuration or into keywords, not into both")
+        raise OptionError("options go either into the configuration or into keywords, not into both")
     diagnostics = Diagnostics() if diagnostics is None else diagnostics
     blocks = _not_all_bad(read_blocks(source, configuration, diagnostics), diagnostics)
     if not _all_blocks(source):

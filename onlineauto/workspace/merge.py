@@ -39,6 +39,7 @@ from onlineauto.learners._kernels import (
     materialize,
 )
 from onlineauto.learners.cells import read_cells, write_cells
+from onlineauto.learners.model import adopt_sizes
 from onlineauto.learners.rule import initial_t
 from onlineauto.workspace.options import REGISTRY
 
@@ -233,6 +234,7 @@ def _fill(made: Workspace, rows: NDArray[np.int64], part: _Part, everyone: Seque
     of.lanes[:, [NORM, WEIGHT]] = part.lanes
     of.lanes[:, GRAVITY], of.lanes[:, CONTRACTION] = 0.0, 1.0
     of.sums[:] = part.sums
+    adopt_sizes(of, [model.learner.model for model in everyone])
     of.shared[[T, UNLABELLED_WEIGHT]] = part.times
     shared = [model.learner.model.shared for model in everyone]
     of.shared[MIN_LABEL] = min(each[MIN_LABEL] for each in shared)

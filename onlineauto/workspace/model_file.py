@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 import numpy as np
 
-from onlineauto.errors import InputError
+from onlineauto.errors import InputError, OutputError
 from onlineauto.formats.sources.replaced_file import replacing
 
 if TYPE_CHECKING:
@@ -205,16 +205,18 @@ def check_target(path: str | os.PathLike[str]) -> None:
 
     Raises
     ------
-    OSError
+    OutputError
         The path is a directory, or its directory does not exist or is not writable.
     """
     if _is_device(path):
         return
     target = Path(path).resolve()
     if target.is_dir():
-        raise OSError(f"cannot write {path}: it is a directory")
+        raise OutputError(f"cannot write {path}: it is a directory")
+    if not target.parent.is_dir():
+        raise OutputError(f"cannot write {path}: the folder {target.parent} does not exist, make it first")
     if not os.access(target.parent, os.W_OK | os.X_OK):
-        raise OSError(f"cannot write {path}: its directory is not there, or not writable")
+        raise OutputError(f"cannot write {path}: the folder {target.parent} is not writable")
 
 
 def _is_device(path: str | os.PathLike[str]) -> bool:
@@ -229,7 +231,7 @@ def replace_file(path: str | os.PathLike[str], parts: Iterable[bytes | memoryvie
 
     Raises
     ------
-    OSError
+    OutputError
         The file cannot be written; an old file is unchanged.
     """
     check_target(path)

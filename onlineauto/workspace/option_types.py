@@ -30,6 +30,7 @@ class Options(TypedDict, total=False):
     json: bool | None
     dsjson: bool | None
     chain_hash: bool | None
+    columns: Word | None
     strict_parse: bool | None
     missing_probability: Word | None
     examples: int | None
@@ -92,6 +93,7 @@ class Options(TypedDict, total=False):
     interactions: Word | Sequence[Word] | None
     experimental_full_name_interactions: Word | Sequence[Word] | None
     permutations: bool | None
+    max_crossed: int | None
     leave_duplicate_interactions: bool | None
 
     # Gradient descent

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["PredictOnly", "predicting_configs", "spin_off", "spun_off"]
 
 PredictOnly: TypeAlias = Literal["champion", "stack"] | bool
-"""What is spun off: the champion alone, or all that predicts, which is the stack once it is proved better.
+"""What is spun off: the champion alone, or all that predicts: the ensemble ("stack") once it is proved.
 True is the champion."""
 
 

@@ -6,9 +6,11 @@ import os
 from typing import TYPE_CHECKING, Any, Protocol
 
 from onlineauto.engine.report.progress import Progress
+from onlineauto.engine.stream.event_sources import with_datasets
 from onlineauto.engine.stream.position import Position
 from onlineauto.engine.stream.source import read_blocks
-from onlineauto.errors import InputError
+from onlineauto.errors import InputError, OptionError
+from onlineauto.formats.lines.event_source import EventSource
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.save_load import load_model, save_model
 from onlineauto.workspace.workspace import Workspace
@@ -109,7 +111,7 @@ class Run:
         self.read: BlockSource = read_blocks
         self.emit: Callable[[str], object] | None = None
         self.began = False
-        self._source, self._every = source, every
+        self._source, self._every = with_datasets(source, workspace.configuration), every
         self._start = Position(**self.stored.get("position", {}))
         self._stream: Iterator[tuple[Block, Outcomes]] | None = None
         self._wanted: int | None = None
@@ -138,11 +140,11 @@ class Run:
         ------
         InputError
             As `Workspace.stream`; everything before is learnt and taken by the sinks.
-        ValueError
+        OptionError
             `n` is negative.
         """
         if n is not None and n < 0:
-            raise ValueError(f"a run cannot step by {n} events")
+            raise OptionError(f"a run cannot step by {n} events")
         done, self._wanted = 0, n
         while self._wanted != 0 and (taken := self._next()) is not None:
             events = len(taken[0])
@@ -154,7 +156,10 @@ class Run:
     def state(self) -> State:
         """Return what a resumed run needs besides the model: position, counters, and what sinks need."""
         self.count_passes()
-        state: State = {"position": self.position._asdict(), "progress": self.progress.counts()}
+        position = self.position
+        if self._stream is not None and position.events and isinstance(self._source, EventSource):
+            position = position._replace(at=self._source.position(position.events))
+        state: State = {"position": position._asdict(), "progress": self.progress.counts()}
         for sink in self.sinks:
             state |= sink.state()
         return state

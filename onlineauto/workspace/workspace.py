@@ -13,12 +13,14 @@ from onlineauto.engine.loop.block_runner import BlockRunner
 from onlineauto.engine.loop.holdout import Holdout
 from onlineauto.engine.loop.learner import Learner
 from onlineauto.engine.options.registry import RunOptions
+from onlineauto.engine.outliers.located import locate_outliers
 from onlineauto.engine.search.factory import make_layout
 from onlineauto.engine.search.search_engine import Searching
 from onlineauto.engine.stream.event_readers import event_readers
-from onlineauto.engine.stream.position import Position, behind, cut
+from onlineauto.engine.stream.event_sources import with_datasets
+from onlineauto.engine.stream.position import Position, cut
+from onlineauto.engine.stream.positioned_blocks import PositionedBlocks
 from onlineauto.engine.stream.source import (
-    can_be_read_again,
     kind_of,
     open_source,
     read_blocks,
@@ -122,9 +124,7 @@ class Workspace(Locked):
         self.configuration = configuration
         self.kind = kind_of(configuration)
         self.semantics = semantics_of(configuration)
-        self.diagnostics = Diagnostics()
-        self.position = Position()
-        self.predicts_only = False
+        self.diagnostics, self.position, self.predicts_only = Diagnostics(), Position(), False
         self.learner = Learner(configuration, kind=self.kind, semantics=self.semantics)
         self.layout = make_layout(configuration, slots=self.learner.task.slots)
         self.searching = Searching(configuration, self.layout, self.learner)
@@ -173,6 +173,11 @@ class Workspace(Locked):
         return float(shared[MIN_LABEL]), float(shared[MAX_LABEL])
 
     @property
+    def outliers(self) -> dict[str, int]:
+        """The number of events not learnt since a number was far beyond all others, by its kind."""
+        return self.learner.outliers
+
+    @property
     def estimates(self) -> Estimates:
         """Bounds on the rewards of the live configs."""
         return self.searching.estimates
@@ -215,8 +220,8 @@ class Workspace(Locked):
     ) -> Iterator[tuple[Block, Outcomes]]:
         """Learn from a source, pass after pass, and yield each block with its outcomes.
 
-        The source is a path, the text itself as bytes, a binary file, None or ``"-"`` for standard input, or
-        an iterable: of events as texts, of blocks, or of files, open or as `pathlib.Path`.
+        The source is a path, the text as bytes, a binary file, None or ``"-"`` for standard input, or an
+        iterable: of events as texts, of blocks, or of files, open or as `pathlib.Path`.
 
         With ``--passes``, the source is read again for each pass; held-out events decide when to stop early.
         A `start`, which is the `position` of another run over this source, continues that run. With `every`,
@@ -228,10 +233,11 @@ class Workspace(Locked):
         InputError
             The source cannot be read, or cannot be read again for a second pass, or ends before the start.
         ParseError
-            A line is malformed, under ``--strict_parse``.
+            A line is malformed, or an event is too wide, under ``--strict_parse``.
         """
-        run = self.configuration[RunOptions]
-        if run.passes > 1 and not can_be_read_again(source):
+        run, source = self.configuration[RunOptions], with_datasets(source, self.configuration)
+        events = PositionedBlocks(source, self.configuration, read)
+        if run.passes > 1 and not events.can_be_read_again:
             raise InputError("--passes needs a file: this input cannot be read a second time")
         holdout, found = Holdout(run), self.diagnostics if diagnostics is None else diagnostics
         self.position = start = start or Position()
@@ -239,33 +245,34 @@ class Workspace(Locked):
             holdout.recount(start.held_out)
         for number in range(start.passes, run.passes):
             heard = found if number == 0 else Diagnostics()
-            blocks = iter(read(source, self.configuration, heard))
-            if number == start.passes:
-                blocks = behind(start.events, blocks)
+            events.seek(start.where() if number == start.passes else None)
+            blocks = events.blocks(heard)
             for block in blocks if every is None else cut(every, blocks):
                 with self._lock:
-                    part, outcomes, problem = self._learn_part(block, holdout)
+                    part, outcomes, problems = self._learn_part(block, holdout, heard)
+                locate_outliers(part, outcomes, heard)
                 yield part, outcomes
-                if problem:
-                    raise InputError(f"{heard.of_file}{problem}")
+                if problems:
+                    raise problems.pop()
             self.end_pass()
             stops = holdout.end_pass()
             self.position = Position(run.passes if stops else number + 1, 0, holdout.counts())
             if stops:
                 return
 
-    def _learn_part(self, block: Block, holdout: Holdout) -> tuple[Block, Outcomes, str]:
+    def _learn_part(
+        self, block: Block, holdout: Holdout, found: Diagnostics
+    ) -> tuple[Block, Outcomes, list[InputError]]:
         """Learn a block up to its first invalid event; return that part, its outcomes, and the problem."""
         check_rules(block, self._rules)
         valid, message = first_invalid_event(block, self.kind)
         part = block if valid == len(block) else block.head(valid)
         adf, by_line = self.learner.task.shape == CB_ADF, self.semantics.holds_out_by_line
         held = holdout.mark(part, by_line=by_line and not adf, from_zero=by_line and adf)
-        outcomes = self._runner.learn(part, held)
+        part, outcomes, too_wide = self._runner.learn(part, held, found)
         holdout.add(outcomes)
-        passes, events, _ = self.position
-        self.position = Position(passes, events + len(part), holdout.counts())
-        return part, outcomes, message
+        self.position = Position(self.position.passes, self.position.events + len(part), holdout.counts())
+        return part, outcomes, [*too_wide] or [InputError(f"{found.of_file}{message}")] * bool(message)
 
     def fit(self, source: Sources) -> Workspace:
         r"""Learn from a source, all passes, and return self; see `stream` for what a source can be.
@@ -361,8 +368,8 @@ class Workspace(Locked):
     def save(self, target: str | os.PathLike[str] | BinaryIO, *, predict_only: PredictOnly = False) -> None:
         r"""Write this model to a file. A path is replaced in one step.
 
-        With `predict_only` it is smaller and cannot learn: "stack" is all that predicts now, and "champion",
-        or True, the champion alone, which predicts as with ``--predict_with champion``.
+        With `predict_only` it is smaller and cannot learn: "stack" is all that predicts now, the ensemble as
+        a rule, and "champion", or True, the champion alone, as with ``--predict_with champion``.
 
         >>> import io
         >>> file = io.BytesIO()
@@ -403,15 +410,14 @@ class Workspace(Locked):
 
         Parameters
         ----------
-        event : str, bytes or mapping
-            VW text or JSON; or a mapping as `onlineauto.interop.from_dicts` takes it.
+        event : str, bytes, mapping or list of str
+            VW text or JSON; a mapping as `onlineauto.interop.from_dicts` takes it; or the lines of a text.
 
         Returns
         -------
         float32[n_actions], float32[n_slots, n_actions] or float32[1]
-            Probability (``--cb_explore*``) or cost (``--cb_adf``, ``--cb``) of each action, by action; with
-            ``--ccb_explore_adf`` for each slot, 0 if an earlier slot has the action. On a single line, the
-            prediction.
+            Probability (``--cb_explore*``) or cost (``--cb_adf``, ``--cb``) of each action; with
+            ``--ccb_explore_adf`` for each slot, 0 if an earlier one has it. On a single line, the prediction.
 
         Raises
         ------
@@ -420,9 +426,10 @@ class Workspace(Locked):
         """
         with self._lock:
             reader = self._readers.reader_of(event)
-            prediction = self._runner.learn_one(reader) if reader.read(event) else None
+            prediction = self._runner.learn_one(reader, self.diagnostics) if reader.read(event) else None
             if prediction is None:
                 prediction = self.learn_block(reader.parse_one(event)).one_prediction()
+                self.diagnostics.add(reader.take_problems())
             return prediction
 
     def predict(self, event: OneEventLike) -> NDArray[np.float32]:
@@ -465,7 +472,10 @@ class Workspace(Locked):
         if message:
             raise InputError(message)
         with self._lock:
-            return self._runner.learn(block, holdout)
+            _, outcomes, too_wide = self._runner.learn(block, holdout, self.diagnostics)
+        if too_wide:
+            raise too_wide.pop()
+        return outcomes
 
     def predict_block(self, block: Block) -> Outcomes:
         """Predict the events of a block without changing the model; return the outcomes.

@@ -18,11 +18,16 @@ from onlineauto.sklearn import AutoMLClassifier, AutoMLRegressor
 NOT_HERE = {"check_array_api_input"}
 """Skipped by scikit-learn itself: it needs an environment variable and other arrays than NumPy's."""
 
+ONLINE = dict.fromkeys(
+    ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"),
+    "one step with the weight 2 is not two steps, and the order of rows counts",
+)
+
 
 @pytest.mark.parametrize("make", [AutoMLRegressor, AutoMLClassifier])
 def test_checks(make: Any) -> None:
-    results = check_estimator(make(), on_skip=None)
-    assert {each["check_name"] for each in results if each["status"] != "passed"} <= NOT_HERE
+    results = check_estimator(make(), on_skip=None, on_fail=None, expected_failed_checks=ONLINE)
+    assert {each["check_name"] for each in results if each["status"] != "passed"} <= {*NOT_HERE, *ONLINE}
 
 
 def test_scores() -> None:

@@ -100,7 +100,7 @@ def test_a_frame_that_cannot_be_read_is_explained(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(InputError, match="LazyFrame is not a source of events: give a path, a frame"):
         AutoML().fit(frame.lazy())
     monkeypatch.setitem(sys.modules, "narwhals", None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'onlineauto\[frames\]'"):
+    with pytest.raises(ModuleNotFoundError, match=r"pip install '\.\[frames\]'"):
         AutoML().fit(frame, actions="took", reward="earned", probability="p")
 
 

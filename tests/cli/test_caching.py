@@ -119,7 +119,10 @@ def test_the_package_that_blocks_need(
 ) -> None:
     monkeypatch.setitem(sys.modules, "xxhash", None)
     _, _, lines = outcome("-d s.txt -c", capsys, tmp_path)
-    assert any(line.endswith("it needs a package, pip install 'onlineauto[blocks]'") for line in lines)
+    needs = "it needs a package: run pip install '.[blocks]' in a checkout of onlineauto"
+    assert any(line.endswith(needs) for line in lines)
+    assert main(["-d", "s.txt", "-c", "-k", "--quiet"]) == 0
+    assert capsys.readouterr().err.endswith(f"no cache, so each pass reads the text: {needs}\n")
 
 
 def test_a_cache_does_not_replace_the_data(capsys: pytest.CaptureFixture[str]) -> None:

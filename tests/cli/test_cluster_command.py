@@ -88,6 +88,24 @@ def test_a_job_that_fails_is_said_and_the_others_go_on(
     assert "nothing.txt" in second
 
 
+def test_a_cluster_of_which_every_job_failed_says_so(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "nothing.txt").mkdir()
+    (folder / "fails_in_a_cluster.py").write_text(
+        "def loss(config, resource, report):\n    raise ValueError('flat')\n"
+    )
+    jobs = JOBS.replace("train.txt", "nothing.txt").replace("tuned_in_a_cluster", "fails_in_a_cluster")
+    (folder / "jobs.toml").write_text(jobs)
+    assert main(["cluster", "run", "jobs.toml"]) == 1
+    out, err = capsys.readouterr()
+    assert out.startswith("rates: failed, ")
+    assert "OnlineautoError: all 6 trials failed, trial 0: " in out
+    assert "ValueError: flat" in out
+    assert "onlineauto: all 2 jobs failed\n" in err
+    assert "done" not in out
+
+
 def test_an_interrupt_ends_all_and_the_same_command_goes_on(folder: Path) -> None:
     words = [sys.executable, "-m", "onlineauto", "cluster", "run", "jobs.toml", "--history", "history.jsonl"]
     environment = os.environ | {"SECONDS_OF_A_STEP": "1.5"}

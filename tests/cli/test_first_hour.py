@@ -51,7 +51,7 @@ def test_demo_without_matplotlib(
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert main(["demo", "--into", str(tmp_path / "new")]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "pip install 'onlineauto[plot]'. Then: onlineauto plot" in said
+    assert "pip install '.[plot]' in a checkout of onlineauto. Then: onlineauto plot" in said
 
 
 def test_demo_leaves_other_folders_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

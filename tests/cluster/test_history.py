@@ -4,13 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
-from onlineauto.cluster import Head, History, Record
+from onlineauto.cluster import Cluster, Demand, Head, History, Record
 from onlineauto.errors import InputError
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+class Bricks:
+    """Lays a brick at each look."""
+
+    demand, laid = Demand({"CPU": 1.0}), 0
+
+    def resize(self, workers: int, servers: int) -> None:
+        self.workers = workers
+
+    def progress(self) -> tuple[int, int]:
+        self.laid = min(self.laid + self.workers, 2) if hasattr(self, "workers") else 0
+        return self.laid, 2
 
 
 def made() -> History:
@@ -40,20 +54,36 @@ def test_a_history_is_written_and_read_again(tmp_path: Path) -> None:
 
 def test_a_torn_last_line_is_left_out() -> None:
     text = made().text().encode()
-    assert len(History.parse(text[:-20])) == 2
-    with pytest.raises(InputError, match="history:3: not a line"):
-        History.parse(text.replace(b'"b"', b"b"))
+    found = History.parse(text[:-20])
+    assert (len(found), found.skipped) == (2, [])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ((b'"b"', b"b"), "log:3: not a line"),
+        ((b'"worker":{"CPU":1.0}', b'"worker":{"GPU":1.0}'), "log:2: the cluster has no GPU"),
+        ((b'"workers":2', b'"workers":-2'), "log:2: a number of job 'a'"),
+        ((b'"done":2.0', b'"done":1e301'), "log:2: a number of job 'a'"),
+        ((b'"used":0.25', b'"used":-0.25'), "log:4: a number of job 'a'"),
+        ((b'"worker":{"CPU":1.0}', b'"worker":{"CPU":-1.0}'), "log:2: CPU = -1: give an amount"),
+        ((b'"workers":2', b'"workers":90071992547409920'), "log:2: a number of job 'a'"),
+    ],
+)
+def test_a_line_that_no_cluster_can_have_written_is_skipped(
+    change: tuple[bytes, bytes], message: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    found = History.parse(made().text().encode().replace(*change), name="log")
+    assert found.skipped[0].startswith(message)
+    assert [each for each in made().records if each not in found.records]
+    assert len(found) + len(found.skipped) == 3
+    assert f"{len(found.skipped)} lines of a history are skipped, the first: {message}" in caplog.text
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ((b'{"type":"head"', b'{"type":"tail"'), "log:1: not a line"),
-        ((b'"worker":{"CPU":1.0}', b'"worker":{"GPU":1.0}'), "log:2: the cluster has no GPU"),
-        ((b'"workers":2', b'"workers":-2'), "log:2: a number of job 'a'"),
-        ((b'"done":2.0', b'"done":1e301'), "log:2: a number of job 'a'"),
-        ((b'"used":0.25', b'"used":-0.25'), "log:4: a number of job 'a'"),
-        ((b'"worker":{"CPU":1.0}', b'"worker":{"CPU":-1.0}'), "log:2: CPU = -1: give an amount"),
         ((b'"capacity":{"CPU":', b'"capacity":{"CPU":-'), "log:1: CPU = -"),
     ],
 )
@@ -62,11 +92,65 @@ def test_what_is_no_history_is_refused(change: tuple[bytes, bytes], message: str
         History.parse(made().text().encode().replace(*change), name="log")
 
 
+UNAPPLICABLE = [
+    b"",
+    b"\xff\xfe",
+    b"null",
+    b"[" * 5000,
+    b'{"type":"slot"}',
+    b'{"type":"head","capacity":{"GPU":1}}',
+    b'{"type":"head","capacity":{"CPU":-1}}',
+    (
+        b'{"type":"slot","slot":9,"job":"z","kind":"k","arrived":0,"workers":1,"servers":0,"before":0,"done":1,'
+        b'"total":NaN,"worker":{"CPU":1}}'
+    ),
+    *(
+        b'{"type":"slot","slot":%s,"job":"z","kind":"k","arrived":0,"workers":1,"servers":0,"before":0,'
+        b'"done":%s,"total":9,"worker":{"%s":1}}' % values
+        for values in [
+            (b"-1", b"1", b"CPU"),
+            (b"9", b"1e300", b"CPU"),
+            (b"9", b"1", b"GPU"),
+            (b"9", b'"1"', b"CPU"),
+        ]
+    ),
+]
+
+
+@pytest.mark.parametrize("line", UNAPPLICABLE, ids=lambda line: line[:40].decode("utf-8", "replace"))
+def test_all_records_around_an_unapplicable_one_are_applied(line: bytes, tmp_path: Path) -> None:
+    lines, path = made().text().encode().splitlines(), tmp_path / "history.jsonl"
+    for at in range(1, len(lines) + 1):
+        text = b"\n".join([*lines[:at], line, *lines[at:], b""])
+        found = History.parse(text)
+        assert (found.head, found.records) == (made().head, made().records)
+        assert [each.split(":")[1] for each in found.skipped] == [str(at + 1)] * bool(line)
+        path.write_bytes(text)
+        cluster = Cluster("marginal-gain", slot=0.01, capacity={"CPU": 4}, history=path)
+        cluster.submit(Bricks(), name="b")
+        cluster.run()
+        again = History.load(path)
+        assert again.records[:3] == made().records
+        assert again.records == cluster.history().records
+        assert again.completion_times().keys() == {"a", "b"}
+
+
+def test_a_record_that_cannot_be_read_again_is_not_written(caplog: pytest.LogCaptureFixture) -> None:
+    history, good = made(), made().records[0]
+    wrong = [
+        msgspec.structs.replace(good, done=float("nan")),
+        msgspec.structs.replace(good, worker={"GPU": 1}),
+    ]
+    assert history.take([wrong[0], good, wrong[1]]) == [good]
+    assert History.parse(history.text().encode()).records == [*made().records, good]
+    assert len(history.skipped) == 2
+    assert "a record of the history is skipped: slot 1: the cluster has no GPU" in caplog.text
+
+
 def test_a_history_begins_with_its_cluster() -> None:
     with pytest.raises(InputError, match="its first line describes the cluster"):
         History.parse(b"")
     with pytest.raises(InputError, match=":1: the first line"):
         History.parse(b"".join(made().text().encode().splitlines(keepends=True)[1:]))
     two = made().text() + '{"type":"head","capacity":{"GPU":1}}\n'
-    with pytest.raises(InputError, match="other resources"):
-        History.parse(two.encode())
+    assert "other resources" in History.parse(two.encode()).skipped[0]

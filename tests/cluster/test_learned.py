@@ -191,7 +191,7 @@ def test_with_the_guard_nothing_is_slower_than_fair_sharing() -> None:
 
 def test_training_without_pytorch_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "torch", None)
-    with pytest.raises(ValueError, match=r"pip install 'onlineauto\[learned\]'"):
+    with pytest.raises(ValueError, match=r"pip install '\.\[learned\]'"):
         Learned.warm_up(Workload())
 
 

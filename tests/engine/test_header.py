@@ -147,9 +147,10 @@ def test_standard_input(flags: str) -> None:
     assert "Reading datafile = stdin" in lines_of(flags)
 
 
-def test_bytes_that_are_no_characters_show_as_numbers() -> None:
-    assert "ignoring namespaces beginning with: z \\xc3 \\xa9" not in lines_of("--ignore é --ignore z")
-    assert "ignoring namespaces beginning with: z \\xa9 \\xc3" in lines_of("--ignore é --ignore z")
+def test_letters_show_as_characters_or_as_numbers_where_they_are_none() -> None:
+    assert "ignoring namespaces beginning with: z é" in lines_of("--ignore é --ignore z")
+    assert r"ignoring namespaces beginning with: z \xff" in lines_of(r"--ignore '\xff' --ignore z")
+    assert r"ignoring namespaces beginning with: z \xa9 \xc3" in lines_of("--ignore é --ignore z --vw_exact")
 
 
 def test_the_full_names_and_the_hash_have_no_line() -> None:

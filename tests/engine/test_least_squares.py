@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 
 from onlineauto.engine.ensemble.least_squares_kernels import (
+    LATE,
+    WAITING,
     Observed,
+    Regression,
     begin_weight,
     catch_up,
     cut_off,
     learn_lately,
     learn_squares,
 )
-from onlineauto.engine.event.state import LATE, WAITING, Regression
 
 
 def regression(n: int) -> Regression:

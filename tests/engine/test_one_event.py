@@ -49,7 +49,9 @@ def test_many_products_fit_into_what_is_kept(order: int) -> None:
     assert kept is not None
     assert model._runner._one is kept
     assert kept.run()
-    assert len(model._runner._memory._buffers.cell) == 1 << 16
+    buffers = model._runner._memory._buffers
+    assert buffers is not None
+    assert len(buffers.cell) == 1 << 16
 
 
 def test_a_new_namespace_is_learnt_as_in_a_block() -> None:

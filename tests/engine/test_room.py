@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onlineauto import Workspace, read
-from onlineauto.engine.loop.buffers import _most_features
-from onlineauto.engine.loop.size_kernels import largest_example
-from onlineauto.features.records import Scratch, make_stream
-from onlineauto.jit import Sealed
+from onlineauto.engine.loop.size_kernels import LARGEST, OWN, SCREENED
+from onlineauto.engine.loop.wide_events import _NO_SIZES, _count, _most_features
+from onlineauto.features.records import make_stream
 
 if TYPE_CHECKING:
     from onlineauto import Block
@@ -36,9 +35,10 @@ def sizes_of(text: str, options: dict[str, Any]) -> tuple[int, int]:
     context = workspace._runner._memory._context
     assert context is not None
     stream = make_stream(blocks[0], np.zeros(len(blocks[0]), bool))
-    scratch: Any = (each.copy() for each in context.value.scratch)
-    exact = largest_example(Sealed(context.value._replace(scratch=Scratch(*scratch))).record, stream)
-    return _most_features(context.value, stream), exact
+    counts = np.zeros((len(blocks[0]), 4))
+    _count(context, stream, counts, 0, _NO_SIZES)
+    exact = counts[:, [LARGEST, OWN, SCREENED]].sum(axis=1).max()
+    return _most_features(context.value, stream), int(exact)
 
 
 @given(st.lists(st.tuples(LINES, st.lists(LINES, min_size=1, max_size=3)), min_size=1, max_size=4))

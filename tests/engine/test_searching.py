@@ -12,11 +12,14 @@ from hypothesis import strategies as st
 
 from onlineauto import Workspace
 from onlineauto.automl.config import Config, Kind
-from onlineauto.automl.decisions import Remove, Rotate, Swap, Widen
+from onlineauto.automl.decisions import PredictWith, Remove, Rotate, Swap, Widen
+from onlineauto.engine.ensemble.combiner_kernels import UNSURE
+from onlineauto.engine.ensemble.ensemble import make_stack, promote
 from onlineauto.engine.search.journal import End, Journal, decision_of, entry_of, read_journal
 from onlineauto.errors import InputError, OptionError
 from onlineauto.estimators.paired import ChampionTest
 from onlineauto.estimators.paired_kernels import BETTER, WORSE, T
+from onlineauto.workspace.options import REGISTRY
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -112,6 +115,24 @@ def test_there_are_changes_of_champion_to_replay() -> None:
     for swap in swaps:
         assert swap.bounds.lower > swap.bounds.champion_upper  # type: ignore[union-attr]
     assert (b"Action", b"User") in workspace.searching.interactions(0)
+
+
+def test_each_change_of_champion_starts_the_test_of_the_ensemble_again() -> None:
+    workspace = Workspace(cb_explore_adf=True, **QUICK, oracle_type="one_diff_inclusion")
+    entries = journal_of(workspace)
+    workspace.fit("".join(stream(1500)).encode())
+    changes = [each for entry in entries if isinstance(each := decision_of(entry), Swap | PredictWith)]
+    assert {type(change) for change in changes} == {Swap, PredictWith}
+    assert workspace.searching.live_configs.state()["stack"]["tests"] == 1 + len(changes)
+
+
+def test_weights_of_the_ensemble_follow_the_two_live_configs_that_remain() -> None:
+    stack = make_stack(4, on=True, members=(), cells=0, configuration=REGISTRY.from_keywords())
+    stack.weights[:4] = [0.5, 0.1, 0.3, 0.05]
+    stack.spread[:4, :4] = np.diag([1.0, 1.1, 1.2, 1.3])
+    promote(stack, 2, 4)
+    np.testing.assert_allclose(stack.weights[:4], [0.3 + 0.1 + 0.05, 0.5, 0.0, 0.0])
+    np.testing.assert_allclose(np.diag(stack.spread)[:4], [1.2, 1.0, UNSURE, UNSURE])
 
 
 @pytest.mark.parametrize("exact", [True, False], ids=["exact", "native"])

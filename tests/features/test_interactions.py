@@ -131,10 +131,16 @@ def test_letter_of_another_product_than_the_full_name() -> None:
         (":b", (WILDCARD, Term(b"b"))),
         (r"\x20b", (Term(b" "), Term(b"b"))),
         (r"\xe9\x3a", (Term(b"\xe9"), WILDCARD)),
+        ("ив", (Term("и".encode()), Term("в".encode()))),
+        (r"\xd0\xb8a", (Term("и".encode()), Term(b"a"))),
     ],
 )
-def test_letters_are_bytes(text: str, terms: Product) -> None:
+def test_letters_are_characters_or_bytes_that_belong_to_none(text: str, terms: Product) -> None:
     assert parse_letters(text) == terms
+
+
+def test_letters_are_bytes_in_exact_mode() -> None:
+    assert parse_letters("и:", bytewise=True) == (Term(b"\xd0"), Term(b"\xb8"), WILDCARD)
 
 
 def test_full_names_are_sorted_and_a_lone_colon_is_a_wildcard() -> None:

@@ -70,6 +70,15 @@ def test_flags_go_by_first_bytes(exact: bool) -> None:
     assert columns.ignore_linear[columns.key].tolist() == [False, False, True, False]
 
 
+@pytest.mark.parametrize(("exact", "dropped"), [(True, True), (False, False)])
+def test_letters_beyond_ascii_are_characters_in_native_mode(exact: bool, dropped: bool) -> None:
+    layout = layout_of(exact=exact, ignore=["ж"], ignore_linear=["ж"])
+    layout.update(block_of("имя".encode(), "жук".encode()))
+    columns = layout.kernel_layout
+    assert columns.ignore[columns.key].tolist() == [dropped, True]
+    assert columns.ignore_linear[columns.key].tolist() == [dropped, True]
+
+
 def test_keep_is_to_ignore_all_others() -> None:
     layout = layout_of(keep=["a"], quadratic=["::"])
     layout.update(block_of(b"ab", b"b"))

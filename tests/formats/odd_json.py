@@ -80,6 +80,11 @@ _LABELS = {
         '{"Label":1,"weight":2}',
         '{"Initial":3,"Weight":-1}',
         '{"label":"NaN"}',
+        '{"label":"NaN","weight":2}',
+        '{"weight":"NaN","label":1}',
+        '"nan"',
+        '"-NaN 2"',
+        '"1 nan"',
     ),
     "cb": (
         '"1:-1:0.5"',
@@ -92,6 +97,11 @@ _LABELS = {
         '{"cost":1,"probability":2}',
         '{"Action":2}',
         '{"Cost":"nan","PROBABILITY":0.5}',
+        '{"Cost":"NaN","Probability":"NaN","Action":"NaN"}',
+        '{"Cost":1,"Probability":"NaN","Action":1}',
+        '"1:nan:0.5"',
+        '"1:1:NaN"',
+        '"1:nan:x"',
         "3",
         '{"Label":1}',
         "{}",
@@ -124,6 +134,7 @@ _OTHERS = (
     "_a",
     "_p",
     "_inc",
+    "_outcomes",
 )
 _LISTS = ("[0]", "[1]", "[0,1]", "[2,1,0]", "[]")
 _BAD_LISTS = (

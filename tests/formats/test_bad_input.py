@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from onlineauto.errors import InputError, ParseError
+from onlineauto.features.block import UNLABELLED
 from onlineauto.formats.lines.diagnostics import Code, Diagnostics
 from tests.formats.reading import SHAPES, events, messages, text_reader
+from tests.naive.lines import unpack
 
 if TYPE_CHECKING:
     from onlineauto.features.block import Block
@@ -19,12 +21,8 @@ GOOD = b"shared |u a\n0:1:0.5 |a x\n|a y\n\n"
 SIMPLE = [
     (b"x |a x", "1: label 'x' is not a number"),
     (b"1x |a x", "1: label '1x' is not a number"),
-    (b"nan |a x", "1: label 'nan' is infinite, NaN or too large"),
-    (b"-inf |a x", "1: label '-inf' is infinite, NaN or too large"),
-    (b"3.4028235e38 |a x", "1: label '3.4028235e38' is infinite, NaN or too large"),
     (b"1 y |a x", "3: importance weight 'y' is not a number"),
     (b"1 -2 |a x", "3: importance weight '-2' is negative"),
-    (b"1 1e99 |a x", "3: importance weight '1e99' is infinite, NaN or too large"),
     (b"1 2 z |a x", "5: initial prediction 'z' is not a number"),
     (b"1 2 inf |a x", "5: initial prediction 'inf' is infinite, NaN or too large"),
     (b"1 2 3 4 |a x", "7: '4' after label, weight and initial prediction"),
@@ -52,10 +50,7 @@ BANDIT = [
     (b"|a x\n0:1:1e-99 |a y", "2:5: probability '1e-99' is 0: the logged action cannot have been chosen"),
     (b"|a x\n0:1:1.5 |a y", "2:5: probability '1.5' is above 1"),
     (b"|a x\n0:1:-.5 |a y", "2:5: probability '-.5' is negative"),
-    (b"|a x\n0:1:nan |a y", "2:5: probability 'nan' is infinite, NaN or too large"),
     (b"|a x\n0:1:p |a y", "2:5: probability 'p' is not a number"),
-    (b"|a x\n0:nan:.5 |a y", "2:3: cost 'nan' is infinite, NaN or too large"),
-    (b"|a x\n0:inf:.5 |a y", "2:3: cost 'inf' is infinite, NaN or too large"),
     (b"|a x\n0:c:.5 |a y", "2:3: cost 'c' is not a number"),
     (b"|a x\n0 |a y", "2:1: label '0' has no cost and no probability"),
     (b"|a x\n:1:.5 |a y", "2:1: no action before ':' in label ':1:.5'"),
@@ -70,8 +65,21 @@ BANDIT = [
 CB = [
     (b"1:2 |a x", "1: label '1:2' has no probability, see --missing_probability"),
     (b"best:2:.5 |a x", "1: action of label 'best:2:.5' is not a number"),
-    (b"1:2:.5 2:nan:.5 |a x", "10: cost 'nan' is infinite, NaN or too large"),
     (b"1:2:0 |a x", "5: probability '0' is 0: the logged action cannot have been chosen"),
+]
+
+
+UNUSED = [
+    (b"nan |a x", "1: label 'nan' is infinite, NaN or too large"),
+    (b"-inf |a x", "1: label '-inf' is infinite, NaN or too large"),
+    (b"3.4028235e38 |a x", "1: label '3.4028235e38' is infinite, NaN or too large"),
+    (b"1 1e99 |a x", "3: importance weight '1e99' is infinite, NaN or too large"),
+]
+"""Lines whose label is not finite: they are read without it."""
+UNUSED_BANDIT = [
+    (b"|a x\n0:1:nan |a y", "2:5: probability 'nan' is infinite, NaN or too large"),
+    (b"|a x\n0:nan:.5 |a y", "2:3: cost 'nan' is infinite, NaN or too large"),
+    (b"|a x\n0:inf:.5 |a y", "2:3: cost 'inf' is infinite, NaN or too large"),
 ]
 
 
@@ -97,7 +105,35 @@ def test_a_bad_line_takes_its_event_with_it(event: bytes, message: str) -> None:
     assert messages(event, "cb_adf") == (0, [f"file:{message}; event skipped"])
 
 
-@pytest.mark.parametrize(("line", "message"), SIMPLE)
+@pytest.mark.parametrize(("line", "message"), UNUSED)
+def test_a_line_whose_label_is_not_finite_has_no_label(line: bytes, message: str) -> None:
+    n, said = messages(b"1 |a x\n" + line + b"\n0 |a y\n")
+    assert (n, said) == (3, [f"file:2:{message}; label not used"])
+    [read] = unpack(text_reader(line, **SHAPES["simple"]))
+    assert (read[0].label, read[0].weight) == (float(UNLABELLED), 1.0)
+
+
+def test_an_initial_prediction_stays_without_its_label() -> None:
+    [read] = unpack(text_reader(b"nan 1 0.5 |a x", **SHAPES["simple"]))
+    assert (read[0].label, read[0].initial) == (float(UNLABELLED), 0.5)
+
+
+@pytest.mark.parametrize(("event", "message"), UNUSED_BANDIT)
+def test_an_event_whose_label_is_not_finite_has_no_label(event: bytes, message: str) -> None:
+    line, _, rest = message.partition(":")
+    n, said = messages(GOOD + event + b"\n\n" + GOOD, "cb_adf")
+    assert (n, said) == (3, [f"file:{int(line) + 4}:{rest}; label not used"])
+    [read] = unpack(text_reader(event, **SHAPES["cb_adf"]))
+    assert [each.costs for each in read] == [[], []]
+
+
+def test_one_of_several_costs_that_is_not_finite_is_not_used() -> None:
+    n, said = messages(b"1:2:1 |a x\n1:2:.5 2:nan:.5 |a x\n|a y\n", "cb")
+    message = "10: cost 'nan' is infinite, NaN or too large"
+    assert (n, said) == (3, [f"file:2:{message}; label not used"])
+
+
+@pytest.mark.parametrize(("line", "message"), SIMPLE + UNUSED)
 def test_a_bad_line_is_fatal_if_strict_and_what_was_before_is_delivered(line: bytes, message: str) -> None:
     reader = text_reader(
         b"1 |a x\n1 |a y\n" + line + b"\n0 |a y\n", multiline=False, strict=True, name="file"

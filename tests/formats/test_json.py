@@ -157,8 +157,6 @@ BAD = [
     (b'{"c":{"_multi":[{}]}} x', "23: 'x' after the end of the JSON object"),
     (b'{"c":' + b'{"a":' * 300, "1281: too many objects and arrays in one another: 256 are allowed"),
     (GOOD.replace(b"0.5", b"0"), "43: probability '0' is 0: the logged action cannot have been chosen"),
-    (GOOD.replace(b"0.5", b'"NaN"'), "43: probability '\"NaN\"' is infinite, NaN or too large"),
-    (GOOD.replace(b": -1", b": 1e39"), "85: cost '1' is infinite, NaN or too large"),
     (GOOD.replace(b'Index": 1', b'Index": 2'), "83: '2' labels an action that the event does not have"),
     (GOOD[:-1] + b', "pdrop": 1}', None),
     (b'{"_label_cost":1,"_label_probability":1,"c":{"_multi":[{}]}}', None),
@@ -178,7 +176,29 @@ def test_a_bad_line_is_reported_and_skipped(line: bytes, message: str | None) ->
         assert found[0] == f"file:2:{message}; line skipped"
 
 
-@pytest.mark.parametrize(("line", "message"), BAD)
+UNUSED = [
+    (GOOD.replace(b"0.5", b'"NaN"'), "43: probability '\"NaN\"' is infinite, NaN or too large"),
+    (GOOD.replace(b": -1", b': "NaN"'), "17: cost '\"NaN\"' is infinite, NaN or too large"),
+    (b'{"c":{"_multi":[{"_label":"1:NaN:1"}]}}', "27: cost '\"1:NaN:1\"' is infinite, NaN or too large"),
+]
+"""Events whose label is not finite: they are read without it."""
+
+
+@pytest.mark.parametrize(("line", "message"), UNUSED)
+def test_an_event_whose_label_is_not_finite_has_no_label(line: bytes, message: str) -> None:
+    n, found = messages(GOOD + b"\n" + line + b"\n\n" + GOOD)
+    assert (n, found) == (3, [f"file:2:{message}; label not used"])
+    [read] = unpack(json_reader(line, **JSON_KINDS["log"]))
+    assert not any(each.costs for each in read)
+
+
+def test_null_keeps_its_index_in_an_array() -> None:
+    [[with_null]] = events(b'{"a":[0.5,null,2]}', "simple")
+    [[with_zero]] = events(b'{"a":[0.5,0,2]}', "simple")
+    assert with_null.spans == with_zero.spans
+
+
+@pytest.mark.parametrize(("line", "message"), [*BAD, *UNUSED])
 def test_strict_parse_stops_at_it(line: bytes, message: str | None) -> None:
     reader = json_reader(GOOD + b"\n" + line + b"\n" + GOOD, strict=True, **JSON_KINDS["log"])
     blocks = reader.blocks()
@@ -191,7 +211,7 @@ def test_strict_parse_stops_at_it(line: bytes, message: str | None) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        *(line for line, _ in BAD[:10] + BAD[12:16] + BAD[22:]),
+        *(line for line, _ in BAD[:10] + BAD[12:16] + BAD[20:]),
         GOOD[:-1] + b', "pdrop": 1}',
         GOOD[:-1] + b', "pdrop": -1}',
         GOOD + b"\0",

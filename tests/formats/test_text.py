@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from onlineauto.features.block import UNLABELLED
-from tests.formats.reading import events, only_line, strings_of, text_reader
+from tests.formats.reading import SHAPES, events, only_line, strings_of, text_reader
 from tests.naive.hashing import hash_name, murmur3
+from tests.naive.lines import unpack
 
 BOTH = pytest.mark.parametrize("exact", [False, True])
 
@@ -119,7 +120,11 @@ def test_empty_lines_end_events_of_several_lines(exact: bool) -> None:
 
 @BOTH
 def test_several_costs_stand_on_one_line_of_cb(exact: bool) -> None:
-    line = only_line(b"1:2:0.5 3 2:-1:0.25 |a x", "cb", exact=exact)
+    reader = text_reader(b"1:2:0.5 3 2:-1:0.25 |a x", **SHAPES["cb"], exact=exact)
+    ((line,),) = unpack(reader)
+    said = [str(each) for each in reader.diagnostics.kept]
+    message = "action '3' has no cost and no probability, and does not limit the choice; label not used"
+    assert said == ([] if exact else [f"<bytes>:1:9: {message}"])
     assert line.costs == [(1, 2.0, 0.5), (3, float(UNLABELLED), 0.0), (2, -1.0, 0.25)]
 
 

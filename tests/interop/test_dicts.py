@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Any
 
 import numpy as np
@@ -130,8 +131,25 @@ def test_what_features_are_made_of() -> None:
         ({"weight": 2}, "a weight or an initial prediction, and no label"),
         ({"label": 1, "weight": -2}, "weight -2.0 is negative"),
         ({"context": ["a"]}, "features are a mapping of namespaces, not list"),
-        ({"context": {"a": [1]}}, "a: 1 in a list is not a name; numbers need names: a mapping"),
-        ({"context": {"a": {"b": {}}}}, "a: b: value {} is not a number"),
+        ({"context": {"a": [[1]]}}, "a: 0: [1] in a list: a list has numbers, names and mappings"),
+        ({"context": {"a": {0.5}}}, "a: 0: 0.5 in a set, which has no order"),
+        ({"context": {"a": b"x"}}, "a: b'x' is bytes, which are no feature: decode them"),
+        ({"context": {"a": {"b": 1j}}}, "a: b: value 1j is a complex, which is no feature"),
+        (
+            {"context": {"a": datetime.date(2026, 1, 1)}},
+            "a: datetime.date(2026, 1, 1) is a date or a time, which is no feature",
+        ),
+        (
+            {"context": {"a": np.timedelta64(1)}},
+            "a: np.timedelta64(1) is a date or a time, which is no feature",
+        ),
+        ({"context": {"a": np.eye(1)}}, "a: value array([[1.]]) is a ndarray, which is no feature"),
+        ({"actions": 3}, "actions are a list of mappings, not int"),
+        ({"actions": [{}, {"a": {"b": 1j}}]}, "action 1: a: b: value 1j is a complex"),
+        ({"actions": [{}], "chosen": "0"}, "chosen is '0', and there are 1 actions, numbered from 0"),
+        ({"actions": [{}], "slots": 1}, "slots are a list of mappings, not int"),
+        ({"actions": [{}], "slots": [1]}, "slot 0: a slot is a mapping, not int"),
+        ({"actions": [{}], "slots": [{"only": [[]]}]}, "slot 0: only has what is none of the 1 actions"),
         ({"context": {"a": float("inf")}}, "a: value inf is infinite, NaN or too large"),
     ],
 )

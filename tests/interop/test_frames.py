@@ -5,8 +5,10 @@ from __future__ import annotations
 import builtins
 import datetime
 import math
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas
 import polars
 import pyarrow
@@ -15,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onlineauto import InputError, Workspace, convert, read
+from onlineauto.features.block import UNLABELLED
 from onlineauto.features.event import events
 from onlineauto.interop import event_dsjson, from_dicts, from_frame, write_text
 from tests.interop.learnt import ADF, lines_of, lines_of_text, predictions
@@ -205,7 +208,7 @@ GOOD: Data = {
     "id": [1, 2],
     "when": [datetime.date(2020, 1, 1)] * 2,
 }
-LOGS = {"actions": "arm", "cost": "c", "probability": "p"}
+LOGS: dict[str, Any] = {"actions": "arm", "cost": "c", "probability": "p"}
 
 
 @pytest.mark.parametrize(
@@ -213,10 +216,14 @@ LOGS = {"actions": "arm", "cost": "c", "probability": "p"}
     [
         ({}, {"context": ["v"]}, "there is no column 'v'; there are u, arm, c, p, id, when"),
         ({}, {"context": "u"}, "context is a list of columns, or a dict of them: ['u']"),
-        ({}, {"context": ["when"]}, "column 'when' is of Date"),
+        (
+            {},
+            {"context": ["when"]},
+            "column 'when' is of Date, which has no features; give what matters of it as numbers or strings",
+        ),
         ({"c": [1, float("inf")]}, {"context": ["c"]}, "row 1: c is infinite, or too large for a float32"),
         ({}, {"label": "u"}, "column 'u' is of String, not of numbers"),
-        ({"c": [1, None]}, {"label": "c"}, "row 1: c nan is infinite, NaN or too large"),
+        ({"c": [1, float("inf")]}, {"label": "c"}, "row 1: c inf is infinite, NaN or too large"),
         ({"c": [1, -1]}, {"label": "p", "weight": "c"}, "row 1: weight is negative"),
         ({}, {"cost": "c"}, "cost and probability go together"),
         ({}, {"event": "id"}, "event is for frames with actions"),
@@ -247,10 +254,78 @@ def test_rows_of_an_event_have_to_be_together() -> None:
         list(from_frame(frame, actions=["x"], event="id"))
 
 
-def test_numbers_among_strings_are_refused() -> None:
-    frame = pandas.DataFrame({"x": pandas.Series(["a", 1], dtype=object)})
-    with pytest.raises(InputError, match="row 1: x is a int among strings; cast the column"):
-        list(from_frame(frame, context=["x"]))
+def merged(line: Any) -> dict[bytes, list[Any]]:
+    """The features of a line by namespace, in any order."""
+    found: dict[bytes, list[Any]] = {}
+    for namespace, features in line.spans:
+        found[namespace] = sorted([*found.get(namespace, []), *features])
+    return found
+
+
+MIXED = ["a", 1, 2.5, None, True, False, Decimal("0.5"), pandas.NA, [1, None, "b"], {"c": 2}, np.float32(3)]
+
+
+@pytest.mark.parametrize("context", [["x"], {"who": ["x", "n"]}])
+def test_a_column_of_several_kinds_is_read_value_by_value(context: Any) -> None:
+    frame = pandas.DataFrame({"x": pandas.Series(MIXED, dtype=object), "n": range(len(MIXED))})
+    who = isinstance(context, dict)
+    rows = [{"who": {"x": x, "n": n}} if who else {"x": x} for n, x in enumerate(MIXED)]
+    found = lines_of(from_frame(frame, context=context))
+    expected = lines_of(from_dicts([{"context": row} for row in rows]))
+    assert [merged(line) for [line] in found] == [merged(line) for [line] in expected]
+
+
+def test_lists_and_structs_of_a_column_are_namespaces() -> None:
+    frame = polars.DataFrame(
+        {"v": [[0.5, None, -1.0], [], None], "s": [{"a": 1, "b": "x"}, {"a": None, "b": None}, None]},
+        schema_overrides={"v": polars.List(polars.Float64)},
+    )
+    for each in (frame, frame.to_arrow(), frame.to_pandas()):
+        found = lines_of(from_frame(each, context=["v", "s"]))
+        rows = [{"v": [0.5, None, -1.0], "s": {"a": 1, "b": "x"}}, {}, {}]
+        expected = lines_of(from_dicts([{"context": row} for row in rows]))
+        assert [line.spans for [line] in found] == [line.spans for [line] in expected]
+
+
+def test_decimals_are_numbers() -> None:
+    frame = polars.DataFrame({"x": [Decimal("1.5"), None], "y": [Decimal(1), Decimal(2)]})
+    objects = pandas.DataFrame({"x": [Decimal("1.5"), None], "y": [Decimal(1), pandas.NA]})
+    for each, labels in ((frame, [1, 2]), (objects, [1, None]), (frame.to_arrow(), [1, 2])):
+        found = lines_of(from_frame(each, context=["x"], label="y"))
+        expected = lines_of(
+            from_dicts([{"context": {"x": x}, "label": y} for x, y in zip([1.5, None], labels, strict=True)])
+        )
+        assert [(line.spans, line.label) for [line] in found] == [
+            (line.spans, line.label) for [line] in expected
+        ]
+
+
+def test_a_row_whose_label_is_missing_has_none() -> None:
+    frame = pandas.DataFrame({"x": [1, 2, 3], "y": [1.0, float("nan"), 2.0]})
+    assert [line.label for [line] in lines_of(from_frame(frame, label="y"))] == [1.0, UNLABELLED, 2.0]
+
+
+def test_columns_may_have_names_that_are_no_text() -> None:
+    frame = pandas.DataFrame([[1.0, 2.0], [3.0, 4.0]])
+    found = lines_of(from_frame(frame))
+    assert [line.spans for [line] in found] == [
+        line.spans for [line] in lines_of(from_dicts([{"context": {"0": a, "1": a + 1}} for a in (1, 3)]))
+    ]
+
+
+@pytest.mark.parametrize("kind", ["pandas", "arrow"])
+def test_two_columns_of_one_name_are_refused(kind: str) -> None:
+    twice = pandas.DataFrame([[1, 2, 3]], columns=["u", "v", "u"])
+    table = pyarrow.Table.from_arrays([pyarrow.array([1])] * 3, names=["u", "v", "u"])
+    with pytest.raises(InputError, match="the frame has 2 columns with the name 'u': rename or drop"):
+        list(from_frame(twice if kind == "pandas" else table, context=["v"]))
+
+
+def test_a_frame_without_rows_says_so() -> None:
+    frame = polars.DataFrame(GOOD).head(0)
+    with pytest.raises(InputError, match="there is no action: the frame has no rows"):
+        list(from_frame(frame, context=["u"], **LOGS))
+    assert not list(from_frame(frame, context=["u"], **LOGS, choices=["a", "b"]))
 
 
 def test_what_is_no_frame() -> None:
@@ -269,7 +344,7 @@ def test_without_narwhals_it_says_what_to_install(monkeypatch: pytest.MonkeyPatc
         return real(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'onlineauto\[frames\]'"):
+    with pytest.raises(ModuleNotFoundError, match=r"pip install '\.\[frames\]'"):
         from_frame(None)
 
 

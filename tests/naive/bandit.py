@@ -225,25 +225,31 @@ def _make_learner(options: Mapping[str, Any], *, lanes: int) -> Learner:
     )
 
 
-def _bytes(words: Sequence[str]) -> bytes:
-    return b"".join(decoded(word) for word in words)
+def _letters(words: Sequence[str], *, exact: bool) -> tuple[bytes, ...]:
+    """The bytes of words, or their characters in native mode, each with which a name may begin."""
+    data = b"".join(decoded(word) for word in words)
+    if exact:
+        return tuple(data[i : i + 1] for i in range(len(data)))
+    return tuple(
+        letter.encode("utf-8", "surrogateescape") for letter in data.decode("utf-8", "surrogateescape")
+    )
 
 
 def make_twin(options: Mapping[str, Any]) -> Bandit | Regressor:
     """The naive engine for options as a `Workspace` takes them."""
     kinds = [kind for kind in ("cb", "cb_adf", "cb_explore", "cb_explore_adf") if options.get(kind)]
     lanes = 2 if kinds and options.get("cb_type") == "dr" else 1
-    keep = options.get("keep")
+    keep, exact = options.get("keep"), options.get("vw_exact", False)
     featurizer = Featurizer(
         cells=2 ** options.get("bit_precision", 18) // lanes,
-        exact=options.get("vw_exact", False),
+        exact=exact,
         quadratic=options.get("quadratic", ()),
         cubic=options.get("cubic", ()),
         interactions=options.get("interactions", ()),
         full_names=options.get("experimental_full_name_interactions", ()),
-        ignore=_bytes(options.get("ignore", ())),
-        keep=_bytes(keep) if keep else None,
-        ignore_linear=_bytes(options.get("ignore_linear", ())),
+        ignore=_letters(options.get("ignore", ()), exact=exact),
+        keep=_letters(keep, exact=exact) if keep else None,
+        ignore_linear=_letters(options.get("ignore_linear", ()), exact=exact),
         noconstant=options.get("noconstant", False),
         permutations=options.get("permutations", False),
         leave_duplicates=options.get("leave_duplicate_interactions", False),

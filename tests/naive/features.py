@@ -61,9 +61,9 @@ class Featurizer:
     cubic: Sequence[str] = ()
     interactions: Sequence[str] = ()
     full_names: Sequence[str] = ()
-    ignore: bytes = b""
-    keep: bytes | None = None
-    ignore_linear: bytes = b""
+    ignore: tuple[bytes, ...] = ()
+    keep: tuple[bytes, ...] | None = None
+    ignore_linear: tuple[bytes, ...] = ()
     noconstant: bool = False
     permutations: bool = False
     leave_duplicates: bool = False
@@ -76,7 +76,8 @@ class Featurizer:
         if not fresh:
             return
         self.seen |= fresh
-        letters = [parse_letters(text) for text in (*self.quadratic, *self.cubic, *self.interactions)]
+        texts = (*self.quadratic, *self.cubic, *self.interactions)
+        letters = [parse_letters(text, bytewise=self.exact) for text in texts]
         full = [parse_full_names(text) for text in self.full_names]
         known = {self.key(name) for name in self.seen if self.is_wild(name)}
         self.products = compiled(letters + full, known, keep_duplicates=self.leave_duplicates)
@@ -85,7 +86,9 @@ class Featurizer:
         return name[:1] if self.exact else name
 
     def is_ignored(self, name: bytes) -> bool:
-        return name[:1] in self.ignore if self.keep is None else name[:1] not in self.keep
+        if self.keep is None:
+            return any(name.startswith(letter) for letter in self.ignore)
+        return not any(name.startswith(letter) for letter in self.keep)
 
     def is_wild(self, name: bytes) -> bool:
         reserved = self.exact and not (32 <= name[0] <= 126 or name[0] == 139)
@@ -133,7 +136,7 @@ class Featurizer:
         linear = [
             (hash_ & mask, x)
             for key, group in groups.items()
-            if key == CONSTANT_KEY or key[:1] not in self.ignore_linear
+            if key == CONSTANT_KEY or not any(key.startswith(letter) for letter in self.ignore_linear)
             for hash_, x in flat(group)
         ]
         crossed = []

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.formats.records.problem_code_kernels import Code
+from tests.naive.floats import parse_vw_float
 from tests.naive.json_values import Scanner
 from tests.naive.lines import NOTHING, FatalError, Line
 from tests.naive.vw_text import read_vw_costs, read_vw_simple
@@ -42,6 +43,7 @@ class JsonLabels(Scanner):
         self.line = 0
         self.index = -1
         self.label_at = self.index_at = self.cost_at = self.probability_at = 0
+        self.unused = False
         self.clear()
 
     def clear(self) -> None:
@@ -94,6 +96,14 @@ class JsonLabels(Scanner):
                 read_vw_costs(text, words, line, problems)
         except FatalError:
             self.bad(Code.JSON_LABEL, begin)
+        if not self.exact and (
+            (problems and all(code == Code.VW_FLOAT and is_nan(text[at:]) for code, at in problems))
+            or not (problems or abs(target.label) <= NOTHING)
+        ):
+            simple = self.how.label == "simple"
+            self.problems.append((Code.LABEL_NOT_FINITE if simple else Code.COST_NOT_FINITE, begin))
+            self.unused = True
+            return
         good = abs(target.label) <= NOTHING and 0 <= target.weight < NOTHING and abs(target.initial) < NOTHING
         if problems or line.shared or not (self.exact or good):
             self.bad(Code.JSON_LABEL, begin)
@@ -132,7 +142,8 @@ class JsonLabels(Scanner):
             self.bad(Code.JSON_UNEXPECTED, begin)
         self.lines[self.line].line.label = value
         if not self.exact and not abs(value) < NOTHING:
-            self.bad(Code.LABEL_NOT_FINITE, begin)
+            self.problems.append((Code.LABEL_NOT_FINITE, begin))
+            self.unused = True
 
     def open(self) -> None:
         raise NotImplementedError
@@ -161,8 +172,8 @@ class JsonLabels(Scanner):
             self.cost, self.cost_at = value, begin
         elif name == b"probability":
             self.probability, self.probability_at = value, begin
-        elif name == b"action" and 0 <= value < 2**32:
-            self.action = int(value)
+        elif name == b"action" and (0 <= value < 2**32 or (math.isnan(value) and not self.exact)):
+            self.action = 0 if math.isnan(value) else int(value)
             if self.index < 0:
                 self.index_at = begin
         else:
@@ -185,7 +196,10 @@ class JsonLabels(Scanner):
                 self.bad(Code.WEIGHT_NEGATIVE, begin)
             self.problems.append((Code.VW_WEIGHT, begin))
         elif not self.exact and not abs(value) < NOTHING:
-            self.bad(codes[name], begin)
+            if name == b"initial":
+                self.bad(codes[name], begin)
+            self.problems.append((codes[name], begin))
+            self.unused = True
 
     def claim(self) -> None:
         """Let a label within an action be that action's."""
@@ -208,14 +222,22 @@ class JsonLabels(Scanner):
 
     def give(self) -> None:
         """Give the label to its line, wherever it stands: native mode."""
+        if self.unused:
+            self.lines[0].line.label, self.lines[0].line.weight = NOTHING, 1.0
+            return
         if not self.found or self.cost == NOTHING:
             return
-        if not math.isfinite(self.cost):
-            self.bad(Code.COST_NOT_FINITE, self.cost_at)
-        if self.probability is None:
+        if math.isfinite(self.cost) and self.probability is None:
             self.bad(Code.NO_PROBABILITY, self.cost_at)
-        if not math.isfinite(self.probability):
-            self.bad(Code.PROBABILITY_NOT_FINITE, self.probability_at)
+        if not math.isfinite(self.cost):
+            self.problems.append((Code.COST_NOT_FINITE, self.cost_at))
+        elif not math.isfinite(self.probability or 0):
+            self.problems.append((Code.PROBABILITY_NOT_FINITE, self.probability_at))
+        if not math.isfinite(self.cost + (self.probability or 0)):
+            if self.how.label == "ccb":
+                self.single_slot(0, None)
+            return
+        assert self.probability is not None
         if not np.float32(1e-38) <= self.probability <= 1:
             codes = (Code.PROBABILITY_NEGATIVE, Code.PROBABILITY_ZERO, Code.PROBABILITY_ABOVE_ONE)
             self.bad(codes[(self.probability >= 0) + (self.probability > 1)], self.probability_at)
@@ -235,5 +257,11 @@ class JsonLabels(Scanner):
             return
         self.lines[at].line.costs.append((self.action, self.cost, self.probability))
 
-    def single_slot(self, action: int, probability: float) -> None:
+    def single_slot(self, action: int, probability: float | None) -> None:
         raise NotImplementedError
+
+
+def is_nan(text: bytes) -> bool:
+    """Whether a text begins with NaN as VW reads it."""
+    value, length = parse_vw_float(text)
+    return bool(length and np.isnan(value))

@@ -153,25 +153,26 @@ class JsonSlots(JsonLabels):
             return
         if len(self.listed) != len(self.pmf) or not self.pmf:
             self.bad(Code.SLOT_LISTS, self.label_at)
-        if not self.exact:
-            self.check(line)
-        self.log(line)
+        if self.exact or self.is_used(line):
+            self.log(line)
         self.forget()
 
-    def check(self, line: Line) -> None:
-        """Refuse what native mode does not want to be logged."""
+    def is_used(self, line: Line) -> bool:
+        """Refuse what native mode does not want to be logged; False if it is not finite."""
         if self.cost == NOTHING:
             self.bad(Code.NO_COST, self.label_at)
-        if not math.isfinite(self.cost):
-            self.bad(Code.COST_NOT_FINITE, self.label_at)
         probability = self.pmf[0]
-        if not math.isfinite(probability):
-            self.bad(Code.PROBABILITY_NOT_FINITE, self.label_at)
+        if not math.isfinite(self.cost) or not math.isfinite(probability):
+            finite = math.isfinite(self.cost)
+            code = Code.PROBABILITY_NOT_FINITE if finite else Code.COST_NOT_FINITE
+            self.problems.append((code, self.label_at))
+            return False
         if self.outcome(line):
             self.bad(Code.SLOT_LABELLED, self.label_at)
         if not np.float32(1e-38) <= probability <= 1:
             codes = (Code.PROBABILITY_NEGATIVE, Code.PROBABILITY_ZERO, Code.PROBABILITY_ABOVE_ONE)
             self.bad(codes[(probability >= 0) + (probability > 1)], self.label_at)
+        return True
 
     def end_context(self) -> None:
         """What VW does where the context ends."""
@@ -180,9 +181,11 @@ class JsonSlots(JsonLabels):
         if not self.slots and self.found:
             self.single_slot(self.action - 1, -1.0 if self.probability is None else self.probability)
 
-    def single_slot(self, action: int, probability: float) -> None:
-        """Make a slot of the label of an event without any."""
-        self.lines[self.new_slot()].line.costs.append((action % 2**32, self.cost, probability))
+    def single_slot(self, action: int, probability: float | None) -> None:
+        """Make a slot of the label of an event without any; None for one without a label."""
+        slot = self.lines[self.new_slot()].line
+        if probability is not None:
+            slot.costs.append((action % 2**32, self.cost, probability))
 
 
 def check_action(value: float) -> bool:

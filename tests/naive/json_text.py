@@ -145,6 +145,7 @@ class Event(JsonSlots):
         kind, value, hash_ = self.peek(), 0.0, self.array_hash
         if kind == b"n":
             self.word()
+            self.array_hash += not self.how.exact
             return
         if kind == b"{":
             again = Namespace(name=namespace.name, hash=namespace.hash, lost=namespace.lost)
@@ -182,6 +183,14 @@ class Event(JsonSlots):
             self.original_cost()
         elif self.how.label == "ccb" and name == b"_slots":
             self.slots_in(namespace)
+        elif (
+            self.how.label == "ccb"
+            and name == b"_outcomes"
+            and not self.how.log
+            and not self.how.exact
+            and self.line == 0
+        ):
+            self.read_outcomes()
         elif self.how.label == "ccb" and is_list(name) and (name != b"_p" or not self.how.log or self.place):
             self.slot_list(name, at)
         elif name in (b"_slots", b"_slot_id", b"_original_label_cost") or name.lower() == b"__aid":
@@ -293,12 +302,12 @@ class Event(JsonSlots):
             self.depth += 1
             self.members(self.envelope)
             self.depth -= 1
-            if self.early is not None and self.closed:
-                end, self.at = self.at, self.early
-                self.put_off_outcomes()
-                self.at = end
         else:
             self.context()
+        if self.early is not None and self.closed:
+            end, self.at = self.at, self.early
+            self.put_off_outcomes()
+            self.at = end
         self.blanks()
         if self.peek():
             self.bad(Code.JSON_END)

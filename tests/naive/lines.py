@@ -58,6 +58,8 @@ class Line:
     costs: list[tuple[int, float, float]] = field(default_factory=list)
     tag: bytes = b""
     spans: list[tuple[bytes, list[Feature]]] = field(default_factory=list)
+    unused: bool = field(default=False, repr=False, compare=False)
+    """Whether the line has a label that is not finite, and so is not used."""
 
 
 @dataclass(kw_only=True)

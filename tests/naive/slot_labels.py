@@ -19,7 +19,7 @@ Words = list[tuple[bytes, int]]
 KINDS = (b"shared", b"action", b"slot")
 
 
-def read_slot_words(words: Words, line: Line, end: int) -> None:
+def read_slot_words(words: Words, line: Line, end: int, problems: list[tuple[Code, int]]) -> None:
     """Read the label of a line; if there are no words, their place is the `end`."""
     words = list(words)
     begin = words[0][1] if words else end
@@ -29,7 +29,8 @@ def read_slot_words(words: Words, line: Line, end: int) -> None:
     line.shared, line.slot = kind == b"shared", kind == b"slot"
     rest = words[2:]
     if line.slot and rest and b":" in rest[0][0]:
-        line.costs.append(_outcome(*rest.pop(0)))
+        outcome = _outcome(*rest.pop(0), problems)
+        line.costs += [outcome] if outcome else []
     if line.slot and rest:
         word, column = rest.pop(0)
         for part, at in _parts(word, column):
@@ -50,18 +51,34 @@ def _action(word: bytes, column: int) -> int:
     return int(word)
 
 
-def _outcome(word: bytes, column: int) -> tuple[int, float, float]:
+def _finite(word: bytes, column: int, kind: str, problems: list[tuple[Code, int]]) -> np.float32 | None:
+    """A number of a label; None if it is not finite, which is a problem."""
+    try:
+        return label_number(word, column, kind)
+    except BadLineError as bad:
+        if bad.code != Code[f"{kind}_NOT_FINITE"]:
+            raise
+        problems.append((bad.code, column))
+        return None
+
+
+def _outcome(word: bytes, column: int, problems: list[tuple[Code, int]]) -> tuple[int, float, float] | None:
+    """What was logged of a slot; None if a number of it is not finite."""
     first, *others = _parts(word, column)
     parts = first[0].split(b":")
     if not 2 <= len(parts) <= 3:
         raise BadLineError(Code.SLOT_OUTCOME, column)
     action = _action(parts[0], column)
     at = column + len(parts[0]) + 1
-    cost = label_number(parts[1], at, "COST")
+    cost = _finite(parts[1], at, "COST", problems)
+    if cost is None:
+        return None
     if len(parts) == 2:
         raise BadLineError(Code.NO_PROBABILITY, column)
     at += len(parts[1]) + 1
-    probability = label_number(parts[2], at, "PROBABILITY")
+    probability = _finite(parts[2], at, "PROBABILITY", problems)
+    if probability is None:
+        return None
     if problem := probability_problem(probability):
         raise BadLineError(problem, at)
     total = float(probability)
@@ -71,10 +88,12 @@ def _outcome(word: bytes, column: int) -> tuple[int, float, float]:
             raise BadLineError(Code.SLOT_OUTCOME, place)
         _action(name, place)
         place += len(name) + 1
-        more = label_number(value, place, "PROBABILITY")
-        if more < 0:
+        more = _finite(value, place, "PROBABILITY", problems)
+        if more is not None and more < 0:
             raise BadLineError(Code.PROBABILITY_NEGATIVE, place)
-        total += float(more)
+        total += np.nan if more is None else float(more)
+    if np.isnan(total):
+        return None
     if b"," in word and abs(total - 1) >= 1e-4:
         raise BadLineError(Code.SLOT_SUM, column)
     return action, float(cost), float(probability)

@@ -99,11 +99,11 @@ def read_line(
         if not words and not tag.startswith(b"'") and looks_like_label(tag, settings):
             problems.append((Code.TAG_LIKE_LABEL, column))
     if settings.label == "simple":
-        read_simple(words, line)
+        read_simple(words, line, problems)
     elif settings.label == "ccb":
-        read_slot_words(words, line, label_end)
+        read_slot_words(words, line, label_end, problems)
     else:
-        read_costs(words, settings, line, event)
+        read_costs(words, settings, line, event, problems)
     column = len(head) + 1
     pieces = rest.split(b"|")
     for i, piece in enumerate(pieces):
@@ -118,21 +118,38 @@ def looks_like_label(tag: bytes, settings: Settings) -> bool:
     return b":" in tag or (settings.multiline and tag == b"shared")
 
 
-def read_simple(words: list[tuple[bytes, int]], line: Line) -> None:
+def read_simple(words: list[tuple[bytes, int]], line: Line, problems: list[tuple[Code, int]]) -> None:
+    unused = False
     for i, (word, column) in enumerate(words):
-        if i == 0:
-            line.label = float(label_number(word, column, "LABEL"))
-        elif i == 1:
-            line.weight = float(label_number(word, column, "WEIGHT"))
-            if line.weight < 0:
-                raise BadLineError(Code.WEIGHT_NEGATIVE, column)
-        elif i == 2:
+        try:
+            if i == 0:
+                line.label = float(label_number(word, column, "LABEL"))
+            elif i == 1:
+                line.weight = float(label_number(word, column, "WEIGHT"))
+        except BadLineError as bad:
+            if bad.code not in (Code.LABEL_NOT_FINITE, Code.WEIGHT_NOT_FINITE):
+                raise
+            problems.append((bad.code, column))
+            unused = True
+        if i == 1 and line.weight < 0:
+            raise BadLineError(Code.WEIGHT_NEGATIVE, column)
+        if i < 2:
+            continue
+        if i == 2:
             line.initial = float(label_number(word, column, "INITIAL"))
         else:
             raise BadLineError(Code.TOO_MANY_NUMBERS, column)
+    if unused:
+        line.label, line.weight = NOTHING, 1.0
 
 
-def read_costs(words: list[tuple[bytes, int]], settings: Settings, line: Line, event: list[Line]) -> None:
+def read_costs(
+    words: list[tuple[bytes, int]],
+    settings: Settings,
+    line: Line,
+    event: list[Line],
+    problems: list[tuple[Code, int]],
+) -> None:
     for i, (word, column) in enumerate(words):
         shared = settings.multiline and word == b"shared"
         if settings.multiline:
@@ -141,12 +158,20 @@ def read_costs(words: list[tuple[bytes, int]], settings: Settings, line: Line, e
                 raise BadLineError(Code.SHARED_WITH_MORE if mixed else Code.SECOND_COST, column)
             if shared and event:
                 raise BadLineError(Code.LATE_SHARED, column)
-            if not shared and any(other.costs for other in event):
+            if not shared and any(other.costs or other.unused for other in event):
                 raise BadLineError(Code.SECOND_LABEL, column)
         if shared:
             line.shared = True
         else:
-            line.costs.append(read_cost(word, column, settings))
+            try:
+                line.costs.append(read_cost(word, column, settings))
+                if b":" not in word:
+                    problems.append((Code.BARE_ACTION, column))
+            except BadLineError as bad:
+                if bad.code not in (Code.COST_NOT_FINITE, Code.PROBABILITY_NOT_FINITE):
+                    raise
+                problems.append((bad.code, bad.column))
+                line.unused = True
 
 
 def read_cost(word: bytes, column: int, settings: Settings) -> tuple[int, float, float]:

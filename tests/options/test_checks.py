@@ -40,7 +40,7 @@ def test_options_that_go_together(words: str) -> None:
         ("-q a", "--quadratic 'a' has 1 characters and needs two namespaces"),
         ("-q ab events.txt", "--quadratic 'events.txt' has 10 characters and needs two namespaces"),
         (r"-q a\\x2", r"--quadratic 'a\\x2' has 4 characters"),
-        ("-q aé", "--quadratic 'aé' has 3 characters"),
+        ("-q aéb", "--quadratic 'aéb' has 3 characters"),
         ("--cubic ab", "--cubic 'ab' has 2 characters and needs three namespaces"),
         ("--interactions a", "--interactions 'a' has 1 characters and needs two namespaces or more"),
         (

@@ -74,12 +74,12 @@ def test_race_shows_when_the_stack_predicts() -> None:
     axes = race(journal).figure.axes[0]
     legend = axes.get_legend()
     assert legend is not None
-    assert "the stack predicts" in {text.get_text() for text in legend.get_texts()}
+    assert "the ensemble predicts" in {text.get_text() for text in legend.get_texts()}
     begins = [np.asarray(path.vertices)[0, 0] for drawn in axes.collections for path in drawn.get_paths()]
     assert since[0] in begins
     without = race(JOURNAL).figure.axes[0].get_legend()
     assert without is not None
-    assert "the stack predicts" not in {text.get_text() for text in without.get_texts()}
+    assert "the ensemble predicts" not in {text.get_text() for text in without.get_texts()}
 
 
 def test_differences() -> None:
@@ -156,5 +156,5 @@ def test_what_cannot_be_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(OptionError, match="ends with"):
         Picture(2, 2, title="Nothing").save(tmp_path / "p.doc")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(OptionError, match=r"pip install 'onlineauto\[plot\]'"):
+    with pytest.raises(OptionError, match=r"pip install '\.\[plot\]'"):
         check_picture("p.svg")

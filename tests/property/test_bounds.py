@@ -17,8 +17,13 @@ SELECTED = [
     "tests/engine/test_workspace.py",
     "tests/engine/test_searching.py",
     "tests/engine/test_slots.py",
+    "tests/engine/test_wide_events.py",
+    "tests/engine/test_outliers.py",
 ]
-CHOICE = "cubic or experimental or shared or more_ or many_actions or native_bandits or no_action or replayed"
+CHOICE = (
+    "cubic or experimental or shared or more_ or many_actions or native_bandits or no_action or replayed "
+    "or as_by_the_reference or outliers_are or a_slot_with"
+)
 
 
 @pytest.mark.bounds

@@ -35,13 +35,23 @@ class Service:
 
     def __init__(self, folder: Path, *words: str, model: tuple[str, ...] = MODEL) -> None:
         self.folder, self.words = folder, (*model, *words)
+        self.prefix: list[str] = []  # what the command is run by
         self._held = held_port()
         self.port = int(self._held.getsockname()[1])
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = folder.with_suffix(".stderr")
 
     def start(self) -> Self:
-        command = [sys.executable, "-m", "onlineauto", "serve", str(self.folder), "--port", str(self.port)]
+        command = [
+            *self.prefix,
+            sys.executable,
+            "-m",
+            "onlineauto",
+            "serve",
+            str(self.folder),
+            "--port",
+            str(self.port),
+        ]
         with self.log.open("ab") as log:
             environment = {**os.environ, "PYTHONPATH": str(ROOT)}
             self.process = subprocess.Popen([*command, *self.words], stderr=log, env=environment)

@@ -1,8 +1,13 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
+import json
+import math
+from decimal import Decimal
 
 import httpx
+import numpy as np
 import pytest
 
 from onlineauto.errors import InputError
@@ -37,6 +42,19 @@ def test_a_decision_is_ranked_and_rewarded() -> None:
         decision = asking.rank({"u": {"x": 1}}, ACTIONS)
         assert decision == Decision("e", "b", 1, 0.9, {"a": 0.1, "b": 0.9}, "m")
         assert asking.reward(decision, 1.0)
+
+
+def test_values_of_every_library_are_sent_by_the_one_rule() -> None:
+    script = Script(httpx.Response(200, content=ANSWER), httpx.Response(204))
+    with client(script) as asking:
+        context = {"u": {"x": Decimal("1.5"), "y": np.float32(0.5), "z": math.nan, "v": np.array([1, 2])}}
+        decision = asking.rank(context, ACTIONS)
+        assert asking.reward(decision, np.float32(0.5))  # type: ignore[arg-type]
+        with pytest.raises(InputError, match=r"context: u: x: .* is a date or a time"):
+            asking.rank({"u": {"x": datetime.date(2026, 1, 1)}}, ACTIONS)
+    body, reward = map(json.loads, script.asked)
+    assert body["context"] == {"u": {"x": 1.5, "y": 0.5, "z": None, "v": [1, 2]}}
+    assert reward["reward"] == 0.5
 
 
 def test_what_failed_is_sent_again_as_it_was() -> None:

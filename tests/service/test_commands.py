@@ -16,7 +16,7 @@ from onlineauto.service.log.segment_log import SegmentLog
 from onlineauto.service.loop.folder_lock import FolderLock
 from onlineauto.workspace.workspace import Workspace
 from tests.service.serving import MODEL, Service
-from tests.service.traffic import records
+from tests.service.traffic import record, records
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,6 +44,10 @@ def said(capfd: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
         (["loop", "--cb_explore_adf", "--tokens", "nowhere"], "there is no such file"),
         (["loop", "--cb_explore_adf", "--host", "no.such.host.invalid"], "there are no tokens"),
         (["loop", "--cb_explore_adf", "--prot", "1"], "--port"),
+        (["loop", "--cb_explore_adf", "--cost_range", "0,1"], "give their range as --reward_range LOW,HIGH"),
+        (["loop", "--cb_explore_adf", "--reward_range", "1"], "takes two numbers"),
+        (["loop", "--cb_explore_adf", "--reward_range", "1,0"], "the lower one first"),
+        (["loop", "--cb_explore_adf", "--reward_range", "1,2"], "has the default reward in it"),
     ],
 )
 def test_mistakes_are_named(
@@ -158,3 +162,29 @@ def test_events_are_erased_in_the_logs_of_rank_servers_too(
     for folder in folders:
         lines = [line for _, line in SegmentLog(folder / "log").lines(0) if b'"EventId":"e1"' in line]
         assert b'"article"' not in b"".join(lines)
+
+
+def test_flags_of_others_name_what_there_is(capfd: pytest.CaptureFixture[str]) -> None:
+    for flag, name in (("--daemon", "onlineauto serve"), ("--oaa", "AutoMLClassifier")):
+        code, _, err = said(capfd, flag, "3")
+        assert code == 2
+        assert name in err
+
+
+def test_records_that_cannot_be_applied_are_listed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    log = SegmentLog(tmp_path / "loop/log")
+    log.append([*records(3), record("settings", 9.0, Settings={"unheard_of": 1}), *records(3)])
+    log.close()
+    code, out, _ = said(capfd, "loop", str(tmp_path / "loop"))
+    assert code == 0
+    assert re.search(r"skipped +1\n", out)
+    assert re.search(r"the record at byte \d+ of 0+\.dsjson was skipped: .*unheard_of", out)
+
+
+def test_a_declared_range_is_kept_and_refuses_others(tmp_path: Path) -> None:
+    for words in (["--reward_range", "0,1"], []):
+        with Service(tmp_path / "loop", *words) as service:
+            answer = httpx.post(f"{service.url}/v1/reward", json={"event_id": "e", "reward": 2})
+            assert answer.status_code == 422
+            settings = httpx.get(f"{service.url}/v1/status").json()["settings"]
+            assert settings["reward_range"] == [0.0, 1.0]

@@ -12,7 +12,7 @@ import pytest
 
 from onlineauto.automl.decisions import PredictWith
 from onlineauto.errors import InputError
-from onlineauto.service.log.record import read_record
+from onlineauto.service.log.record import read_record, sealed
 from onlineauto.service.loop.follower import Follower
 from onlineauto.service.loop.loop import Every, Loop
 from onlineauto.service.loop.upstream import HttpUpstream
@@ -225,3 +225,65 @@ def test_taken_over_records_say_where_they_are_from(tmp_path: Path, loop: Loop) 
     settled(loop)
     records = [read_record(line) for _, line in loop.log.lines(0)]
     assert [each.source for each in records if each.kind == "rank"] == [follower.source]
+
+
+class Away:
+    """A learner that is away."""
+
+    def settings(self) -> dict[str, Any]:
+        raise InputError("the learner is away: nobody listens")
+
+    def model(self, known: str) -> tuple[str, bytes] | None:
+        raise InputError(f"the learner is away: {known}")
+
+    def take(self, source: str, position: int, content: bytes) -> int:
+        raise InputError(f"the learner is away: {source} {position} {len(content)}")
+
+
+def test_a_rank_server_starts_while_the_learner_is_away(tmp_path: Path, loop: Loop) -> None:
+    with pytest.raises(InputError, match=r"the learner is away.*has no model either"):
+        Follower(tmp_path / "rank", Away())
+    for number in range(20):
+        loop.rank(question(f"x{number}"), nobody)
+        loop.reward(f"x{number}", 1.0, nobody)
+    loop.change({"default_reward": 0.25}, nobody)
+    settled(loop)
+    follower = Follower(tmp_path / "rank", Beside(loop))
+    follower.rank(question("before"), nobody)
+    follower.close()
+    again = Follower(tmp_path / "rank", Away())
+    assert again.published.name == follower.published.name == f"{20:012d}"
+    assert again.join.settings.default_reward == 0.25
+    assert again.rank(question("before"), nobody).event_id == "before"
+    again.rank(question("while away"), nobody)
+    assert not again.follow()
+    assert "nobody listens" in str(again.failed) or "away" in str(again.failed)
+    again._upstream = Beside(loop)  # it is there again
+    until(lambda: (again.follow(), again.failed is None and not again.behind)[1])
+    settled(loop)
+    assert loop.join.counts.ranked == 22
+    again.close()
+
+
+def test_a_record_that_cannot_be_read_is_not_handed_over_and_stops_nothing(
+    tmp_path: Path, loop: Loop
+) -> None:
+    follower = Follower(tmp_path / "rank", Beside(loop))
+    follower.rank(question("before"), nobody)
+    until(lambda: not follower.unwritten)
+    bad = sealed(
+        b'{"Type":"reward","EventId":"e1","RewardValue":"a word where a number belongs, and no time"}'
+    )
+    follower._commit.submit(bad, nobody)
+    follower._commit.submit(b"short\n", nobody)  # is shorter than what is sent in its place
+    follower.rank(question("goes with it"), nobody)
+    follower.rank(question("after"), nobody)
+    until(lambda: not follower.unwritten)
+    until(lambda: (follower.follow(), not follower.behind)[1])
+    settled(loop)
+    assert loop.join.counts.ranked == 2
+    assert (loop.learner.skipped, loop.failed) == (0, None)
+    follower.close()
+    again = Follower(tmp_path / "rank", Beside(loop))
+    assert again.join.counts.ranked == 3
+    again.close()

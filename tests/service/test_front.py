@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -14,11 +15,13 @@ from hypothesis import strategies as st
 from onlineauto.service.http.wire import Rank
 from onlineauto.service.join.join import Join, JoinSettings
 from onlineauto.service.log.record import read_record
+from onlineauto.service.loop.front import nobody
 from onlineauto.service.loop.loop import Loop
+from onlineauto.service.loop.steady_clock import SteadyClock
 from onlineauto.service.ranking.question import Limits, context_of
 from onlineauto.service.refused import RefusedError
 from onlineauto.workspace.options import REGISTRY
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -102,4 +105,83 @@ def test_several_ranks_at_once_are_as_one_after_the_other(
     for position, line in loop.log.lines(0):
         read.take(read_record(line), position, len(line))
     assert read.state() == loop.join.state()
+    loop.close()
+
+
+def test_a_clock_that_is_set_is_survived_by_the_service_and_its_restart(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    now, years = [1.7e9], 10 * 365 * 86400.0
+
+    def opened() -> Loop:
+        return Loop(
+            tmp_path / "loop",
+            REGISTRY.parse("--cb_explore_adf --bit_precision 10"),
+            settings={"reward_wait": 50.0},
+            clock=lambda: now[0],
+        )
+
+    loop = opened()
+    ended = 0
+    for turn, jump in enumerate((years, -years, -86400.0, 86400.0, 1e12, -1e12)):
+        loop.rank(question(f"before{turn}"), nobody)
+        now[0] += jump
+        loop.tick()
+        loop.rank(question(f"after{turn}"), nobody)
+        assert loop.join.waiting == 2
+        if turn % 2:
+            loop.close()
+            loop = opened()
+            assert loop.join.waiting == 2
+        for _ in range(30):
+            now[0] += 2.0
+            loop.tick()
+        ended += 2
+        assert (loop.join.waiting, loop.join.counts.defaulted) == (0, ended)
+    assert "the clock has jumped" in caplog.text
+    until(lambda: (loop.learn(), loop.learner.learnt == ended)[1])
+    assert (loop.learner.learnt, loop.learner.skipped) == (ended, 0)
+    assert loop.learner.waited / ended <= 60.0
+    loop.close()
+
+
+def test_the_clock_of_a_process_cannot_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    lead, real = 0.0, time.time
+    clock = SteadyClock()
+    monkeypatch.setattr(time, "time", lambda: real() + lead)
+    before = clock()
+    for lead in (3.2e8, -86400.0):
+        assert 0.0 <= clock() - before < 60.0
+        assert abs(clock.lead - lead) < 1.0
+    lead = 0.0
+    assert abs(clock() - real()) < 1.0
+
+
+@pytest.mark.parametrize("rewarded", [0, 2, 1])
+def test_fifty_hours_of_traffic_are_taken(tmp_path: Path, rewarded: int) -> None:
+    """50 waits of traffic, with limits in the ratio of the defaults to 2,000 a second for an hour."""
+    rate, wait = 4.0, 36.0
+    pending = int(Limits().pending / (2000 * 3600) * rate * wait)
+    now = [1.7e9]
+    loop = Loop(
+        tmp_path / "loop",
+        REGISTRY.parse("--cb_explore_adf --bit_precision 10"),
+        settings={"reward_wait": wait, "max_finished": pending // 8},
+        limits=Limits(pending=pending),
+        clock=lambda: now[0],
+    )
+    with_features = question("")
+    for number in range(int(50 * wait * rate)):
+        now[0] += 1 / rate
+        if loop.queued > 5000:
+            until(lambda: loop.queued < 1000)
+        loop.rank(with_features._replace(event_id=f"e{number}"), nobody)
+        if rewarded and number % rewarded == 0:
+            loop.reward(f"e{number}", 1.0, nobody)
+        assert loop.join.waiting <= rate * wait + 1
+        assert loop.join.finished <= pending // 8
+    counts = loop.join.counts
+    assert counts.ranked == 50 * wait * rate
+    assert counts.joined == (counts.ranked // rewarded if rewarded else 0)
+    assert counts.joined + counts.defaulted + loop.join.waiting == counts.ranked
     loop.close()

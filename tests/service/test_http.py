@@ -340,3 +340,143 @@ def test_a_body_that_does_not_come_is_not_waited_for(
     assert client.portal is not None
     client.portal.call(ask)
     assert sent[0]["status"] == 408
+
+
+def test_health_says_what_is_wrong(serve: Callable[..., TestClient], monkeypatch: pytest.MonkeyPatch) -> None:
+    client = serve()
+    loop: Any = client.app_state["loop"]
+    until(lambda: not loop.unwritten)
+    with loop._learning, monkeypatch.context() as changed:
+        changed.setattr(loop, "_again_at", 1e18)
+        changed.setattr(loop, "failed", RuntimeError("a bug"))
+        answer = client.get("/healthz")
+        assert (answer.status_code, answer.text) == (503, "no: learning has stopped: a bug\n")
+        assert client.get("/v1/status").json()["error"] == "learning has stopped: a bug"
+    with monkeypatch.context() as changed:
+        changed.setattr(loop._commit, "failed", OSError(28, "No space left on device"))
+        for path in ("/healthz", "/readyz"):
+            answer = client.get(path)
+            assert answer.status_code == 503
+            assert answer.text == "no: the log cannot be written: [Errno 28] No space left on device\n"
+        assert client.post("/v1/rank", json=OWN).status_code == 503
+    assert client.get("/healthz").text == "ok\n"
+
+
+def test_health_is_answered_however_many_requests_are_served(serve: Callable[..., TestClient]) -> None:
+    client = serve()
+    app: Any = client.app
+    keeper = app._plain["POST", "/v1/rank"].keeper
+    keeper.served = keeper.most
+    assert [client.get(path).status_code for path in ("/healthz", "/readyz")] == [200, 200]
+    assert client.post("/v1/rank", json=OWN).status_code == 429
+    keeper.served = 0
+
+
+def test_tokens_that_are_made_meanwhile_hold(
+    serve: Callable[..., TestClient], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("onlineauto.service.http.tokens._LOOK", 0.0)
+    path = tmp_path / "tokens"
+    client = serve(tokens=Tokens(path))
+    assert client.post("/v1/rank", json=OWN).status_code == 200
+    token = add_token(path, ["rank"])
+    headers = {"Authorization": f"Bearer {token}"}
+    assert client.post("/v1/rank", json=OWN).status_code == 401
+    assert client.post("/v1/rank", json=OWN, headers=headers).status_code == 200
+    path.write_text("damaged\n")
+    assert client.post("/v1/rank", json=OWN, headers=headers).status_code == 200
+    path.write_text("")  # withdraws all, and opens the service to nobody
+    assert client.post("/v1/rank", json=OWN, headers=headers).status_code == 401
+    assert client.post("/v1/rank", json=OWN).status_code == 401
+    path.unlink()
+    assert client.post("/v1/rank", json=OWN).status_code == 401
+    headers = {"Authorization": f"Bearer {add_token(path, ['rank'])}"}
+    assert client.post("/v1/rank", json=OWN, headers=headers).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"actions":[{"n":{"a\xff":1}}]}',
+        b'{"actions":[{"n\xc3":{"a":1}}]}',
+        b'{"context":{"u":{"a":"\xed\xa0\x80"}},"actions":[{}]}',
+    ],
+)
+def test_features_that_are_not_utf_8_are_refused(serve: Callable[..., TestClient], body: bytes) -> None:
+    client = serve()
+    answer = client.post("/v1/rank", content=body)
+    assert answer.status_code == 400
+    assert client.post("/v1/rank", json={"actions": [{"n": {"été": "Ж"}}]}).status_code == 200
+    loop: Any = client.app_state["loop"]
+    until(lambda: not loop.unwritten)
+    for _, line in loop.log.lines(0):
+        json.loads(line.decode())
+
+
+def test_the_number_of_features_is_bounded_and_named(serve: Callable[..., TestClient]) -> None:
+    client = serve(limits=Limits(features=100))
+
+    def asked(shared: Any, *actions: Any) -> Any:
+        return client.post("/v1/rank", json={"context": shared, "actions": list(actions)})
+
+    many = {f"f{number}": 1 for number in range(60)}
+    assert asked({"u": many}, {"t": {"a": 1}}, {"t": {"b": 1}}).status_code == 200
+    assert asked({}, *[{"t": {f"g{number}": number}} for number in range(200)]).status_code == 200
+    for wide in (
+        asked({"u": many}, {}, {"t": many}),
+        asked({"u": {"v": [1] * 60}}, {}, {"t": list(range(60))}),
+        asked({"_text": "w " * 60}, {"a": 1}, {"t": many}),
+    ):
+        assert wide.status_code == 413
+        assert "action '1' have 120 features together; at most 100" in wide.json()["error"]["message"]
+
+
+def test_rewards_beyond_the_declared_range_are_refused(serve: Callable[..., TestClient]) -> None:
+    client = serve(reward_range=[0.0, 1.0])
+
+    def rewarded(value: float) -> Any:
+        return client.post("/v1/reward", json={"event_id": "e", "reward": value})
+
+    assert rewarded(1.0).status_code == 204
+    for value in (-0.01, 1.01, -1e25):
+        answer = rewarded(value)
+        assert answer.status_code == 422
+        assert "not within the reward_range of 0 to 1" in answer.json()["error"]["message"]
+    for change in ({"reward_range": [1.0, 0.0]}, {"default_reward": 2.0}, {"max_finished": 0}):
+        assert client.patch("/v1/settings", json=change).status_code == 422
+    assert client.patch("/v1/settings", json={"reward_range": None}).json()["reward_range"] is None
+    assert rewarded(5.0).status_code == 204
+
+
+def test_finished_decisions_are_not_pending(serve: Callable[..., TestClient]) -> None:
+    client = serve(limits=Limits(pending=3), max_finished=10)
+    for number in range(40):
+        assert client.post("/v1/rank", json={**OWN, "event_id": f"e{number}"}).status_code == 200
+        assert client.post("/v1/reward", json={"event_id": f"e{number}", "reward": 1.0}).status_code == 204
+    for number in range(3):
+        assert client.post("/v1/rank", json={**OWN, "event_id": f"w{number}"}).status_code == 200
+    full = client.post("/v1/rank", json={**OWN, "event_id": "w3"})
+    assert full.status_code == 429
+    assert "3 decisions wait for their rewards" in full.json()["error"]["message"]
+    status = client.get("/v1/status").json()
+    assert (status["pending"], status["max_pending"], status["max_finished"]) == (3, 3, 10)
+    assert 5 <= status["finished"] <= 10
+    assert status["forgotten"] >= 30
+    metrics = client.get("/metrics").text
+    assert "onlineauto_pending 3.0" in metrics
+    assert "onlineauto_max_finished 10.0" in metrics
+    assert client.post("/v1/reward", json={"event_id": "w0", "reward": 1.0, "key": "k"}).status_code == 204
+
+
+def test_rewards_of_known_decisions_are_taken_however_many_are_for_nobody(
+    serve: Callable[..., TestClient],
+) -> None:
+    client = serve(limits=Limits(pending=3))
+    client.post("/v1/rank", json={**OWN, "event_id": "e"})
+    for number in range(3):
+        body = {"event_id": f"nobody{number}", "reward": 1.0}
+        assert client.post("/v1/reward", json=body).status_code == 204
+    refused = client.post("/v1/reward", json={"event_id": "nobody4", "reward": 1.0})
+    assert refused.status_code == 429
+    assert "3 rewards wait for their decisions" in refused.json()["error"]["message"]
+    assert client.post("/v1/reward", json={"event_id": "e", "reward": 1.0, "key": "k"}).status_code == 204

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 from onlineauto.errors import InputError
 from onlineauto.service.join.aggregation import AGGREGATIONS
+from onlineauto.service.join.decision import BYTES_PER_DECISION
 from onlineauto.service.join.join import Ended, Join, JoinSettings
 from onlineauto.service.log.record import read_record
+from tests.service.endurance import simulate
 from tests.service.traffic import decision, record, reward
 
 WAIT = 10.0
@@ -195,3 +197,158 @@ def test_settings_of_a_later_program_are_refused() -> None:
     later = record("settings", 0.0, Settings={"reward_wait": 1.0, "unheard_of": True})
     with pytest.raises(InputError, match="unheard_of"):
         taken([later], JoinSettings())
+
+
+def test_a_decision_waits_as_long_as_was_said_when_it_was_made() -> None:
+    def waits(seconds: float, time: float) -> bytes:
+        return record("settings", time, Settings={"reward_wait": seconds})
+
+    lines = [
+        *(waits(1.0, 0.0), decision("short", 0.0), waits(30 * 86400.0, 1.0), decision("long", 2.0)),
+        *(waits(1.0, 3.0), decision("after", 4.0), reward("early", 4.0, 1.0), record("tick", 5.5)),
+    ]
+    for cuts in (frozenset[int](), frozenset(range(9))):
+        join, ended = taken(lines, JoinSettings(), cuts=cuts)
+        assert (join.counts.defaulted, join.counts.dangling, join.waiting) == (2, 1, 1)
+        assert [each.waited for each in ended] == [1.0, 1.5]
+        last = [*lines, decision("more", 6.0), reward("long", 7.0, 1.0), record("tick", 8.0)]
+        join, ended = taken(last, JoinSettings(), cuts=cuts)
+        assert (join.counts.joined, join.counts.defaulted, join.waiting) == (1, 3, 0)
+        assert all(0 <= each.waited < 10 for each in ended)
+
+
+@given(
+    waits=st.lists(st.sampled_from([1.0, 5.0, 60.0]), min_size=1, max_size=8),
+    steps=st.lists(st.floats(0, 8), min_size=1, max_size=40),
+)
+def test_each_decision_ends_at_its_own_deadline(waits: list[float], steps: list[float]) -> None:
+    join, time, due, ends = Join(JoinSettings()), 0.0, dict[int, float](), dict[int, float]()
+    for number, step in enumerate(steps):
+        time += step
+        wait = waits[number % len(waits)]
+        for line in (
+            record("settings", time, Settings={"reward_wait": wait}),
+            decision(f"e{number}", time),
+        ):
+            for ended in join.take(read_record(line), number, len(line)):
+                ends[ended.position] = join.now
+        due[number] = join.now + wait
+    tick = record("tick", time + 100.0)
+    for ended in join.take(read_record(tick), 0, len(tick)):
+        ends[ended.position] = join.now
+    assert ends.keys() == due.keys()
+    assert all(ends[number] >= due[number] for number in due)
+    assert join.waiting == 0
+
+
+@pytest.mark.parametrize("jump", [10 * 365 * 86400.0, -86400.0, 5 * 86400.0, -3600.0])
+def test_a_clock_that_jumps_ends_nothing_and_stops_nothing(jump: float) -> None:
+    lines = [
+        *(decision("before", 0.0), decision("jumped", 1.0 + jump), record("tick", 5.0 + jump)),
+        *(record("tick", 5.5), decision("after", 6.0), record("tick", 13.0), record("tick", 30.0)),
+    ]
+    for cuts in (frozenset[int](), frozenset({2, 3, 4, 5})):
+        join, ended = taken(lines[:4], JoinSettings(reward_wait=WAIT), cuts=cuts)
+        assert (ended, join.counts.clock_jumps) == ([], 2)
+        join, ended = taken(lines, JoinSettings(reward_wait=WAIT), cuts=cuts)
+        assert len(ended) == 3
+        assert max(each.waited for each in ended) < 30
+        stays = [*lines[:2], record("tick", 20.0 + jump)]  # a clock that stays as it is goes on, too
+        _, ended = taken(stays, JoinSettings(reward_wait=WAIT), cuts=cuts)
+        assert len(ended) == 2
+
+
+def test_a_service_that_was_stopped_for_hours_ends_what_has_waited() -> None:
+    lines = [decision("a", 0.0), record("tick", 20 * 3600.0)]
+    join, ended = taken(lines, JoinSettings(reward_wait=WAIT))
+    assert (len(ended), join.counts.clock_jumps) == (1, 0)
+
+
+def test_finished_decisions_are_remembered_within_a_bound() -> None:
+    join, position = Join(JoinSettings(reward_wait=1000.0, max_finished=100)), 0
+
+    def take(line: bytes) -> None:
+        nonlocal position
+        join.take(read_record(line), position, len(line))
+        position += len(line)
+
+    for number in range(1000):
+        take(decision(f"e{number}", number * 0.1))
+        take(reward(f"e{number}", number * 0.1, 1.0))
+        assert join.finished <= 100
+        assert join.waiting == 0
+    assert join.counts.joined == 1000
+    assert join.counts.forgotten >= 850
+    take(reward("e999", 100.0, 1.0))
+    take(reward("e960", 100.0, 1.0))
+    assert (join.counts.late, join.early) == (2, 0)
+    take(reward("e0", 100.0, 1.0))  # forgotten: as if it had never been
+    assert (join.counts.late, join.early) == (2, 1)
+    take(record("tick", 1200.0))
+    assert (join.finished, join.early, join.counts.dangling) == (0, 0, 1)
+
+
+def test_rewards_count_within_the_range_that_is_declared_or_learnt() -> None:
+    def rewards_of(values: list[float], **settings: object) -> tuple[list[float], int]:
+        lines = []
+        for number, value in enumerate(values):
+            lines += [decision(f"e{number}", number), reward(f"e{number}", number, value)]
+        join, ended = taken(lines, JoinSettings(**settings), cuts=frozenset({7, 50}))  # type: ignore[arg-type]
+        return [each.reward for each in ended], join.counts.clipped
+
+    ordinary = [Random(number).choice([0.0, 0.5, 1.0]) for number in range(100)]
+    assert rewards_of(ordinary) == (ordinary, 0)
+    for poison in (-2.9e38, 1e25, -1e6):
+        found, clipped = rewards_of([*ordinary, poison, *ordinary])
+        assert (found[:100], found[101:], clipped) == (ordinary, ordinary, 1)
+        assert abs(found[100]) <= 4.0
+        found, clipped = rewards_of([poison, *ordinary])  # the very first one
+        assert (found[1:], clipped) == (ordinary, 1)
+        assert abs(found[0]) <= 100.0
+    sales = [0.0] * 97 + [100.0] * 3
+    found, clipped = rewards_of([*ordinary, *sales, *sales])
+    assert (found[-3:], clipped) == ([100.0] * 3, 2)
+    declared, clipped = rewards_of([0.5, 7.0, -3.0], reward_range=(0.0, 1.0))
+    assert (declared, clipped) == ([0.5, 1.0, 0.0], 2)
+
+
+def test_a_table_of_the_first_version_goes_on() -> None:
+    settings = {"reward_wait": 10.0, "default_reward": 0.0, "aggregation": "first", "mode": "online"}
+    state = {
+        "settings": {**settings, "options": ""},
+        "now": 1_700_000_000.0,
+        "decisions": [
+            ["open", [0, 100, 1_700_000_005.0, True, False, 0, 0.0, None]],
+            ["ended", [100, 100, 1_700_000_006.0, True, True, 1, 1.0, {"k": 1.0}]],
+            ["trapped", [200, 100, 1_700_000_000.0 + 30 * 86400, True, False, 0, 0.0, None]],
+        ],
+        "early": [["nobody", [1_700_000_003.0, False, [["", 1.0]]]]],
+        "counts": {"ranked": 3, "joined": 1},
+        "sources": {"rank1": 77},
+    }
+    join = Join.of(state)
+    assert (join.waiting, join.finished, join.early, join.sources) == (2, 1, 1, {"rank1": 77})
+    assert (join.key_of("ended", "k"), join.key_of("ended", "l")) == (1.0, None)
+    ended = join.take(read_record(record("tick", 5.5)), 300, 50)
+    assert [each.position for each in ended] == [0]
+    ended = join.take(read_record(record("tick", 11.0)), 350, 50)
+    assert [each.position for each in ended] == [200]  # not in thirty days
+    again = Join.of(msgspec.msgpack.decode(msgspec.msgpack.encode(join.state())))
+    assert again.state() == join.state()
+
+
+def test_hours_of_traffic_take_memory_for_what_waits() -> None:
+    """Those of 50 hours at 2,000 a second and a wait of an hour: 50 waits, with 1/10,000 of the decisions."""
+    found = simulate(rate=20.0, wait=36.0, hours=0.5, rewarded=0.5)
+    assert (found.refused, found.forgotten) == (0, 0)
+    assert found.ranked == 36_000
+    assert found.most_waiting <= 20 * 36 + 1
+    assert found.most_finished <= 2 * 20 * 36
+
+
+@pytest.mark.slow
+def test_a_decision_that_waits_takes_the_memory_that_is_stated() -> None:
+    found = simulate(rate=2000.0, wait=360.0, hours=0.25, rewarded=0.3)
+    assert (found.refused, found.forgotten) == (0, 0)
+    assert found.most_waiting <= 2000 * 360 + 1
+    assert found.bytes_per_decision <= 1.1 * BYTES_PER_DECISION

@@ -14,6 +14,7 @@ from onlineauto.service.join.join import JoinSettings
 from onlineauto.service.learning.joined import joined_lines
 from onlineauto.service.learning.learner import Learner
 from onlineauto.service.log.segment_log import SegmentLog
+from onlineauto.service.loop.board import board_of
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.workspace import Workspace
 from tests.service.traffic import CONFIGURATION, TOPICS, decision, record, reward
@@ -208,6 +209,16 @@ def test_what_cannot_be_learnt_is_counted(tmp_path: Path) -> None:
     assert (learner.learnt, learner.faulty) == (1, 2)
 
 
+def test_wide_decisions_are_learnt_and_counted(tmp_path: Path, log: SegmentLog) -> None:
+    (tmp_path / "loop").mkdir()
+    narrow = REGISTRY.parse(CONFIGURATION.command() + " --max_crossed 0")
+    learner = Learner(tmp_path / "loop", log, narrow, settings=SETTINGS)
+    _OPEN.append(learner)
+    finished(learner)
+    assert learner.faulty == 0
+    assert 0 < board_of(learner).too_wide <= learner.learnt
+
+
 def test_other_options_and_other_logs_are_refused(tmp_path: Path, log: SegmentLog) -> None:
     learner = learner_of(tmp_path / "loop", log)
     finished(learner)
@@ -229,3 +240,21 @@ def test_journals_can_be_read(tmp_path: Path, log: SegmentLog) -> None:
 
 def test_actions_are_known_by_their_tags() -> None:
     assert all(f'"_tag":"{topic}"'.encode() in decision("e", 0.0) for topic in TOPICS)
+
+
+@pytest.mark.parametrize("poison", [-1e25, 2.9e38])
+def test_values_recover_from_a_reward_that_is_absurd(tmp_path: Path, poison: float) -> None:
+    log, draw = SegmentLog(tmp_path / "log"), Random(1)
+    for number in range(1500):
+        earned = poison if number == 50 else float(draw.random() < 0.8)
+        log.append([decision(f"e{number}", number), reward(f"e{number}", number, earned)])
+    log.sync()
+    learner = learner_of(tmp_path / "loop", log)
+    finished(learner)
+    assert learner.join.counts.clipped == 1
+    live = learner.values.values()[0]
+    assert live.reward == pytest.approx(0.8, abs=0.03)
+    assert live.low is not None
+    assert live.high is not None
+    assert -1.0 < live.low < 0.8 < live.high < 3.0
+    log.close()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +16,11 @@ from onlineauto.service.http.waiting import Waiting
 from onlineauto.service.loop.loop import Loop
 from onlineauto.service.ranking.question import Limits
 from onlineauto.workspace.options import REGISTRY
+from tests.service.memory import resident_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from starlette.types import Message
 
@@ -77,12 +78,6 @@ WORDS = (
         b"'",
     ),
 )
-
-
-def resident_bytes() -> int:
-    """Return the memory that this process has now; 0 where the system does not say."""
-    status = Path("/proc/self/statm")
-    return int(status.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if status.exists() else 0
 
 
 def mutated(draw: Random) -> bytes:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import io
+import os
+import subprocess
+import sys
 import threading
 import time
 from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
+from starlette.testclient import TestClient
 
+from onlineauto.service.http.app import application
+from onlineauto.service.http.waiting import Waiting
 from onlineauto.service.learning.joined import joined_lines
 from onlineauto.service.learning.learner import Learner
 from onlineauto.service.log.record import read_record
@@ -18,6 +24,7 @@ from onlineauto.service.loop.loop import Every, Loop
 from onlineauto.service.ranking.answer import is_drawn, read_answer
 from onlineauto.service.ranking.question import Question
 from onlineauto.service.refused import RefusedError
+from tests.service.serving import ROOT
 from tests.service.traffic import CONFIGURATION
 from tests.waiting import PATIENCE, until
 
@@ -210,4 +217,71 @@ def test_an_event_that_is_being_ranked_is_not_answered_twice(
     go_on.set()
     assert answered.wait(PATIENCE)
     assert loop.rank(question("e", "tom"), nobody) == first
+    loop.close()
+
+
+def test_a_service_loads_no_kernel_once_it_is_warm(tmp_path: Path) -> None:
+    code = """
+import sys
+from onlineauto.jit import code
+from onlineauto.service.loop.loop import Every, Loop
+from onlineauto.service.loop.warm import warm_up
+from tests.service.test_threads import nobody, question
+from tests.waiting import until
+from onlineauto.workspace.options import REGISTRY
+
+loaded = []
+symbol = code._symbol
+code._symbol = lambda function, packed: loaded.append(function.__qualname__) or symbol(function, packed)
+configuration = REGISTRY.parse("--cb_explore_adf --automl 4 --bit_precision 12")
+loop = Loop(sys.argv[1], configuration, every=Every(publish=0.0))
+warm_up(loop.learner.workspace.configuration)
+assert len(loaded) > 10, loaded
+loaded.clear()
+for number in range(300):
+    loop.rank(question(f"e{number}", f"u{number % 7}"), nobody)
+    if number % 3:
+        loop.reward(f"e{number}", float(number % 2), nobody)
+    if number % 20 == 0:
+        loop.learn()
+until(lambda: (loop.learn(), loop.learner.learnt == 200)[1])
+loop.rank(question("last", "u1"), nobody)
+loop.model()
+loop.close()
+print(loaded)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "loop")],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.returncode) == ("[]\n", 0), done.stderr
+
+
+def test_a_service_that_ends_does_not_wait_for_the_compiler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting, go_on, learning = Waiting(), threading.Event(), threading.Event()
+    loop = Loop(tmp_path / "loop", CONFIGURATION, deliver=waiting.deliver)
+
+    def compile_something(self: object) -> int:
+        learning.set()
+        go_on.wait(PATIENCE)
+        return 0
+
+    monkeypatch.setattr(Learner, "step", compile_something)
+    monkeypatch.setattr("onlineauto.service.http.app.is_compiling", lambda: True)
+    app = application(loop, waiting)
+    with TestClient(app) as client:
+        assert client.post("/v1/rank", json={"actions": {"a": {}}, "event_id": "e"}).status_code == 200
+        assert learning.wait(PATIENCE)
+        begin = time.monotonic()
+    assert time.monotonic() - begin < 5.0
+    assert app.is_abandoned
+    lines = [line for _, line in SegmentLog(tmp_path / "loop/log", read_only=True).lines(0)]
+    assert b'"EventId":"e"' in lines[-1]
+    go_on.set()
     loop.close()

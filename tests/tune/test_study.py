@@ -134,8 +134,11 @@ def test_reports_are_answered_and_the_value_is_told_where_the_job_stopped() -> N
         study.tell(job, float(trial))
     assert [trial.values for trial in study.trials][1:] == [{1: 1.0}, {1: 2.0}, {1: 3.0}]
     assert study.trials[0].values == {9: 0.0}
-    with pytest.raises(OptionError, match="a positive whole number"):
-        study.report(asked(study), 0, 1.0)
+    job = asked(study)
+    for step in (-1, 1.5, "1", True):
+        with pytest.raises(OptionError, match="a whole number, 0 or more"):
+            study.report(job, step, 1.0)  # type: ignore[arg-type]
+    assert study.report(job, 0, 1.0) is Decision.CONTINUE
 
 
 def test_a_failed_job_is_tried_again_as_often_as_it_says() -> None:

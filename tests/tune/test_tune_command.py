@@ -115,7 +115,7 @@ def test_an_interrupted_study_goes_on(folder: Path) -> None:
 
 def test_why_no_trial_has_a_value_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--trainable", "tuned_in_a_test:fails", "--space", "space.toml", "--max_trials", "2"]
-    assert main(["tune", *words]) == 0
+    assert main(["tune", *words]) == 1
     assert "no trial of study has a value; trial 1 failed: ValueError: no data" in capsys.readouterr().out
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from onlineauto import Workspace
-from onlineauto.errors import InputError
+from onlineauto.errors import EventTypeError, InputError
 from onlineauto.interop import event_text, from_dicts
 from tests.property.snapshot import model_of
 
@@ -214,7 +214,39 @@ def test_events_of_another_kind_are_refused() -> None:
         bandit.learn({"context": {"a": 1}})
     with pytest.raises(InputError, match="it has actions"):
         regression.predict({"context": {"a": 1}, "actions": [{"b": 1}]})
-    with pytest.raises(TypeError, match="or a mapping, not list"):
-        regression.learn([1])  # type: ignore[arg-type]
+    with pytest.raises(EventTypeError, match=r"each a text \(str or bytes\); element 1 is of type int"):
+        regression.learn(["1 |a x", 1])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="a list of its lines, or a mapping, not int"):
+        regression.learn(1)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="unknown key 'contxt'"):
         regression.learn({"contxt": {"a": 1}})
+
+
+LINES = ["shared |user tom", "0:-1:0.5 |page a", "|page b"]
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+@pytest.mark.parametrize("kind", [list, tuple])
+@pytest.mark.parametrize("as_bytes", [False, True])
+def test_an_event_may_be_a_list_of_its_lines(end: str, kind: type, as_bytes: bool) -> None:
+    lines = kind((line + end).encode() if as_bytes else line + end for line in LINES)
+    by_lines, by_text = Workspace(cb_explore_adf=True), Workspace(cb_explore_adf=True)
+    for _ in range(3):
+        by_lines.learn(lines)
+        by_text.learn("\n".join(LINES))
+    for asked in (by_lines, by_lines.predictor()):
+        assert asked.predict(lines).tolist() == by_text.predict("\n".join(LINES)).tolist()
+
+
+def test_lines_of_two_events_are_refused() -> None:
+    with pytest.raises(InputError, match="it has 2 events"):
+        Workspace(cb_explore_adf=True).learn([*LINES, "", *LINES])
+
+
+def test_a_label_that_is_not_finite_is_counted() -> None:
+    workspace = Workspace()
+    assert workspace.learn("nan |a x").tolist() == workspace.learn("|a x").tolist()
+    assert str(workspace.diagnostics.kept[0]).endswith(
+        "label 'nan' is infinite, NaN or too large; label not used"
+    )
+    assert workspace.diagnostics.total == 1

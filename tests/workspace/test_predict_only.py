@@ -268,8 +268,8 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert (tmp_path / "again.p").read_bytes() == (tmp_path / "stack.p").read_bytes()
     assert main(["inspect", f"{tmp_path}/stack.model"]) == 0
     printed = capsys.readouterr().out
-    assert "the stack, to predict with" in printed
-    assert "predicted by  the stack since event" in printed
+    assert "the ensemble, to predict with" in printed
+    assert "predicted by  the ensemble since event" in printed
     for words, message in [
         (f"-i {tmp_path}/stack.model -d {log}", "saved to predict only: load it with --testonly (-t)"),
         (

@@ -232,10 +232,10 @@ def test_it_is_said_what_predicts(tmp_path: Path, capsys: pytest.CaptureFixture[
     workspace.observe(lambda entry: since.append(entry.events) if hasattr(entry, "who") else None)
     workspace.fit(text()).save(tmp_path / "its.model")
     for each in (workspace, Workspace.load(tmp_path / "its.model"), workspace.fork()):
-        assert f"predicted by = the stack since event {since[-1]}" in story(each.searching)
+        assert f"predicted by = the ensemble since event {since[-1]}" in story(each.searching)
         assert inspection(each, names={})["predicted_by"] == {"who": "stack", "since": since[-1]}
     assert main(["inspect", str(tmp_path / "its.model")]) == 0
-    assert f"predicted by  the stack since event {since[-1]}\n" in capsys.readouterr().out
+    assert f"predicted by  the ensemble since event {since[-1]}\n" in capsys.readouterr().out
     alone = workspace.fork(predict_with="champion")
     assert inspection(alone, names={})["predicted_by"] == {"who": "champion", "since": 0}
     assert not any(line.startswith("predicted") for line in story(alone.searching))

@@ -16,7 +16,7 @@ from weakref import finalize
 import msgspec
 
 from onlineauto.api.decisions.feature_texts import FeatureTexts
-from onlineauto.errors import InputError
+from onlineauto.errors import InputError, OutputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -58,7 +58,7 @@ class DecisionLog:
 
     def __init__(self, path: str | os.PathLike[str], *, hash_seed: int = 0, sync: bool = False) -> None:
         self.path, self.sync, self._texts = Path(path), sync, FeatureTexts(hash_seed=hash_seed)
-        self._second, self._stamp = -1, ""
+        self._second, self._stamp, self._torn = -1, "", False
         self._open()
 
     def _open(self) -> None:
@@ -68,8 +68,8 @@ class DecisionLog:
             raise InputError(f"cannot log decisions to {self.path}: {error.strerror}") from None
         finalize(self, os.close, self._file)
         size = os.fstat(self._file).st_size
-        if size and os.pread(self._file, 1, size - 1) != b"\n":
-            os.write(self._file, b"\n")  # ends the line at which a machine broke off
+        # The next line ends the one at which a machine broke off.
+        self._torn = bool(size and os.pread(self._file, 1, size - 1) != b"\n")
 
     def __getstate__(self) -> dict[str, Any]:
         """Return all but the open file, which a copy opens anew."""
@@ -94,7 +94,7 @@ class DecisionLog:
         ------
         InputError
             A feature is malformed, or has a name that JSON cannot have.
-        OSError
+        OutputError
             The file cannot be written.
         """
         texts, count = self._texts, len(actions)
@@ -112,7 +112,7 @@ class DecisionLog:
 
         Raises
         ------
-        OSError
+        OutputError
             The file cannot be written.
         """
         late = {"EventId": event_id, "RewardValue": reward, "EnqueuedTimeUtc": self._now()}
@@ -127,11 +127,26 @@ class DecisionLog:
         return f"{self._stamp}.{rest // 1000:06d}Z"
 
     def _write(self, line: bytes) -> None:
-        written = os.write(self._file, line)
-        while written < len(line):
-            written += os.write(self._file, line[written:])
+        if self._torn:  # an earlier line broke off, because the disk was full
+            line = b"\n" + line
+        written = 0
+        try:
+            while written < len(line):
+                written += os.write(self._file, line[written:])
+        except OSError as error:
+            self._torn = self._torn or written > 0
+            raise self._unwritable(error) from error
+        self._torn = False
         if self.sync:
-            os.fdatasync(self._file)
+            try:
+                os.fdatasync(self._file)
+            except OSError as error:
+                raise self._unwritable(error) from error
+
+    def _unwritable(self, error: OSError) -> OutputError:
+        unwritable = OutputError(f"cannot log decisions to {self.path}: {error.strerror}")
+        unwritable.errno = error.errno
+        return unwritable
 
 
 _HEAD = msgspec.json.Encoder()

@@ -28,6 +28,14 @@ if TYPE_CHECKING:
 __all__ = ["Decisions"]
 
 
+def is_id(event_id: object) -> bool:
+    """Return whether a value is a string that is not empty and that UTF-8, and so JSON, can have."""
+    try:
+        return isinstance(event_id, str) and bool(event_id.encode())
+    except UnicodeEncodeError:
+        return False
+
+
 class Decisions:
     """The decisions of a bandit. Its caller holds a lock.
 
@@ -104,8 +112,8 @@ class Decisions:
         action = drawn(weights, self._random.random())
         if event_id is None:
             event_id = next(self._ids)
-        elif not isinstance(event_id, str):
-            raise InputError(f"event_id is a str, and not {event_id!r}")
+        elif not is_id(event_id):
+            raise InputError(f"event_id is a str that UTF-8 can have, not empty, and not {event_id!r}")
         elif event_id in self.waiting:
             raise InputError(f"event {event_id!r} waits for its reward: give another id")
         if self._log is not None:

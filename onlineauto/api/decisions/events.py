@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.api.numbers import as_float
-from onlineauto.errors import InputError
+from onlineauto.errors import EventTypeError, InputError
+from onlineauto.formats.mappings.values import is_missing, plain, whole_number
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -65,11 +65,11 @@ def index_of(action: Hashable, actions: Actions, *, where: str = "event") -> int
         if action not in actions:
             raise InputError(f"{where}: there is no action {action!r}; the ids are {_some(list(actions))}")
         return list(actions).index(action)
-    if isinstance(action, bool) or not hasattr(action, "__index__"):
+    index = whole_number(action)
+    if index is None:
         raise InputError(
             f"{where}: the action is {action!r}; in a list, it is an index from 0 (a mapping has ids)"
         )
-    index = int(action.__index__())
     if not 0 <= index < len(actions):
         raise InputError(f"{where}: the action is {index}, and there are {len(actions)}, counted from 0")
     return index
@@ -91,7 +91,8 @@ def cost_of(reward: object, cost: object, *, where: str = "event") -> float:
     if (reward is None) == (cost is None):
         raise InputError(f"{where}: give either reward or cost" + (", not both" if cost is not None else ""))
     name, value = ("cost", cost) if reward is None else ("reward", reward)
-    if not isinstance(value, float | int | Real) or not math.isfinite(number := as_float(value)):
+    own = plain(value)
+    if not isinstance(own, float | int) or not math.isfinite(number := as_float(own)):
         raise InputError(f"{where}: {name} {value!r} is not a finite number")
     if abs(number) > _MOST:
         raise InputError(f"{where}: {name} {value!r} is too large for a float32")
@@ -102,7 +103,7 @@ def logged_event(event: object, place: int) -> Mapping[str, Any]:
     """Return an event of `AutoML.fit` as a mapping for `from_dicts`.
 
     Besides the keys of that, it may have ``reward`` in place of ``cost``, ``action`` in place of ``chosen``,
-    and actions by id.
+    and actions by id. A cost or a reward that is missing, such as NaN, is a cost of None.
 
     Raises
     ------
@@ -111,18 +112,22 @@ def logged_event(event: object, place: int) -> Mapping[str, Any]:
     """
     where = f"event {place}"
     if not isinstance(event, Mapping):
-        raise InputError(f"{where}: an event is a mapping, a text or a Block, not {type(event).__name__}")
+        what = type(event).__name__
+        raise EventTypeError(f"{where}: an event is a mapping, a text or a Block, not {what}")
     if "actions" not in event:
         raise InputError(f"{where}: it has no actions, of which a decision takes one")
     made = dict(event)
     actions = made["actions"]
     made["actions"] = listed(actions)
     action = made.pop("action", made.get("chosen"))
-    if action is not None:
+    if not is_missing(action):
         made["chosen"] = index_of(action, actions, where=where)
-    if made.get("reward") is not None:
-        made["cost"] = cost_of(made["reward"], made.get("cost"), where=where)
-    made.pop("reward", None)
+    known = {name: made.pop(name) for name in ("reward", "cost") if name in made}
+    given = {name: value for name, value in known.items() if not is_missing(value)}
+    if given:
+        made["cost"] = cost_of(given.get("reward"), given.get("cost"), where=where)
+    elif known:
+        made["cost"] = None
     return made
 
 

@@ -10,15 +10,17 @@ from onlineauto.api.base import AutoModel, shared
 from onlineauto.api.decisions.events import logged_event
 from onlineauto.api.decisions.joining import Joined
 from onlineauto.api.hints import several
-from onlineauto.api.tables import decisions_of, is_frame
+from onlineauto.api.tables import add_missing_label, decisions_of, is_frame
 from onlineauto.errors import InputError
 from onlineauto.features.options import FeatureOptions
+from onlineauto.interop.datasets import decisions_in, is_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Self
 
     from onlineauto.api.decisions.events import Features
+    from onlineauto.formats.lines.diagnostics import Diagnostics
     from onlineauto.interop.frames import Names
 
 __all__ = ["FromLogs"]
@@ -46,6 +48,7 @@ class FromLogs(AutoModel):
     def fit(
         self,
         source: Any,
+        y: object = None,
         *,
         context: Names | None = None,
         actions: str | Names | None = None,
@@ -55,22 +58,31 @@ class FromLogs(AutoModel):
         cost: str | None = None,
         probability: str | None = None,
         weight: str | None = None,
+        sample_weight: object = None,
+        columns: str | os.PathLike[str] | Mapping[str, Any] | None = None,
         progress: bool | None = None,
     ) -> Self:
         r"""Learn from logged events, and return self.
 
         Parameters
         ----------
-        source : path, iterable, Block, frame, bytes or binary file
+        source : path, iterable, Block, frame, dataset, bytes or binary file
             A path or a file is VW text, JSON, dsjson or blocks, packed with gzip, with zstd or not: its first
-            bytes say. An iterable has events: mappings with ``context``, ``actions``, ``chosen``,
-            ``probability`` and ``reward`` or ``cost``, as `onlineauto.interop.from_dicts` takes them; texts
-            of one event each; blocks; or `pathlib.Path` objects.
+            bytes say. A dataset is a `pyarrow.dataset.Dataset`, a `pyarrow.RecordBatchReader`, or a path of
+            Parquet: a file, a folder, a pattern or an address. An iterable has events: mappings with
+            ``context``, ``actions``, ``chosen``, ``probability`` and ``reward`` or ``cost``, as
+            `onlineauto.interop.from_dicts` takes them; texts of one event each; blocks; or `pathlib.Path`
+            objects.
         context, actions, event, choices, probability, weight
-            Columns of a frame, as `onlineauto.interop.from_frame` takes them; the context is all other
-            columns by default.
+            Columns of a frame or of a dataset, as `onlineauto.interop.from_frame` takes them; the context is
+            all other columns by default.
         reward, cost : str, optional
-            The column of the rewards or of the costs of a frame.
+            The column of the rewards or of the costs of a frame or of a dataset.
+        columns : path or mapping, optional
+            What the columns of a dataset are, as the file of ``--columns`` has it. By default, and if no
+            column is named, they are inferred.
+        y, sample_weight
+            Refused, with advice: a bandit learns decisions and their rewards, and not labels.
         progress : bool, optional
             Whether to show a progress bar; by default on a terminal and in a notebook, if tqdm is installed.
 
@@ -82,7 +94,7 @@ class FromLogs(AutoModel):
         Warns
         -----
         UserWarning
-            Some lines were malformed; the others were learnt.
+            Some lines were malformed, or rewards missing; the others were learnt.
 
         Examples
         --------
@@ -95,7 +107,14 @@ class FromLogs(AutoModel):
         >>> AutoML().fit([event | {"chosen": 0, "reward": 1, "probability": 0.5}] * 100).events
         100
         """
-        if is_frame(source):
+        if y is not None or sample_weight is not None:
+            name = "y" if y is not None else "sample_weight"
+            raise InputError(
+                f"{name}: a bandit learns decisions, fit(frame, actions=…, reward=…, probability=…, "
+                "weight=…), where these name columns; AutoMLRegressor and AutoMLClassifier have fit(X, y, "
+                "sample_weight=…)"
+            )
+        if is_frame(source) and columns is None:
             features = self._workspace.configuration[FeatureOptions]
             blocks = decisions_of(
                 source,
@@ -112,8 +131,12 @@ class FromLogs(AutoModel):
             )
             self._fit(blocks, progress=progress, n_events=source.shape[0] if event is None else None)
             return self
-        named = {"context": context, "actions": actions, "event": event, "choices": choices}
+        named: dict[str, Any] = {"context": context, "actions": actions, "event": event, "choices": choices}
         named |= {"reward": reward, "cost": cost, "probability": probability, "weight": weight}
+        if is_arrow(source):
+            self._fit(decisions_in(source, columns, **named), progress=progress)
+            return self
+        named["columns"] = columns
         for name, value in named.items():
             if value is not None:
                 raise InputError(f"{name} names a column of a frame, and {type(source).__name__} is none")
@@ -146,7 +169,8 @@ class FromLogs(AutoModel):
         Raises
         ------
         InputError
-            The log cannot be read, or no decision of it has a reward.
+            The log cannot be read, or no decision of it has a reward. A line that cannot be learnt is no
+            error: it is counted and located, and the lines after it are learnt.
 
         Warns
         -----
@@ -169,7 +193,7 @@ class FromLogs(AutoModel):
         default = self._default_reward if default_reward is None else default_reward
         joined = Joined(log, rewards, default_reward=default)
         before = self.events
-        self._fit(joined.file(), progress=progress)
+        self._fit(joined.file(), progress=progress, form="dsjson", found=joined.problems)
         if joined.unmatched:
             warnings.warn(
                 f"{several(joined.unmatched, 'reward')} without a decision in {os.fspath(log)}",
@@ -185,5 +209,8 @@ class FromLogs(AutoModel):
             )
         return self
 
-    def _event_of(self, item: Any, place: int) -> Mapping[str, Any]:
-        return logged_event(item, place)
+    def _event_of(self, item: Any, place: int, found: Diagnostics) -> Mapping[str, Any]:
+        event = logged_event(item, place)
+        if "cost" in event and event["cost"] is None:
+            add_missing_label(found, item.get("reward", item.get("cost")), place)
+        return event

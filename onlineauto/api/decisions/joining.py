@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import msgspec
 
 from onlineauto.api.decisions.events import cost_of
+from onlineauto.errors import InputError
+from onlineauto.formats.lines.diagnostics import Code, Diagnostics, make_diagnostic
 from onlineauto.formats.sources.event_file import EventFile
 from onlineauto.formats.sources.source import ByteSource, name_of
 
@@ -21,13 +23,28 @@ _CHUNK = 1 << 16
 
 
 class _Line(msgspec.Struct):
-    """The members of a line that join it: a decision has a ranking with probabilities, a reward a value."""
+    """The members of a line that join it: a decision has a ranking with probabilities, a reward a value.
 
-    event_id: str = msgspec.field(name="EventId", default="")
-    ranked: list[int] = msgspec.field(name="a", default_factory=list)
-    probabilities: list[float] = msgspec.field(name="p", default_factory=list)
-    reward: float | None = msgspec.field(name="RewardValue", default=None)
-    cost: float | None = msgspec.field(name="_label_cost", default=None)
+    They are of any type, since a log may be damaged.
+    """
+
+    event_id: Any = msgspec.field(name="EventId", default=None)
+    ranked: Any = msgspec.field(name="a", default=None)
+    probabilities: Any = msgspec.field(name="p", default=None)
+    reward: Any = msgspec.field(name="RewardValue", default=None)
+    cost: Any = msgspec.field(name="_label_cost", default=None)
+
+    @property
+    def is_decision(self) -> bool:
+        """True if a reward can be joined to the line."""
+        ranked, probabilities = self.ranked, self.probabilities
+        if not (
+            isinstance(self.event_id, str) and isinstance(ranked, list) and isinstance(probabilities, list)
+        ):
+            return False
+        return bool(ranked and probabilities) and (
+            type(ranked[0]) is int and type(probabilities[0]) in (int, float)
+        )
 
 
 _DECODER = msgspec.json.Decoder(_Line)
@@ -37,7 +54,8 @@ class Joined:
     r"""The lines of a log, of which the decisions have their rewards as labels.
 
     All other lines are as they were: decisions without a reward, late rewards, and lines that are malformed,
-    which the reader reports where they are. Each reward is joined once, to the first decision of its id.
+    which the reader reports where they are. Each reward is joined once, to the first decision of its id. A
+    line that cannot be joined, or a reward that cannot be learnt, is a problem, and stops no other line.
 
     Parameters
     ----------
@@ -55,11 +73,13 @@ class Joined:
         Number of rewards that belong to no decision, once all lines are read.
     unrewarded : int
         Number of decisions without a reward, once all lines are read.
+    problems : Diagnostics
+        Lines that cannot be joined, and rewards that cannot be learnt.
 
     Raises
     ------
     InputError
-        The log cannot be read, or a reward is not a finite number.
+        The log cannot be read, or a reward that is given in a mapping is not a finite number.
 
     Examples
     --------
@@ -79,19 +99,24 @@ class Joined:
         *,
         default_reward: float | None = None,
     ) -> None:
-        self._log = log
-        lines = log if rewards is None else rewards
-        given = lines if isinstance(lines, Mapping) else _late_rewards(lines)
-        self._costs = {key: cost_of(value, None, where=f"event {key!r}") for key, value in given.items()}
+        self._log, self.problems = log, Diagnostics()
+        if isinstance(rewards, Mapping):
+            self._costs = {
+                key: cost_of(value, None, where=f"event {key!r}") for key, value in rewards.items()
+            }
+        else:
+            self._costs = self._late_costs(log if rewards is None else rewards)
         self._default = None if default_reward is None else cost_of(default_reward, None)
         self.unmatched, self.unrewarded = len(self._costs), 0
 
     def __iter__(self) -> Iterator[bytes]:
         """Yield the lines."""
         left, unrewarded = dict(self._costs), 0
-        for text in _lines(self._log):
+        for number, text in enumerate(_lines(self._log), 1):
             line = _decoded(text)
-            if line is None or not line.ranked or not line.probabilities or line.cost is not None:
+            if line is None or line.cost is not None or not line.is_decision:
+                if line is not None and line.cost is None and line.ranked is not None:
+                    self._add(Code.LOG_MEMBER, self._log, number, text)
                 yield text
                 continue
             cost = left.pop(line.event_id, self._default)
@@ -112,21 +137,52 @@ class Joined:
         """Return the lines as a binary file with the name of the log, whose lines have the same numbers."""
         return cast("BinaryIO", EventFile(iter(self), multiline=False, name=name_of(self._log)))
 
+    def _late_costs(self, log: str | os.PathLike[str]) -> dict[str, float]:
+        """Return the costs for the rewards that a log has behind its decisions.
 
-def _late_rewards(log: str | os.PathLike[str]) -> dict[str, float]:
-    """Return the rewards that a log has behind its decisions; of several for one decision, the first."""
-    found: dict[str, float] = {}
-    for text in _lines(log):
-        if b'"RewardValue"' in text:
+        Of several for one decision, the first counts.
+        """
+        found: dict[str, float] = {}
+        lines = enumerate(_lines(log), 1)
+        while True:
+            try:
+                number, text = next(lines)
+            except StopIteration:
+                return found
+            except InputError:
+                if log is not self._log:
+                    raise
+                return found  # the decisions are read to the same place, where the error is raised
+            if b'"RewardValue"' not in text:
+                continue
             line = _decoded(text)
-            if line is not None and line.reward is not None:
-                found.setdefault(line.event_id, line.reward)
-    return found
+            if line is None:
+                self._add(Code.LOG_REWARD, log, number, text)
+                continue
+            if line.reward is None:
+                continue
+            if not isinstance(line.event_id, str):
+                self._add(Code.LOG_MEMBER, log, number, text)
+                continue
+            try:
+                found.setdefault(line.event_id, cost_of(line.reward, None))
+            except InputError:
+                self._add(Code.LOG_REWARD, log, number, str(line.reward).encode("utf-8", "replace"))
+
+    def _add(self, code: Code, log: str | os.PathLike[str], number: int, text: bytes) -> None:
+        """Add a problem of line `number` of a log."""
+        self.problems.count(code, 1)
+        self.problems.keep(
+            make_diagnostic(code, file=name_of(log), line=number, column=1, text=text, unit="line")
+        )
 
 
 def _decoded(text: bytes) -> _Line | None:
+    """Return the members of a line; None if it is no JSON object."""
     try:
         return _DECODER.decode(text)
+    except UnicodeDecodeError:
+        return _Line(ranked=())  # which the reader takes for a good one
     except (msgspec.DecodeError, RecursionError):
         return None
 

@@ -176,7 +176,7 @@ class Oracle(ABC):
         Parameters
         ----------
         champion : Config
-            The config that predicts.
+            The best single live config.
         space : Space
             Everything that configs can be made of.
         draw : Draw

@@ -130,7 +130,13 @@ def run(words: Sequence[str]) -> int:
     for each in cluster.jobs:
         print(_outcome(each, cluster))
     print(*saved, sep="\n", end="\n" if saved else "")
-    return code or int(any(each.error for each in cluster.jobs))
+    failed = sum(bool(each.error) for each in cluster.jobs)
+    if failed == len(cluster.jobs):
+        print(
+            f"onlineauto: all {failed} jobs failed" if failed > 1 else "onlineauto: the job failed",
+            file=sys.stderr,
+        )
+    return code or int(failed > 0)
 
 
 def _supplied(options: ClusterOptions) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final
 
 from onlineauto.cli.compiling import shown_compiling
-from onlineauto.errors import OnlineautoError
+from onlineauto.errors import OnlineautoError, install_hint
 from onlineauto.jit.cache import cache_directory
 from onlineauto.jit.levels import processor_lines, runnable_levels
 from onlineauto.jit.library import library_file
@@ -80,7 +80,7 @@ def _versions() -> Iterator[_Finding]:
         yield _imported(name, "")
     for name, use, extra in _OPTIONAL:
         if _version(name) is None:
-            yield _Finding(name, f"not installed; {use}: pip install 'onlineauto[{extra}]'")
+            yield _Finding(name, f"not installed; {use}: {install_hint(extra)}")
         else:
             yield _imported(name, f", for {use}" if use else "")
 
@@ -124,7 +124,7 @@ def _kernels() -> Iterator[_Finding]:
             yield _Finding(
                 "compiler",
                 "none",
-                "there are neither kernels nor a compiler: pip install 'onlineauto[compiler]'",
+                f"there are neither kernels nor a compiler: {install_hint('compiler')}",
             )
     kept = [path for path in directory.glob("*.o") if path.is_file()] if directory.is_dir() else []
     size = sum(path.stat().st_size for path in kept)

@@ -23,7 +23,10 @@ from onlineauto.explorers import EXPLORERS
 from onlineauto.explorers.exploration import kernel_of, pmf_address
 from onlineauto.explorers.explore_kernels import ROWS
 from onlineauto.formats.blocks.checks import SHAPES, problem_of
+from onlineauto.formats.datasets.event_table import EventTable
+from onlineauto.formats.datasets.features import ColumnFeatures, Encoder
 from onlineauto.formats.json_reader import JsonReader
+from onlineauto.formats.mappings.name_hashes import NameHashes
 from onlineauto.formats.records.reader_state_kernels import Rules
 from onlineauto.interop.dicts import from_dicts
 from onlineauto.interop.vw.fields import checksum_of
@@ -108,6 +111,7 @@ def warm_up() -> None:
     for _ in JsonReader(_JSON, Rules(log=True)):
         pass
     _use_blocks()
+    _use_columns()
     _test_and_evaluate()
     _learn_a_part()
 
@@ -125,6 +129,19 @@ def _use_blocks() -> None:
         drawing.learn_block(block)
         problem_of(block, shape=SHAPES["cb_adf"], as_vw=False)
     checksum_of([b"x"])
+
+
+def _use_columns() -> None:
+    """Make a block of columns of texts and of numbers, as if from a dataset."""
+    encoder = Encoder(NameHashes(), hash_all=False)
+    number = encoder.names.namespace("a")
+    namespace = encoder.namespace("context", "a")
+    hashes = encoder.hashes(b"x=", np.zeros(1, np.uint8), np.array([0, 1]), number)
+    texts = ColumnFeatures(namespace, hashes, code=np.zeros(1, np.int32))
+    numbers = ColumnFeatures(namespace, hashes, value=np.ones(1, np.float32))
+    rows = np.zeros(1, np.int64)
+    table = EventTable(row=rows, end=1, good=np.ones(1, bool), context=[texts, numbers], context_row=rows)
+    table.block(0, 1, encoder)
 
 
 def _learn_a_part() -> None:

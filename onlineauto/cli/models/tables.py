@@ -50,7 +50,7 @@ def tables_of(found: Mapping[str, Any]) -> Iterator[Table]:
             ],
         ),
         Table("Live configs", _LIVE_COLUMNS, [_live(each) for each in found["live_configs"]]),
-        Table("Stack", _STACK_COLUMNS, [_share(each) for each in found["stack"]]),
+        Table("Ensemble", _MEMBER_COLUMNS, [_member(each) for each in found["stack"]]),
         Table(
             "Largest weights", ("name", "number", "weight"), [_weight(each) for each in found["top_weights"]]
         ),
@@ -58,7 +58,10 @@ def tables_of(found: Mapping[str, Any]) -> Iterator[Table]:
     return (table for table in tables if table.rows)
 
 
-_STACK_COLUMNS = ("adds up the scores of", "with weight", "price in configs")
+_MEMBER_COLUMNS = ("member", "weight", "price (champion = 1)")
+
+_PREDICTORS = {"champion": "the champion", "mix": "the mix", "stack": "the ensemble"}
+"""What predicts, in words, by its name in an inspection."""
 
 _LIVE_COLUMNS = (
     "index",
@@ -80,7 +83,7 @@ def _summary(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "options", found["options"] or "none"
     if found["predicts_only"]:
         by = found["predicted_by"]
-        alone = "the champion alone" if by is None or by["who"] == "champion" else f"the {by['who']}"
+        alone = "the champion alone" if by is None or by["who"] == "champion" else _PREDICTORS[by["who"]]
         yield "kind", f"{alone}, to predict with"
     passes = learnt["passes"]
     yield (
@@ -93,7 +96,7 @@ def _summary(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield f"champion's {name}", str(value)
     if found["predicted_by"]:
         who, since = found["predicted_by"]["who"], found["predicted_by"]["since"]
-        yield "predicted by", f"the {who}" + (f" since event {since:,}" if since else "")
+        yield "predicted by", _PREDICTORS[who] + (f" since event {since:,}" if since else "")
 
 
 def _count(value: int | None) -> str:
@@ -119,8 +122,8 @@ def _bounds(bounds: Sequence[float] | None) -> str:
     return "" if bounds is None else f"{bounds[0]:.4g} to {bounds[1]:.4g}"
 
 
-def _share(each: Mapping[str, Any]) -> tuple[str, ...]:
-    idle = "rests" if each.get("rests") else "has no say"
+def _member(each: Mapping[str, Any]) -> tuple[str, ...]:
+    idle = "rests" if each.get("rests") else "has no score"
     price = f"{each['price']:.1f}" if "price" in each else ""
     return each["who"], idle if each["weight"] is None else f"{each['weight']:.3f}", price
 

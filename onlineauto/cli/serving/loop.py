@@ -62,6 +62,7 @@ class LoopOptions:
     help: bool = option(False, "Print this help and stop.", short="h")
 
 
+_MOST_SKIPPED: Final = 20
 REGISTRY: Final = Registry((LoopOptions,))
 """The flags of this verb."""
 
@@ -109,7 +110,7 @@ def run(words: Sequence[str]) -> int:
         raise InputError(f"{folder} is no folder of a service: it has no log")
     from onlineauto.service.log.segment_log import SegmentLog
 
-    log = SegmentLog(folder / "log", read_only=True)
+    log = SegmentLog(folder / "log", read_only=True, keep_damaged=True)
     if options.export is not None:
         _export(log, options.export)
     elif options.event is not None:
@@ -185,19 +186,27 @@ def _erase(folders: Sequence[Path], event_ids: Sequence[str]) -> int:
 def _is_of(line: bytes, event_id: str) -> bool:
     from onlineauto.service.log.record import read_record
 
-    return msgspec.json.encode(event_id) in line and read_record(line).event_id == event_id
+    if msgspec.json.encode(event_id) not in line:
+        return False
+    try:
+        return read_record(line).event_id == event_id
+    except InputError:  # it is not a record, so not one of the event
+        return False
 
 
 def _print_counts(log: SegmentLog) -> None:
     from onlineauto.service.join.join import Join, JoinSettings
-    from onlineauto.service.log.record import read_record
+    from onlineauto.service.join.replay import replayed
 
     join = Join(JoinSettings())
-    for position, line in log.lines(log.begin):
-        join.take(read_record(line), position, len(line))
+    skipped = [each.skipped for each in replayed(join, log, log.begin) if each.skipped is not None]
     print(f"log        {log.begin} to {log.end} bytes")
     for name, value in msgspec.structs.asdict(join.settings).items():
         print(f"{name:18} {value}")
     for name, value in msgspec.structs.asdict(join.counts).items():
         print(f"{name:18} {value}")
     print(f"{'waiting':18} {join.waiting}")
+    print(f"{'finished':18} {join.finished}")
+    print(f"{'skipped':18} {len(skipped)}")
+    for each in skipped[-_MOST_SKIPPED:]:
+        print(each)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from onlineauto.cli.help import Page, help_text
 from onlineauto.engine.options.registry import ModelOptions, OutputOptions
-from onlineauto.errors import OptionError
+from onlineauto.errors import OptionError, install_hint
 from onlineauto.formats.options import InputOptions
 from onlineauto.options import Registry, option, options_of
 from onlineauto.workspace.options import REGISTRY as LEARNING
@@ -78,10 +78,37 @@ class ServeOptions:
     keep_log: float | None = option(
         None, "Days for which the log is kept. Not supplied: all of it is.", vw=False, above=0, metavar="DAYS"
     )
-    max_pending: int = option(
-        200_000, "Decisions that wait for their reward, at most.", vw=False, minimum=1, metavar="N"
+    reward_range: str | None = option(
+        None,
+        "The lowest and the highest reward; others are refused. Not supplied: as before, or any, and a "
+        "reward that is far larger than all others counts as a smaller one.",
+        vw=False,
+        metavar="LOW,HIGH",
+    )
+    max_pending: int | None = option(
+        None,
+        "Decisions that wait for their reward, at most. Not supplied: as many as two fifths of the memory "
+        "hold, and at most 8,000,000.",
+        vw=False,
+        minimum=1,
+        metavar="N",
+    )
+    max_finished: int | None = option(
+        None,
+        "Finished decisions that are remembered until their wait is over, at most, to recognise repetitions. "
+        "Not supplied: as before, or 1,000,000.",
+        vw=False,
+        minimum=1,
+        metavar="N",
     )
     max_actions: int = option(256, "Actions of a rank, at most.", vw=False, minimum=1, metavar="N")
+    max_features: int = option(
+        1024,
+        "Features of the context and of one action together, at most.",
+        vw=False,
+        minimum=1,
+        metavar="N",
+    )
     max_namespaces: int = option(
         128, "Names of namespaces, over all requests, at most.", vw=False, minimum=1, metavar="N"
     )
@@ -95,6 +122,14 @@ class ServeOptions:
     )
     max_body: int = option(65_536, "Bytes of a request, at most.", vw=False, minimum=256, metavar="BYTES")
     max_requests: int = option(1000, "Requests at once, at most.", vw=False, minimum=1, metavar="N")
+    max_connections: int | None = option(
+        None,
+        "Connections at once, at most; one more closes the one that has been idle for longest. Not "
+        "supplied: as many as the limit of open files leaves room for, and at most 4096.",
+        vw=False,
+        minimum=1,
+        metavar="N",
+    )
 
 
 REGISTRY: Final = Registry((ServeOptions, *LEARNING.groups))
@@ -142,11 +177,13 @@ def run(words: Sequence[str]) -> int:
     beside = {each.name for group in (OutputOptions, ModelOptions) for each in options_of(group)}
     for name in sorted((beside - {"quiet"}) & configuration.supplied):
         raise OptionError(f"--{name} has no effect on a service, whose model and journal are in its folder")
+    if "cost_range" in configuration.supplied:
+        raise OptionError("a service takes rewards, not costs: give their range as --reward_range LOW,HIGH")
     given = {name: configuration.get(name) for name in configuration.supplied - names}
     try:
         from onlineauto.service.http.server import Serving, serve
     except ModuleNotFoundError as error:
-        raise OptionError(f"{error.name} is not installed: pip install 'onlineauto[service]'") from None
+        raise OptionError(f"{error.name} is not installed: {install_hint('service')}") from None
     _log_as_json(quiet=output.quiet)
     serving = Serving(
         folder=folders[0],
@@ -168,6 +205,8 @@ def run(words: Sequence[str]) -> int:
         namespaces=None if options.namespaces is None else tuple(options.namespaces.split(",")),
         max_body=options.max_body,
         max_requests=options.max_requests,
+        max_features=options.max_features,
+        max_connections=options.max_connections,
     )
     serve(serving)
     return 0
@@ -180,8 +219,25 @@ def _settings(options: ServeOptions) -> dict[str, Any]:
         "default_reward": options.default_reward,
         "aggregation": options.reward_aggregation,
         "mode": options.mode,
+        "reward_range": None if options.reward_range is None else _range(options.reward_range),
+        "max_finished": options.max_finished,
     }
     return {name: value for name, value in named.items() if value is not None}
+
+
+def _range(text: str) -> tuple[float, float]:
+    """Return the two numbers of a range.
+
+    Raises
+    ------
+    OptionError
+        The text is not two numbers.
+    """
+    try:
+        low, high = map(float, text.split(","))
+    except ValueError:
+        raise OptionError(f"--reward_range takes two numbers, such as 0,1, not {text!r}") from None
+    return low, high
 
 
 def _log_as_json(*, quiet: bool) -> None:

@@ -34,9 +34,7 @@ _OF_A_NEW_STUDY: Final = (
         "searcher",
         "eta",
         "seed",
-        "max_trials",
         "min_resource",
-        "max_resource",
         "mode",
         "retries",
     ),
@@ -79,7 +77,7 @@ class TunedStream:
             self._base,
             self._search,
             scheduler=options.scheduler or "race",
-            searcher=options.searcher,
+            searcher=options.searcher or "tpe",
             max_examples=stream.max_examples,
             min_examples=stream.min_examples,
             eta=options.eta,
@@ -167,7 +165,7 @@ class TunedFunction:
                 options.scheduler or "hyperband",
                 options.searcher,
                 min_resource=function.min_resource,
-                max_resource=function.max_resource,
+                max_resource=function.max_resource if "max_resource" in self._supplied else None,
                 eta=options.eta,
                 mode=function.mode,
                 seed=options.seed,
@@ -183,7 +181,10 @@ class TunedFunction:
             )
         if new := [name for name in _OF_A_NEW_STUDY if name in self._supplied]:
             raise OptionError(f"--{new[0]} is of a new study, which takes --space too; this one has its own")
-        return Study.load(options.name, storage=storage)
+        study = Study.load(options.name, storage=storage)
+        largest = function.max_resource if "max_resource" in self._supplied else None
+        study.extend(max_trials=options.max_trials, max_resource=largest)
+        return study
 
 
 def _refuse(configuration: Configuration, group: Group, whose: str) -> None:

@@ -14,6 +14,7 @@ from onlineauto.cli.tuning.tune_options import OWN, REGISTRY, TuneOptions
 from onlineauto.engine.options.registry import OutputOptions
 from onlineauto.formats.options import InputOptions
 from onlineauto.options import Registry
+from onlineauto.tune.store.urls import without_password
 from onlineauto.tune.workers.callbacks import Callback
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 _INTERRUPTED: Final = 130
+_WITHOUT_VALUE: Final = 1
 
 
 _PAGE: Final = Page(
@@ -43,7 +45,7 @@ Examples:
 
 
 def run(words: Sequence[str]) -> int:
-    """Run a study and print its best config; return 0, or 130 if it was interrupted.
+    """Run a study and print its best config; return 0, 1 if no trial has a value, or 130 if interrupted.
 
     Raises
     ------
@@ -66,12 +68,15 @@ def run(words: Sequence[str]) -> int:
         with ending_well(), shown_progress(quiet=output.quiet) as callbacks:
             task.run([begun, *callbacks])
     except KeyboardInterrupt:
-        kept = f"; the same command goes on with what is in {options.study}" if options.study else ""
+        url = without_password(options.study)
+        kept = f"; the same command goes on with what is in {url}" if url else ""
         print(f"onlineauto: interrupted{kept}", file=sys.stderr)
         code = _INTERRUPTED
     if begun.study is not None:
         begun.study.refresh()
         print("\n".join(task.said(begun.study)))
+        if code == 0 and begun.study.best is None:
+            code = _WITHOUT_VALUE
     return code
 
 

@@ -28,13 +28,22 @@ class TuneOptions:
         choices=tuple(SCHEDULERS),
         metavar="NAME",
     )
-    searcher: str = option(
-        "tpe", "Where new configs come from.", vw=False, choices=tuple(SEARCHERS), metavar="NAME"
+    searcher: str | None = option(
+        None,
+        "Where new configs come from. Not supplied: tpe; for dehb random, whose configs are uniform vectors.",
+        vw=False,
+        choices=tuple(SEARCHERS),
+        metavar="NAME",
     )
     eta: int = option(3, "The factor between one rung and the next.", vw=False, minimum=2, metavar="N")
     seed: int = option(0, "The same seed and the same values give the same study.", vw=False, metavar="N")
     max_trials: int | None = option(
-        None, "The most trials. Not supplied: as many as --rounds takes.", vw=False, minimum=1, metavar="N"
+        None,
+        "The most trials; a larger number than before extends a study. Not supplied: as many as --rounds "
+        "takes.",
+        vw=False,
+        minimum=1,
+        metavar="N",
     )
     rounds: int = option(
         1, "How often the scheduler goes through all it does.", vw=False, minimum=1, metavar="N"

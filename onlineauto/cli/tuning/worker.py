@@ -11,6 +11,7 @@ from onlineauto.cli.help import Page, help_text
 from onlineauto.cli.tuning.running import ending_well, only_name
 from onlineauto.errors import OptionError
 from onlineauto.options import Registry, option
+from onlineauto.tune.store.patience import patiently
 from onlineauto.tune.workers.running import EXECUTORS
 
 if TYPE_CHECKING:
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from onlineauto.tune.workers.jobs import Job
 
 __all__ = ["REGISTRY", "WorkerOptions", "run"]
+
+_PATIENCE: Final = 60
+"""Seconds for which a worker that starts waits for a server, as one that is being restarted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +45,12 @@ class WorkerOptions:
     )
     workers: int = option(0, "Processes; 0 runs jobs in this one.", vw=False, metavar="N", minimum=0)
     jobs: int = option(0, "Stop after so many jobs; 0 for no end.", vw=False, metavar="N", minimum=0)
-    lease: float = option(
-        60.0, "Seconds after which a silent worker's job is another one's.", vw=False, above=0
+    lease: float | None = option(
+        None,
+        "Seconds after which the job of a worker that has died is another one's. Not supplied: the study's.",
+        vw=False,
+        above=0,
+        metavar="SECONDS",
     )
     checkpoints: str = option(
         "",
@@ -74,7 +82,7 @@ Examples:
 
 
 def run(words: Sequence[str]) -> int:
-    """Run jobs and return 0.
+    """Run jobs and return 0, or 1 if jobs failed and no trial of the study has a value.
 
     Raises
     ------
@@ -91,8 +99,11 @@ def run(words: Sequence[str]) -> int:
         raise OptionError("worker takes a store: onlineauto worker --study sqlite:///study.db")
     from onlineauto.tune.study import Study
 
-    name = options.name or only_name(options.study)
-    study = Study.load(name, storage=options.study, lease=options.lease)
+    def opened() -> Study:
+        name = options.name or only_name(options.study)
+        return Study.load(name, storage=options.study, lease=options.lease)
+
+    study = patiently(opened, 0 if options.study.startswith("sqlite") else _PATIENCE)
     with ending_well():
         study.run(
             options.trainable or None,
@@ -103,7 +114,8 @@ def run(words: Sequence[str]) -> int:
             executor=options.executor,
             callbacks=[] if options.quiet else [_printer()],
         )
-    return 0
+    study.refresh()
+    return int(study.best is None and any(trial.error for trial in study.trials))
 
 
 def _printer() -> Any:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from math import inf
-from typing import TYPE_CHECKING, Protocol
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from onlineauto.errors import OnlineautoError, OptionError
-from onlineauto.tune.workers.resources import is_amount
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from threading import Thread
 
-__all__ = ["Demand", "Job", "check_demand", "check_stopped"]
+__all__ = ["Demand", "Job", "check_demand", "check_held", "check_progress", "check_stopped"]
+
+_LARGEST: Final = 1e100
+"""Amounts and units of work are smaller, so that no product of them overflows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,9 @@ class Job(Protocol):
     def progress(self) -> tuple[float, float]:
         """Return units of work that are done, and that there are; it is over when these are the same.
 
+        Both are numbers from 0 to 1e100, of any type that `float` takes; another answer fails the job. A job
+        may lose work: its next answer is smaller then.
+
         Raises
         ------
         Exception
@@ -60,22 +66,99 @@ class Job(Protocol):
 
 
 def check_demand(demand: Demand) -> Demand:
-    """Return a demand.
+    """Return a demand, with amounts as floats and counts as ints.
 
     Raises
     ------
     OptionError
         An amount is negative or no number, a worker takes nothing, or there are to be no workers.
     """
-    for what, takes in (("worker", demand.worker), ("server", demand.server)):
-        for name, amount in takes.items():
-            if not is_amount(amount) or amount == inf:
-                raise OptionError(f"a {what} takes {name} = {amount!r}: give a number, 0 or more")
-    if not any(demand.worker.values()):
+    try:
+        given = ("worker", demand.worker), ("server", demand.server)
+        most = ("most_workers", demand.most_workers, 1), ("most_servers", demand.most_servers, 0)
+    except AttributeError:
+        raise OptionError(f"demand = {demand!r}: give a Demand") from None
+    amounts: list[dict[str, float]] = []
+    for what, takes in given:
+        if not isinstance(takes, Mapping):
+            raise OptionError(f"a {what} takes {takes!r}: give amounts by name, as in {{'CPU': 1}}")
+        found = {name: _number(amount) for name, amount in takes.items()}
+        for name, amount in found.items():
+            if amount is None:
+                raise OptionError(f"a {what} takes {name} = {takes[name]!r}: give a number, 0 or more")
+        amounts.append({name: amount for name, amount in found.items() if amount is not None})
+    if not any(amounts[0].values()):
         raise OptionError("a worker takes nothing, so there could be any number: give it some CPU")
-    if demand.most_workers < 1:
-        raise OptionError(f"most_workers = {demand.most_workers}: give 1 or more")
-    return demand
+    counts = [_count(name, count, least) for name, count, least in most]
+    return Demand(amounts[0], amounts[1], counts[0], counts[1])
+
+
+def check_progress(answer: Any) -> tuple[float, float]:
+    """Return the answer of `Job.progress` as floats.
+
+    Raises
+    ------
+    OnlineautoError
+        The answer is not two numbers from 0 to 1e100.
+
+    >>> from fractions import Fraction
+    >>> check_progress([Fraction(1, 2), 3])
+    (0.5, 3.0)
+    """
+    with suppress(TypeError, ValueError):
+        done, total = map(_number, answer)
+        if done is not None and total is not None:
+            return done, total
+    raise OnlineautoError(f"progress() returned {_shown(answer)}: two numbers from 0 to 1e100 are needed")
+
+
+def check_held(answer: Any) -> tuple[int, int]:
+    """Return the answer of `Job.held` as ints.
+
+    Raises
+    ------
+    OnlineautoError
+        The answer is not two whole numbers, 0 or more.
+    """
+    with suppress(TypeError, ValueError):
+        workers, servers = map(_number, answer)
+        if workers is not None and servers is not None and workers % 1 == servers % 1 == 0:
+            return int(workers), int(servers)
+    raise OnlineautoError(f"held is {_shown(answer)}: two whole numbers, 0 or more, are needed")
+
+
+def _number(value: Any) -> float | None:
+    """Return a number as a float, None if it is negative, not finite, or no number."""
+    if isinstance(value, str | bytes | bytearray | bool):
+        return None
+    try:
+        found = float(value)
+    except Exception:  # the type of the value is a stranger's
+        return None
+    return found if isfinite(found) and 0 <= found < _LARGEST else None
+
+
+def _count(name: str, value: Any, least: int) -> int:
+    """Return a whole number that is large enough.
+
+    Raises
+    ------
+    OptionError
+        The value is not one.
+    """
+    found = _number(value)
+    if found is None or found % 1 or found < least:
+        raise OptionError(f"{name} = {value!r}: give {least} or more, as a whole number")
+    return int(found)
+
+
+def _shown(answer: Any) -> str:
+    """Return an answer as text, for a message."""
+    try:
+        text = repr(answer)
+    except Exception:  # the type of the answer is a stranger's
+        return f"an object of type {type(answer).__name__}"
+    return text if len(text) <= 200 else text[:200] + "..."
 
 
 def check_stopped(thread: Thread | None) -> None:

@@ -91,16 +91,16 @@ class StreamJob:
         run = self._run
         if run is not None:
             done, total = run.progress()
-            if run.ended and run is self._run and not self._stops:  # not by a pause, meanwhile
-                run.wait(0)  # which raises what ended it
+            if run.ended and run is self._run and not self._stops:  # The run ended, and was not paused.
+                run.wait(0)  # wait() raises the exception that ended the run.
                 total = done
             else:
-                total = max(total, done + 1)  # the end is only known once it is there
+                total = max(total, done + 1)  # The length of a stream is unknown until its end.
             self._known = float(done), float(total)
         return self._known
 
     def resize(self, workers: int, servers: int) -> None:
-        """Go on with so many workers and servers soon; with none, keep a snapshot and wait."""
+        """Continue soon with this number of workers and servers; with 0, keep a snapshot and wait."""
         with self._changed:
             if workers and self._stops:  # the cluster is run again
                 self._begin_again()
@@ -117,13 +117,13 @@ class StreamJob:
         with self._changed:
             self._stops = True
             self._changed.notify()
-        run = self._run  # a pause may take it away meanwhile
+        run = self._run  # A pause in the other thread may set self._run to None.
         if run is not None:
             run.stop()
         if self._thread is not None:
             self._thread.join(60)
         if self._run is not None:
-            self._run.stop()  # this one may have begun meanwhile
+            self._run.stop()  # The other thread may have begun another run before it ended.
         self._given = 0, 0
 
     def _begin_again(self) -> None:

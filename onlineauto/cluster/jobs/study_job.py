@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from onlineauto.cluster.jobs.budget import expected_budget, spent
 from onlineauto.cluster.jobs.job import Demand, check_demand, check_stopped
-from onlineauto.errors import OptionError
+from onlineauto.errors import OnlineautoError, OptionError
 from onlineauto.tune.workers.headcount import Headcount
 from onlineauto.tune.workers.on_ray.ray_workers import RayWorkers
 from onlineauto.tune.workers.resources import Workers
@@ -95,11 +95,22 @@ class StudyJob:
         ------
         Exception
             What has ended the run.
+        OnlineautoError
+            The study has ended, and all its trials failed.
         """
         if self._error is not None:
             raise self._error
         ended, done = self._ended or self.study.is_done, spent(self.study)
+        if ended:
+            self._check_value()
         return done, done if ended else max(self._expected, done + 1)
+
+    def _check_value(self) -> None:
+        """Refuse a study that has ended without a value, since all its trials failed."""
+        trials = self.study.trials
+        if trials and self.study.best is None and all(trial.error for trial in trials):
+            first = trials[0]
+            raise OnlineautoError(f"all {len(trials)} trials failed, trial {first.number}: {first.error}")
 
     def resize(self, workers: int, servers: int) -> None:
         """Let so many trials run; a study has no servers."""

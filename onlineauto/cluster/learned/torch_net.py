@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onlineauto.errors import OptionError
+from onlineauto.errors import OptionError, install_hint
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,7 +29,7 @@ def require_torch() -> Any:
     try:
         import torch
     except ImportError:
-        raise OptionError("training a policy needs PyTorch: pip install 'onlineauto[learned]'") from None
+        raise OptionError(f"training a policy needs PyTorch: {install_hint('learned')}") from None
     return torch
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from math import isfinite
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -22,6 +23,10 @@ _UNKNOWN: Final = (0.8, 0.1, 0.05, 0.03, 0.02)
 _SUPPORTS: Final = [each for size in range(1, TERMS + 1) for each in combinations(range(TERMS), size)]
 _KEPT: Final = 512
 """Observations of a kind that a fit goes by, the latest ones."""
+_EXTREME: Final = 1e100
+"""Slots for a unit of work, or units in a slot, from which nothing is learnt."""
+_WILD: Final = 1e15
+"""Times of a unit of work that are so many times those of others of its kind, or less, are cut to that."""
 _PRIOR: Final = 0.05
 """Weight of `_UNKNOWN` in a fit, in observations: it decides where nothing was observed."""
 
@@ -126,8 +131,11 @@ class Speeds:
                 self._waiting[each.job] = worked
                 continue
             time, workers, servers = worked.tolist()
+            observed = workers / time, servers / time, time / made
+            if not (all(map(isfinite, observed)) and 1 / _EXTREME < observed[2] < _EXTREME):
+                continue
             seen = self._seen.setdefault(each.kind, [])
-            seen.append((workers / time, servers / time, time / made))
+            seen.append(observed)
             del seen[:-_KEPT]
             self._fitted.pop(each.kind, None)
 
@@ -151,12 +159,15 @@ class Speeds:
             return unknown
         rows = terms(seen[:, 0], seen[:, 1])
         scale = float(np.median(seen[:, 2] / (rows @ unknown)))
+        # The fit works with times near 1, whose squares do not overflow. A power of two rounds nothing.
+        unit = float(2.0 ** np.round(np.log2(scale)))
+        times = np.clip(seen[:, 2] / unit, 1 / _WILD, _WILD)
         spread = np.array([1.0, 2.0, 4.0, 8.0, 16.0])
         guessed = terms(spread, spread if seen[:, 1].any() else 0 * spread)
         # The guess weighs little: it decides only where no observation does.
         weights = np.repeat([1.0, _PRIOR / len(spread)], [len(rows), len(spread)])
-        times = np.concatenate([seen[:, 2], scale * (guessed @ unknown)])
-        return fit_slowness(np.concatenate([rows, guessed]), times, weights)
+        times = np.concatenate([times, scale / unit * (guessed @ unknown)])
+        return unit * fit_slowness(np.concatenate([rows, guessed]), times, weights)
 
     def table(self, kinds: tuple[str, ...]) -> Floats:
         """Return the coefficients of some kinds, a row for each: float64[len(kinds), 5]."""

@@ -44,11 +44,13 @@ if TYPE_CHECKING:
 __all__ = [
     "able_scores",
     "begin",
+    "begin_again",
     "exchange",
     "join",
     "make_stack",
     "names_of",
     "prices",
+    "promote",
     "rest",
     "restore_stack",
     "stack_state",
@@ -155,6 +157,24 @@ def begin(stack: Stack) -> None:
     stack.spread[:] = np.eye(len(stack.weights)) * UNSURE
 
 
+def begin_again(stack: Stack, fresh: Stack) -> None:
+    """Let the ensemble and its members be as in a `fresh` one; which members rest, and the level, stay."""
+    for name in (*_PREDICTS, *_LEARNS):
+        if name != "level":
+            getattr(stack, name)[...] = getattr(fresh, name)
+    _copy(fresh.inputs, stack.inputs)
+    _copy(states_of(fresh).records, states_of(stack).records)
+
+
+def _copy(source: tuple[Any, ...], target: tuple[Any, ...]) -> None:
+    """Copy the arrays of a record into those of another one, and of the records in it."""
+    for theirs, mine in zip(source, target, strict=True):
+        if isinstance(mine, np.ndarray):
+            mine[...] = theirs
+        elif isinstance(mine, tuple):
+            _copy(theirs, mine)
+
+
 def join(stack: Stack, live: int) -> None:
     """Take in a new live config: it has no weight yet; that of the config before it goes to the champion."""
     if not stack.on or live == 0:
@@ -165,11 +185,22 @@ def join(stack: Stack, live: int) -> None:
     stack.spread[live, live] = UNSURE
 
 
-def exchange(stack: Stack, live: int) -> None:
-    """Let the weights of the champion and of live config `live` follow them as they change places."""
+def exchange(stack: Stack, live: int, other: int = 0) -> None:
+    """Let the weights of live config `live` and of an `other` one, the champion by default, change places."""
     if stack.on:
         for array in (stack.weights, stack.spread, stack.spread.T):
-            array[[0, live]] = array[[live, 0]]
+            array[[other, live]] = array[[live, other]]
+
+
+def promote(stack: Stack, live: int, n: int) -> None:
+    """Let the weights follow challenger `live`, now the champion, and the former champion, now challenger 1.
+
+    The other ones of `n` live configs are dropped: their weights go to the champion.
+    """
+    exchange(stack, live)
+    exchange(stack, live, 1)
+    for dropped in range(2, n):
+        join(stack, dropped)
 
 
 def rest(stack: Stack, names: Collection[str]) -> None:

@@ -34,6 +34,10 @@ class Outcomes:
         Weight of the event in the averages.
     labelled, holdout : bool[n]
         True if the event has a label; true if it was held out of training.
+    outlier : uint8[n]
+        0 if the event was learnt; else why it was not, though it has a label: its label or cost, its weight,
+        its probability or the value of a feature is far beyond all before (1 to 4). Then the event has no
+        label here. 5 if learning began again with this event.
     n_features : int64[n]
         Number of features used, with the constant and interactions, as VW sums them up for its last line.
     shown_features : int64[n]
@@ -118,6 +122,11 @@ class Outcomes:
     def labelled(self) -> NDArray[np.bool_]:
         """True for each event that has a label: bool[n]."""
         return self.rows["labelled"]  # type: ignore[no-any-return]
+
+    @property
+    def outlier(self) -> NDArray[np.uint8]:
+        """Why each event was not learnt although it has a label, 0 if it was: uint8[n]."""
+        return self.rows["outlier"]  # type: ignore[no-any-return]
 
     @property
     def n_features(self) -> NDArray[np.int64]:

@@ -233,6 +233,16 @@ STACK_EARNS, STACK_PREDICTS, CHAMPION_EARNS, CHAMPION_PREDICTS = range(7, 11)
 """Signals: the reasons for which the loop stops. The last four are about the stack and the champion: which of
 them is proved to earn more, or to predict the costs of logged actions better."""
 
+BEGIN_AGAIN = 11
+"""The signal that a number among the first ones has ruined what was learnt, so learning begins again."""
+
+NO_OUTLIER, FAR_COST, FAR_WEIGHT, FAR_PROBABILITY, FAR_VALUE, BEGINS_AGAIN = range(6)
+"""Whether and why an event is not learnt though it has a label, or that learning begins again with it. These
+are also the places of their counts in `Model.outliers`, and of the first three kinds in `Model.sizes`."""
+
+FIRST_FEATURE = 4
+"""Place in `Model.sizes` at which those of features begin."""
+
 MET, RECOUNTED, REVIEWED, SCHEDULED = 1, 2, 3, 4
 """Steps of an event: its namespaces are counted, and counted again by a loop that does so; the review is
 checked; the leases are checked."""
@@ -335,6 +345,7 @@ ROW = np.dtype(
         ("known_cost", np.float32),
         ("known_probability", np.float32),
         ("labelled", np.bool_),
+        ("outlier", np.uint8),
     ],
     align=True,
 )

@@ -15,7 +15,6 @@ from onlineauto.engine.loop.buffers import make_outcomes, make_results
 from onlineauto.engine.loop.one_event import one_event
 from onlineauto.engine.loop.working_memory import Parts, Predicting, WorkingMemory
 from onlineauto.features.records import Interactions, make_stream
-from onlineauto.jit import Sealed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -73,7 +72,9 @@ class BlockPredictor:
         self, configuration: Configuration, layout: Layout, *, semantics: Semantics, live_configs: int
     ) -> None:
         self._semantics = semantics
-        self._memory = WorkingMemory(configuration, layout, live_configs=live_configs, decides=False)
+        self._memory = WorkingMemory(
+            configuration, layout, semantics=semantics, live_configs=live_configs, decides=False
+        )
         self._view: Layout | None = None
         self._of: tuple[Layout, int, Interactions] | None = None
         self._task: Task | None = None
@@ -95,9 +96,9 @@ class BlockPredictor:
         results = make_results(block, task, slots=slots, aside=True)
         stream = make_stream(block, held, slots)
         self._memory.open_block(layout, block)
-        context = self._memory.context(layout, parts, block, stream, results)
-        given = context.record, Sealed(stream).record, Sealed(results).record
-        self._semantics.run_events(*given, np.zeros(4, np.int64), len(held), ASIDE)
+        context, sizes = self._memory.context(layout, parts, block, stream, results)
+        given = stream, results, np.zeros(4, np.int64)
+        self._memory.run(self._semantics.run_events, context, sizes, given, len(held), ASIDE)
         return make_outcomes(block, held, results, simple=task.shape == SIMPLE, slots=slots)
 
     def predict_one(self, reader: ReadsOne, model: Predicting) -> NDArray[np.float32] | None:

@@ -6,13 +6,22 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from onlineauto.engine.event.state import ASIDE, BLOCK_END, EVENT, NOTICED, SIGNAL, SIMPLE, STREAM
+from onlineauto.engine.event.state import (
+    ASIDE,
+    BEGIN_AGAIN,
+    BLOCK_END,
+    EVENT,
+    NOTICED,
+    SIGNAL,
+    SIMPLE,
+    STREAM,
+)
 from onlineauto.engine.loop.buffers import make_outcomes, make_results
 from onlineauto.engine.loop.one_event import one_event
+from onlineauto.engine.loop.wide_events import WideEvent, report
 from onlineauto.engine.loop.working_memory import Parts, Predicting, WorkingMemory
 from onlineauto.engine.stream.ccb_slots import SlotFinder
 from onlineauto.features.records import make_stream
-from onlineauto.jit import Sealed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,11 +32,13 @@ if TYPE_CHECKING:
     from onlineauto.engine.loop.one_event import OneEvent
     from onlineauto.engine.loop.semantics import Semantics
     from onlineauto.engine.stream.event_readers import ReadsOne
+    from onlineauto.errors import ParseError
     from onlineauto.features.block import Block
     from onlineauto.features.layout import Layout
     from onlineauto.features.records import Stream
     from onlineauto.features.slots import Slots
     from onlineauto.features.stored import Stored
+    from onlineauto.formats.lines.diagnostics import Diagnostics
     from onlineauto.learners._kernels import Model
     from onlineauto.options import Configuration
 
@@ -68,6 +79,9 @@ class Decides(Protocol):
 
     def stop(self, begin: int, end: int) -> int:
         """Return the event before which the loop must stop, of the events [begin, end) of a block."""
+
+    def begin_again(self) -> None:
+        """Forget all evidence so far, as the model has forgotten all that it had learnt."""
 
     def answer(
         self,
@@ -123,9 +137,15 @@ class BlockRunner:
         self._decides = learner.task.training or semantics.notices_predicted
         self._prepared = not self._decides
         self._one: OneEvent | None = None
+        self._wide: list[WideEvent] = []
+        self._stopped = False
         self._predicting: Predicting | None = None
         self._memory = WorkingMemory(
-            configuration, layout, live_configs=learner.shape.configs, decides=self._decides
+            configuration,
+            layout,
+            semantics=semantics,
+            live_configs=learner.shape.configs,
+            decides=self._decides,
         )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -167,9 +187,17 @@ class BlockRunner:
         self._predicting = made = Predicting.of(layout, parts, self.slot_finder)
         return made
 
-    def learn(self, block: Block, holdout: NDArray[np.bool_] | None = None) -> Outcomes:
-        """Predict the events of a block, learn all but those held out, and return the outcomes."""
-        return self._run(block, holdout, STREAM)
+    def learn(
+        self, block: Block, holdout: NDArray[np.bool_] | None, found: Diagnostics
+    ) -> tuple[Block, Outcomes, list[ParseError]]:
+        """Predict the events of a block, learn all but those held out, and count and locate wide events.
+
+        Returns the block, its outcomes, and no error; if a wide event stops the stream, the part of the block
+        before it, the outcomes of that part, and the error (see `report`).
+        """
+        outcomes = self._run(block, holdout, STREAM)
+        errors = report(self._wide, block, found, stopped=self._stopped)
+        return block.head(self._wide[-1].event) if self._stopped else block, outcomes, errors
 
     def notice(self, block: Block) -> Outcomes:
         """Predict the events of a block and return the outcomes; learn nothing but their namespaces.
@@ -179,10 +207,16 @@ class BlockRunner:
         searches = self._searching.live_configs.arrays.searching and not self._searching.replays
         return self._run(block, None, NOTICED if searches else ASIDE)
 
-    def learn_one(self, reader: ReadsOne) -> NDArray[np.float32] | None:
+    def learn_one(self, reader: ReadsOne, found: Diagnostics) -> NDArray[np.float32] | None:
         """Predict and learn the event that lies in the records of a reader; return its prediction.
 
-        Returns None, and does nothing, if it does not fit what is kept from earlier ones.
+        Returns None, and does nothing, if it does not fit what is kept from earlier ones. A wide event is
+        counted and located.
+
+        Raises
+        ------
+        ParseError
+            The event is wide, and wide events stop a stream.
         """
         one, model, searching = self._one, self.predicting(), self._searching
         if one is None or not one.fits(model, reader):
@@ -193,10 +227,18 @@ class BlockRunner:
             if one.searches and self._decides:
                 searching.n_events += 1
             return one.prediction()
+        self._wide, self._stopped = [], False
         block, held, simple = reader.make_block(), np.zeros(1, bool), model.parts.task.shape == SIMPLE
         self._answer(one.cursor, block, begin=0, n=1, standing=STREAM)
         self._loop(block, make_stream(block, held), one.results, one.cursor, standing=STREAM)
+        if errors := report(self._wide, block, found, stopped=self._stopped):
+            raise errors.pop()
         return make_outcomes(block, held, one.results, simple=simple).one_prediction().copy()
+
+    def begin_again(self) -> None:
+        """Forget all that was learnt, and the evidence; the search goes on."""
+        self._learner.begin_again()
+        self._searching.begin_again()
 
     def _bind(self, model: Predicting, reader: ReadsOne) -> OneEvent | None:
         """Return the loop over one event, bound to the model and to a reader; None if that cannot be."""
@@ -208,6 +250,7 @@ class BlockRunner:
     def _run(self, block: Block, holdout: NDArray[np.bool_] | None, standing: int) -> Outcomes:
         """Run the loop over a block of this `standing`; the search does not see events that are `ASIDE`."""
         layout, searching, task = self._layout, self._searching, self._learner.task
+        self._wide, self._stopped = [], False
         layout.update(block)
         slots = self.slot_finder.find(block, layout) if task.slots else None
         held = np.zeros(len(block), bool) if holdout is None else np.ascontiguousarray(holdout, bool)
@@ -223,6 +266,11 @@ class BlockRunner:
         self._memory.open_block(layout, block)
         cursor = np.zeros(4, np.int64)
         self._loop(block, stream, results, cursor, slots=slots, standing=standing)
+        if self._stopped:
+            done = self._wide[-1].event
+            slots = None if slots is None else slots.head(done)
+            rows = done if slots is None else len(slots)
+            block, held, results = block.head(done), held[:rows], results._replace(rows=results.rows[:rows])
         return make_outcomes(block, held, results, simple=task.shape == SIMPLE, slots=slots)
 
     def _lets_decide(self, standing: int) -> bool:
@@ -240,19 +288,23 @@ class BlockRunner:
         slots: Slots | None = None,
     ) -> None:
         """Run the loop over the events of a stream from the cursor to their end."""
-        searching, n = self._searching, len(stream.holdout)
-        sealed = Sealed(stream).record, Sealed(results).record
-        decides = self._lets_decide(standing)
+        searching, n, memory = self._searching, len(stream.holdout), self._memory
+        decides, given = self._lets_decide(standing), (stream, results, cursor)
         while True:
             parts = self.predicting().parts
-            context = self._memory.context(self._layout, parts, block, stream, results)
+            context, sizes = memory.context(self._layout, parts, block, stream, results)
             begin = int(cursor[EVENT])
             stop = searching.stop(begin, n) if decides else n
-            self._semantics.run_events(context.record, *sealed, cursor, stop, standing)
-            if not decides:
-                return
-            self._answer(cursor, block, begin=begin, n=n, standing=standing, slots=slots)
-            if cursor[SIGNAL] == BLOCK_END and cursor[EVENT] == n:
+            memory.run(self._semantics.run_events, context, sizes, given, stop, standing)
+            at = int(cursor[EVENT])
+            self._stopped = standing == STREAM and memory.limit.stops_at(sizes, at)
+            for row in sorted(row for row in sizes.wide if begin <= row < at + self._stopped):
+                event = row if slots is None else int(slots.event[row])
+                if not self._wide or self._wide[-1].event < event:  # an event of several slots is one event
+                    self._wide.append(WideEvent(event, sizes.wide[row]))
+            if decides or cursor[SIGNAL] == BEGIN_AGAIN:
+                self._answer(cursor, block, begin=begin, n=n, standing=standing, slots=slots)
+            if self._stopped or (cursor[SIGNAL] == BLOCK_END and cursor[EVENT] == n):
                 return
 
     def _answer(
@@ -266,6 +318,11 @@ class BlockRunner:
         slots: Slots | None = None,
     ) -> None:
         """Let the search decide on the signal of the loop, which began at an event and has stopped."""
+        if cursor[SIGNAL] == BEGIN_AGAIN:
+            self.begin_again()
+            cursor[SIGNAL] = BLOCK_END
+        if not self._lets_decide(standing):
+            return
         at = int(cursor[EVENT])
         through = at - begin if standing == STREAM else 0
         event = at if slots is None or at == n else int(slots.event[at])

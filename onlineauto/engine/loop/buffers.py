@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from onlineauto.engine.event.event_seed_kernels import name_events
 from onlineauto.engine.event.outcomes import Outcomes
 from onlineauto.engine.event.state import (
+    BEGINS_AGAIN,
     CB,
+    FAR_WEIGHT,
     MOST_FEATURES,
     MOST_NUMBERS,
+    NO_OUTLIER,
     ROW,
     SIMPLE,
     Buffers,
     Results,
     Taken,
 )
-from onlineauto.engine.loop.size_kernels import largest_example, largest_namespaces
 from onlineauto.errors import InputError
 from onlineauto.explorers.explore_kernels import ROWS
 from onlineauto.features.block import UNLABELLED
 from onlineauto.features.layout import most_groups
-from onlineauto.features.records import FACTOR, RUN, Scratch, largest
-from onlineauto.jit import Sealed, SealedRecords
+from onlineauto.features.records import FACTOR, RUN, largest
+from onlineauto.jit import SealedRecords
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,14 +34,13 @@ if TYPE_CHECKING:
     from onlineauto.engine.event.state import Context, Task
     from onlineauto.features.block import Block
     from onlineauto.features.layout import Layout
-    from onlineauto.features.records import Interactions, Stream
+    from onlineauto.features.records import Scratch, Stream
     from onlineauto.features.slots import Slots
 
 __all__ = ["enough_room", "enough_scratch", "make_buffers", "make_outcomes", "make_results"]
 
 
 _FEATURES = 1 << 16
-_MOST_GUESSED = 1 << 20
 _OF_ACTIONS = ("score", "target", "first_squares", "cost", "order", "known", "explored")
 _NO_MEMBERS = SealedRecords(())
 _ONES, _NO_LABELS = np.ones(8, np.float32), np.full(8, UNLABELLED)
@@ -85,28 +86,20 @@ def make_buffers(
     )
 
 
-def enough_room(context: Sealed[Context], layout: Layout, stream: Stream) -> Buffers:
-    """Return the buffers of a context or, if they are too small for a block, larger ones.
+def enough_room(buffers: Buffers, context: Context, stream: Stream, features: int) -> Buffers:
+    """Return the buffers or, if they are too small for a block, larger ones.
 
-    Within a block only lists of features can grow. The arrays of the event's actions are kept then.
+    `features` are listed for an action at most. Within a block only lists of features can grow. The arrays of
+    the event's actions are kept then.
 
     Raises
     ------
     InputError
         They do not fit into memory.
     """
-    buffers, task, lines = context.value.buffers, context.value.task, stream.events
-    room = len(buffers.cell)
-    runs = max(len(layout.interactions.start), len(layout.again.start))
-    actions = task.n_actions if task.shape == CB else largest(lines)
-    own = (len(stream.features) - stream.room) // 2 + 2  # the constant, and a slot's index feature
-    features = layout.most_features(own)
-    if features > max(room, _MOST_GUESSED) and not task.slots:
-        features = _most_features(context.value, stream)
-    if features > max(room, _MOST_GUESSED):
-        # The scratch is copied, since slots of an event may be open in it.
-        copies: Any = (each.copy() for each in context.value.scratch)
-        features = largest_example(Sealed(context.value._replace(scratch=Scratch(*copies))).record, stream)
+    task, room = context.task, len(buffers.cell)
+    runs = max(len(context.interactions.start), len(context.again.start))
+    actions = task.n_actions if task.shape == CB else largest(stream.events)
     if features <= room and actions <= len(buffers.score) and runs <= len(buffers.runs):
         return buffers
     try:
@@ -121,28 +114,11 @@ def enough_room(context: Sealed[Context], layout: Layout, stream: Stream) -> Buf
     except MemoryError:
         raise InputError(
             f"a line has {features} features once its namespaces are crossed, which do not fit into memory: "
-            "cross fewer of them"
+            "lower --max_crossed, or cross fewer namespaces"
         ) from None
     if actions > len(buffers.score):
         return larger
     return larger._replace(**{name: getattr(buffers, name) for name in _OF_ACTIONS})
-
-
-def _most_features(context: Context, stream: Stream) -> int:
-    """Return an upper bound on the features of an action of a block without slots, products included."""
-    sizes = np.zeros((3, len(context.layout.ignore)), np.int64)
-    largest_namespaces(context.layout, stream, sizes)
-    most = (sizes[1] + sizes[2]).astype(np.float64)
-    if context.layout.constant_key >= 0:
-        most[context.layout.constant_key] += 1.0
-    crossed = max(_most_crossed(each, most) for each in (context.interactions, context.again))
-    return int(min(most.sum() + crossed + _most_crossed(context.screen.interactions, most), 2.0**62))
-
-
-def _most_crossed(interactions: Interactions, most: NDArray[np.float64]) -> float:
-    """Return an upper bound on the features of all products, given the most of each namespace."""
-    begins = interactions.start[:-1]
-    return float(np.multiply.reduceat(most[interactions.factor], begins).sum()) if len(begins) else 0.0
 
 
 def enough_scratch(scratch: Scratch, layout: Layout, block: Block) -> Scratch:
@@ -206,12 +182,18 @@ def make_outcomes(
     line, rows = block.event_start[:-1] if slots is None else slots.line, results.rows
     n = len(rows)
     n_actions = 0 if simple or n == 0 else int(rows["action_start"][-1] + rows["n_actions"][-1])
+    weight = block.weight[line] if slots is None else slots.event_weight[slots.event]
+    label = block.label[line] if simple else _same(_NO_LABELS, n)
+    if rows["outlier"].any():
+        far = (rows["outlier"] > NO_OUTLIER) & (rows["outlier"] < BEGINS_AGAIN)
+        label = np.where(far, UNLABELLED, label)
+        weight = np.where(rows["outlier"] == FAR_WEIGHT, np.float32(0), weight)
     return Outcomes(
         rows=rows,
         line=line,
-        weight=block.weight[line] if slots is None else slots.event_weight[slots.event],
+        weight=weight,
         holdout=holdout,
-        label=block.label[line] if simple else _same(_NO_LABELS, n),
+        label=label,
         action=results.action[:n_actions],
         score=results.score[:n_actions],
         slots=slots,

@@ -8,15 +8,24 @@ import numpy as np
 
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.engine.ensembles.decay import DECAY_STATE
+from onlineauto.engine.event.state import BEGINS_AGAIN, FAR_COST
 from onlineauto.engine.loop.task import make_task, parts_of_slot
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.errors import OptionError
 from onlineauto.estimators.robust import stored_evidence
+from onlineauto.estimators.typical_size_kernels import LARGEST_SIZE, MANY
 from onlineauto.explorers.exploration import EXPLORER_STATE, make_exploration
 from onlineauto.features.options import FeatureOptions
 from onlineauto.learners._kernels import materialize
 from onlineauto.learners.cells import FIELDS
-from onlineauto.learners.model import initial_table, make_model, unlearnt_cell, views_of, with_table
+from onlineauto.learners.model import (
+    begin_again,
+    initial_table,
+    make_model,
+    unlearnt_cell,
+    views_of,
+    with_table,
+)
 from onlineauto.learners.model_state import model_state, restore_model
 from onlineauto.learners.options import CbOptions, UpdateOptions
 from onlineauto.learners.rule import make_rule
@@ -31,8 +40,10 @@ if TYPE_CHECKING:
     from onlineauto.learners.table import TableShape
     from onlineauto.options import Configuration
 
-__all__ = ["Learner"]
+__all__ = ["KINDS", "Learner"]
 
+KINDS = ("cost", "weight", "probability", "value")
+"""What an outlier can be: a cost or label, an importance weight, a probability, the value of a feature."""
 _COUNTS = ("counts", "tally")
 """Names of the explorer's arrays whose numbers are counts."""
 
@@ -84,7 +95,7 @@ class Learner:
             active="explore" in kind,
             samples=kind == "ccb_explore_adf",
         )
-        self._semantics = semantics
+        self._semantics, self._configuration = semantics, configuration
         self.width = parts_of_slot(configuration, kind=kind, estimates=estimates, semantics=semantics)
         self.shape = semantics.table(
             configuration[FeatureOptions].bit_precision,
@@ -121,6 +132,15 @@ class Learner:
         vars(self).update(state)
         self.model = with_table(self.model, self.model.table)
 
+    @property
+    def outliers(self) -> dict[str, int]:
+        """The number of events not learnt since a number was far beyond all others, by what it stands for."""
+        return dict(zip(KINDS, self.model.outliers[FAR_COST:BEGINS_AGAIN].tolist(), strict=True))
+
+    def accept_labels(self) -> None:
+        """Accept labels of any size from now on: the caller, who changes their unit, looks for outliers."""
+        self.model.sizes[FAR_COST] = LARGEST_SIZE, MANY, 0, 0
+
     def champion_lanes(self) -> list[int]:
         """Return the lanes of the table by which the champion predicts, part by part."""
         return self.lanes_of(0)
@@ -133,6 +153,13 @@ class Learner:
         """Return the lane by which the champion predicts; of several models, that of their champion."""
         lanes, place = self.champion_lanes(), self.task.decay.place
         return lanes[int(place[-1]) * (self.width // len(place))] if len(place) else lanes[0]
+
+    def begin_again(self) -> None:
+        """Forget all that was learnt; the sequence of random numbers continues."""
+        configuration, training = self._configuration, self.task.training
+        begin_again(configuration, self.model, self.shape, training=training)
+        self.task.exploration.costs[:] = 0.0
+        self.task.decay.evidence[:] = 0.0
 
     def end_pass(self) -> None:
         """Close a pass: decay the learning rate."""

@@ -118,7 +118,8 @@ class OneEvent:
         room = np.zeros(SIZES, np.int64)
         room[NAMES] = len(reader.namespaces)
         room[LINES], room[SPANS] = most, most_spans(len(context.value.scratch.groups))
-        room[FEATURES], room[WIDEST] = features, _widest(layout, len(buffers.cell))
+        room[FEATURES] = features
+        room[WIDEST] = _widest(layout, min(len(buffers.cell), layout.max_crossed // most))
         event = Single(
             sizes=reader.sizes,
             most=room,

@@ -15,14 +15,18 @@ from onlineauto.engine.event.event_kernels import learns_from, open_event
 from onlineauto.engine.event.outcome_kernels import explore, open_row, rank_actions, settle_bandit
 from onlineauto.engine.event.pass_kernels import account, run_on
 from onlineauto.engine.event.state import (
+    BEGIN_AGAIN,
+    BEGINS_AGAIN,
     BLOCK_END,
     EVENT,
+    NO_OUTLIER,
     SIGNAL,
     SIMPLE,
     STEP,
     STREAM,
 )
 from onlineauto.engine.loop.visit_kernels import label_to_learn, settle_line, visit_actions
+from onlineauto.engine.outliers.outlier_kernels import find_outlier, without_label
 from onlineauto.explorers.explore_kernels import note_cost, note_learnt
 from onlineauto.features._kernels import forget
 from onlineauto.features.records import CONSTANT_HASH
@@ -60,6 +64,16 @@ def run_events(
         open_row(run, results, event, actions.n)
         holdout = run.stream.holdout[event]
         learns = training and learns_from(run, label, holdout)
+        if learns and cursor[STEP] == 0:
+            outlier = find_outlier(context, stream, event, label)
+            if outlier != NO_OUTLIER or results.rows[event].outlier != BEGINS_AGAIN:
+                results.rows[event].outlier = outlier
+            if outlier == BEGINS_AGAIN:
+                cursor[SIGNAL] = BEGIN_AGAIN
+                forget(run.scratch, 0, actions.n_shared)
+                return
+        if learns and NO_OUTLIER < results.rows[event].outlier < BEGINS_AGAIN:
+            label, learns = without_label(label, results.rows[event].outlier), False
         if searching:
             call_at(units.before_event, (context, stream, cursor, actions, learns))
             if cursor[SIGNAL] != BLOCK_END:

@@ -68,6 +68,9 @@ class Semantics:
     notices_predicted : bool
         Events that are only predicted change the model: the search counts their namespaces, and an event of
         several slots gives slots an index feature from then on.
+    leaves_out_widest : bool
+        An event whose interactions make more crossed features than ``--max_crossed`` lacks the widest ones.
+        Else the run ends at an event that does not fit into memory.
     holds_out_by_line : bool
         Single lines are held out by their line number in the file, empty lines included, and
         ``--holdout_after`` counts events of several lines from 0.
@@ -100,6 +103,7 @@ class Semantics:
     bounds_by_rates: bool = True
     penalises_on_load: bool = False
     notices_predicted: bool = False
+    leaves_out_widest: bool = True
     holds_out_by_line: bool = False
     search_draws_with_explorer: bool = False
     replaced_options: tuple[str, ...] = ()

@@ -1,8 +1,10 @@
-"""The size of the largest action of a block, which buffers must hold."""
+"""The number of features of the products of an event, which is known before they are crossed."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from onlineauto.engine.event.event_kernels import open_event
 from onlineauto.engine.event.example_kernels import open_action
@@ -12,7 +14,6 @@ from onlineauto.features.product_kernels import count_all
 from onlineauto.jit import entry_kernel, inline_kernel, short_loop
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from onlineauto.engine.event.state import Context
@@ -43,26 +44,39 @@ def largest_namespaces(layout: Layout, stream: Stream, sizes: NDArray[np.int64])
         _count_line(layout, stream, line, sizes, 1 if stream.lines[line].shared else 2)
 
 
-@entry_kernel
-def largest_example(context: Context, stream: Stream) -> int:
-    """Return the number of features of the largest action of a block, with those of all interactions.
+TOGETHER, LARGEST, SCREENED, OWN = range(4)
+"""Columns of the numbers of features of an event: of the products of all its actions; and the most that one
+action has, of products, of screened products and of its own features."""
 
-    If events have slots, each slot counts as an event, as in the loop.
+
+@entry_kernel
+def count_products(
+    context: Context, stream: Stream, counts: NDArray[np.float64], begin: int, sizes: NDArray[np.float64]
+) -> None:
+    """Count the features of the products of each event from `begin` on, before any of them is crossed.
+
+    Row i of the zeros in `counts` is for event `begin` + i, which ends with the rows. If `sizes` has an entry
+    for each product, the number of its features is added there. If events have slots, each slot counts as an
+    event, as in the loop, with all actions of its event.
     """
     run = run_on(context, stream)
-    largest = 0
-    for event in range(len(run.stream.holdout)):
+    nothing = sizes[:0]
+    for i in range(len(counts)):
         short_loop()
-        actions, _ = open_event(run, event)
+        actions, _ = open_event(run, begin + i)
         for action in range(actions.n):
             short_loop()
             groups, _, _ = open_action(run, actions, action)
-            n = max(count_all(run.interactions, run.scratch), count_all(run.again, run.scratch))
-            n += count_all(run.screen.interactions, run.scratch)
+            n = count_all(run.interactions, run.scratch, sizes)
+            counts[i, TOGETHER] += n
+            again = count_all(run.again, run.scratch, nothing)
+            counts[i, LARGEST] = max(counts[i, LARGEST], n, again)
+            screened = count_all(run.screen.interactions, run.scratch, nothing)
+            counts[i, SCREENED] = max(counts[i, SCREENED], screened)
+            own = 0
             for group in range(groups):
                 short_loop()
-                n += run.scratch.groups[group].end - run.scratch.groups[group].start
-            largest = max(largest, n)
+                own += run.scratch.groups[group].end - run.scratch.groups[group].start
+            counts[i, OWN] = max(counts[i, OWN], np.float64(own))
             forget(run.scratch, actions.n_shared, groups)
         forget(run.scratch, 0, actions.n_shared)
-    return largest

@@ -6,14 +6,20 @@ from operator import is_not
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from onlineauto.engine.ensemble.states import states_of
-from onlineauto.engine.event.state import Context
+from onlineauto.engine.event.state import BLOCK_END, EVENT, SIGNAL, STREAM, Context
 from onlineauto.engine.loop.buffers import enough_room, enough_scratch, make_buffers
 from onlineauto.engine.loop.units import NO_UNITS, make_units
+from onlineauto.engine.loop.wide_events import limit_of, measure, without_widest
 from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.jit import Sealed, SealedRecords
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from onlineauto.engine.event.state import Buffers, Live, Results, Screen, Task, Units
+    from onlineauto.engine.loop.semantics import Loop, Semantics
+    from onlineauto.engine.loop.wide_events import Sizes
     from onlineauto.engine.stream.ccb_slots import SlotFinder
     from onlineauto.features.block import Block
     from onlineauto.features.layout import Layout
@@ -61,13 +67,27 @@ class WorkingMemory:
         Maps namespaces to groups of features.
     live_configs : int
         The largest number of live configs.
+    semantics : Semantics
+        Says what becomes of wide events.
     decides : bool
         The loop may learn, or stop for a search to decide. Predictions aside from the stream never do.
+
+    Attributes
+    ----------
+    limit : Limit
+        How many crossed features an event may have.
     """
 
     def __init__(
-        self, configuration: Configuration, layout: Layout, *, live_configs: int, decides: bool
+        self,
+        configuration: Configuration,
+        layout: Layout,
+        *,
+        semantics: Semantics,
+        live_configs: int,
+        decides: bool,
     ) -> None:
+        self.limit = limit_of(configuration, semantics)
         self._decides = decides
         self._explorer = chosen_explorer(configuration)
         self._live_configs = live_configs
@@ -105,8 +125,11 @@ class WorkingMemory:
 
     def context(
         self, layout: Layout, given: Parts, block: Block, stream: Stream, results: Results
-    ) -> Sealed[Context]:
-        """Return the context of the loop for a block: the last one, if none of its parts has changed."""
+    ) -> tuple[Sealed[Context], Sizes]:
+        """Return the context of the loop for a block, and the sizes of the events with it.
+
+        The context is the last one, if none of its parts has changed.
+        """
         if len(self._scratch.factors) < layout.highest_order:
             self._scratch = enough_scratch(self._scratch, layout, block)
         parts = self._parts(layout, given)
@@ -123,12 +146,40 @@ class WorkingMemory:
         context = self._context
         if context is None or any(map(is_not, parts, context.value)):
             context = Sealed(Context(*parts, self._units, self._buffers), like=context)
-        buffers = enough_room(context, layout, stream)
+        sizes = measure(context, layout, stream, self.limit)
+        buffers = enough_room(self._buffers, context.value, stream, sizes.features)
         if buffers is not self._buffers:
             self._buffers = buffers
             context = Sealed(Context(*parts, self._units, buffers), like=context)
         self._context = context
-        return context
+        return context, sizes
+
+    def run(
+        self,
+        loop: Loop,
+        context: Sealed[Context],
+        sizes: Sizes,
+        given: tuple[Stream, Results, NDArray[np.int64]],
+        stop: int,
+        standing: int,
+    ) -> None:
+        """Run the loop over a stream from its cursor to `stop`, or until something must be decided.
+
+        What is `given` is a stream, its results and its cursor. Wide events are run one by one. A stream that
+        stops at wide events ends before one, as it does at `stop`.
+        """
+        stream, results, cursor = given
+        sealed = Sealed(stream).record, Sealed(results).record
+        while True:
+            begin = int(cursor[EVENT])
+            if self.limit.stops_at(sizes, begin) and standing == STREAM:
+                return
+            now, end = context, sizes.next_odd(begin, stop)
+            if end == begin < stop:
+                now, end = without_widest(context, stream, begin, sizes, self.limit), begin + 1
+            loop(now.record, *sealed, cursor, end, standing)
+            if cursor[SIGNAL] != BLOCK_END or cursor[EVENT] == stop:
+                return
 
     def _make_buffers(self, live: Live) -> Buffers:
         """Return buffers for live configs and for the members of their ensemble."""

@@ -51,8 +51,8 @@ class ModelOptions:
     )
     predict_only_stack: bool = option(
         False,
-        "Let the model of -f be all that predicts now, mostly the stack, without what only learning needs. "
-        "It predicts as the whole model does, and cannot learn further.",
+        "Let the model of -f be all that predicts now, the ensemble as a rule, without what only learning "
+        "needs. It predicts the same as the whole model, and cannot learn further.",
         vw=False,
         needs=_MODEL_FILES,
     )

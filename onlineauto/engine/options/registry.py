@@ -106,7 +106,10 @@ class OutputOptions:
     title: ClassVar[str] = "Output"
 
     predictions: str | None = option(
-        None, "File for the predictions; 'stdout' is standard output.", short="p", metavar="FILE"
+        None,
+        "File for the predictions; 'stdout' is standard output; a name that ends in .parquet makes Parquet.",
+        short="p",
+        metavar="FILE",
     )
     raw_predictions: str | None = option(
         None, "File for the scores before --link and the prediction's range.", short="r", metavar="FILE"
@@ -252,9 +255,11 @@ def _refuse_contradictions(configuration: Configuration, *, bandit: bool, renews
             if holds and name in configuration.supplied and not decides:
                 raise OptionError(f"--{name} has no effect with {what}")
     if automl.predict_with == "mix" and bandit:
-        raise OptionError("--predict_with mix is for single lines; a bandit has champion and stack")
+        raise OptionError(
+            "--predict_with mix is for single lines; bandits have champion and stack (the ensemble)"
+        )
     if automl.predict_with == "stack" and (what := cannot_stack(configuration)):
-        raise OptionError(f"--predict_with stack and {what} exclude each other")
+        raise OptionError(f"--predict_with stack (the ensemble) and {what} exclude each other")
     if paired and automl.automl_significance_level >= 1:
         raise OptionError(
             f"--automl_significance_level {automl.automl_significance_level} is no probability below 1"

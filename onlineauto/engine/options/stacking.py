@@ -1,4 +1,4 @@
-"""Stacking: whether the champion, a mix of the live configs or the stack predicts in a search."""
+"""The predictor of a search: the champion, a mix of the live configs, or the ensemble (here: stack)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["cannot_stack", "predicts_with"]
 
 
 def predicts_with(configuration: Configuration, *, simple: bool) -> str:
-    """Return what predicts events in a search: "champion", "mix" or "stack"."""
+    """Return what predicts events in a search: "champion", "mix" or "stack", which is the ensemble."""
     asked: str | None = configuration[AutomlOptions].predict_with
     if asked in ("champion", "mix"):
         return asked
@@ -26,7 +26,7 @@ def predicts_with(configuration: Configuration, *, simple: bool) -> str:
 
 
 def cannot_stack(configuration: Configuration) -> str:
-    """Return the option with which live configs cannot be stacked, "" if there is none."""
+    """Return the option with which there can be no ensemble, "" if there is no such option."""
     automl, explorer = configuration[AutomlOptions], chosen_explorer(configuration)
     searched, update = automl.searched(), configuration[UpdateOptions]
     reasons = (

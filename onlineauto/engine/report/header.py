@@ -17,7 +17,7 @@ from onlineauto.engine.report.progress import COLUMN_TITLES
 from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.explorers.kinds.epsilon_decay import models_of
 from onlineauto.explorers.sampling import SampleOptions
-from onlineauto.features.options import FeatureOptions, decoded
+from onlineauto.features.options import FeatureOptions, decoded, letters_of
 from onlineauto.formats.options import InputOptions
 from onlineauto.learners.options import CbOptions, LossOptions, UpdateOptions
 from onlineauto.learners.rule import initial_t, make_rule
@@ -77,7 +77,9 @@ def header(
     average  since         example        example        current        current  current
     loss     last          counter         weight          label        predict features
     """
-    yield from _features(configuration[FeatureOptions])
+    yield from _features(
+        configuration[FeatureOptions], bytewise=bool(configuration.brought("bytewise_letters"))
+    )
     yield from _example_and_output(configuration)
     if "explore" in kind:
         yield from chosen_explorer(configuration).announced(configuration)
@@ -129,7 +131,7 @@ def has_wildcards(options: FeatureOptions) -> bool:
     return any(b":" in decoded(text) for text in letters) or ":" in terms
 
 
-def _features(options: FeatureOptions) -> Iterator[str]:
+def _features(options: FeatureOptions, *, bytewise: bool) -> Iterator[str]:
     for texts, what in (
         (options.quadratic, "creating quadratic features for pairs:"),
         (options.cubic, "creating cubic features for triples:"),
@@ -143,13 +145,13 @@ def _features(options: FeatureOptions) -> Iterator[str]:
         (options.keep, "using namespaces beginning with:"),
     ):
         if texts:
-            yield f"{what} {_first_bytes(texts)}"
+            yield f"{what} {_letters(texts, bytewise=bytewise)}"
 
 
-def _first_bytes(texts: Iterable[str]) -> str:
-    """Return each byte of the texts once, in order; as a number if it is not an ASCII character."""
-    named = sorted({byte for text in texts for byte in decoded(text)})
-    return " ".join(bytes([byte]).decode("ascii", "backslashreplace") for byte in named)
+def _letters(texts: Iterable[str], *, bytewise: bool) -> str:
+    """Return each letter of the texts once, in order; as numbers where it is not a character."""
+    named = sorted({letter for text in texts for letter in letters_of(text, bytewise=bytewise)})
+    return " ".join(letter.decode("ascii" if bytewise else "utf-8", "backslashreplace") for letter in named)
 
 
 def _example_and_output(configuration: Configuration) -> Iterator[str]:

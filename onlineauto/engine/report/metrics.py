@@ -31,7 +31,7 @@ from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.explorers.kinds.epsilon_decay import models_of
 from onlineauto.explorers.sampling import SampleOptions
 from onlineauto.features.block import UNLABELLED
-from onlineauto.features.options import FeatureOptions, decoded
+from onlineauto.features.options import FeatureOptions, letters_of
 from onlineauto.formats.options import format_of
 from onlineauto.learners.options import CbOptions
 
@@ -203,8 +203,10 @@ class _Explored(Counters):
         self._asked = models if as_vw and models else 1  # VW counts a label once for each model
         self._decays = bool(as_vw and models)  # VW then asks no model without a label
         self._constant = int(not options.noconstant)
-        self._dropped = b"".join(map(decoded, options.ignore))
-        self._kept = b"".join(map(decoded, options.keep)) if options.keep else None
+        self._dropped, self._kept = (
+            tuple(letter for text in texts for letter in letters_of(text, bytewise=as_vw))
+            for texts in (options.ignore, options.keep)
+        )
         self._labelled = self._unlabelled = self._first = self._non_zero = 0
         self._features = self._namespaces = 0
         self._actions = self._max_actions = 0
@@ -287,11 +289,10 @@ class _Explored(Counters):
     def _namespaces_of_lines(self, block: Block) -> NDArray[np.int64]:
         """Return the number of distinct namespaces of each line: int64[n_lines]."""
         names = block.namespaces.names
-        first_byte = np.array([name[0] for name in names], np.int64)
-        group = first_byte if self._as_vw else np.arange(len(names))
-        used = ~np.isin(first_byte, list(self._dropped))
-        if self._kept is not None:
-            used &= np.isin(first_byte, list(self._kept))
+        group = np.array([name[0] for name in names], np.int64) if self._as_vw else np.arange(len(names))
+        used = np.array([not name.startswith(self._dropped) for name in names], bool)
+        if self._kept:
+            used &= np.array([name.startswith(self._kept) for name in names], bool)
         line = np.repeat(np.arange(block.n_lines), np.diff(block.line_start))
         n_groups = int(group.max(initial=0)) + 1
         pairs = line * n_groups + group[block.span_namespace]

@@ -97,7 +97,7 @@ class Estimates:
         return {name: MemberTerms(price / one, *of[name]) for name, price in found.items()}
 
     def member_worths(self, resting: Collection[str]) -> Mapping[str, float]:
-        """Return what each member of the stack is worth, once those that are `resting` are left out.
+        """Return the worth of each extra member of the ensemble, once those that are `resting` are left out.
 
         That is the statistic of an F-test of its weight; see `onlineauto.automl.member_seats`.
         """

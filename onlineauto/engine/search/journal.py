@@ -153,7 +153,7 @@ class _PredictWith(msgspec.Struct, frozen=True, tag="predict_with", tag_field="d
     events: Count
     who: Literal["stack", "champion"]
     by: str
-    stack: Bounds  # of the stack, and of the champion over the same events
+    stack: Bounds  # of the ensemble, and of the champion over the same events
 
 
 class _RestMembers(msgspec.Struct, frozen=True, tag="rest_members", tag_field="decision"):

@@ -9,7 +9,7 @@ import numpy as np
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.automl.oracles import ORACLES
 from onlineauto.automl.search import REVIEW
-from onlineauto.engine.ensemble.ensemble import make_stack
+from onlineauto.engine.ensemble.ensemble import begin_again, make_stack
 from onlineauto.engine.event.state import GROUP, PLACES, SIMPLE, Live
 from onlineauto.estimators.difference_kernels import SPREAD_SIZE
 from onlineauto.estimators.draw_kernels import DRAWS_SIZE
@@ -27,10 +27,26 @@ if TYPE_CHECKING:
     from onlineauto.engine.loop.learner import Learner
     from onlineauto.options import Configuration
 
-__all__ = ["NEVER", "make_live"]
+__all__ = ["NEVER", "forget_evidence", "make_live"]
 
 NEVER = 2**62
 """A number of events that is never reached."""
+
+
+_EVIDENCE = (
+    *("evidence", "pairs", "losses", "policies", "spread", "reach", "recent", "fresh"),
+    *("logged", "draws", "compared_draws", "scale", "last", "decided"),
+)
+"""Arrays of which nothing is left when learning begins again."""
+
+
+def forget_evidence(live: Live, fresh: Live) -> None:
+    """Let the evidence, the mix and the stack be as in `fresh` arrays; counts, leases and levels stay."""
+    for name in _EVIDENCE:
+        getattr(live, name)[...] = getattr(fresh, name)
+    live.mix[: live.n] = 1.0 / live.n
+    if live.stack.on:
+        begin_again(live.stack, fresh.stack)
 
 
 def _is_sparing(options: AutomlOptions, learner: Learner, control: Control, *, predicts_with: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from onlineauto.engine.ensemble import ensemble as stacking
 from onlineauto.engine.event.state import CHAMPION, GROUP, LEARNT, MARK, SELF, SIMPLE
 from onlineauto.engine.search.drift import LOOK
 from onlineauto.engine.search.lanes import Lanes
-from onlineauto.engine.search.live_arrays import NEVER, make_live
+from onlineauto.engine.search.live_arrays import NEVER, forget_evidence, make_live
 from onlineauto.engine.search.stored_configs import stored_array, stored_counts, stored_waiting
 from onlineauto.engine.search.waiting_configs import (
     WaitingConfig,
@@ -132,7 +133,10 @@ class LiveConfigs:
         self._n_tests = self._n_stack_tests = 0
         self._kept: tuple[str, ...] = _KEPT
         self._alpha = float(np.float32(options.automl_significance_level))
-        self.arrays = make_live(configuration, learner, control, predicts_with=predicts_with, members=members)
+        self._fresh = partial(
+            make_live, configuration, learner, control, predicts_with=predicts_with, members=members
+        )
+        self.arrays = self._fresh()
         if self.arrays.stack.on:
             self._test_stack_anew()
 
@@ -285,6 +289,11 @@ class LiveConfigs:
             self._exchange(decision.live, model)
         elif isinstance(decision, Swap):
             self._swap(decision.live, decision.config, model)
+
+    def begin_again(self) -> None:
+        """Forget all evidence, and let the stack begin again; counts, leases and levels stay as they are."""
+        self.waiting.clear()
+        forget_evidence(self.arrays, self._fresh())
 
     def only_predict(self) -> None:
         """Leave aside, here and in the state, what only learning needs."""
@@ -460,6 +469,13 @@ class LiveConfigs:
         self._lanes.swap(live, model)
         if live != 1:
             self._lanes.copy(live, 1, model)
+        if arrays.mixing:
+            mix = arrays.mix[[live, 0]]
+            arrays.mix[:] = 0.0
+            arrays.mix[:2] = mix / mix.sum()
+        if arrays.stack.on:
+            stacking.promote(arrays.stack, live, arrays.n)
+            self._test_stack_anew()
         self.waiting.clear()
         self._since = int(arrays.tally[LEARNT]) - int(arrays.updates[live])
         former = self.policy(live, CHAMPION)
@@ -481,7 +497,7 @@ class LiveConfigs:
         self.arrays.levels[live] = level(self._alpha, self._n_tests)
 
     def _test_stack_anew(self) -> None:
-        """Start new tests of the stack against the champion; all ever started share a significance level."""
+        """Start new tests of the ensemble against the champion; all of them share a significance level."""
         self._n_stack_tests += 1
         stacking.test_anew(self.arrays.stack, level(self._alpha, self._n_stack_tests))
 

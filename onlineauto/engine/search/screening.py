@@ -84,6 +84,12 @@ class Screening:
         self.screen.gains[:] *= _FADING
         self.screen.seen[:] = 0
 
+    def begin_again(self) -> None:
+        """Forget what was measured."""
+        self._gains.clear()
+        for array in (self.screen.gains, self.screen.table, self.screen.seen):
+            array[:] = 0
+
     def state(self) -> dict[str, Any]:
         """Return the state, as `restore` takes it."""
         screen = self.screen

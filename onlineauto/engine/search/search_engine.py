@@ -271,6 +271,12 @@ class Searching:
             prepare(loss_level, self.live_configs.arrays, 0)
             prepare(reward_level, self.live_configs.arrays, 0)
 
+    def begin_again(self) -> None:
+        """Forget all evidence; the search goes on with the same live configs and queue."""
+        self.live_configs.begin_again()
+        self.screening.begin_again()
+        self._drift.restart()
+
     def open_block(self) -> None:
         """Adopt the layout's numbers of namespaces."""
         self.live_configs.open_block()

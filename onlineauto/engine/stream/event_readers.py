@@ -9,7 +9,7 @@ from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.mappings.mapping_reader import MappingReader
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import TypeAlias
 
     import numpy as np
@@ -17,13 +17,15 @@ if TYPE_CHECKING:
 
     from onlineauto.features.block import Block
     from onlineauto.features.namespaces import Namespaces
+    from onlineauto.formats.lines.diagnostics import Diagnostics
     from onlineauto.formats.lines.line_reader import LineReader
     from onlineauto.formats.mappings.encoded_event import EncodedEvent
     from onlineauto.formats.records.reader_state_kernels import Reader
     from onlineauto.options import Configuration
 
-    OneEventLike: TypeAlias = str | bytes | Mapping[str, Any] | EncodedEvent
-    """VW text or JSON of one event; or a mapping as `onlineauto.interop.from_dicts` takes it."""
+    OneEventLike: TypeAlias = str | bytes | Mapping[str, Any] | EncodedEvent | Sequence[str] | Sequence[bytes]
+    """VW text or JSON of one event, or the lines of the text in a list; or a mapping as
+    `onlineauto.interop.from_dicts` takes it."""
 
 __all__ = ["EventReaders", "ReadsOne", "event_readers"]
 
@@ -46,6 +48,9 @@ class ReadsOne(Protocol):
     def parse_one(self, event: Any, /) -> Block:
         """Return the block of an event, whatever it is; raise an error if it is none."""
 
+    def take_problems(self) -> Diagnostics:
+        """Return the problems of the event that `parse_one` has read, and forget them."""
+
 
 class EventReaders(NamedTuple):
     """A reader of texts and one of mappings, each with its own numbers of namespaces."""
@@ -55,7 +60,7 @@ class EventReaders(NamedTuple):
 
     def reader_of(self, event: OneEventLike) -> ReadsOne:
         """Return the reader for an event."""
-        return self.text if isinstance(event, str | bytes) else self.mapping
+        return self.text if isinstance(event, str | bytes | list | tuple) else self.mapping
 
 
 def event_readers(configuration: Configuration) -> EventReaders:

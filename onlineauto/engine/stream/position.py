@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from onlineauto.errors import InputError
 
@@ -26,11 +26,18 @@ class Position(NamedTuple):
         Number of events done in the present pass, held-out ones included.
     held_out : mapping of str to number, or None
         Counts of the held-out events, if any; see `onlineauto.engine.loop.holdout.Holdout`.
+    at : mapping, optional
+        The position in a source that has positions of its own, such as the file and the row of a dataset.
     """
 
     passes: int = 0
     events: int = 0
     held_out: Mapping[str, Count] | None = None
+    at: Mapping[str, Any] | None = None
+
+    def where(self) -> Mapping[str, Any]:
+        """Return the position in a source, as `EventSource.seek` takes it."""
+        return self.at if self.at is not None else {"events": self.events}
 
 
 def behind(n: int, blocks: Iterable[Block]) -> Iterator[Block]:

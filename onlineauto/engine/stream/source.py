@@ -12,12 +12,15 @@ import numpy as np
 
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.stream.dialect import NATIVE, dialect_of
-from onlineauto.engine.stream.odd_labels import OddLabels
+from onlineauto.engine.stream.event_sources import with_datasets
+from onlineauto.engine.stream.odd_labels import find_odd_labels
 from onlineauto.engine.stream.read_ahead import pays, read_ahead
-from onlineauto.errors import InputError, OptionError
+from onlineauto.errors import EventTypeError, InputError, OptionError
 from onlineauto.features.block import Block
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.blocks.reader import BEGIN, BlockReader
+from onlineauto.formats.datasets.files import STREAMED
+from onlineauto.formats.lines.event_source import EventRules, EventSource
 from onlineauto.formats.options import InputOptions, format_of
 from onlineauto.formats.records.reader_state_kernels import Rules
 from onlineauto.formats.sources.event_file import EventFile
@@ -36,6 +39,7 @@ __all__ = [
     "BlockSource",
     "Sources",
     "can_be_read_again",
+    "event_rules",
     "kind_of",
     "open_lines",
     "open_source",
@@ -47,7 +51,7 @@ __all__ = [
 KINDS = ("ccb_explore_adf", "cb_explore_adf", "cb_adf", "cb_explore", "cb")
 """Kinds of contextual bandits, each named after its flag."""
 
-Sources = Source | Iterable["str | bytes | Block | os.PathLike[str] | BinaryIO"]
+Sources = Source | EventSource | Iterable["str | bytes | Block | os.PathLike[str] | BinaryIO"]
 """A source, or an iterable of items that are read one after the other: texts of one event each, blocks, and
 whole sources (path objects, binary files)."""
 
@@ -62,6 +66,8 @@ def kind_of(configuration: Configuration) -> str:
 
 def can_be_read_again(source: Sources) -> bool:
     """Return whether a second pass over a source gives the same events as the first one."""
+    if isinstance(source, EventSource):
+        return source.can_be_read_again
     if isinstance(source, list | tuple):
         return not any(
             hasattr(item, "read") or (isinstance(item, os.PathLike) and _is_pipe(item)) for item in source
@@ -101,15 +107,18 @@ def read_blocks(source: Sources, configuration: Configuration, found: Diagnostic
     TypeError
         The source is a frame or a mapping, or an item is no event.
     """
-    blocks = _up_to(
-        configuration[InputOptions].examples, read_all(source, configuration, found), configuration
-    )
+    source = with_datasets(source, configuration)
+    left = configuration[InputOptions].examples
+    if isinstance(source, EventSource) and left >= 0:
+        left = max(left - source.events_before, 0)
+    blocks = _up_to(left, read_all(source, configuration, found), configuration)
     if dialect_of(configuration) is not NATIVE:
         yield from blocks
         return
-    odd = OddLabels(simple=kind_of(configuration) == "simple", actions=_actions_of(configuration))
+    actions = _actions_of(configuration)
     for block in blocks:
-        odd.look(block, found)
+        if actions is not None:
+            find_odd_labels(block, actions, found)
         yield block
 
 
@@ -134,6 +143,11 @@ def _up_to(left: int, blocks: Iterator[Block], configuration: Configuration) -> 
 
 def read_all(source: Sources, configuration: Configuration, found: Diagnostics) -> Iterator[Block]:
     """Yield the blocks of a source, or of all items of an iterable, to the end; labels are not looked at."""
+    source = with_datasets(source, configuration)
+    if isinstance(source, EventSource):
+        events = source.open(event_rules(configuration), found)
+        yield from read_ahead(events) if configuration[RunOptions].threads > 1 else events
+        return
     if _is_source(source):
         reader = open_source(cast("Source", source), configuration, diagnostics=found)
         ahead = configuration[RunOptions].threads > 1 and pays(cast("Source", source))
@@ -167,11 +181,11 @@ def _refuse_table(source: object) -> None:
         The source is a frame or a mapping.
     """
     if isinstance(source, Mapping):
-        raise TypeError(
+        raise EventTypeError(
             "a source of events cannot be a mapping; onlineauto.interop.from_dicts([…]) makes blocks"
         )
     if hasattr(source, "columns") or hasattr(source, "column_names"):
-        raise TypeError(
+        raise EventTypeError(
             "a source of events cannot be a frame; onlineauto.interop.from_frame(…) makes blocks of it, and "
             "AutoML, AutoMLRegressor and AutoMLClassifier fit it"
         )
@@ -209,10 +223,23 @@ def rules_of(configuration: Configuration) -> BlockRules:
     return rules
 
 
+def event_rules(configuration: Configuration) -> EventRules:
+    """Return the rules by which a source with positions makes events of its rows."""
+    features, inputs = configuration[FeatureOptions], configuration[InputOptions]
+    return EventRules(
+        kind=kind_of(configuration),
+        hash=features.hash,
+        hash_seed=features.hash_seed,
+        strict=inputs.strict_parse,
+        uniform=inputs.missing_probability == "uniform",
+        native=dialect_of(configuration) is NATIVE,
+    )
+
+
 def open_source(
     source: Source, configuration: Configuration, *, diagnostics: Diagnostics | None = None
 ) -> EventReader:
-    """Open a source, which is either a file of blocks, recognised by its first bytes, or text or JSON.
+    """Open a source: a file of blocks, recognised by its first bytes, a path of Parquet, or text or JSON.
 
     Raises
     ------
@@ -221,9 +248,16 @@ def open_source(
     OptionError
         Lines are to be counted, and the source is a file of blocks.
     """
+    if isinstance(dataset := with_datasets(source, configuration), EventSource):
+        return dataset.open(event_rules(configuration), diagnostics)
     found = ByteSource(source)
     if diagnostics is not None:
         diagnostics.reading = found.name
+    if found.begins_with(STREAMED[:4]) and found.begins_with(STREAMED):  # no text waits for a fifth byte
+        found.close()
+        raise InputError(
+            f"{found.name}: Parquet is read from a file, and not from bytes or a stream: name it"
+        )
     if not found.begins_with(BEGIN):
         return open_lines(found, configuration, diagnostics=diagnostics)
     try:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.errors import InputError
+from onlineauto.errors import EventTypeError, InputError
 from onlineauto.features.block import UNLABELLED, Block
 
 if TYPE_CHECKING:
@@ -22,11 +22,11 @@ def check_rules(block: Block, rules: Rules) -> None:
     ------
     InputError
         They differ, or the block has events of another kind.
-    TypeError
+    EventTypeError
         It is no block.
     """
     if not isinstance(block, Block):
-        raise TypeError(
+        raise EventTypeError(
             f"one block is needed, and this is a {type(block).__name__}: from_dicts and from_frame yield "
             "several blocks, which fit and stream take, and next(…) takes one of them"
         )

@@ -1,15 +1,15 @@
 """Random network distillation: what was seldom learnt may be better than it looks.
 
-Beside the model there are N members, each of which makes a random guess for every action, and learns it,
-and a little noise, for the actions that are logged. As long as a member has not learnt much of what an
-action is made of, it is far off its guess, and so the error says how little is known of the action: it
-approximates the bonus of LinUCB. Probabilities are those of softmax, of costs less a part of the bonus, by
-the largest bonus.
+Besides the model of the costs there are N auxiliary models. Each auxiliary model has a random guess for
+every action, and learns this guess, with a little noise, for logged actions. The error of an auxiliary
+model is large for an action whose features it has seldom learnt. So the error measures how little is known
+of the action, and approximates the bonus of LinUCB. The probabilities are those of softmax over cost minus
+a part of the bonus, relative to the largest bonus.
 
-Guesses are drawn from the hash of the feature's name, and members only learn what was logged. VW draws them
-from the number of a weight, by a generator whose numbers for near ones are alike, also those of its members;
-and with another ``--cb_type`` than mtr it teaches the members that actions not logged cost nothing. So
-exact mode refuses it.
+Guesses are drawn from the hash of the feature's name, and auxiliary models learn logged actions only. VW
+draws guesses from the index of a weight, by a generator that gives similar numbers for near indices and for
+its auxiliary models. With another ``--cb_type`` than mtr, VW also teaches the auxiliary models that actions
+which were not logged cost nothing. Therefore exact mode rejects ``--rnd``.
 
 Source: Burda, Edwards, Storkey & Klimov, *Exploration by Random Network Distillation*, 2019; VW's ``--rnd``.
 """
@@ -42,7 +42,7 @@ class RndOptions:
 
     rnd: int | None = option(
         None,
-        "Prefer actions of which little is known: N members learn random guesses, and are still wrong there.",
+        "Prefer actions of which little is known: N models learn random guesses, and are still wrong there.",
         keep=True,
         minimum=1,
         maximum=2**15,
@@ -51,7 +51,7 @@ class RndOptions:
     )
     rnd_alpha: float = option(
         0.1,
-        "Noise in what the members learn: with more of it, --rnd explores known actions for longer.",
+        "Noise in what these models learn: with more of it, --rnd explores known actions for longer.",
         keep=True,
         above=0,
         needs=("rnd",),
@@ -74,7 +74,7 @@ class Rnd(Explorer):
     ensemble = "rnd"
 
     def numbers(self, configuration: Configuration) -> tuple[float, ...]:
-        """Return the noise of what the members learn, and the variance of what they guess."""
+        """Return the noise of what the auxiliary models learn, and the variance of their guesses."""
         options = configuration[RndOptions]
         return options.rnd_alpha, options.rnd_invlambda
 

@@ -127,7 +127,7 @@ class Squarecb(Explorer):
             best, total = score[first] if first >= 0 else float_max, zero
             first = max(first, 0)
             for i in range(n):
-                if plausible[0, order[i]] > limit:  # as what is no number is not
+                if plausible[0, order[i]] > limit:  # False for NaN, which is not eliminated.
                     score[i] = zero
                 elif i != first:
                     score[i] = one / (np.float32(left) + gamma * (score[i] - best))

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from onlineauto.errors import InputError
+from onlineauto.errors import InputError, install_hint
 from onlineauto.features.records import COST, FEATURE, LINE, SPAN
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def checksum(data: NDArray[np.uint8] | bytes) -> int:
     try:
         from xxhash import xxh3_64_intdigest
     except ImportError:
-        raise InputError("files of blocks need a package: pip install 'onlineauto[blocks]'") from None
+        raise InputError(f"files of blocks need a package: {install_hint('blocks')}") from None
     return xxh3_64_intdigest(cast("Any", data))  # older stubs do not know that an array is a buffer
 
 

@@ -34,8 +34,8 @@ from onlineauto.formats.json.token_kernels import (
     read_word,
     skip_value,
 )
-from onlineauto.formats.lines.label_kernels import UNLABELLED, probability_problem
-from onlineauto.formats.records.json_state_kernels import fail
+from onlineauto.formats.lines.label_kernels import UNLABELLED, is_unused, probability_problem
+from onlineauto.formats.records.json_state_kernels import drop_label, fail
 from onlineauto.formats.records.problem_code_kernels import Code
 from onlineauto.jit import F32, inline_kernel, kernel
 
@@ -237,6 +237,10 @@ def close_slot(text: JsonText, stage: Stage) -> None:
     if event.listed == 0 and event.pmf == 0 and (text.rules.quirks.any_outcome or event.cost == UNLABELLED):
         return
     code = _problem(event, has_outcome(lines[at], costs), text.rules.quirks.any_outcome)
+    if is_unused(code):
+        drop_label(text, code, start, after)
+        forget_label(event)
+        return
     if code != Code.FINE:
         fail(text, code, start, after)
         return
@@ -256,22 +260,26 @@ def rank_outcomes(stage: Stage) -> None:
 
 
 @kernel
-def settle_single_slot(stage: Stage) -> None:
-    """Turn the label of an event without slots into the label of a single slot, as VW does."""
+def settle_single_slot(stage: Stage, labelled: bool) -> None:
+    """Turn the label of an event without slots into the label of a single slot, as VW does.
+
+    The slot has no label unless it is `labelled`.
+    """
     event = stage.event[0]
     if event.n_slots > 0 or not event.found:
         return
     begin_line(event, stage.lines)
     stage.lines[event.line].slot = True
     event.n_slots, event.first_slot = 1, event.line
-    put_outcome(
-        event,
-        stage.lines,
-        stage.costs,
-        event.line,
-        np.uint32(event.action - _ONE),
-        event.cost,
-        event.probability if event.has_probability else np.float32(-1),
-    )
+    if labelled:
+        put_outcome(
+            event,
+            stage.lines,
+            stage.costs,
+            event.line,
+            np.uint32(event.action - _ONE),
+            event.cost,
+            event.probability if event.has_probability else np.float32(-1),
+        )
     event.line = 0
     event.found = False

@@ -16,8 +16,9 @@ from onlineauto.formats.json.token_kernels import (
     read_entry,
     read_number_or_null,
 )
-from onlineauto.formats.lines.label_kernels import UNLABELLED, probability_problem
-from onlineauto.formats.records.json_state_kernels import fail
+from onlineauto.formats.lines.label_kernels import UNLABELLED, is_unused, probability_problem
+from onlineauto.formats.numbers.float_kernels import parse_vw_float
+from onlineauto.formats.records.json_state_kernels import drop_label, fail
 from onlineauto.formats.records.problem_code_kernels import Code
 from onlineauto.formats.records.reader_state_kernels import Text, report
 from onlineauto.jit import F32, kernel
@@ -84,6 +85,8 @@ def _set_simple(text: JsonText, name: tuple[int, int], value: F32, line: Records
         code = Code.JSON_KEY
     if code == Code.VW_WEIGHT:
         report(text.state, code, event.label_start, event.label_end, False)
+    elif is_unused(code):
+        drop_label(text, code, event.label_start, event.label_end)
     elif code == Code.JSON_KEY:
         fail(text, code, event.key[0], event.key[1])
     elif code != Code.FINE:
@@ -100,6 +103,7 @@ def _note(event: Records, bounds: NDArray[np.int64]) -> None:
 def _set_cost(text: JsonText, name: tuple[int, int], value: F32) -> None:
     """Set the property `name` of a contextual bandit's label to `value`."""
     data, event = text.data, text.event
+    unknown = math.isnan(value) and not text.rules.quirks.any_number
     if is_name(data, name[0], name[1], _COST):
         event.cost = value
         _note(event, event.cost_at)
@@ -107,8 +111,8 @@ def _set_cost(text: JsonText, name: tuple[int, int], value: F32) -> None:
         event.probability = value
         event.has_probability = True
         _note(event, event.probability_at)
-    elif is_name(data, name[0], name[1], _ACTION) and _ZERO <= value < 2.0**32:
-        event.action = np.uint32(np.int64(value))
+    elif is_name(data, name[0], name[1], _ACTION) and (_ZERO <= value < 2.0**32 or unknown):
+        event.action = np.uint32(0 if unknown else np.int64(value))
         if event.index < 0:
             _note(event, event.index_at)
     else:
@@ -162,7 +166,7 @@ def read_label(text: JsonText, p: int, lines: Records, frames: Records) -> int:
         return text.end
     lines[event.line].label = value
     if not rules.quirks.any_number and not abs(value) < UNLABELLED:
-        fail(text, Code.LABEL_NOT_FINITE, p, after)
+        drop_label(text, Code.LABEL_NOT_FINITE, p, after)
     return after
 
 
@@ -170,6 +174,20 @@ def read_label(text: JsonText, p: int, lines: Records, frames: Records) -> int:
 def _is_weighted(line: Records) -> bool:
     """Return whether native mode accepts the weight and the initial prediction of a line."""
     return bool(_ZERO <= line.weight < UNLABELLED and abs(line.initial) < UNLABELLED)
+
+
+@kernel
+def _is_missing(text: JsonText, line: Records, quiet: Records) -> bool:
+    """Return whether a label in the syntax of VW text has NaN for a number, or an infinite label."""
+    if text.rules.quirks.any_number:
+        return False
+    if quiet.problems == 0:
+        return not abs(line.label) <= UNLABELLED
+    for i in range(quiet.problems):
+        value, _ = parse_vw_float(text.data, quiet.problem[i, 3], quiet.problem[i, 4])
+        if quiet.problem[i, 0] != Code.VW_FLOAT or not math.isnan(value):
+            return False
+    return not quiet.fatal
 
 
 @kernel
@@ -184,6 +202,11 @@ def take_label(text: JsonText, string: String, stage: Stage, reader: Reader) -> 
     quiet.costs, quiet.problems, quiet.fatal = known, 0, False
     text_of_label = Text(text.data, text.marks, string.end, text.rules, quiet)
     read_vw_label(text_of_label, string.start, string.end, line, reader.costs)
+    if _is_missing(text, line, quiet):
+        line.shared |= shared
+        code = Code.LABEL_NOT_FINITE if text.rules.simple else Code.COST_NOT_FINITE
+        drop_label(text, code, start, after)
+        return
     good = quiet.problems == 0 and not line.shared
     good &= text.rules.quirks.any_number or (abs(line.label) <= UNLABELLED and _is_weighted(line))
     line.shared |= shared
@@ -243,7 +266,7 @@ def settle_context(text: JsonText, stage: Stage) -> None:
         fail(text, Code.JSON_LABEL_INDEX, event.index_at[0], event.index_at[1])
         return
     if text.rules.slots:
-        settle_single_slot(stage)
+        settle_single_slot(stage, True)
         return
     if event.index >= 0:
         event.line = event.index + 1
@@ -268,10 +291,14 @@ def _label_problem(text: JsonText) -> Code:
 def give_label(text: JsonText, stage: Stage) -> None:
     """Assign the label to its line, wherever in the event it was written (native mode).
 
-    If slots are expected and the event has none, it becomes a single slot.
+    If slots are expected and the event has none, it becomes a single slot. A label that is not finite is not
+    used.
     """
     event = text.event
     start, end = event.label_start, event.label_end
+    if event.unused:
+        stage.lines[0].label, stage.lines[0].weight = UNLABELLED, np.float32(1)
+        return
     if not event.found or event.cost == UNLABELLED:
         return
     code = _label_problem(text)
@@ -279,6 +306,11 @@ def give_label(text: JsonText, stage: Stage) -> None:
     place = event.cost_at if of_cost else event.probability_at
     if code == Code.TAKEN_AS_UNIFORM:
         report(text.state, code, place[0], place[1], False)
+    elif is_unused(code):
+        drop_label(text, code, place[0], place[1])
+        if text.rules.slots:
+            settle_single_slot(stage, False)
+        return
     elif code != Code.FINE:
         fail(text, code, place[0], place[1])
     at = event.index + 1
@@ -296,6 +328,6 @@ def give_label(text: JsonText, stage: Stage) -> None:
         return
     if text.rules.slots:
         event.action, event.has_probability = np.uint32(at), True
-        settle_single_slot(stage)
+        settle_single_slot(stage, True)
         return
     add_staged_cost(event, stage.lines, stage.costs, at, event.action, event.cost, event.probability)

@@ -274,7 +274,7 @@ def read_json_lines(
         weight = _weight(text)
         if not event.bad and (not rules.log or _is_event(text, log)):
             _check_event(text, stage)
-            if not event.bad:
+            if not event.bad and not state.fatal:
                 write_event(data, begin, weight, stage, reader)
                 close_event(rules, rules.strict, state, reader.lines, reader.costs, reader.events)
         log.line_parse_error += event.bad

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.features.hash_kernels import few_bytes, hash_name, is_hashed_as_it_is, murmur3_of_few
-from onlineauto.formats.json.ccb_kernels import is_in_slots, open_part, open_slots, read_slot_list
+from onlineauto.formats.json.ccb_kernels import (
+    is_in_slots,
+    open_outcomes,
+    open_part,
+    open_slots,
+    read_slot_list,
+)
 from onlineauto.formats.json.label_kernels import (
     read_label,
     read_label_index,
@@ -58,11 +64,11 @@ _ONE_MORE = np.uint32(1)
 _SPACE, _TAB = 32, 9
 _REPLACED = np.arange(256).astype(np.uint8)
 _REPLACED[[32, 9, 124, 58]] = _UNDERSCORE
-_LABEL, _TEXT, _MULTI, _SLOTS, _SLOT_ID, _ORIGINAL, _ACTIONS, _PMF = (
+_LABEL, _TEXT, _MULTI, _SLOTS, _SLOT_ID, _ORIGINAL, _ACTIONS, _PMF, _OUTCOMES = (
     name_of(name)
     for name in (
         *(b"_label", b"_text", b"_multi", b"_slots", b"_slot_id"),
-        *(b"_original_label_cost", b"_a", b"_p"),
+        *(b"_original_label_cost", b"_a", b"_p", b"_outcomes"),
     )
 )
 _TAG, _SAME, _INCLUDED = name_of(b"_", b"tag"), name_of(b"__", b"aid"), name_of(b"_", b"inc")
@@ -228,6 +234,9 @@ def _read_special(text: JsonText, key: String, p: int, stage: Stage, reader: Rea
     if rules.slots:
         if is_name(data, start, stop, _SLOTS):
             return open_slots(text, p, stage)
+        beside = not rules.log and not rules.quirks.narrow_json and text.event.line == 0
+        if beside and is_name(data, start, stop, _OUTCOMES):
+            return open_outcomes(text, p, stage.frames)
         if _is_list_of_slots(data, key, not rules.log or is_in_slots(text.event, stage.frames)):
             return read_slot_list(text, key, p, stage)
     unknown = is_name(data, start, stop, _SLOTS) or is_name(data, start, stop, _SLOT_ID)
@@ -310,6 +319,8 @@ def read_element(text: JsonText, p: int, frame: Records, stage: Stage) -> int:
         return open_part(text, p, frame.kind, stage)
     byte = load1(text.data, p) if p < text.end else np.uint8(0)
     if byte == _N:
+        if not text.rules.quirks.narrow_json:  # what is missing keeps its index
+            event.array_hash = np.uint32(event.array_hash + _ONE_MORE)
         return read_word(text, p)[1]
     if byte == _OPEN_OBJECT:
         open_again(open_frame(text, NAMESPACE, p, stage.frames), frame)

@@ -59,7 +59,7 @@ _ZERO = np.float32(0)
 def begin_event(event: Records) -> None:
     """Reset the stage for a new event."""
     event.depth = 0
-    event.bad = event.closed = event.found = event.has_probability = event.skip = False
+    event.bad = event.closed = event.found = event.has_probability = event.unused = event.skip = False
     event.lines = event.groups = event.segments = event.features = event.costs = event.line = 0
     event.index = -1
     event.action = 0

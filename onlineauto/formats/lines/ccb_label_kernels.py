@@ -11,6 +11,7 @@ from onlineauto.formats.lines.ccb_event_kernels import CONFINED
 from onlineauto.formats.lines.label_kernels import (
     UNLABELLED,
     add_cost,
+    is_unused,
     is_whole_number,
     is_word,
     label_number,
@@ -61,8 +62,8 @@ def _read_action(text: Text, start: int, end: int) -> np.uint32:
 
 
 @kernel
-def _read_probability(text: Text, start: int, end: int) -> F32:
-    """Return a probability (float32), or `CONFINED`, which is negative, after reporting a problem."""
+def _read_probability(text: Text, start: int, end: int) -> tuple[F32, Code]:
+    """Return a probability and what is wrong with it, which is reported."""
     value, code = label_number(
         text.data, start, end, Code.PROBABILITY_NOT_A_NUMBER, Code.PROBABILITY_NOT_FINITE
     )
@@ -70,13 +71,15 @@ def _read_probability(text: Text, start: int, end: int) -> F32:
         code = probability_problem(value)
     if code != Code.FINE:
         report(text.state, code, start, end, text.rules.strict)
-        return CONFINED
-    return value
+    return value, code
 
 
 @kernel
-def _read_others(text: Text, p: int, end: int) -> float:
-    """Return the sum of the probabilities of ``action:probability,...``, or NaN after reporting a problem."""
+def _read_others(text: Text, p: int, end: int) -> tuple[float, bool]:
+    """Return the sum of the probabilities of ``action:probability,...`` and whether they are good.
+
+    The sum is NaN if one of them is not finite. A problem is reported.
+    """
     data = text.data
     total = 0.0
     while p < end:
@@ -84,9 +87,9 @@ def _read_others(text: Text, p: int, end: int) -> float:
         colon = next_part(data, p, stop, COLON)
         if colon == stop:
             report(text.state, Code.SLOT_OUTCOME, p, stop, text.rules.strict)
-            return np.nan
+            return np.nan, False
         if _read_action(text, p, colon) == _LARGEST:
-            return np.nan
+            return np.nan, False
         value, code = label_number(
             data, colon + 1, stop, Code.PROBABILITY_NOT_A_NUMBER, Code.PROBABILITY_NOT_FINITE
         )
@@ -98,15 +101,20 @@ def _read_others(text: Text, p: int, end: int) -> float:
                 stop,
                 text.rules.strict,
             )
-            return np.nan
+            if not is_unused(code):
+                return np.nan, False
+            total = np.nan
         total += np.float64(value)
         p = stop + 1
-    return total
+    return total, True
 
 
 @kernel
 def _read_outcome(text: Text, start: int, end: int, costs: Records) -> bool:
-    """Read ``action:cost:probability[,action:probability...]`` and return whether it is good."""
+    """Read ``action:cost:probability[,action:probability...]`` and return whether it is good.
+
+    An outcome whose numbers are not finite is good, and is not used.
+    """
     data, rules, state = text.data, text.rules, text.state
     stop = next_part(data, start, end, COMMA)
     first = next_part(data, start, stop, COLON)
@@ -120,26 +128,25 @@ def _read_outcome(text: Text, start: int, end: int, costs: Records) -> bool:
     cost, code = label_number(data, first + 1, second, Code.COST_NOT_A_NUMBER, Code.COST_NOT_FINITE)
     if code != Code.FINE:
         report(state, code, first + 1, second, rules.strict)
-        return False
+        return is_unused(code)
     probability = _ZERO
     if second < stop:
-        probability = _read_probability(text, second + 1, stop)
-        if probability < _ZERO:
-            return False
+        probability, code = _read_probability(text, second + 1, stop)
+        if code != Code.FINE:
+            return is_unused(code)
     elif rules.uniform:
         report(state, Code.TAKEN_AS_UNIFORM, start, stop, False)
     else:
         report(state, Code.NO_PROBABILITY, start, stop, rules.strict)
         return False
+    if stop < end:
+        others, good = _read_others(text, stop + 1, end)
+        if not good or np.isnan(others):
+            return good
+        if abs(np.float64(probability) + others - 1.0) >= _TOLERANCE:
+            report(state, Code.SLOT_SUM, start, end, rules.strict)
+            return False
     add_cost(state, costs, action, cost, probability)
-    if stop == end:
-        return True
-    others = _read_others(text, stop + 1, end)
-    if np.isnan(others):
-        return False
-    if abs(np.float64(probability) + others - 1.0) >= _TOLERANCE:
-        report(state, Code.SLOT_SUM, start, end, rules.strict)
-        return False
     return True
 
 

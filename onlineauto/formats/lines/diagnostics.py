@@ -20,14 +20,16 @@ _ZERO = "0 used instead"
 _REST = "rest of the line dropped"
 _STOPPED = "reading stopped"
 _KEPT = "used as it is"
+_UNUSED = "label not used"
+_NOT_LEARNT = "event not learnt"
 
 _TEXTS: dict[Code, tuple[str, str]] = {
     Code.CONTROL_BYTE: ("not text (control byte {text})", _SKIPPED),
     Code.NO_BAR: ("no '|' in {text}", _SKIPPED),
     Code.LABEL_NOT_A_NUMBER: ("label {text} is not a number", _SKIPPED),
-    Code.LABEL_NOT_FINITE: ("label {text} is infinite, NaN or too large", _SKIPPED),
+    Code.LABEL_NOT_FINITE: ("label {text} is infinite, NaN or too large", _UNUSED),
     Code.WEIGHT_NOT_A_NUMBER: ("importance weight {text} is not a number", _SKIPPED),
-    Code.WEIGHT_NOT_FINITE: ("importance weight {text} is infinite, NaN or too large", _SKIPPED),
+    Code.WEIGHT_NOT_FINITE: ("importance weight {text} is infinite, NaN or too large", _UNUSED),
     Code.WEIGHT_NEGATIVE: ("importance weight {text} is negative", _SKIPPED),
     Code.INITIAL_NOT_A_NUMBER: ("initial prediction {text} is not a number", _SKIPPED),
     Code.INITIAL_NOT_FINITE: ("initial prediction {text} is infinite, NaN or too large", _SKIPPED),
@@ -36,10 +38,10 @@ _TEXTS: dict[Code, tuple[str, str]] = {
     Code.NO_ACTION_NAME: ("no action before ':' in label {text}", _SKIPPED),
     Code.NO_COST: ("label {text} has no cost and no probability", _SKIPPED),
     Code.COST_NOT_A_NUMBER: ("cost {text} is not a number", _SKIPPED),
-    Code.COST_NOT_FINITE: ("cost {text} is infinite, NaN or too large", _SKIPPED),
+    Code.COST_NOT_FINITE: ("cost {text} is infinite, NaN or too large", _UNUSED),
     Code.NO_PROBABILITY: ("label {text} has no probability, see --missing_probability", _SKIPPED),
     Code.PROBABILITY_NOT_A_NUMBER: ("probability {text} is not a number", _SKIPPED),
-    Code.PROBABILITY_NOT_FINITE: ("probability {text} is infinite, NaN or too large", _SKIPPED),
+    Code.PROBABILITY_NOT_FINITE: ("probability {text} is infinite, NaN or too large", _UNUSED),
     Code.PROBABILITY_NEGATIVE: ("probability {text} is negative", _SKIPPED),
     Code.PROBABILITY_ZERO: ("probability {text} is 0: the logged action cannot have been chosen", _SKIPPED),
     Code.PROBABILITY_ABOVE_ONE: ("probability {text} is above 1", _SKIPPED),
@@ -121,9 +123,33 @@ _TEXTS: dict[Code, tuple[str, str]] = {
     ),
     Code.SLOT_LISTS: ("'_a' and '_p' of a slot are missing, or not equally many", _SKIPPED),
     Code.SLOT_LABELLED: ("{text} labels a slot that has a label", _SKIPPED),
-    Code.LABEL_FAR_OUT: ("label or cost {text} is a million times the largest before", _KEPT),
-    Code.ACTION_OUT_OF_RANGE: ("action {text} is out of range, which begins at 1", "label not used"),
+    Code.LABEL_FAR_OUT: ("label or cost {text} is thousands of times beyond those before", _NOT_LEARNT),
+    Code.WEIGHT_FAR_OUT: ("weight {text} is thousands of times beyond those before", _NOT_LEARNT),
+    Code.PROBABILITY_FAR_OUT: ("probability {text} is thousands of times below those before", _NOT_LEARNT),
+    Code.VALUE_FAR_OUT: ("value {text} of a feature is thousands of times beyond those before", _NOT_LEARNT),
+    Code.BEGAN_AGAIN: (
+        "numbers of the first events are thousands of times beyond those since",
+        "learning began again with this event",
+    ),
+    Code.ACTION_OUT_OF_RANGE: ("action {text} is out of range, which begins at 1", _UNUSED),
+    Code.NO_LABEL: ("the label is missing: {text}", "not learnt"),
+    Code.BARE_ACTION: (
+        "action {text} has no cost and no probability, and does not limit the choice",
+        _UNUSED,
+    ),
+    Code.LOG_REWARD: ("reward {text} is not a finite number that a float32 can have", "reward not used"),
+    Code.LOG_MEMBER: ("'EventId', 'a' or 'p' is missing or malformed: {text}", "no reward is joined"),
+    Code.TOO_WIDE: (
+        "the interactions of the event make {text} crossed features, more than --max_crossed",
+        "learnt without the widest ones",
+    ),
     Code.VW_INT: ("{text} is not a good int", _ZERO),
+    Code.NOT_PARQUET: ("the file cannot be opened: {text}", "file skipped"),
+    Code.OTHER_COLUMNS: ("the columns are not those of the dataset: {text}", "file skipped"),
+    Code.ROW_GROUP: ("row group cannot be read: {text}", "its other rows skipped"),
+    Code.COLUMN_LEFT_OUT: ("column {text} cannot be a feature", "column left out"),
+    Code.EVENT_MISSING: ("the column {text} of events is null", "its rows skipped"),
+    Code.EVENT_AGAIN: ("event of column {text} comes again after another one", _SKIPPED),
 }
 
 _KINDS = 5

@@ -6,11 +6,13 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from onlineauto.formats.lines.line_kernels import DONE
-from onlineauto.formats.lines.line_reader import LineReader
+from onlineauto.formats.lines.line_reader import LineReader, joined_lines
 from onlineauto.formats.records.size_kernels import FINE, NAMES, measure
 from onlineauto.jit import Bound
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -53,9 +55,11 @@ class InPlaceReader(LineReader):
         """Return the attributes of a copy: all but the addresses of arrays."""
         return vars(self) | {"_kernels": None}
 
-    def read(self, text: str | bytes) -> bool:
+    def read(self, text: str | bytes | Sequence[str | bytes]) -> bool:
         """Read a text of one usual event into the records, and measure it; return False if it is another."""
-        data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
+        if isinstance(text, list | tuple):
+            text = joined_lines(text)
+        data: Any = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
         end = len(data)
         kernels = self._kernels
         if end > min(_MOST, self._text_bytes):

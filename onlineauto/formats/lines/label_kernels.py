@@ -24,6 +24,7 @@ __all__ = [
     "UNLABELLED",
     "add_cost",
     "add_tag",
+    "is_unused",
     "is_whole_number",
     "is_word",
     "label_number",
@@ -104,14 +105,27 @@ def label_number(
     return _ZERO, not_a_number
 
 
+@inline_kernel
+def is_unused(code: Code) -> bool:
+    """Return whether a problem costs only the label: it is not a number that can be learnt.
+
+    The event is read without a label, since a prediction needs none.
+    """
+    of_label = code in (Code.LABEL_NOT_FINITE, Code.WEIGHT_NOT_FINITE)
+    return of_label or code in (Code.COST_NOT_FINITE, Code.PROBABILITY_NOT_FINITE)
+
+
 @kernel
 def read_simple(text: Text, p: int, end: int, line: Records) -> bool:
     """Read ``[label [weight [initial]]]`` into `line` and return whether it is good."""
     data = text.data
     position = 0
+    unused = False
     while True:
         start, p = next_word(text, p, end)
         if start == p:
+            if unused:
+                line.label, line.weight = UNLABELLED, _ONE
             return True
         code = Code.TOO_MANY_NUMBERS
         if position == 0:
@@ -126,7 +140,9 @@ def read_simple(text: Text, p: int, end: int, line: Records) -> bool:
             )
         if code != Code.FINE:
             report(text.state, code, start, p, text.rules.strict)
-            return False
+            unused = is_unused(code)
+            if not unused:
+                return False
         position += 1
 
 
@@ -202,7 +218,9 @@ def _read_cost(text: Text, start: int, end: int, costs: Records) -> bool:
                 code = probability_problem(probability)
     if code != Code.FINE:
         report(state, code, wrong_start, wrong_end, text.rules.strict)
-        return False
+        return is_unused(code)
+    if first == end:
+        report(state, Code.BARE_ACTION, start, end, False)
     add_cost(state, costs, hash_name(data, start, first, np.uint32(0), False), cost, probability)
     return True
 

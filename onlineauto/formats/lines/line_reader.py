@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import closing
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from onlineauto.errors import InputError, ParseError
+from onlineauto.errors import EventTypeError, InputError, ParseError
 from onlineauto.formats.lines.diagnostics import MOST_TEXT, Diagnostic, Diagnostics, make_diagnostic
 from onlineauto.formats.lines.line_kernels import DONE, GROW, STOPPED, find_cut
 from onlineauto.formats.lines.mark_kernels import bitmap_size
@@ -18,13 +18,13 @@ from onlineauto.formats.sources.source import opened
 from onlineauto.formats.sources.turn import Turn
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Generator, Iterator, Sequence
 
     from onlineauto.features.block import Block
     from onlineauto.formats.records.reader_state_kernels import Rules
     from onlineauto.formats.sources.source import ByteSource, Source
 
-__all__ = ["LineReader"]
+__all__ = ["LineReader", "joined_lines"]
 
 
 class LineReader(RecordReader, ABC):
@@ -133,22 +133,28 @@ class LineReader(RecordReader, ABC):
         """
         return False
 
-    def parse_one(self, text: str | bytes) -> Block:
-        """Return the Block of a separate text that is exactly one event.
+    def parse_one(self, text: str | bytes | Sequence[str | bytes]) -> Block:
+        """Return the Block of a separate text, or of the lines of one, that is exactly one event.
 
         Raises
         ------
         InputError
             It is not exactly one event.
         """
+        text = joined_lines(text)
         if not isinstance(text, str | bytes):
-            raise TypeError(f"an event is text (str or bytes), not {type(text).__name__}")
+            raise EventTypeError(f"an event is text (str or bytes), not {type(text).__name__}")
         blocks = self.parse(text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text)
         if len(blocks) != 1 or len(blocks[0]) != 1:
             found = sum(map(len, blocks))
             why = "; ".join(map(str, self.diagnostics.kept)) or f"it has {found} events"
             raise InputError(f"the text is not one event: {why}")
         return blocks[0]
+
+    def take_problems(self) -> Diagnostics:
+        """Return the problems of the text that was parsed last, and forget them."""
+        found, self.diagnostics = self.diagnostics, Diagnostics()
+        return found
 
     def _enlarge(self, text_bytes: int, *, filled: int) -> None:
         """Replace the buffer by one for `text_bytes` bytes of text, with the first `filled` bytes kept."""
@@ -185,7 +191,8 @@ class LineReader(RecordReader, ABC):
     def _locate(self, error: InputError) -> InputError:
         """Return the error of the source with its name and the line that could not be read."""
         line = int(self._state["line_number"]) + 1
-        return InputError(f"{self.name}:{line}: {error}; everything before this line was used")
+        kind = EventTypeError if isinstance(error, EventTypeError) else InputError
+        return kind(f"{self.name}:{line}: {error}; everything before this line was used")
 
     def _parse(self, end: int) -> Iterator[Block]:
         """Yield the events of the buffer's first `end` bytes."""
@@ -230,3 +237,28 @@ class LineReader(RecordReader, ABC):
         counts[:] = 0
         state["problems"] = 0
         return diagnostic
+
+
+def joined_lines(event: Any) -> Any:
+    r"""Return the text of an event that is a list of its lines; any other event as it is.
+
+    >>> joined_lines(["shared |user tom", "|page a"])
+    b'shared |user tom\n|page a'
+
+    Raises
+    ------
+    EventTypeError
+        An element is no text.
+    """
+    if not isinstance(event, list | tuple):
+        return event
+    lines = []
+    for i, line in enumerate(event):
+        if not isinstance(line, str | bytes):
+            raise EventTypeError(
+                f"an event that is a list has its lines, each a text (str or bytes); element {i} is of type "
+                f"{type(line).__name__}"
+            )
+        data = line.encode("utf-8", "surrogateescape") if isinstance(line, str) else line
+        lines.append(data.rstrip(b"\r\n"))
+    return b"\n".join(lines)

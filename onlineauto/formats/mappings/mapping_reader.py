@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from onlineauto.errors import InputError
+from onlineauto.errors import EventTypeError, InputError
+from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.formats.mappings.encoded_event import KEYS, EncodedEvent, encoded, values_of
 from onlineauto.formats.mappings.event_kernels import read_event
 from onlineauto.formats.mappings.name_hashes import NameHashes
@@ -114,20 +115,25 @@ class MappingReader(RecordReader):
 
         Raises
         ------
-        TypeError
+        EventTypeError
             It is no mapping.
         InputError
             A key is unknown, a value is invalid, or it has actions or not where the other is asked for.
         """
         mapping = event.mapping() if type(event) is EncodedEvent else event
         if not isinstance(mapping, Mapping):
-            raise TypeError(f"an event is a text (str or bytes) or a mapping, not {type(event).__name__}")
+            what = type(event).__name__
+            raise EventTypeError(f"an event is a text, a list of its lines, or a mapping, not {what}")
         if ("actions" in mapping) != self._actions:
             has, wants = ("no actions", "actions") if self._actions else ("actions", "none")
             raise InputError(f"event: it has {has}, and events of this workspace have {wants}")
         if self.read(event):
             return self.make_block()
         return named_block([named_event(mapping)], self._names)
+
+    def take_problems(self) -> Diagnostics:
+        """Return no problems: what is wrong with a mapping is an error."""
+        return Diagnostics()
 
     def _enlarge(self, most_bytes: int) -> None:
         """Make room for events of so many bytes, and for the names that a kernel joins to their values."""

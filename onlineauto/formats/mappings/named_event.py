@@ -5,15 +5,14 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from numbers import Real
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from onlineauto.errors import InputError
 from onlineauto.formats.mappings.token_kernels import LARGE
+from onlineauto.formats.mappings.values import is_missing, is_sequence, no_feature, plain, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,6 +29,8 @@ _SMALL = 2.0**-126
 _WHOLE = 1 << 24
 """Whole numbers up to here are float32 numbers."""
 _FLOAT32 = Struct("f")
+_MOST_NESTED = 250
+"""Mappings and lists in one another; JSON may have 256 objects and arrays."""
 _KEYS = (
     "context",
     "actions",
@@ -129,7 +130,7 @@ def named_event(event: Mapping[str, Any], *, where: str = "event") -> NamedEvent
         spans=spans_of(event.get("context", {}), where),
         tag=str(event.get("tag", "")),
         costs=_costs(event, "action", where),
-        label=_number(event["label"], "label", where) if "label" in event else None,
+        label=None if is_missing(event.get("label")) else _number(event["label"], "label", where),
         weight=_weight(event, where),
         initial=_number(event.get("initial", 0), "initial", where),
     )
@@ -158,12 +159,18 @@ def _event_of_lines(event: Mapping[str, Any], where: str) -> NamedEvent:
         if key in event:
             instead = "chosen, the place of the chosen one" if key == "action" else "cost"
             raise InputError(f"{where}: {key} is for events without actions; with actions there is {instead}")
+    if not is_sequence(event["actions"]):
+        what = type(event["actions"]).__name__
+        raise InputError(f"{where}: actions are a list of mappings, not {what}")
     actions: Sequence[Any] = list(event["actions"])
     if not actions:
         raise InputError(f"{where}: actions is empty")
     chosen, costs = _chosen(event, len(actions), where)
     lines = [
-        NamedLine(spans=spans_of(action, where), costs=tuple((0, *cost[1:]) for cost in costs if i == chosen))
+        NamedLine(
+            spans=spans_of(action, f"{where}: action {i}"),
+            costs=tuple((0, *cost[1:]) for cost in costs if i == chosen),
+        )
         for i, action in enumerate(actions)
     ]
     tag = str(event.get("tag", ""))
@@ -184,22 +191,30 @@ def _event_of_lines(event: Mapping[str, Any], where: str) -> NamedEvent:
 
 def _chosen(event: Mapping[str, Any], n: int, where: str) -> tuple[Any, tuple[tuple[int, float, float], ...]]:
     """Return the chosen one of `n` actions, None if there is none, and its label."""
-    chosen = event.get("chosen")
-    if chosen is not None and not 0 <= chosen < n:
-        raise InputError(f"{where}: chosen is {chosen}, and there are {n} actions, numbered from 0")
+    given = event.get("chosen")
+    if is_missing(given):
+        return None, _costs(event, "chosen", where)
+    chosen = whole_number(given)
+    if chosen is None or not 0 <= chosen < n:
+        raise InputError(f"{where}: chosen is {given!r}, and there are {n} actions, numbered from 0")
     return chosen, _costs(event, "chosen", where)
 
 
 def _slots(slots: Iterable[Mapping[str, Any]], n_actions: int, where: str) -> Iterator[NamedLine]:
     """Yield the lines of an event's slots; refuse a slot whose logged action another slot has."""
+    if not is_sequence(slots):
+        raise InputError(f"{where}: slots are a list of mappings, not {type(slots).__name__}")
     slots, taken = list(slots), set[int]()
     if len(slots) > n_actions:
         raise InputError(f"{where}: {len(slots)} slots, and {n_actions} actions to choose from")
     for number, slot in enumerate(slots):
         here = f"{where}: slot {number}"
+        if not isinstance(slot, Mapping):
+            raise InputError(f"{here}: a slot is a mapping, not {type(slot).__name__}")
         _refuse_unknown(slot, _SLOT_KEYS, here, "a slot")
         chosen, costs = _chosen(slot, n_actions, here)
-        only = tuple(slot.get("only", ()))
+        given = () if is_missing(slot.get("only")) else slot["only"]
+        only = tuple(map(whole_number, given)) if is_sequence(given) else (None,)
         if not {*only} <= {*range(n_actions)}:
             raise InputError(f"{here}: only has what is none of the {n_actions} actions, numbered from 0")
         if chosen in taken or (costs and only and chosen not in only):
@@ -209,27 +224,32 @@ def _slots(slots: Iterable[Mapping[str, Any]], n_actions: int, where: str) -> It
             spans=spans_of(slot.get("context", {}), here),
             slot=True,
             tag=str(slot.get("tag", "")),
-            costs=(*costs, *((int(action), None, -math.inf) for action in only)),
+            costs=(*costs, *((action, None, -math.inf) for action in only if action is not None)),
         )
 
 
 def _costs(event: Mapping[str, Any], key: str, where: str) -> tuple[tuple[int, float, float], ...]:
-    """Return the label of the action that `key` names, empty if there is none."""
-    action, cost = event.get(key), event.get("cost")
-    if cost is None:
-        if event.get("probability") is not None:
+    """Return the label of the action that `key` names, empty if there is none.
+
+    A cost that is missing is none, also where the probability is known.
+    """
+    given, cost = event.get(key), event.get("cost")
+    if is_missing(cost):
+        if "cost" not in event and not is_missing(event.get("probability")):
             raise InputError(f"{where}: a probability, and no cost")
         return ()
-    if action is None or event.get("probability") is None:
-        raise InputError(f"{where}: a cost, and no {key if action is None else 'probability'}")
+    absent = next((name for name in (key, "probability") if is_missing(event.get(name))), None)
+    if absent is not None:
+        raise InputError(f"{where}: a cost, and no {absent}")
     probability = _number(event["probability"], "probability", where)
     if not 0 < probability <= 1:
         raise InputError(f"{where}: probability {probability} is not above 0 and at most 1")
-    if isinstance(action, bool) or not isinstance(action, int | np.integer) or action < 0:
-        raise InputError(f"{where}: the chosen action is {action!r}, not a whole number from 0")
+    action = whole_number(given)
+    if action is None or action < 0:
+        raise InputError(f"{where}: the chosen action is {given!r}, not a whole number from 0")
     if action >= 1 << 32:
-        raise InputError(f"{where}: the chosen action is {action}, and the largest is 2^32 - 1")
-    return ((int(action), _number(cost, "cost", where), probability),)
+        raise InputError(f"{where}: the chosen action is {given}, and the largest is 2^32 - 1")
+    return ((action, _number(cost, "cost", where), probability),)
 
 
 def _rounded(number: float) -> float:
@@ -239,11 +259,16 @@ def _rounded(number: float) -> float:
 
 
 def _number(value: object, what: str, where: str) -> float:
-    """Return a number as the float32 that reading it from a text would give."""
-    if not isinstance(value, float | int | Real):
-        raise InputError(f"{where}: {what} {value!r} is not a number")
+    """Return a number as the float32 that reading it from a text would give.
+
+    Truth values are 0 and 1.
+    """
+    number = plain(value)
+    if not isinstance(number, float | int):
+        missing = number is None and value is not None
+        raise InputError(f"{where}: {what} {value!r} is {'missing' if missing else 'not a number'}")
     try:
-        number = float(value)
+        number = float(number)
     except OverflowError:  # a whole number of hundreds of digits
         number = math.inf
     number = _rounded(number) if abs(number) < LARGE else math.inf
@@ -257,23 +282,27 @@ def spans_of(features: object, where: str = "event") -> Spans:
 
     >>> spans_of({"user": {"name": "tom", "age": 0.5}, "tags": ["new", "hot"], "old": None})
     (('user', (('name=tom', 1.0), ('age', 0.5))), ('tags', (('new', 1.0), ('hot', 1.0))))
+    >>> spans_of({"text": {"words": 2, "vector": [0.5, None, -1]}})
+    (('text', (('words', 2.0),)), ('vector', (('0', 0.5), ('2', -1.0))))
     """
     if not isinstance(features, Mapping):
         raise InputError(f"{where}: features are a mapping of namespaces, not {type(features).__name__}")
-    spans = []
+    spans: dict[str, list[tuple[str, float]]] = {}
     for namespace, value in features.items():
-        found = _usual_features(namespace, value)
-        if found is None:
-            found = tuple(_features(str(namespace), value, f"{where}: {namespace}"))
-        if found:
-            spans.append((str(namespace), found))
-    return tuple(spans)
+        name = str(namespace)
+        usual = _usual_features(namespace, value)
+        if usual is None:
+            for inner, feature, number in _features(name, value, f"{where}: {name}", 0):
+                spans.setdefault(inner, []).append((feature, number))
+        elif usual:
+            spans.setdefault(name, []).extend(usual)
+    return tuple((name, tuple(named)) for name, named in spans.items())
 
 
 def _usual_features(name: object, value: object) -> tuple[tuple[str, float], ...] | None:
-    """Return what `_features` yields for texts and usual numbers with names of type str, None for others.
+    """Return the features of texts and usual numbers with names of type str, None for others.
 
-    Most values are such, and this is several times as fast.
+    Most values are such, and this is several times as fast as `_features`.
     """
     each: Mapping[Any, Any] = value if type(value) is dict else {name: value}
     found = []
@@ -292,32 +321,55 @@ def _usual_features(name: object, value: object) -> tuple[tuple[str, float], ...
     return tuple(found)
 
 
-def _features(name: str, value: object, where: str) -> Iterator[tuple[str, float]]:
-    """Yield the features of a namespace: of a mapping, of a list of names, or of one value."""
-    if value is None or isinstance(value, str | int | float):  # the usual case, and a fast test
-        yield from _feature(name, value, where)
-    elif isinstance(value, Mapping):
-        for each, of_it in value.items():
-            yield from _feature(str(each), of_it, f"{where}: {each}")
-    elif isinstance(value, Iterable) and not isinstance(value, str | bytes):
-        for each in value:
-            if not isinstance(each, str):
-                raise InputError(f"{where}: {each!r} in a list is not a name; numbers need names: a mapping")
-            yield each, 1.0
+def _features(name: str, value: object, where: str, depth: int) -> Iterator[tuple[str, str, float]]:
+    """Yield namespace, name and value of the features of a value with this name, in their order.
+
+    Mappings and lists within are namespaces of their own.
+    """
+    if depth > _MOST_NESTED:
+        raise InputError(f"{where[:200]}: more than {_MOST_NESTED} mappings and lists in one another")
+    own = plain(value)
+    if isinstance(own, Mapping):
+        for key, each in own.items():
+            feature, of_it, here = str(key), plain(each), f"{where}: {key}"
+            if isinstance(of_it, Mapping) or is_sequence(of_it):
+                yield from _features(feature, of_it, here, depth + 1)
+            else:
+                yield from _feature(name, feature, of_it, here)
+    elif is_sequence(own):
+        yield from _elements(name, own, where, depth)
     else:
-        yield from _feature(name, value, where)
+        yield from _feature(name, name, own, where)
 
 
-def _feature(name: str, value: object, where: str) -> Iterator[tuple[str, float]]:
-    """Yield name and value of a feature; nothing if the value is None, NaN, False or 0."""
-    if isinstance(value, str):
-        yield f"{name}={value}", 1.0
-    elif isinstance(value, bool | np.bool_):
-        if value:
-            yield name, 1.0
-    elif value is not None and (
-        isinstance(value, int) or not (isinstance(value, Real) and math.isnan(value))
-    ):
+def _elements(name: str, values: Iterable[Any], where: str, depth: int) -> Iterator[tuple[str, str, float]]:
+    """Yield the features of a list: numbers by their index, names, and those of mappings, which have none."""
+    index = 0
+    for each in map(plain, values):
+        here = f"{where}: {index}"
+        if isinstance(each, Mapping):
+            yield from _features(name, each, here, depth + 1)
+            continue
+        if isinstance(each, str):
+            yield name, each, 1.0
+        elif isinstance(values, AbstractSet):
+            raise InputError(f"{here}: {each!r} in a set, which has no order: give a list")
+        else:
+            yield from _feature(name, str(index), each, here)
+        index += 1
+
+
+def _feature(namespace: str, name: str, value: object, where: str) -> Iterator[tuple[str, str, float]]:
+    """Yield a feature whose value is `plain`; nothing if that is None, False or 0."""
+    if value is None or value is False:
+        return
+    if value is True:
+        yield namespace, name, 1.0
+    elif isinstance(value, str):
+        yield namespace, f"{name}={value}", 1.0
+    elif isinstance(value, int | float):
         number = _number(value, "value", where)
         if number:
-            yield name, number
+            yield namespace, name, number
+    else:
+        raise no_feature(value, where)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from onlineauto.formats.records.problem_code_kernels import Code
     from onlineauto.formats.records.reader_state_kernels import Rules
 
-__all__ = ["EVENT", "FRAME", "LOG", "STAGED", "JsonText", "Stage", "fail"]
+__all__ = ["EVENT", "FRAME", "LOG", "STAGED", "JsonText", "Stage", "drop_label", "fail"]
 
 EVENT = np.dtype(
     [
@@ -46,6 +46,7 @@ EVENT = np.dtype(
         ("cost", np.float32),
         ("probability", np.float32),
         ("has_probability", np.bool_),
+        ("unused", np.bool_),  # the label is not finite, and not used
         # Fields of CCB slots.
         ("n_slots", np.int64),
         ("first_slot", np.int64),  # line of the first slot
@@ -193,3 +194,11 @@ def fail(text: JsonText, code: Code, start: int, end: int) -> None:
     if not text.event.bad:
         report(text.state, code, start, end, text.rules.strict)
     text.event.bad = True
+
+
+@kernel
+def drop_label(text: JsonText, code: Code, start: int, end: int) -> None:
+    """Report why the label of the event is not used, unless the event is bad already."""
+    if not text.event.bad:
+        report(text.state, code, start, end, text.rules.strict)
+    text.event.unused = True

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING
 
+from onlineauto.errors import EventTypeError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -56,7 +58,7 @@ class EventFile(io.BufferedIOBase):
         """Return the text of the next event with its end, empty if there is none."""
         for text in self._texts:
             if not isinstance(text, str | bytes):
-                raise TypeError(f"an event is text (str or bytes) or a Block, not {type(text).__name__}")
+                raise EventTypeError(f"an event is text (str or bytes) or a Block, not {type(text).__name__}")
             data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
             return data.rstrip(b"\r\n") + self._end
         return b""

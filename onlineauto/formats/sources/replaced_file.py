@@ -17,6 +17,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from onlineauto.errors import OutputError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -48,7 +50,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
     Raises
     ------
-    OSError
+    OutputError
         The file cannot be written. The old file is unchanged.
     """
     target = Path(path).resolve()
@@ -67,9 +69,20 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             if part is not None:
                 part.unlink(missing_ok=True)
             if isinstance(error, OSError) and (part is None or error.filename in (None, os.fspath(part))):
-                raise OSError(f"cannot write {os.fspath(path)}: {error.strerror or error}") from error
+                raise _unwritable(path, target.parent, error) from error
             raise
     _sync_directory(target.parent)
+
+
+def _unwritable(path: str | os.PathLike[str], folder: Path, error: OSError) -> OutputError:
+    """Return the error for a file that cannot be written, which says if its folder is missing."""
+    if folder.is_dir():
+        why = error.strerror or str(error)
+    else:
+        why = f"{error.strerror or error}: the folder {folder} does not exist, make it first"
+    unwritable = OutputError(f"cannot write {os.fspath(path)}: {why}")
+    unwritable.errno = error.errno
+    return unwritable
 
 
 def _prefix(target: Path) -> str:

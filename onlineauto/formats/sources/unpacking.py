@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from typing import Protocol
 
-from onlineauto.errors import InputError
+from onlineauto.errors import InputError, install_hint
 
 __all__ = ["Unpacker", "may_be_packed", "unpacker_for"]
 
@@ -48,7 +48,7 @@ def unpacker_for(begin: bytes) -> Unpacker | None:
         try:
             from onlineauto.formats.sources.unzstd import Unzstd
         except ImportError:
-            raise InputError("zstd needs a package: pip install 'onlineauto[zstd]'") from None
+            raise InputError(f"zstd needs a package: {install_hint('zstd')}") from None
         return Unzstd()
     return None
 

@@ -89,7 +89,7 @@ def read_lines(data: NDArray[np.uint8], p: int, end: int, reader: Reader) -> tup
         bar = find_bar(data, marks, place)
         good = _is_text(text, place, bar)
         if good and (bar > place.start or rules.slots):
-            good = read_head(text, place.start, bar, line, costs, tag)
+            good = read_head(text, place.start, bar, line, costs, tag) and not state.fatal
         if good and read_features(text, bar, spans, features, names):
             state.lines += 1
         else:

@@ -10,6 +10,7 @@ from urllib.parse import quote
 import msgspec
 
 from onlineauto.errors import InputError
+from onlineauto.formats.mappings.values import plain, plain_tree
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,9 +102,19 @@ def rank_body(
     excluded: Sequence[str],
     deferred: bool,
 ) -> tuple[str, bytes]:
-    """Return the id of a decision and the body that asks for it. The id makes it safe to send it again."""
+    """Return the id of a decision and the body that asks for it. The id makes it safe to send it again.
+
+    Raises
+    ------
+    InputError
+        A value can be no feature.
+    """
     event_id = event_id or secrets.token_hex(16)
-    body: dict[str, Any] = {"event_id": event_id, "context": context, "actions": actions}
+    body: dict[str, Any] = {
+        "event_id": event_id,
+        "context": plain_tree(context, "context"),
+        "actions": plain_tree(actions, "actions"),
+    }
     if excluded:
         body["excluded"] = list(excluded)
     if deferred:
@@ -117,7 +128,7 @@ def reward_body(decision: Decision | str, value: float, *, key: str) -> bytes | 
         if decision.fallback:
             return None
         decision = decision.event_id
-    return msgspec.json.encode({"event_id": decision, "reward": value, "key": key})
+    return msgspec.json.encode({"event_id": decision, "reward": plain(value), "key": key})
 
 
 def activation(decision: Decision | str) -> str:

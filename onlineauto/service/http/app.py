@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, TypedDict
 from starlette.applications import Starlette
 from starlette.routing import Route
 
+from onlineauto.jit import is_compiling
 from onlineauto.service.http.direct.direct_endpoint import DirectEndpoint, Turn
 from onlineauto.service.http.endpoint import Endpoint, Keeper, no_such_endpoint
 from onlineauto.service.http.front_handlers import FollowerHandlers, FrontHandlers
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
+    from onlineauto.service.http.direct.connections import Connections
     from onlineauto.service.http.waiting import Waiting
     from onlineauto.service.loop.follower import Follower
     from onlineauto.service.loop.front import Front
@@ -40,6 +42,7 @@ _TICK: Final = 0.25
 _BINARY_BYTES: Final = 1 << 28
 _FOLLOW: Final = 0.2
 _AGAIN: Final = 1.0
+_COMPILING: Final = 1.0
 
 
 def application(
@@ -66,7 +69,7 @@ def application(
         Names by which the service may be asked; none lets it be asked by all.
     """
     metrics = Metrics(partial(status_of, loop))
-    keeper = Keeper(tokens or Tokens(), metrics, most=most, hosts=hosts)
+    keeper = Keeper(Tokens() if tokens is None else tokens, metrics, most=most, hosts=hosts)
     return _application(loop, Handlers(loop, metrics), keeper, waiting, partial(_learn, loop))
 
 
@@ -80,7 +83,7 @@ def follower_application(
 ) -> Application:
     """Return the application of a rank server; the parameters are those of `application`."""
     metrics = Metrics(partial(follower_status, follower))
-    keeper = Keeper(tokens or Tokens(), metrics, most=most, hosts=hosts)
+    keeper = Keeper(Tokens() if tokens is None else tokens, metrics, most=most, hosts=hosts)
     handlers = FollowerHandlers(follower, metrics)
     return _application(follower, handlers, keeper, waiting, partial(_follow, follower))
 
@@ -94,6 +97,7 @@ def _application(
 ) -> Application:
     """Return the application of all endpoints that there are handlers for; `work` runs in a thread."""
     routes, direct, turn = [], {}, Turn(front.together)
+    connections = handlers.metrics.connections
     for route in ROUTES:
         if not hasattr(handlers, route.name):
             continue
@@ -112,20 +116,25 @@ def _application(
         working = threading.Thread(target=work, args=(stop,), name="onlineauto-work", daemon=True)
         waiting.start()
         working.start()
-        ticking = asyncio.create_task(_tick(front))
+        ticking = asyncio.create_task(_tick(front, connections))
         try:
             yield
         finally:
             handlers.stopping = True
             ticking.cancel()
             stop.set()
-            await asyncio.to_thread(working.join)
+            await asyncio.to_thread(_end, working)
             waiting.stop()
-            await asyncio.to_thread(front.close)
+            handlers.abandoned = working.is_alive()  # in the compiler, which nothing interrupts
+            await asyncio.to_thread(front.leave if handlers.abandoned else front.close)
 
     missing = {404: no_such_endpoint, 405: no_such_endpoint}
     return Application(
-        Starlette(routes=routes, lifespan=running, exception_handlers=missing), routes, handlers, direct
+        Starlette(routes=routes, lifespan=running, exception_handlers=missing),
+        routes,
+        handlers,
+        direct,
+        connections,
     )
 
 
@@ -148,6 +157,8 @@ class Application:
         What the routes lead to.
     direct : mapping of str to DirectEndpoint
         The endpoints that `DirectProtocol` asks by itself, by their paths.
+    connections : Connections
+        The open connections, which `DirectProtocol` keeps.
     """
 
     def __init__(
@@ -156,8 +167,9 @@ class Application:
         routes: Sequence[Route],
         handlers: FrontHandlers,
         direct: Mapping[str, DirectEndpoint],
+        connections: Connections,
     ) -> None:
-        self._app, self._handlers = app, handlers
+        self._app, self._handlers, self.connections = app, handlers, connections
         self._lines: tuple[Sequence[tuple[bytes, bytes]], bytes] = [], b""
         self._direct = {path: endpoint for path, endpoint in direct.items() if "{" not in path}
         self._of_events = [
@@ -176,6 +188,11 @@ class Application:
     def stop(self) -> None:
         """Let streams end, and the service be no longer ready; requests are still answered."""
         self._handlers.stopping = True
+
+    @property
+    def is_abandoned(self) -> bool:
+        """True if a thread still waits for the compiler, so that the process has to end without it."""
+        return self._handlers.abandoned
 
     def direct(self, path: str) -> tuple[DirectEndpoint | None, dict[str, str]]:
         """Return the endpoint that answers a ``POST`` without a task, if there is one, and its event id."""
@@ -201,13 +218,20 @@ class Application:
         await (plain or self._app)(scope, receive, send)
 
 
+def _end(working: threading.Thread) -> None:
+    """Wait until a thread has ended, but not for the compiler."""
+    working.join(_COMPILING)
+    while working.is_alive() and not is_compiling():
+        working.join(0.1)
+
+
 def _learn(loop: Loop, stop: threading.Event) -> None:
-    """Learn until it is stopped or cannot go on, which the loop keeps and its log says."""
-    while not stop.is_set() and loop.failed is None:
+    """Learn until it is stopped; what fails is tried again, and the loop logs it."""
+    while not stop.is_set():
         try:
             taken = loop.learn()
         except Exception:
-            return
+            taken = 0
         if taken < MOST_RECORDS:  # a step costs as much as a hundred decisions: it takes more of them at once
             stop.wait(_IDLE)
 
@@ -219,14 +243,18 @@ def _follow(follower: Follower, stop: threading.Event) -> None:
         found = follower.follow()
         if away != (follower.failed is not None):
             away = not away
-            said = "the learner is away" if away else "the learner is there again"
+            said = f"the learner is away: {follower.failed}" if away else "the learner is there again"
             _LOG.warning(said, extra={"event": "learner", "away": away})
         if not found:
             stop.wait(_AGAIN if away else _FOLLOW)
 
 
-async def _tick(front: Front) -> None:
-    """Let time pass in the log."""
+async def _tick(front: Front, connections: Connections) -> None:
+    """Let time pass in the log, and for connections that wait."""
     while True:
         await asyncio.sleep(_TICK)
-        front.tick()
+        try:
+            front.tick()
+            connections.sweep(asyncio.get_running_loop().time())
+        except Exception:
+            _LOG.exception("a tick has failed", extra={"event": "failed", "endpoint": "tick"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -35,6 +36,7 @@ __all__ = [
     "account",
     "json_answer",
     "no_such_endpoint",
+    "problem",
     "reply_to_error",
 ]
 
@@ -46,10 +48,15 @@ _CODES |= {
     413: "TooLarge",
     422: "Conflict",
     429: "TooManyRequests",
+    431: "TooLarge",
     503: "Unavailable",
+    507: "InsufficientStorage",
 }
 _JSON: Final = "application/json"
 _JSON_HEADERS: Final = ((b"content-type", _JSON.encode()),)
+_UNCOUNTED: Final = ("alive", "ready")
+"""Endpoints that are answered however many requests are served."""
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 _PATIENCE = 10.0
 """Seconds for which the body of a request is waited for."""
 
@@ -111,19 +118,29 @@ class Keeper:
         Raises
         ------
         RefusedError
-            It is one too many, comes from a page of another site, or may not do this.
+            It comes from a page of another site, or may not do this.
         """
-        if self.hosts and _parts(f"//{headers.get('host', '')}")[1] not in self.hosts:
+        if self.hosts and not self.tokens and _parts(f"//{headers.get('host', '')}")[1] not in self.hosts:
             raise RefusedError(
                 "without tokens, the service is asked by the name of its own machine", status=403
             )
-        if self.served >= self.most:
-            raise RefusedError(f"{self.served} requests are served already", status=429, retry_after=1.0)
         origin = headers.get("origin")
         if origin is not None and _parts(origin)[0] != headers.get("host"):
             raise RefusedError("this is a request of a page of another site", status=403)
         if scope is not None:
             self.tokens.check(headers, scope)
+
+    def admit(self) -> None:
+        """Count a request that is served from now on, until `served` is reduced again.
+
+        Raises
+        ------
+        RefusedError
+            It is one too many.
+        """
+        if self.served >= self.most:
+            raise RefusedError(f"{self.served} requests are served already", status=429, retry_after=1.0)
+        self.served += 1
 
 
 class Endpoint:
@@ -148,6 +165,7 @@ class Endpoint:
     ) -> None:
         self.keeper, self.handler, self.name, self.scope = keeper, handler, name, scope
         self.body_bytes = body_bytes
+        self._is_counted = name not in _UNCOUNTED
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -155,15 +173,16 @@ class Endpoint:
         headers = Headers(scope=scope)
         try:
             keeper.check(headers, self.scope)
-            keeper.served += 1
+            async with asyncio.timeout(_PATIENCE):
+                body = await _read(headers, receive, self.body_bytes)
+            if self._is_counted:  # a body that comes slowly keeps no other request out
+                keeper.admit()
             try:
-                async with asyncio.timeout(_PATIENCE):
-                    body = await _read(headers, receive, self.body_bytes)
                 answer = await self.handler(Asked(headers, body, scope.get("path_params", {})))
             finally:
-                keeper.served -= 1
+                keeper.served -= self._is_counted
         except TimeoutError:
-            answer = _problem(f"the body did not come within {_PATIENCE:g} seconds", 408).response()
+            answer = problem(f"the body did not come within {_PATIENCE:g} seconds", 408).response()
         except Exception as error:
             answer = reply_to_error(error, self.name).response()
         account(keeper, self.name, answer.status_code, time.perf_counter() - began)
@@ -173,12 +192,22 @@ class Endpoint:
 def reply_to_error(error: Exception, endpoint: str) -> Reply:
     """Return the answer to a request that has raised an error; what nobody expects is logged."""
     if isinstance(error, RefusedError):
-        return _problem(str(error), error.status, error.retry_after)
+        return problem(str(error), error.status, error.retry_after)
     if isinstance(error, OnlineautoError | msgspec.MsgspecError | UnicodeError | RecursionError):
         status = 422 if isinstance(error, OptionError) else 400
-        return _problem(str(error) or "the body is nested too deeply", status)
+        return problem(str(error) or "the body is nested too deeply", status)
+    if isinstance(error, OSError):
+        cause = error if error.errno is not None else error.__cause__
+        full = isinstance(cause, OSError) and cause.errno in _FULL
+        _LOG.error(
+            "the disk cannot be written: %s", error, extra={"event": "not_written", "endpoint": endpoint}
+        )
+        why = (
+            "there is no room on the disk" if full else f"a file cannot be read or written: {error.strerror}"
+        )
+        return problem(f"{why}; try again later", 507 if full else 503, 10.0)
     _LOG.error("an endpoint failed", exc_info=error, extra={"event": "failed", "endpoint": endpoint})
-    return _problem("the service has failed; its log says why", 500)
+    return problem("the service has failed; its log says why", 500)
 
 
 def account(keeper: Keeper, endpoint: str, status: int, seconds: float) -> None:
@@ -203,12 +232,12 @@ async def no_such_endpoint(request: Request, error: Exception) -> Response:
     """Answer a request that no endpoint is for."""
     status = error.status_code if isinstance(error, HTTPException) else 404
     if "/multislot/" in request.url.path:
-        return _problem(
+        return problem(
             "a service fills one slot at a time: rank for each slot, with the actions of those before it as "
             "excludedActions",
             404,
         ).response()
-    answer = _problem(
+    answer = problem(
         f"there is no {request.method} {request.url.path}; /openapi.json has what there is", status
     ).response()
     if isinstance(error, HTTPException):
@@ -221,7 +250,8 @@ def json_answer(value: object, status: int = 200, headers: dict[str, str] | None
     return Response(msgspec.json.encode(value), status, headers, _JSON)
 
 
-def _problem(message: str, status: int, retry_after: float | None = None) -> Reply:
+def problem(message: str, status: int, retry_after: float | None = None) -> Reply:
+    """Return the answer that refuses a request, with the reason."""
     headers = list(_JSON_HEADERS)
     if retry_after is not None:
         headers.append((b"retry-after", b"%d" % max(round(retry_after), 1)))

@@ -55,7 +55,7 @@ class FrontHandlers:
 
     def __init__(self, front: Front, metrics: Metrics) -> None:
         self.front, self.metrics = front, metrics
-        self.stopping = False
+        self.stopping = self.abandoned = False
 
     async def personalizer_rank(self, asked: Asked) -> Response:
         """Rank as Personalizer does."""
@@ -98,8 +98,11 @@ class FrontHandlers:
         return _each(self._reward, asked)
 
     async def alive(self, asked: Asked) -> Response:
-        """Say that the process answers."""
+        """Say that the process answers, and that it can write its log and learn."""
         del asked
+        trouble = self.front.trouble
+        if trouble:
+            return Response(f"no: {trouble}\n", 503, media_type="text/plain")
         return Response("ok\n", media_type="text/plain")
 
     async def prometheus(self, asked: Asked) -> Response:
@@ -146,7 +149,7 @@ class FrontHandlers:
     def _readiness(self, stale: str) -> Response:
         """Return whether ranks can be answered, and why the model is stale, if it is."""
         if self.stopping or not self.front.writable:
-            why = "the service stops" if self.stopping else "the log cannot be written"
+            why = "the service stops" if self.stopping else self.front.trouble
             return Response(f"no: {why}\n", 503, media_type="text/plain")
         return Response(f"stale: {stale}\n" if stale else "ready\n", media_type="text/plain")
 

@@ -135,8 +135,9 @@ class Handlers(FrontHandlers):
         loop = self.loop
         if not loop.caught_up:
             return Response("no: the log is being learnt\n", 503, media_type="text/plain")
-        stale = loop.failed is not None or loop.lag_seconds() > _LAG
-        return self._readiness("learning has stopped or lags" if stale else "")
+        lag = loop.lag_seconds()
+        lags = f"the learner is {lag:.0f} seconds behind the log" if lag > _LAG else ""
+        return self._readiness(loop.trouble or lags)
 
     async def page(self, asked: Asked) -> Response:
         """Give the page that shows all this."""

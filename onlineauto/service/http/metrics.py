@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
+from onlineauto.service.http.direct.connections import Connections
 from onlineauto.service.http.status import Status
 
 if TYPE_CHECKING:
@@ -33,6 +34,11 @@ COUNTERS: Final = {
     "dangling": "Rewards that waited in vain for a decision.",
     "repeated": "Decisions whose id another one had.",
     "faulty": "Decisions that could not be learnt.",
+    "too_wide": "Decisions that were learnt without their widest interactions.",
+    "skipped": "Records that could not be applied.",
+    "clipped": "Rewards beyond the range that is declared or learnt.",
+    "forgotten": "Finished decisions that were forgotten before their wait was over.",
+    "clock_jumps": "Records whose time is implausibly far from the one before.",
     "champion_changes": "Changes of the champion.",
     "log_bytes": "Bytes of the log.",
     "log_groups": "Flushes of the log.",
@@ -40,6 +46,10 @@ COUNTERS: Final = {
 """Counters, by the field of the status that each one is; they are called ``onlineauto_FIELD_total``."""
 GAUGES: Final = {
     "pending": "Decisions that wait for their reward.",
+    "finished": "Finished decisions that are remembered.",
+    "early": "Ids whose rewards wait for a decision.",
+    "max_pending": "Decisions that may wait for their reward.",
+    "max_finished": "Finished decisions that may be remembered.",
     "queued": "Records that wait to be written.",
     "behind_bytes": "Of a rank server: bytes of its log that the learner does not have.",
     "lag_seconds": "Age of the oldest record that was not learnt.",
@@ -69,10 +79,15 @@ class Metrics(Collector):
     ----------
     status : callable
         Returns the state of the service.
+
+    Attributes
+    ----------
+    connections : Connections
+        The open connections.
     """
 
     def __init__(self, status: Callable[[], Status | FollowerStatus]) -> None:
-        self._status, self._registry = status, CollectorRegistry()
+        self._status, self._registry, self.connections = status, CollectorRegistry(), Connections()
         self._registry.register(self)
         self._requests: dict[tuple[str, int], int] = {}
         self._seconds: dict[str, _Seconds] = {}
@@ -101,6 +116,13 @@ class Metrics(Collector):
         for name, meaning in GAUGES.items():
             if hasattr(status, name):
                 yield GaugeMetricFamily(f"onlineauto_{name}", meaning, value=float(getattr(status, name)))
+        yield GaugeMetricFamily("onlineauto_connections", "Open connections.", value=len(self.connections))
+        closed = CounterMetricFamily(
+            "onlineauto_connections_closed", "Connections that were closed by limits.", labels=["reason"]
+        )
+        for reason, count in self.connections.dropped.items():
+            closed.add_metric([reason], count)
+        yield closed
         reward = GaugeMetricFamily(
             "onlineauto_reward", "Mean reward of a policy and its interval.", labels=["policy", "bound"]
         )

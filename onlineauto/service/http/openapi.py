@@ -27,7 +27,9 @@ _REFUSALS: Final = {
     "413": "Too large.",
     "422": "At odds with an earlier request of the same key, or a value out of range.",
     "429": "Too many; Retry-After says when it may be served.",
-    "503": "The log cannot be written.",
+    "431": "Too many headers, or too large.",
+    "503": "The log cannot be written now, or there are too many connections.",
+    "507": "There is no room on the disk.",
 }
 
 

@@ -10,6 +10,7 @@ import signal
 import socket
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,10 +20,12 @@ import uvicorn
 from onlineauto.errors import OptionError
 from onlineauto.options import Configuration
 from onlineauto.service.http.app import application, follower_application
+from onlineauto.service.http.direct.connections import BACKLOG, ConnectionLimits, most_connections
 from onlineauto.service.http.direct.protocol import DirectProtocol
-from onlineauto.service.http.memory import return_memory
+from onlineauto.service.http.memory import memory_bytes, return_memory
 from onlineauto.service.http.tokens import Tokens
 from onlineauto.service.http.waiting import Waiting
+from onlineauto.service.join.decision import BYTES_PER_DECISION
 from onlineauto.service.loop.follower import Follower
 from onlineauto.service.loop.loop import Every, Loop
 from onlineauto.service.loop.upstream import HttpUpstream
@@ -30,6 +33,7 @@ from onlineauto.service.loop.warm import warm_up
 from onlineauto.service.ranking.question import Limits
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import FrameType
 
     from onlineauto.service.http.app import Application
@@ -40,6 +44,7 @@ _LOG = logging.getLogger("onlineauto.service")
 _SWITCH: Final = 0.0005
 """Seconds after which a thread of Python lets another one go on: a rank does not wait for the learner."""
 _GRACE: Final = 10
+_FEW: Final = 100_000
 _OWN: Final = ("localhost", "127.0.0.1", "::1")
 """Names of this machine, by which a service without tokens is asked."""
 
@@ -60,12 +65,14 @@ class Serving(msgspec.Struct, kw_only=True):
     keep_every: float = 3600.0
     keep_models: int = 10
     keep_log: float | None = None
-    max_pending: int = 200_000
+    max_pending: int | None = None
     max_actions: int = 256
+    max_features: int = 1024
     max_namespaces: int = 128
     namespaces: tuple[str, ...] | None = None
     max_body: int = 65_536
     max_requests: int = 1000
+    max_connections: int | None = None
 
 
 def serve(serving: Serving) -> None:
@@ -87,29 +94,37 @@ def serve(serving: Serving) -> None:
             f"{serving.host} is open to others, and there are no tokens: "
             f"onlineauto loop {serving.folder} --new_token rank,reward"
         )
+    limits = ConnectionLimits(most=most_connections(serving.max_connections))
     with _bound(serving.host, serving.port) as opened:
         make = _learner if serving.follow is None else _follower
         front, app = make(serving, waiting, tokens)
-        _LOG.info(
-            "serving",
-            extra={
-                "event": "serving",
-                "address": f"http://{serving.host}:{opened.getsockname()[1]}/",
-                "folder": serving.folder,
-                "follows": serving.follow,
-                "options": front.join.settings.options,
-                "tokens": bool(tokens),
-                "model": front.published.name,
-                "torn_bytes": front.log.torn,
-                "loss_window_seconds": 0.0,
-            },
-        )
+        app.connections.limits = limits
         return_memory()
         sys.setswitchinterval(_SWITCH)
         gc.collect()
         gc.freeze()  # what is there now stays, and no later collection stops a rank to look at it
-        _run(app, opened)
+        about = {
+            "event": "serving",
+            "address": f"http://{serving.host}:{opened.getsockname()[1]}/",
+            "folder": serving.folder,
+            "follows": serving.follow,
+            "options": front.join.settings.options,
+            "tokens": bool(tokens),
+            "model": front.published.name,
+            "torn_bytes": front.log.torn,
+            "loss_window_seconds": 0.0,
+            "max_pending": front.limits.pending,
+            "max_connections": limits.most,
+        }
+        _run(app, opened, partial(_LOG.info, "serving", extra=about))
     _LOG.info("stopped", extra={"event": "stopped", "ranked": front.join.counts.ranked})
+    if app.is_abandoned:
+        _LOG.warning(
+            "the service ends while kernels are compiled; the next start learns from the log",
+            extra={"event": "unsaved"},
+        )
+        sys.stderr.flush()
+        os._exit(0)
 
 
 def _bound(host: str, port: int) -> socket.socket:
@@ -139,8 +154,15 @@ def _limits(serving: Serving) -> Limits:
         actions=serving.max_actions,
         namespaces=serving.max_namespaces,
         only=serving.namespaces,
-        pending=serving.max_pending,
+        features=serving.max_features,
+        pending=_most_pending() if serving.max_pending is None else serving.max_pending,
     )
+
+
+def _most_pending() -> int:
+    """Return how many decisions may wait, so that both tables of them take two fifths of the memory."""
+    room = int(0.4 * memory_bytes() / (2 * BYTES_PER_DECISION))
+    return min(max(room, _FEW), Limits().pending)
 
 
 def _learner(serving: Serving, waiting: Waiting, tokens: Tokens) -> tuple[Loop, Application]:
@@ -157,7 +179,7 @@ def _learner(serving: Serving, waiting: Waiting, tokens: Tokens) -> tuple[Loop, 
         deliver=waiting.deliver,
     )
     warm_up(loop.learner.workspace.configuration)
-    hosts = () if tokens else (*_OWN, serving.host)
+    hosts = (*_OWN, serving.host)  # while there are no tokens
     return loop, application(loop, waiting, tokens=tokens, most=serving.max_requests, hosts=hosts)
 
 
@@ -171,12 +193,30 @@ def _follower(serving: Serving, waiting: Waiting, tokens: Tokens) -> tuple[Follo
         app=serving.app,
         deliver=waiting.deliver,
     )
-    hosts, most = () if tokens else (*_OWN, serving.host), serving.max_requests
+    hosts, most = (*_OWN, serving.host), serving.max_requests
     return follower, follower_application(follower, waiting, tokens=tokens, most=most, hosts=hosts)
 
 
 class _Server(uvicorn.Server):
-    """A server that lets streams end when a signal comes, so that none keeps it waiting."""
+    """A server that lets streams end when a signal comes, so that none keeps it waiting.
+
+    Parameters
+    ----------
+    config : uvicorn.Config
+        What it serves.
+    opened : callable
+        Called once connections are taken.
+    """
+
+    def __init__(self, config: uvicorn.Config, opened: Callable[[], object]) -> None:
+        super().__init__(config)
+        self._opened = opened
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to take connections."""
+        await super().startup(sockets)
+        if self.started:
+            self._opened()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to end."""
@@ -184,11 +224,12 @@ class _Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
 
-def _run(app: Application, opened: socket.socket) -> None:
-    """Run an application until a signal ends it."""
+def _run(app: Application, opened: socket.socket, announce: Callable[[], object]) -> None:
+    """Run an application until a signal ends it; `announce` is called once connections are taken."""
     config = uvicorn.Config(
         app,
         http=DirectProtocol,
+        ws="none",
         interface="asgi3",
         log_config=None,
         log_level="warning",
@@ -196,8 +237,9 @@ def _run(app: Application, opened: socket.socket) -> None:
         server_header=False,
         proxy_headers=False,
         timeout_graceful_shutdown=_GRACE,
+        backlog=BACKLOG,
     )
-    server = _Server(config)
+    server = _Server(config, announce)
 
     def ended(number: int, frame: FrameType | None) -> None:
         """Leave at once before the server has begun; uvicorn repeats the signal once it has ended."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from onlineauto.service.join.decision import BYTES_PER_DECISION
 from onlineauto.service.join.join import JoinSettings
 from onlineauto.service.learning.values import Agreement, Point, Value
 from onlineauto.service.loop.board import ChampionChange, LiveConfig
@@ -34,6 +35,14 @@ class Status(msgspec.Struct, frozen=True):
         The log can be written.
     learning : bool
         The learner goes on; if not, `error` says why, and the model that was published last decides.
+    pending, max_pending : int
+        Decisions that wait for their rewards, and how many may.
+    finished, max_finished : int
+        Decisions that have ended and are remembered, and how many are at most.
+    table_bytes : int
+        About the memory of all of these, in the tables of those who decide and of the learner.
+    skipped, skipped_latest : int and list of str
+        Records of the log that could not be applied; and what is known of the latest.
     """
 
     ranked: int
@@ -48,6 +57,11 @@ class Status(msgspec.Struct, frozen=True):
     model: str
     settings: JoinSettings
     pending: int
+    max_pending: int
+    finished: int
+    max_finished: int
+    early: int
+    table_bytes: int
     joined: int
     defaulted: int
     inactive: int
@@ -55,7 +69,13 @@ class Status(msgspec.Struct, frozen=True):
     duplicate: int
     dangling: int
     repeated: int
+    forgotten: int
+    clipped: int
+    clock_jumps: int
     faulty: int
+    too_wide: int
+    skipped: int
+    skipped_latest: list[str]
     mean_wait: float
     live_configs: list[LiveConfig]
     changes: list[ChampionChange]
@@ -95,6 +115,10 @@ class FollowerStatus(msgspec.Struct, frozen=True):
     error: str
     settings: JoinSettings
     pending: int
+    max_pending: int
+    finished: int
+    max_finished: int
+    early: int
     log_bytes: int
     log_groups: int
     queued: int
@@ -111,9 +135,13 @@ def follower_status(follower: Follower) -> FollowerStatus:
         behind_bytes=follower.behind,
         ready=follower.writable,
         learning=follower.failed is None,
-        error="" if follower.failed is None else str(follower.failed),
+        error=follower.trouble or ("" if follower.failed is None else str(follower.failed)),
         settings=follower.join.settings,
         pending=follower.join.waiting,
+        max_pending=follower.limits.pending,
+        finished=follower.join.finished,
+        max_finished=follower.join.settings.max_finished,
+        early=follower.join.early,
         log_bytes=follower.log.end,
         log_groups=follower.groups,
         queued=follower.queued,
@@ -133,10 +161,15 @@ def status_of(loop: Loop, *, points: bool = False) -> Status:
         lag_seconds=loop.lag_seconds(),
         ready=loop.writable,
         learning=loop.failed is None,
-        error="" if loop.failed is None else str(loop.failed),
+        error=loop.trouble,
         model=board.model,
         settings=loop.join.settings,
         pending=loop.join.waiting,
+        max_pending=loop.limits.pending,
+        finished=loop.join.finished,
+        max_finished=loop.join.settings.max_finished,
+        early=loop.join.early,
+        table_bytes=2 * BYTES_PER_DECISION * (loop.join.waiting + loop.join.finished),
         joined=counts.joined,
         defaulted=counts.defaulted,
         inactive=counts.inactive,
@@ -144,7 +177,13 @@ def status_of(loop: Loop, *, points: bool = False) -> Status:
         duplicate=counts.duplicate,
         dangling=counts.dangling,
         repeated=counts.repeated,
-        faulty=board.faulty,
+        forgotten=counts.forgotten,
+        clipped=counts.clipped,
+        clock_jumps=counts.clock_jumps,
+        faulty=loop.learner.faulty,
+        too_wide=board.too_wide,
+        skipped=loop.learner.skipped,
+        skipped_latest=list(map(str, loop.learner.latest)),
         mean_wait=board.waited,
         live_configs=board.live_configs,
         changes=board.changes,

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hmac
+import logging
+import re
 import secrets
+import time
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -19,12 +22,17 @@ __all__ = ["SCOPES", "Tokens", "add_token"]
 
 SCOPES: Final = ("rank", "reward", "read", "admin")
 """To rank; to reward and activate; to read the status, metrics and models; to do everything."""
+_LOG = logging.getLogger("onlineauto.service")
+_LOOK: Final = 1.0
+"""Seconds between two looks whether the file has changed."""
+_HASH: Final = re.compile(r"[0-9a-fA-F]{64}")
 
 
 class Tokens:
     r"""The tokens of a service, from a file of lines such as ``SHA-256 rank,reward``.
 
-    Without any, everybody may do everything: then the service listens to its own machine alone.
+    Without any, everybody may do everything: then the service listens to its own machine alone. The file is
+    read again within a second after it has changed.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -40,24 +48,44 @@ class Tokens:
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
+        self._path = None if path is None else Path(path)
+        self._stamp: tuple[int, int, int] | None = None
+        self._next_look = 0.0
         self._known: list[tuple[bytes, frozenset[str]]] = []
-        lines = Path(path).read_text("utf-8").splitlines() if path is not None and Path(path).exists() else []
-        for number, line in enumerate(lines, 1):
-            words = line.split()
-            if not words or words[0].startswith("#"):
-                continue
-            scopes = frozenset(words[1].split(",")) if len(words) == 2 else frozenset()
-            if len(words[0]) != 64 or not scopes or not scopes <= set(SCOPES):
-                raise InputError(f"{path}:{number}: a line is a SHA-256 and scopes of {','.join(SCOPES)}")
-            self._known.append((bytes.fromhex(words[0]), scopes))
+        self._required = False
+        if self._path is not None and self._path.exists():
+            self._stamp, self._known = _stamp_of(self._path), _tokens_of(self._path)
+            self._required = bool(self._known)
 
     def __bool__(self) -> bool:
-        """Return whether there are tokens."""
-        return bool(self._known)
+        """Return whether tokens are needed: there are some, or there were."""
+        self._refresh()
+        return self._required
+
+    def _refresh(self) -> None:
+        """Read the file again if it has changed; one that is damaged or gone changes nothing."""
+        now = time.monotonic()
+        if self._path is None or now < self._next_look:
+            return
+        self._next_look = now + _LOOK
+        stamp = _stamp_of(self._path)
+        if stamp == self._stamp:
+            return
+        self._stamp = stamp
+        try:
+            self._known = _tokens_of(self._path)
+        except (OSError, InputError, UnicodeError) as error:
+            if self._required:
+                message = "the tokens cannot be read, the earlier ones hold: %s"
+                _LOG.error(message, error, extra={"event": "tokens"})
+            return
+        if self._known or self._required:  # a file that is emptied opens the service to nobody
+            self._required = True
+            _LOG.info("the tokens have changed", extra={"event": "tokens", "count": len(self._known)})
 
     def scopes(self, headers: Mapping[str, str]) -> frozenset[str]:
         """Return what a request may do, by its bearer token or the key that clients of Personalizer send."""
-        if not self._known:
+        if not self:
             return frozenset(SCOPES)
         kind, _, token = headers.get("authorization", "").partition(" ")
         if kind.lower() != "bearer":
@@ -81,6 +109,35 @@ class Tokens:
             raise RefusedError("a bearer token is needed: Authorization: Bearer TOKEN", status=401)
         if scope not in found and "admin" not in found:
             raise RefusedError(f"this token is not for {scope}", status=403)
+
+
+def _stamp_of(path: Path) -> tuple[int, int, int] | None:
+    """Return what changes when a file does; None if it is not there."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def _tokens_of(path: Path) -> list[tuple[bytes, frozenset[str]]]:
+    """Return the hashes of a file, with what each token is for.
+
+    Raises
+    ------
+    InputError
+        A line is not of this kind.
+    """
+    found = []
+    for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+        words = line.split()
+        if not words or words[0].startswith("#"):
+            continue
+        scopes = frozenset(words[1].split(",")) if len(words) == 2 else frozenset()
+        if not _HASH.fullmatch(words[0]) or not scopes or not scopes <= set(SCOPES):
+            raise InputError(f"{path}:{number}: a line is a SHA-256 and scopes of {','.join(SCOPES)}")
+        found.append((bytes.fromhex(words[0]), scopes))
+    return found
 
 
 def add_token(path: str | os.PathLike[str], scopes: list[str]) -> str:

@@ -155,12 +155,17 @@ class Reward(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Settings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """The body of ``PATCH /v1/settings``: what changes from here on; a wait of seconds, or like ``PT10M``."""
+    """The body of ``PATCH /v1/settings``: what changes from here on; a wait of seconds, or like ``PT10M``.
+
+    ``reward_range`` is two numbers, or null for a range that is learnt.
+    """
 
     reward_wait: float | str | msgspec.UnsetType = msgspec.UNSET
     default_reward: float | msgspec.UnsetType = msgspec.UNSET
     aggregation: str | msgspec.UnsetType = msgspec.UNSET
     mode: str | msgspec.UnsetType = msgspec.UNSET
+    reward_range: tuple[float, float] | msgspec.UnsetType | None = msgspec.UNSET
+    max_finished: int | msgspec.UnsetType = msgspec.UNSET
 
 
 class Policy(msgspec.Struct, forbid_unknown_fields=True):

@@ -1,7 +1,8 @@
 """``Join``: which decision is learnt with which reward, as a function of the log alone.
 
-A decision waits from its record on, until a record is `reward_wait` seconds later. Time is what the records
-say, and never runs back. So a log has one join, however often and in whatever pieces it is read.
+A decision waits from its record on, for the `reward_wait` that was in force then. Time is what the records
+say, with two exceptions: it does not run back, and it stands still where the clock jumps. So a log has one
+join, however often and in whatever pieces it is read.
 
 ============ =====================================================================================
 a decision   becomes
@@ -11,67 +12,47 @@ open         defaulted when it has waited without a reward: it is learnt with th
 deferred     open once it is activated; inactive when it has waited without that, and is not learnt
 ============ =====================================================================================
 
-A reward that comes before its decision waits for it as long. One that comes behind the end of its decision is
-late: it is counted, and not learnt. A repetition of a reward, known by its key, is counted and changes
-nothing.
+A reward that comes before its decision waits for it as long. A decision that has ended is remembered until
+its wait is over, but no more than `max_finished` of them are. A reward of a remembered decision is late: it
+is counted, and not learnt; a later one waits for a decision in vain, which is dangling. A repetition of a
+reward, known by its key, is counted and changes nothing.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
-from onlineauto.errors import InputError
 from onlineauto.service.join.aggregation import aggregated, combined
+from onlineauto.service.join.decision import (
+    Decision,
+    DecisionTable,
+    deadline_of,
+    entries_of,
+    hash_of,
+    is_plain,
+    keyed,
+    n_keys,
+    packed_decision,
+    read_decision,
+    reward_of,
+    table_of,
+)
+from onlineauto.service.join.scale import RewardScale
+from onlineauto.service.join.settings import JoinSettings, read_settings
+from onlineauto.service.join.timed import Finished, Timed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Sequence
 
     from onlineauto.service.log.record import Record
 
 __all__ = ["Counts", "Decision", "Ended", "Join", "JoinSettings"]
 
-
-class JoinSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Rules by which decisions wait for their rewards and end.
-
-    Attributes
-    ----------
-    reward_wait : float
-        Seconds for which a decision waits.
-    default_reward : float
-        The reward of a decision that got none.
-    aggregation : str
-        One of `onlineauto.service.join.aggregation.AGGREGATIONS`.
-    mode : {"online", "apprentice", "logging-only"}
-        Who decides, and whether what is joined is learnt.
-    options : str
-        Options of the model, as on a command line.
-    """
-
-    reward_wait: float = 600.0
-    default_reward: float = 0.0
-    aggregation: str = "first"
-    mode: str = "online"
-    options: str = ""
-
-
-class Decision(msgspec.Struct, array_like=True, gc=False):
-    """A decision of the table: where its record is, and what it has got so far.
-
-    There are many, and no cycle leads through one, so the garbage collector need not visit them.
-    """
-
-    position: int
-    size: int
-    deadline: float
-    active: bool
-    ended: bool = False
-    count: int = 0
-    value: float = 0.0
-    keys: dict[str, float] | None = None
+_DAY: Final = 86400.0
+_JITTER: Final = 60.0
+"""Seconds by which a record may be earlier than the one before it without its clock having been set back."""
 
 
 class _Early(msgspec.Struct, array_like=True):
@@ -80,6 +61,7 @@ class _Early(msgspec.Struct, array_like=True):
     deadline: float
     active: bool
     rewards: list[tuple[str, float]]
+    wait: float = 0.0
 
 
 class Counts(msgspec.Struct):
@@ -95,6 +77,12 @@ class Counts(msgspec.Struct):
         for a decision.
     joined, defaulted, inactive : int
         Decisions that ended with a reward, without one, or without having been activated.
+    clipped : int
+        Rewards beyond the range that is declared or learnt, which count as its bound.
+    forgotten : int
+        Finished decisions that were forgotten before their wait was over, to make room for others.
+    clock_jumps : int
+        Records whose time is implausibly far from the one before: the time of the join stood still.
     """
 
     ranked: int = 0
@@ -106,6 +94,9 @@ class Counts(msgspec.Struct):
     joined: int = 0
     defaulted: int = 0
     inactive: int = 0
+    clipped: int = 0
+    forgotten: int = 0
+    clock_jumps: int = 0
 
 
 class Ended(NamedTuple):
@@ -121,10 +112,15 @@ class Ended(NamedTuple):
 class _State(msgspec.Struct):
     settings: JoinSettings
     now: float
-    decisions: list[tuple[str, Decision]]  # in order, which the maps of a model file do not keep
     early: list[tuple[str, _Early]]
     counts: Counts
     sources: dict[str, int]
+    waiting: DecisionTable | None = None
+    finished: list[DecisionTable] = []
+    clock: float | None = None
+    set_back: tuple[float, float] | None = None
+    scale: tuple[dict[int, int], float] | None = None
+    decisions: list[tuple[str, list[Any]]] = []  # as the first version wrote them
 
 
 class Join:
@@ -140,7 +136,7 @@ class Join:
     settings : JoinSettings
         How it joins now.
     now : float
-        The time of the latest record.
+        The time of the join, which the records let pass.
     counts : Counts
         What has become of the records so far.
     sources : dict of str to int
@@ -158,19 +154,27 @@ class Join:
 
     def __init__(self, settings: JoinSettings) -> None:
         self.settings, self.now, self.counts = settings, 0.0, Counts()
-        self._decisions: OrderedDict[str, Decision] = OrderedDict()
-        self._early: OrderedDict[str, _Early] = OrderedDict()
         self.sources: dict[str, int] = {}
-        self._open = 0
+        self._clock: float | None = None  # the time of the latest record, as its clock had it
+        self._set_back: tuple[float, float] | None = None  # that before it was set back, and `now` then
+        self._waiting: Timed[bytes] = Timed(deadline_of)
+        self._finished: Finished[bytes] = Finished()
+        self._early: Timed[_Early] = Timed(lambda early: early.deadline)
+        self._scale = RewardScale()
 
     def __len__(self) -> int:
-        """Count the decisions in the table, those that have ended included."""
-        return len(self._decisions)
+        """Count the decisions that wait."""
+        return len(self._waiting)
 
     @property
     def waiting(self) -> int:
         """The number of decisions that have not ended."""
-        return self._open
+        return len(self._waiting)
+
+    @property
+    def finished(self) -> int:
+        """The number of decisions that have ended and are remembered."""
+        return len(self._finished)
 
     @property
     def early(self) -> int:
@@ -179,39 +183,74 @@ class Join:
 
     @property
     def oldest(self) -> int | None:
-        """The position of the oldest decision of the table; None if there is none."""
-        return next((each.position for each in self._decisions.values()), None)
+        """The position of the oldest decision that waits; None if there is none."""
+        return min((read_decision(each).position for each in self._waiting.first_entries()), default=None)
 
     def find(self, event_id: str, time: float) -> Decision | None:
-        """Return the decision of an id, if its id is not free again at a time."""
-        found = self._decisions.get(event_id)
-        return None if found is None or found.deadline <= time else found
+        """Return the decision of an id, if its id is not free again at a time of the clock."""
+        found = self._packed_of(event_id)
+        return None if found is None or deadline_of(found) <= self.time_at(time) else read_decision(found)
 
     def key_of(self, event_id: str, key: str) -> float | None:
         """Return the reward that had a key for a decision, or waits for one; None if there was none."""
-        found = self._decisions.get(event_id)
+        found = self._packed_of(event_id)
         if found is not None:
-            return (found.keys or {}).get(key)
+            return reward_of(read_decision(found).keys, hash_of(key))
         early = self._early.get(event_id)
         return None if early is None else dict(early.rewards).get(key)
 
     def parts_of(self, event_id: str, *, keyed: bool) -> int:
-        """Return how many rewards of a decision take memory, if one more does: it is early, or has a key."""
-        found = self._decisions.get(event_id)
+        """Return the number of rewards of a decision that take memory; -1 if one more takes none."""
+        found = self._packed_of(event_id)
         if found is not None:
-            return len(found.keys or ()) if keyed else -1
+            return n_keys(read_decision(found)) if keyed else -1
         early = self._early.get(event_id)
         return 0 if early is None else 1 + len(early.rewards)
 
+    def is_known(self, event_id: str) -> bool:
+        """Return whether there is a decision of an id, or something that waits for it."""
+        return self._packed_of(event_id) is not None or self._early.get(event_id) is not None
+
     @property
     def next_end(self) -> float:
-        """The time at which the oldest decision has waited, or what waits for a decision has."""
-        ends = [each.deadline for each in (*self._first(self._decisions), *self._first(self._early))]
-        return min(ends, default=self.now)
+        """The time at which the next decision has waited, or the next reward that waits for a decision."""
+        end = min(self._waiting.next_deadline, self._early.next_deadline)
+        return end if end < float("inf") else self.now
 
     def is_due(self, time: float) -> bool:
-        """Return whether something ends if nothing but the time changes."""
-        return (len(self._decisions) + len(self._early) > 0) and self.next_end <= time
+        """Return whether something ends if nothing but the time of the clock changes."""
+        return (len(self._waiting) + len(self._early) > 0) and self.next_end <= self.time_at(time)
+
+    def jump_at(self, time: float) -> float:
+        """Return by how many seconds the clock has jumped since the latest record; 0 if it has not.
+
+        No clock of a service goes on for longer than a decision waits without a record, but while the
+        service is stopped: a day more than that is a jump. A step back by more than a minute is one, and so
+        is the step with which a clock that was set back is right again.
+        """
+        if self._clock is None:
+            return 0.0
+        step = time - self._clock
+        if self._set_back is None and 0.0 <= step <= _DAY:
+            return 0.0
+        most = _DAY + max(self.settings.reward_wait, self._waiting.longest_wait)
+        return step if step > most or step < -_JITTER or self._is_right_again(time) else 0.0
+
+    def time_at(self, time: float) -> float:
+        """Return the time of the join if a record had a time of the clock."""
+        if self._clock is None:
+            return max(time, self.now)
+        if self._is_right_again(time):
+            clock, now = self._set_back  # type: ignore[misc] # it is not None then
+            return max(self.now, now + time - clock)
+        return self.now if self.jump_at(time) else self.now + max(time - self._clock, 0.0)
+
+    def _is_right_again(self, time: float) -> bool:
+        """Return whether a clock that was set back has reached the time that it had before, and not more."""
+        if self._set_back is None or self._clock is None:
+            return False
+        step = time - self._set_back[0]
+        return step >= 0.0 and time - self._clock > max(2 * step, _JITTER) and step < _DAY
 
     def take(self, record: Record, position: int, size: int, *, at: float | None = None) -> list[Ended]:
         """Take the next record of the log, and return the decisions that it ends, in order.
@@ -228,11 +267,10 @@ class Join:
         Raises
         ------
         InputError
-            It has settings of a later program.
+            It has settings of a later program; nothing has changed.
         """
-        now = (record.taken or record.time).timestamp() if at is None else at
-        if now > self.now:
-            self.now = now
+        settings = read_settings(record.settings) if record.kind == "settings" else None
+        self._let_pass((record.taken or record.time).timestamp() if at is None else at)
         ended: list[Ended] = []
         self._expire(ended)
         if record.source:
@@ -247,24 +285,29 @@ class Join:
             self._reward(record.event_id, record.key, record.reward, ended)
         elif record.kind == "activate":
             self._activate(record.event_id, ended)
-        elif record.kind == "settings":
-            try:
-                self.settings = msgspec.convert(record.settings, JoinSettings)
-            except msgspec.ValidationError as error:
-                raise InputError(f"the log has settings that this program does not know: {error}") from None
+        elif settings is not None:
+            self.settings = settings
         return ended
 
     def state(self) -> dict[str, Any]:
         """Return the table as values that a model file can hold."""
+        finished = self._finished
         kept = _State(
             self.settings,
             self.now,
-            list(self._decisions.items()),
-            list(self._early.items()),
+            self._early.items(),
             self.counts,
             self.sources,
+            table_of(*self._waiting.columns()),
+            [
+                table_of(list(finished.old), list(finished.old.values()), finished.old_until),
+                table_of(list(finished.young), list(finished.young.values()), finished.young_until),
+            ],
+            self._clock,
+            self._set_back,
+            (self._scale.counts, self._scale.limit),
         )
-        found: dict[str, Any] = msgspec.to_builtins(kept)
+        found: dict[str, Any] = msgspec.to_builtins(kept, builtin_types=(bytes,), str_keys=True)
         return found
 
     @classmethod
@@ -276,99 +319,181 @@ class Join:
         ValidationError
             It is no such state.
         """
-        kept = msgspec.convert(state, _State)
+        kept = msgspec.convert(state, _State, strict=False)
         made = cls(kept.settings)
         made.now, made.counts, made.sources = kept.now, kept.counts, kept.sources
-        made._decisions.update(kept.decisions)
-        made._early.update(kept.early)
-        made._open = sum(not each.ended for _, each in kept.decisions)
+        made._clock = kept.now if kept.clock is None and kept.now else kept.clock
+        made._set_back = kept.set_back
+        made._scale = RewardScale(*(kept.scale or ()))
+        for event_id, early in kept.early:
+            early.wait = early.wait or kept.settings.reward_wait
+            early.deadline = min(early.deadline, kept.now + early.wait)
+            made._early.add(event_id, early, wait=early.wait)
+        for event_id, packed in () if kept.waiting is None else entries_of(kept.waiting):
+            made._waiting.add(event_id, packed, wait=read_decision(packed).wait)
+        finished = made._finished
+        if kept.finished:
+            old, young = kept.finished
+            finished.old, finished.old_until = dict(entries_of(old)), old.until
+            finished.young, finished.young_until = dict(entries_of(young)), young.until
+        for event_id, values in kept.decisions:
+            made._take_over(event_id, values)
         return made
 
-    def _first(self, table: OrderedDict[str, Any]) -> Iterator[Any]:
-        if table:
-            yield next(iter(table.values()))
+    def _take_over(self, event_id: str, values: Sequence[Any]) -> None:
+        """Take a decision of a state of the first version, whose deadline a longer wait may have moved."""
+        position, size, deadline, active, ended, rewards, value, keys = values
+        wait = self.settings.reward_wait
+        made = min(deadline - wait, self.now)
+        decision = Decision(position, size, made, wait, active, rewards, value)
+        for key, reward in (keys or {}).items():
+            decision = keyed(decision, hash_of(key), reward)
+        packed = packed_decision(decision)
+        if ended:
+            self._remember(event_id, packed)
+        else:
+            self._waiting.add(event_id, packed, wait=wait)
+
+    def _packed_of(self, event_id: str) -> bytes | None:
+        found = self._waiting.get(event_id)
+        if found is None:
+            found = self._finished.get(event_id)
+            if found is not None and deadline_of(found) <= self.now:
+                return None
+        return found
+
+    def _let_pass(self, time: float) -> None:
+        """Let the time of the join pass, as far as a record's time is plausible."""
+        if self._set_back is None and self._clock is not None and 0.0 <= time - self._clock <= _DAY:
+            self.now += time - self._clock
+            self._clock = time
+            return
+        jump, now = self.jump_at(time), self.time_at(time)
+        if jump:
+            self.counts.clock_jumps += 1
+            if jump < 0.0 and self._clock is not None:
+                self._set_back = (self._clock, self.now)
+            elif jump > 0.0:
+                self._set_back = None
+            self._clock = time
+        else:
+            self._clock = time if self._clock is None else max(time, self._clock)
+            if self._set_back is not None and self._clock >= self._set_back[0]:
+                self._set_back = None
+        self.now = now
 
     def _expire(self, ended: list[Ended]) -> None:
         """End the decisions that have waited, the oldest first, and forget what is over."""
-        while self._decisions:
-            event_id, found = next(iter(self._decisions.items()))
-            if found.deadline > self.now:
-                break
-            if not found.ended:
-                self._end(found, ended)
-            del self._decisions[event_id]
-        while self._early:
-            event_id, early = next(iter(self._early.items()))
-            if early.deadline > self.now:
-                break
-            self.counts.dangling += len(early.rewards)
-            del self._early[event_id]
+        if self._waiting.earliest <= self.now:
+            for _, packed in self._waiting.pop_due(self.now):
+                self._end(read_decision(packed), ended)
+        if self._early.earliest <= self.now:
+            for _, early in self._early.pop_due(self.now):
+                self.counts.dangling += len(early.rewards)
+        if self._finished.old_until <= self.now:
+            self._finished.expire(self.now)
 
     def _rank(self, record: Record, position: int, size: int, ended: list[Ended]) -> None:
-        if record.event_id in self._decisions:
+        event_id, wait = record.event_id, self.settings.reward_wait
+        if self._packed_of(event_id) is not None:
             self.counts.repeated += 1
             return
+        self._finished.discard(event_id)
         self.counts.ranked += 1
-        self._open += 1
-        before = next(reversed(self._decisions.values())).deadline if self._decisions else self.now
-        deadline = max(self.now + self.settings.reward_wait, before)  # they end in the order of the log
-        self._decisions[record.event_id] = Decision(position, size, deadline, not record.deferred)
-        early = self._early.pop(record.event_id, None)
+        packed = packed_decision(Decision(position, size, self.now, wait, not record.deferred))
+        self._waiting.add(event_id, packed, wait=wait)
+        early = self._early.pop(event_id)
         if early is not None:
             if early.active:
-                self._activate(record.event_id, ended)
+                self._activate(event_id, ended)
             for key, reward in early.rewards:
-                self._reward(record.event_id, key, reward, ended)
+                self._reward(event_id, key, reward, ended)
 
     def _reward(self, event_id: str, key: str, reward: float, ended: list[Ended]) -> None:
-        found = self._decisions.get(event_id)
-        if found is None:
+        packed = self._packed_of(event_id)
+        if packed is None:
             early = self._waits(event_id)
             if key and any(key == known for known, _ in early.rewards):
                 self.counts.duplicate += 1
             else:
                 early.rewards.append((key, reward))
             return
-        if key and found.keys is not None and key in found.keys:
+        waits = self._waiting.get(event_id) is not None
+        if waits and not key and self.settings.aggregation == "first" and is_plain(packed):  # as most are
+            self._waiting.pop(event_id)
+            found = read_decision(packed)._replace(rewards=1, value=self._bounded(reward))
+            self._end(found, ended)
+            self._remember(event_id, packed)
+            return
+        found, hashed = read_decision(packed), hash_of(key) if key else b""
+        if key and reward_of(found.keys, hashed) is not None:
             self.counts.duplicate += 1
             return
         if key:
-            found.keys = {**(found.keys or {}), key: reward}
-        if found.ended:
+            found = keyed(found, hashed, reward)
+        if not waits:
             self.counts.late += 1
+            self._finished.replace(event_id, packed_decision(found))
             return
-        found.value = combined(self.settings.aggregation, found.count, found.value, reward)
-        found.count += 1
+        value = combined(self.settings.aggregation, found.rewards, found.value, self._bounded(reward))
+        found = found._replace(rewards=found.rewards + 1, value=value)
         if found.active and self.settings.aggregation == "first":
-            self._end(found, ended)
+            self._end_now(event_id, found, ended)
+        else:
+            self._waiting.replace(event_id, packed_decision(found))
+
+    def _bounded(self, reward: float) -> float:
+        """Return a reward within the range that is declared or learnt."""
+        if self.settings.reward_range is None:
+            bounded = self._scale.bounded(reward)
+        else:
+            low, high = self.settings.reward_range
+            bounded = min(max(reward, low), high)
+        self.counts.clipped += bounded != reward
+        return bounded
 
     def _activate(self, event_id: str, ended: list[Ended]) -> None:
-        found = self._decisions.get(event_id)
-        if found is None:
+        packed = self._packed_of(event_id)
+        if packed is None:
             self._waits(event_id).active = True
             return
-        found.active = True
-        if found.count and not found.ended and self.settings.aggregation == "first":
-            self._end(found, ended)
+        if self._waiting.get(event_id) is None:
+            return
+        found = read_decision(packed)._replace(active=True)
+        if found.rewards and self.settings.aggregation == "first":
+            self._end_now(event_id, found, ended)
+        else:
+            self._waiting.replace(event_id, packed_decision(found))
 
     def _waits(self, event_id: str) -> _Early:
         """Return what waits for the decision of an id, from now on if nothing has so far."""
-        if event_id not in self._early:
-            self._early[event_id] = _Early(self.now + self.settings.reward_wait, active=False, rewards=[])
-        return self._early[event_id]
+        found = self._early.get(event_id)
+        if found is None:
+            wait = self.settings.reward_wait
+            found = _Early(self.now + wait, active=False, rewards=[], wait=wait)
+            self._early.add(event_id, found, wait=wait)
+        return found
+
+    def _end_now(self, event_id: str, found: Decision, ended: list[Ended]) -> None:
+        """End a decision before its wait is over, and remember it until then."""
+        self._waiting.pop(event_id)
+        self._end(found, ended)
+        self._remember(event_id, packed_decision(found._replace(rewards=0, value=0.0)))
+
+    def _remember(self, event_id: str, packed: bytes) -> None:
+        most = self.settings.max_finished
+        self.counts.forgotten += self._finished.add(event_id, packed, deadline=deadline_of(packed), most=most)
 
     def _end(self, found: Decision, ended: list[Ended]) -> None:
-        """End a decision, and add it to `ended` if it is to be learnt."""
-        found.ended = True
-        self._open -= 1
+        """Count the end of a decision, and add it to `ended` if it is to be learnt."""
         if not found.active:
             self.counts.inactive += 1
             return
-        how, waited = self.settings, self.now - (found.deadline - self.settings.reward_wait)
-        if found.count:
+        how, waited = self.settings, max(self.now - found.made, 0.0)
+        if found.rewards:
             self.counts.joined += 1
-            reward = aggregated(how.aggregation, found.count, found.value)
+            reward = aggregated(how.aggregation, found.rewards, found.value)
         else:
             self.counts.defaulted += 1
             reward = how.default_reward
-        ended.append(Ended(found.position, found.size, reward, found.count > 0, waited))
+        ended.append(Ended(found.position, found.size, reward, found.rewards > 0, waited))

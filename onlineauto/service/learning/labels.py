@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 if TYPE_CHECKING:
     from onlineauto.service.log.record import Record
 
-__all__ = ["is_explored", "labelled"]
+__all__ = ["Decided", "is_explored", "labelled"]
+
+
+class Decided(NamedTuple):
+    """A decision that has ended: where its record is, its line with its label, and whether it explored."""
+
+    position: int
+    line: bytes
+    explored: bool
 
 
 def labelled(line: bytes, decision: Record, reward: float) -> bytes:

@@ -8,19 +8,22 @@ learns nothing twice and nothing never.
 
 from __future__ import annotations
 
-import os
+import logging
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
+from struct import error as StructError  # noqa: N812 - it is a class
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
-from onlineauto.engine.search.journal import Journal
 from onlineauto.engine.stream.validity import first_invalid_event
-from onlineauto.errors import InputError
+from onlineauto.errors import InputError, OnlineautoError, OptionError
 from onlineauto.formats.lines.diagnostics import Diagnostics
-from onlineauto.service.join.join import Join, JoinSettings
-from onlineauto.service.learning.labels import is_explored, labelled
-from onlineauto.service.learning.models import Models
+from onlineauto.service.join.join import Ended, Join, JoinSettings
+from onlineauto.service.join.replay import Skipped, replayed, skipped_at
+from onlineauto.service.learning.journal_file import SearchJournal
+from onlineauto.service.learning.labels import Decided, is_explored, labelled
+from onlineauto.service.learning.models import PUT, Models
 from onlineauto.service.learning.values import Values
 from onlineauto.service.log.record import read_record
 from onlineauto.workspace.run import Run, load_run
@@ -28,6 +31,7 @@ from onlineauto.workspace.save_load import load_model
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterator
 
     from onlineauto.engine.event.outcomes import Outcomes
@@ -38,6 +42,8 @@ if TYPE_CHECKING:
 
 __all__ = ["MOST_RECORDS", "Learner", "Published"]
 
+_LOG = logging.getLogger("onlineauto.service")
+_MOST_LATEST: Final = 20
 MOST_RECORDS: Final = 1024
 """Records that are taken in one step, at most."""
 
@@ -61,6 +67,12 @@ class _State(msgspec.Struct):
     values: dict[str, Any]
     journal: tuple[str, int]
     used: int = 0
+    skipped: int = 0
+    latest: list[Skipped] = []
+
+
+class _LostError(InputError):
+    """The log does not have the records that a snapshot goes on with."""
 
 
 class Learner:
@@ -89,6 +101,10 @@ class Learner:
         What policies would have earned.
     learnt, faulty : int
         Number of decisions that were learnt, and of those that could not be.
+    skipped : int
+        Number of records that could not be applied, and of decisions that ended the learning of their step.
+    latest : list of Skipped
+        The latest of these, and of the faulty decisions.
     waited : float
         Seconds that all learnt decisions together have waited.
 
@@ -111,24 +127,20 @@ class Learner:
     ) -> None:
         self.folder, self.log = Path(folder), log
         self.models = Models(self.folder / "models", keep=keep)
-        self.values, self.join = Values(), Join(settings or JoinSettings())
-        self.position = log.begin
-        self.learnt = self.faulty = self._used = 0
-        self.waited = 0.0
-        self._configuration = configuration
-        self._journal: BinaryIO | None = None
+        self._configuration, self._settings = configuration, settings or JoinSettings()
+        self._journal = SearchJournal(self.folder / "journals", configuration)
         self._blocks: list[Block] = []
         self._explored = True  # the decisions that are learnt now are the model's own
         self._predictor: Predictor | None = None
-        if self.snapshot_path.exists():
-            workspace, stored = load_run(self.snapshot_path, configuration)
-            self._restore(stored)
-            self._begin(workspace, stored)
-        else:
-            if log.begin:
-                raise InputError(f"{self.snapshot_path} is missing, and the log no longer has its beginning")
-            self._begin(Workspace(configuration=configuration), {})
-            self._open_journal("000000000000", 0)
+        self._unlearnable: dict[int, str] = {}  # decisions by their positions, and why they are left out
+        self._careful: tuple[int, int] | None = (
+            None  # the positions between which decisions are learnt singly
+        )
+        self._learning: Decided | None = None
+        self._broken = False
+        self.snapshot_due = False
+        self.position, self.waited = log.begin, 0.0
+        self._load()
 
     @property
     def snapshot_path(self) -> Path:
@@ -148,35 +160,66 @@ class Learner:
     def step(self) -> int:
         """Take some records behind the position; return how many there were.
 
+        A decision whose learning raises an error is found and left out: the snapshot is loaded again, and
+        what follows it is learnt without that decision. So no decision leaves a model that is half changed.
+
         Raises
         ------
-        InputError
-            A record is damaged, or names a model that is not there.
+        OSError
+            A file cannot be read or written; the next call tries again.
         """
-        lines: list[bytes] = []
+        self.mend()
+        begin = self.position
+        try:
+            return self._step()
+        except OSError:
+            self._broken = True
+            raise
+        except Exception as error:
+            self._broken = True
+            self._isolate(begin, error)
+            self.mend()
+            return 1
+
+    def mend(self) -> None:
+        """Load the snapshot again if a step has failed half-way.
+
+        Raises
+        ------
+        OSError
+            It cannot be read now.
+        """
+        if self._broken:
+            self._load()
+            self._broken = False
+
+    def _step(self) -> int:
+        lines: list[Decided] = []
         taken = 0
-        for position, line in self.log.lines(self.position):
-            record = read_record(line, where=f"{self.log.folder}, position {position}")
-            mode = self.join.settings.mode
-            for ended in self.join.take(record, position, len(line)):
+        for each in replayed(self.join, self.log, self.position):
+            for ended in each.ended:
                 self.waited += ended.waited
-                decision = self.log.line_at(ended.position, ended.size)
-                if lines and (is_explored(decision) != self._explored or len(lines) >= MOST_RECORDS):
-                    self._learn(lines, mode)
+                decided = self._decided(ended)
+                if decided is None:
+                    continue
+                if lines and (decided.explored != self._explored or len(lines) >= MOST_RECORDS):
+                    self._learn(lines, each.mode)
                     lines = []
-                self._explored = is_explored(decision)
-                lines.append(labelled(decision, read_record(decision), ended.reward))
-            if record.kind in ("settings", "model"):  # what ended until now is learnt as was said before
-                self._learn(lines, mode)
+                self._explored = decided.explored
+                lines.append(decided)
+            if each.skipped is not None:
+                self._skip(each.skipped)
+            elif each.record is not None and each.record.kind in ("settings", "model"):
+                self._learn(lines, each.mode)  # what ended until now is learnt as was said before
                 lines = []
-            self.position = position + len(line)
+            self.position = each.position + len(each.line)
             taken += 1
-            if record.kind == "model":
-                self._use(record.model)
-                self.snapshot()  # the history may drop that model before the next one is due
-            if taken == MOST_RECORDS:
+            if each.record is not None and each.record.kind == "model":
+                self._use(each.record.model, each.position)
+            if taken == MOST_RECORDS or (self._careful is not None and self.position == self._careful[0]):
                 break
         self._learn(lines, self.join.settings.mode)
+        self._end_careful()
         return taken
 
     def publish(self) -> Published:
@@ -193,9 +236,10 @@ class Learner:
         OSError
             The file cannot be written; the old one is unchanged.
         """
-        if self._journal is not None:
-            os.fsync(self._journal.fileno())
+        self.snapshot_due = True
+        self._journal.sync()
         self._run.checkpoint(self.snapshot_path)
+        self.snapshot_due = False
 
     def check(self, content: bytes) -> None:
         """Check that the bytes are a model that could learn here.
@@ -209,14 +253,22 @@ class Learner:
 
     def keep(self) -> str:
         """Write the model as it is now into the history, and return its name."""
+        self.mend()
         self.models.add(self.name, self._run.checkpoint)
         return self.name
 
     def close(self, *, snapshot: bool = True) -> None:
-        """Write a snapshot, unless a step has failed, and close the journal."""
-        if snapshot:
-            self.snapshot()
-        if self._journal is not None:
+        """Write a snapshot, unless a step has failed, and close the journal.
+
+        Raises
+        ------
+        OSError
+            The snapshot cannot be written; the next start learns the log from the one before.
+        """
+        try:
+            if snapshot and not self._broken:
+                self.snapshot()
+        finally:
             self._journal.close()
 
     # -- sink of the run -------------------------------------------------------------------------------
@@ -228,9 +280,6 @@ class Learner:
 
     def state(self) -> dict[str, Any]:
         """Return what a snapshot holds besides the model and its run."""
-        name, size = "", 0
-        if self._journal is not None:
-            name, size = Path(self._journal.name).stem, self._journal.tell()
         kept = _State(
             self.position,
             self.learnt,
@@ -238,90 +287,192 @@ class Learner:
             self.waited,
             self.join.state(),
             self.values.state(),
-            (name, size),
+            self._journal.place,
             self._used,
+            self.skipped,
+            self.latest,
         )
         return {"service": msgspec.structs.asdict(kept)}
 
     # ---------------------------------------------------------------------------------------------------
 
-    def _restore(self, stored: dict[str, Any]) -> None:
-        """Take over the state of a snapshot.
+    def _load(self) -> None:
+        """Load the snapshot, or begin; a snapshot that is damaged is made again from the log.
+
+        Raises
+        ------
+        InputError
+            The snapshot is damaged or missing, and so is the beginning of the log.
+        OptionError
+            The snapshot was made with other options.
+        """
+        path, problem = self.snapshot_path, f"{self.snapshot_path} is missing"
+        if path.exists():
+            try:
+                return self._restore(path)
+            except (_LostError, OptionError, OSError):
+                raise
+            except Exception as error:  # whatever is wrong with it, the log has all that it had
+                problem = str(error)
+                path.replace(path.with_suffix(".damaged"))
+                _LOG.error(
+                    "the snapshot is damaged, and learnt again from the log: %s",
+                    error,
+                    extra={"event": "snapshot_damaged", "kept_as": str(path.with_suffix(".damaged"))},
+                )
+        if not self.log.begin:
+            self._reset()
+            self._begin(Workspace(configuration=self._configuration), {})
+            self._journal.open("000000000000", 0)
+            return None
+        for model in reversed(self.models.all()):
+            if not model.name.startswith(PUT):  # whoever put a model has learnt another log
+                with suppress(Exception):  # the next one may be whole
+                    return self._restore(self.models.path(model.name))
+        raise InputError(
+            f"{problem}, and the log no longer has its beginning: restore the file from a backup, or begin "
+            "with another folder"
+        )
+
+    def _reset(self) -> None:
+        """Begin with nothing learnt, at the beginning of the log."""
+        self.values, self.join = Values(), Join(self._settings)
+        self.position, self.waited = self.log.begin, 0.0
+        self.learnt = self.faulty = self.skipped = self._used = 0
+        self.latest: list[Skipped] = []
+
+    def _restore(self, path: Path) -> None:
+        """Take over the state of a snapshot, or of a model of the history.
 
         Raises
         ------
         InputError
             It is not one of a service, or the log ends before it.
         """
+        workspace, stored = load_run(path, self._configuration)
         try:
             state = msgspec.convert(stored["service"], _State)
-            self.join, self.values = Join.of(state.join), Values.of(state.values)
-        except (KeyError, ValueError) as error:
-            raise InputError(f"{self.snapshot_path} is no snapshot of a service: {error}") from None
+            join, values = Join.of(state.join), Values.of(state.values)
+        except (KeyError, ValueError, StructError) as error:
+            raise InputError(f"{path} is no snapshot of a service: {error}") from None
         if not self.log.begin <= state.position <= self.log.end:
-            raise InputError(
-                f"{self.snapshot_path} goes on at position {state.position} of the log, which has the "
+            raise _LostError(
+                f"{path} goes on at position {state.position} of the log, which has the "
                 f"positions {self.log.begin} to {self.log.end}: they are not of one service"
             )
+        self._reset()
+        self.join, self.values = join, values
         self.position, self.waited = state.position, state.waited
         self.learnt, self.faulty, self._used = state.learnt, state.faulty, state.used
-        self._open_journal(*state.journal)
+        self.skipped, self.latest = state.skipped, state.latest
+        self._journal.open(*state.journal)
+        self._begin(workspace, stored)
 
     def _begin(self, workspace: Workspace, stored: dict[str, Any]) -> None:
         """Let a workspace learn what follows."""
         counters = {name: stored[name] for name in ("progress",) if name in stored}
         self._run = Run(workspace, self._feed(), stored=counters)
         self._run.sinks.append(self)
-        workspace.observe(self._note)
+        workspace.observe(self._journal.append)
 
-    def _use(self, name: str) -> None:
-        """Let a model of the history learn from here on."""
-        workspace, stored = load_model(Workspace, self.models.path(name), self._configuration)
-        self._begin(workspace, stored)
+    def _use(self, name: str, position: int) -> None:
+        """Let a model of the history learn from here on, if it is there and can."""
+        try:
+            workspace, stored = load_model(Workspace, self.models.path(name), self._configuration)
+        except OnlineautoError as error:
+            self._skip(skipped_at(self.log, position, error))
+            return
         self._used += 1
-        self._open_journal(self.name, 0)
+        self._begin(workspace, stored)
+        self._journal.open(self.name, 0)
+        with suppress(OSError):  # then the snapshot stays due
+            self.snapshot()  # the history may drop that model before the next one is due
 
     def _feed(self) -> Iterator[Block]:
         while True:
             yield self._blocks.pop(0)
 
-    def _learn(self, lines: list[bytes], mode: str) -> None:
-        """Learn labelled lines, unless the service only logs; what cannot be learnt is counted."""
-        if not lines or mode == "logging-only":
+    def _decided(self, ended: Ended) -> Decided | None:
+        """Return a decision that has ended with its label; None if it cannot be learnt."""
+        reason = self._unlearnable.get(ended.position)
+        if reason is not None:
+            self.faulty += 1
+            self._skip(skipped_at(self.log, ended.position, reason))
+            return None
+        try:
+            line = self.log.line_at(ended.position, ended.size)
+            labels = labelled(line, read_record(line), ended.reward)
+        except (OnlineautoError, LookupError, ValueError, TypeError) as error:
+            self.faulty += 1
+            self._skip(skipped_at(self.log, ended.position, error))
+            return None
+        return Decided(ended.position, labels, is_explored(line))
+
+    def _learn(self, decided: list[Decided], mode: str) -> None:
+        """Learn decisions, unless the service only logs; those that cannot be learnt are counted."""
+        if not decided or mode == "logging-only":
             return
-        before = self.learnt
-        found = Diagnostics()
-        for block in self.workspace.read(b"".join(lines), diagnostics=found):
-            rest = block
-            while len(rest):
-                valid, _ = first_invalid_event(rest, self.workspace.kind)
-                if valid:
-                    self._blocks.append(rest.head(valid))
-                    self._run.step(valid)
-                rest = rest.tail(min(valid + 1, len(rest)))
-        self.faulty += len(lines) - (self.learnt - before)
+        careful = self._careful is not None and self.position >= self._careful[0]
+        for part in [[each] for each in decided] if careful else [decided]:
+            self._learning = part[0] if careful else None
+            before, found = self.learnt, Diagnostics()
+            for block in self.workspace.read(b"".join(each.line for each in part), diagnostics=found):
+                rest = block
+                while len(rest):
+                    valid, _ = first_invalid_event(rest, self.workspace.kind)
+                    if valid:
+                        self._blocks.append(rest.head(valid))
+                        self._run.step(valid)
+                    rest = rest.tail(min(valid + 1, len(rest)))
+            if self.learnt - before < len(part):
+                self._count_faulty(part)
+        self._learning = None
 
-    def _open_journal(self, name: str, size: int) -> None:
-        """Open the journal of a search as it was when it had `size` bytes."""
-        if self._journal is not None:
-            self._journal.close()
-        self._journal = None
-        if not self.workspace_searches:
+    def _count_faulty(self, decided: list[Decided]) -> None:
+        """Count and locate the decisions whose lines have no valid event."""
+        for each in decided:
+            valid = [
+                first_invalid_event(block, self.workspace.kind)[0]
+                for block in self.workspace.read(each.line, diagnostics=Diagnostics())
+            ]
+            if not sum(valid):
+                self.faulty += 1
+                self._skip(skipped_at(self.log, each.position, "it has no event that can be learnt"))
+
+    def _isolate(self, begin: int, error: Exception) -> None:
+        """Prepare to learn again without the decision that has raised an error, or to find it.
+
+        Parameters
+        ----------
+        begin : int
+            The position at which the step that failed has begun.
+        error : Exception
+            The error.
+        """
+        decided, self._learning = self._learning, None
+        self._blocks.clear()
+        _LOG.error("a step of learning has failed", exc_info=error, extra={"event": "learning_failed"})
+        if decided is not None:
+            self._unlearnable[decided.position] = f"it cannot be learnt: {error}"
+        elif self._careful is None:
+            self._careful = (begin, max(self.position, begin + 1))
+        else:  # no single decision raises it
+            raise error
+
+    def _end_careful(self) -> None:
+        """Go back to learning many decisions at once behind those among which one has failed."""
+        if self._careful is None:
             return
-        folder = self.folder / "journals"
-        folder.mkdir(exist_ok=True)
-        path = folder / f"{name}.jsonl"
-        path.touch()
-        self._journal = path.open("r+b")
-        self._journal.truncate(size)
-        self._journal.seek(size)
-        self._writer = Journal(self._journal, command=self._configuration.command(kept=True), began=size > 0)
+        if self.position >= self._careful[1]:
+            self._careful = None
+            self._unlearnable.clear()
+            self.snapshot_due = True
+        elif self.position == self._careful[0]:
+            with suppress(OSError):  # then a longer part of the log is learnt again
+                self.snapshot()
 
-    @property
-    def workspace_searches(self) -> bool:
-        """True if the options ask for a search, which keeps a journal."""
-        return self._configuration.get("automl") is not None
-
-    def _note(self, entry: Any) -> None:
-        if self._journal is not None:
-            self._writer.append(entry)
+    def _skip(self, skipped: Skipped) -> None:
+        """Count and log a record that could not be applied."""
+        self.skipped += 1
+        self.latest = [*self.latest, skipped][-_MOST_LATEST:]
+        _LOG.error(str(skipped), extra={"event": "record_skipped", "position": skipped.position})

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable
 
-__all__ = ["Model", "Models"]
+__all__ = ["PUT", "Model", "Models"]
+
+PUT: Final = "put-"
+"""Begins the names of models that were learnt elsewhere."""
 
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 

@@ -1,11 +1,17 @@
-"""``GroupCommit``: a thread that writes what came in since it last looked, and flushes it once for all."""
+"""``GroupCommit``: a thread that writes what came in since it last looked, and flushes it once for all.
+
+A group that cannot be written, since the disk is full, for example, is kept and written again until it is in
+the log: its records are in the table of decisions already. Its callers get the error at once, and no more
+records are accepted until then.
+"""
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeAlias
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from onlineauto.errors import InputError
 
@@ -15,6 +21,10 @@ if TYPE_CHECKING:
     from onlineauto.service.log.segment_log import SegmentLog
 
 __all__ = ["Done", "GroupCommit", "call_all"]
+
+_LOG = logging.getLogger("onlineauto.service")
+_RETRY: Final = 0.5
+"""Seconds after which a group that could not be written is written again."""
 
 Done: TypeAlias = Callable[[Exception | None], object]
 """Called once a line is in the log, or with the error that kept it out."""
@@ -41,7 +51,7 @@ class GroupCommit:
     position : int
         Where the next line will be.
     failed : Exception or None
-        Why nothing can be written any more.
+        Why the latest group could not be written so far.
     groups : int
         Number of groups that were written.
     """
@@ -73,7 +83,7 @@ class GroupCommit:
         Raises
         ------
         InputError
-            Nothing can be written any more.
+            An earlier group is not in the log yet, or the log is closed.
         """
         with self._changed:
             if self.failed is not None or self._closing:
@@ -99,7 +109,7 @@ class GroupCommit:
                     self._changed.notify()
 
     def close(self) -> None:
-        """Write what is waiting, and end the thread."""
+        """Write what is waiting, and end the thread; what cannot be written was acknowledged to no caller."""
         with self._changed:
             self._closing = True
             self._changed.notify()
@@ -114,14 +124,33 @@ class GroupCommit:
                     return
                 lines, self._lines = self._lines, []
                 waiting, self._waiting = self._waiting, []
-            if self.failed is None:
-                self._write(lines)
-            self.deliver(waiting, self.failed)
+            while not self._write(lines):
+                with self._changed:  # records that came meanwhile belong to the same attempt
+                    lines += self._lines
+                    waiting += self._waiting
+                    self._lines, self._waiting = [], []
+                self.deliver(waiting, self.failed)
+                waiting = []
+                with self._changed:
+                    if self._closing or self._changed.wait_for(lambda: self._closing, _RETRY):
+                        self._write(lines)
+                        return
+            self.deliver(waiting, None)
 
-    def _write(self, lines: list[bytes]) -> None:
+    def _write(self, lines: list[bytes]) -> bool:
+        """Write a group, and return whether the disk has it."""
         try:
             self.log.append(lines)
             self.log.sync()
-            self.groups += 1
         except OSError as error:
-            self.failed = error
+            if self.failed is None:
+                self.failed = error
+                _LOG.error("the log cannot be written: %s", error, extra={"event": "log_not_writable"})
+            with suppress(OSError):
+                self.log.cut_back()
+            return False
+        self.groups += 1
+        if self.failed is not None:
+            self.failed = None
+            _LOG.warning("the log can be written again", extra={"event": "log_writable"})
+        return True

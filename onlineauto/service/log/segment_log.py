@@ -1,4 +1,4 @@
-"""``SegmentLog``: an append-only file in segments. A tail that was torn off is cut; other damage is refused.
+"""``SegmentLog``: an append-only file in segments. A tail that was torn off is cut; other damage stays.
 
 A position in the log is the number of bytes before it, counted over all segments; each segment is named
 after the position of its first byte. So positions stay valid when old segments are removed.
@@ -11,6 +11,7 @@ import math
 import os
 import re
 import shutil
+import threading
 from bisect import bisect_right
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -25,6 +26,8 @@ __all__ = ["SegmentLog"]
 
 _NAME: Final = re.compile(r"(\d{20})\.dsjson")
 _CHUNK: Final = 1 << 20
+_MOST_OPENED: Final = 16
+"""Segments that are open for reading at once."""
 
 
 class SegmentLog:
@@ -38,6 +41,8 @@ class SegmentLog:
         A segment that is as long is followed by a new one.
     read_only : bool
         Change nothing, while another process may append; what is whole now is what is there.
+    keep_damaged : bool
+        Keep damaged lines that others follow, for readers that skip them; by default they are an error.
 
     Attributes
     ----------
@@ -51,7 +56,8 @@ class SegmentLog:
     Raises
     ------
     InputError
-        The folder cannot be used, a segment is missing, or a line is damaged that others follow.
+        The folder cannot be used, a segment is missing, or a line is damaged that others follow and damage
+        is not kept.
 
     Examples
     --------
@@ -68,11 +74,19 @@ class SegmentLog:
     """
 
     def __init__(
-        self, folder: str | os.PathLike[str], *, segment_bytes: int = 64 << 20, read_only: bool = False
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        segment_bytes: int = 64 << 20,
+        read_only: bool = False,
+        keep_damaged: bool = False,
     ) -> None:
+        self._keep_damaged = keep_damaged
         self.folder, self.segment_bytes, self.torn = Path(folder), segment_bytes, 0
         self._file = -1
-        self._opened: dict[int, int] = {}
+        self._is_torn = False
+        self._opened: dict[int, int] = {}  # the segments that were read last
+        self._reading = threading.Lock()
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._starts = self._found()
@@ -95,8 +109,10 @@ class SegmentLog:
         Raises
         ------
         OSError
-            They cannot be written.
+            They cannot be written; `cut_back` removes what was written of them.
         """
+        if self._is_torn:
+            self.cut_back()
         if self.end - self._starts[-1] >= self.segment_bytes:
             self._rotate()
         data = memoryview(b"".join(lines))
@@ -116,6 +132,26 @@ class SegmentLog:
         end = self.end
         os.fdatasync(self._file)
         self.durable = end
+
+    def cut_back(self) -> None:
+        """Remove what the disk has not confirmed, after `append` or `sync` has failed.
+
+        A disk that reports an error may have lost any of it, so all of it is written again.
+
+        Raises
+        ------
+        OSError
+            It cannot be removed yet; the next `append` tries it first.
+        """
+        self._is_torn = True
+        self.end = self.durable
+        os.ftruncate(self._file, self.end - self._starts[-1])
+        self._is_torn = False
+
+    def place_of(self, position: int) -> tuple[str, int]:
+        """Return the name of the segment that has a position, and the byte in it."""
+        start = self._starts[max(bisect_right(self._starts, position) - 1, 0)]
+        return self._path(start).name, position - start
 
     def lines(self, position: int, end: int | None = None) -> Iterator[tuple[int, bytes]]:
         """Yield each line from a position on, with its own position, up to `end` or what is durable now.
@@ -166,8 +202,7 @@ class SegmentLog:
             shutil.copystat(self._path(start), copy)  # what is too old to keep goes by when it was written
             copy.replace(self._path(start))
             self._sync_folder()
-            if start in self._opened:
-                os.close(self._opened.pop(start))
+            self._forget(start)
             if start == self._starts[-1] and self._file >= 0:
                 os.close(self._file)
                 self._open_last()
@@ -186,17 +221,19 @@ class SegmentLog:
         gone, self._starts = self._starts[:count], self._starts[count:]
         for start in gone:
             self._path(start).unlink(missing_ok=True)
-            if start in self._opened:
-                os.close(self._opened.pop(start))
+            self._forget(start)
 
     def close(self) -> None:
         """Sync and close the file; nothing can be appended any more."""
-        if self._file >= 0:
-            self.sync()
-            os.close(self._file)
-            self._file = -1
-        while self._opened:
-            os.close(self._opened.popitem()[1])
+        file, self._file = self._file, -1
+        try:
+            if file >= 0:
+                os.fdatasync(file)
+        finally:
+            if file >= 0:
+                os.close(file)
+            for start in list(self._opened):
+                self._forget(start)
 
     def _path(self, start: int) -> Path:
         return self.folder / f"{start:020d}.dsjson"
@@ -226,14 +263,13 @@ class SegmentLog:
             os.fsync(self._file)
             self.torn = size - good
 
-    @staticmethod
-    def _good_bytes(path: Path) -> int:
+    def _good_bytes(self, path: Path) -> int:
         """Return the length of a segment up to its torn tail.
 
         Raises
         ------
         InputError
-            A line is damaged, and one behind it is not: that is no torn tail.
+            A line is damaged, and one behind it is not: that is no torn tail, and damage is not kept.
         """
         good = read = 0
         with path.open("rb") as file:
@@ -241,7 +277,7 @@ class SegmentLog:
                 read += len(line)
                 if not is_whole(line):
                     continue
-                if good != read - len(line):
+                if good != read - len(line) and not self._keep_damaged:
                     raise InputError(
                         f"{path} is damaged at byte {good}: records follow that are not, so it is no torn "
                         "tail; restore the file, or cut it there to go on without what follows"
@@ -254,7 +290,11 @@ class SegmentLog:
         self.sync()
         path = self._path(self.end)
         file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
-        self._sync_folder()
+        try:
+            self._sync_folder()
+        except OSError:
+            os.close(file)
+            raise
         os.close(self._file)
         self._file = file
         self._starts = (*self._starts, self.end)
@@ -263,11 +303,20 @@ class SegmentLog:
         """Return up to `size` bytes at a position, from one segment."""
         starts = self._starts
         start = starts[bisect_right(starts, position) - 1]
-        if start not in self._opened:
-            descriptor = os.open(self._path(start), os.O_RDONLY)
-            if self._opened.setdefault(start, descriptor) != descriptor:
-                os.close(descriptor)  # another thread was faster
-        return os.pread(self._opened[start], size, position - start)
+        with self._reading:  # so that no other thread closes the file meanwhile
+            descriptor = self._opened.pop(start, -1)
+            if descriptor < 0:
+                if len(self._opened) >= _MOST_OPENED:
+                    os.close(self._opened.pop(next(iter(self._opened))))
+                descriptor = os.open(self._path(start), os.O_RDONLY)
+            self._opened[start] = descriptor
+            return os.pread(descriptor, size, position - start)
+
+    def _forget(self, start: int) -> None:
+        """Close the file of a segment that was read."""
+        with self._reading:
+            if start in self._opened:
+                os.close(self._opened.pop(start))
 
     def _sync_folder(self) -> None:
         descriptor = os.open(self.folder, os.O_RDONLY)

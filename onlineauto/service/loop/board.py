@@ -8,6 +8,7 @@ import msgspec
 
 from onlineauto.api.champion import champion_of
 from onlineauto.automl.text import namespace_text
+from onlineauto.formats.lines.diagnostics import Code
 from onlineauto.service.learning.values import Agreement, Point, Value
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ class Board(msgspec.Struct, frozen=True):
         The name of the model.
     learnt, faulty : int
         Decisions that were learnt, and that could not be.
+    too_wide : int
+        Decisions since the start that were learnt without their widest interactions; see ``--max_crossed``.
     waited : float
         Mean seconds that a learnt decision has waited.
     champion_changes : int
@@ -61,6 +64,7 @@ class Board(msgspec.Struct, frozen=True):
     model: str
     learnt: int
     faulty: int
+    too_wide: int
     waited: float
     champion_changes: int
     changes: list[ChampionChange]
@@ -94,6 +98,7 @@ def board_of(learner: Learner) -> Board:
         model=learner.name,
         learnt=learner.learnt,
         faulty=learner.faulty,
+        too_wide=workspace.diagnostics.counts[Code.TOO_WIDE],
         waited=learner.waited / max(learner.learnt, 1),
         champion_changes=champion.changes,
         changes=[

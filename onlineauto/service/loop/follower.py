@@ -1,27 +1,32 @@
 """``Follower``: ranks with the models of a learner elsewhere, and hands its own log over to it.
 
 It answers by itself, also while the learner is away: whatever it has answered is in its own log, from where
-the learner takes it over, exactly once, as soon as it is there again.
+the learner takes it over, exactly once, as soon as it is there again. Its folder keeps the model, so that it
+can also start while the learner is away.
 """
 
 from __future__ import annotations
 
+import logging
 import secrets
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from onlineauto.errors import OnlineautoError
+from onlineauto.errors import InputError, OnlineautoError
 from onlineauto.service.join.join import Join, JoinSettings
+from onlineauto.service.join.replay import replayed
 from onlineauto.service.learning.learner import Published
 from onlineauto.service.log.group_commit import call_all
-from onlineauto.service.log.record import read_record
+from onlineauto.service.log.record import read_record, sealed, stamp
 from onlineauto.service.log.segment_log import SegmentLog
 from onlineauto.service.loop.folder_lock import FolderLock
 from onlineauto.service.loop.front import Front, nobody
+from onlineauto.service.loop.steady_clock import SteadyClock
+from onlineauto.service.loop.warm import warm_predictor
 from onlineauto.service.ranking.question import Limits
+from onlineauto.workspace.model_file import replace_file
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -33,10 +38,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Follower"]
 
+_LOG = logging.getLogger("onlineauto.service")
 _PART = 1 << 19
 """Bytes of the log that are handed over at once."""
 _SETTINGS = 1.0
 """Seconds after which a learner that has no new model is asked for its settings."""
+_KEPT: Final = 30.0
+"""Seconds between two models that the folder keeps."""
 
 
 class Follower(Front):
@@ -47,13 +55,13 @@ class Follower(Front):
     folder : path
         The folder; it is made if it is not there.
     upstream : Upstream
-        The learner. It has to be there when a follower begins.
+        The learner. It has to be there when a folder is used for the first time.
     limits : Limits
         How much is taken.
     app : str
         As for `Loop`; all rank servers of a learner have the same.
-    clock : callable
-        Returns the time in seconds.
+    clock : callable, optional
+        Returns the time in seconds; by default a `SteadyClock`.
     deliver : callable
         As for `GroupCommit`.
 
@@ -69,7 +77,7 @@ class Follower(Front):
     Raises
     ------
     InputError
-        The folder cannot be used, or the learner is away.
+        The folder cannot be used; or it has no model yet, and the learner is away.
     """
 
     def __init__(
@@ -79,25 +87,33 @@ class Follower(Front):
         *,
         limits: Limits | None = None,
         app: str = "default",
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = None,
         deliver: Callable[[Sequence[Done], Exception | None], object] = call_all,
     ) -> None:
-        self._upstream = upstream
+        self._upstream, clock = upstream, clock or SteadyClock()
+        self._model_path, self._kept_at = Path(folder) / "model", 0.0
+        self._content: tuple[str, bytes] | None = None  # the latest model, until the folder has it
         self.failed: Exception | None = None
         self._held = FolderLock(folder)
         try:
-            log = SegmentLog(Path(folder) / "log")
+            log = SegmentLog(Path(folder) / "log", keep_damaged=True)
             self.source = _name_of(Path(folder) / "source")
-            settings = msgspec.convert(upstream.settings(), JoinSettings)
-            self.shipped = upstream.take(self.source, 0, b"")
-            published = self._fetched("", clock())
+            self.shipped = log.begin
+            join, settings = Join(JoinSettings()), None
+            try:
+                settings = msgspec.convert(upstream.settings(), JoinSettings)
+                join = Join(settings)
+                self.shipped = upstream.take(self.source, 0, b"")
+                published = self._fetched("", clock())
+            except (InputError, msgspec.ValidationError) as error:
+                published = self._stored(error, clock())
             assert published is not None
         except OnlineautoError:
             self._held.release()
             raise
-        join = Join(settings)
-        for position, line in log.lines(log.begin):
-            join.take(read_record(line), position, len(line))
+        for each in replayed(join, log, log.begin):
+            if each.skipped is not None:
+                _LOG.error(str(each.skipped), extra={"event": "record_skipped"})
         super().__init__(
             folder,
             log,
@@ -109,7 +125,8 @@ class Follower(Front):
             clock=clock,
             deliver=deliver,
         )
-        self._agree(settings)
+        if settings is not None:
+            self._agree(settings)
         self._agreed = clock()
 
     @property
@@ -132,6 +149,7 @@ class Follower(Front):
             if found is not None or abs(now - self._agreed) >= _SETTINGS:  # a learner may no longer learn
                 self._agree(msgspec.convert(self._upstream.settings(), JoinSettings))
                 self._agreed = now
+            self._keep(now)
             self.failed = None
         except Exception as error:  # also an answer of something that is no learner: it is asked again
             self.failed = error
@@ -143,37 +161,97 @@ class Follower(Front):
         self._commit.close()
         while self.follow() and self.behind:
             pass
-        self.log.close()
+        self._keep(self.clock(), every=0.0)
+        try:
+            self.log.close()
+        except OSError as error:
+            _LOG.error("the log cannot be written: %s", error, extra={"event": "unsaved"})
         self._held.release()
 
     def _ship(self) -> bool:
         """Hand over some records that the learner does not have yet."""
-        lines, size = [], 0
+        lines, size, short = [], 0, b""
         for _, line in self.log.lines(self.shipped):
-            lines.append(line)
-            size += len(line)
+            found = _readable(short + line, self.clock())
+            short = b"" if found else short + line
+            lines.append(found)
+            size += len(found)
             if size >= _PART:
                 break
-        if lines:
+        if size:
             self.shipped = self._upstream.take(self.source, self.shipped, b"".join(lines))
-        return bool(lines)
+        return size > 0
 
     def _fetched(self, known: str, now: float) -> Published | None:
         """Return the model of the learner, if it is not the known one."""
         found = self._upstream.model(known)
         if found is None:
             return None
-        name, content = found
+        self._content = found
+        return self._published(*found, now)
+
+    def _published(self, name: str, content: bytes, now: float) -> Published:
+        """Return a model that ranks, and note which namespaces it knows."""
         model = Workspace.load(content, testonly=True, dsjson=True)
         names = list(model.layout.keys())
         self._learnt = [each.decode("utf-8", "replace") for each in names]
-        return Published(model.predictor(), name, now)
+        predictor = model.predictor()
+        warm_predictor(predictor, self._learnt)  # the model before ranks until this one is compiled
+        return Published(predictor, name, now)
+
+    def _stored(self, error: Exception, now: float) -> Published:
+        """Return the model that the folder has, since the learner is away.
+
+        Raises
+        ------
+        InputError
+            It has none.
+        """
+        try:
+            name, _, content = self._model_path.read_bytes().partition(b"\n")
+            found = self._published(name.decode(), content, now)
+        except (OSError, ValueError, OnlineautoError):
+            raise InputError(
+                f"{error}; {self._model_path} has no model either, so a rank server cannot start yet"
+            ) from None
+        self.failed = error
+        return found
+
+    def _keep(self, now: float, *, every: float = _KEPT) -> None:
+        """Let the folder have the latest model, if it is due; a full disk stops nothing."""
+        if self._content is None or 0.0 <= now - self._kept_at < every:
+            return
+        name, content = self._content
+        try:
+            replace_file(self._model_path, [name.encode() + b"\n", content])
+            self._content = None
+        except OSError as error:
+            _LOG.error("the model cannot be saved: %s", error, extra={"event": "not_saved"})
+        self._kept_at = now
 
     def _agree(self, settings: JoinSettings) -> None:
         """Hold to the settings of the learner."""
         if settings != self.join.settings or not self.log.end:
             with self._lock:
                 self._append("settings", nobody, Settings=msgspec.to_builtins(settings))
+
+
+def _readable(line: bytes, now: float) -> bytes:
+    """Return a line of the log, or a tick of its length in the place of one that cannot be read.
+
+    The learner refuses what is damaged, and so would never get what is behind it. Nothing is returned in the
+    place of what is shorter than a tick; it goes with the line behind it.
+    """
+    try:
+        read_record(line)
+    except InputError as error:
+        tick = b'{"Type":"tick","Timestamp":"%b"' % stamp(now).encode()
+        room = len(line) - len(sealed(tick + b"}"))
+        if room < 0:
+            return b""
+        _LOG.error("a record is not handed over: %s", error, extra={"event": "record_skipped"})
+        return sealed(tick + b" " * room + b"}")
+    return line
 
 
 def _name_of(path: Path) -> str:

@@ -6,6 +6,7 @@ it is submitted.
 
 from __future__ import annotations
 
+import logging
 import threading
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +17,7 @@ import msgspec
 from onlineauto.errors import InputError
 from onlineauto.service.log.group_commit import GroupCommit
 from onlineauto.service.log.record import Record, read_record, sealed, stamp
+from onlineauto.service.loop.steady_clock import SteadyClock
 from onlineauto.service.ranking.answer import Ranked, answer_of, line_of, read_answer
 from onlineauto.service.ranking.choice import choose, only, seed_of
 from onlineauto.service.ranking.question import Limits, Question, context_of
@@ -31,10 +33,17 @@ if TYPE_CHECKING:
     from onlineauto.service.log.group_commit import Done
     from onlineauto.service.log.segment_log import SegmentLog
 
-__all__ = ["Front", "nobody"]
+__all__ = ["WAITING", "Front", "nobody"]
+
+_LOG = logging.getLogger("onlineauto.service")
 
 _NOW: Final = datetime(1970, 1, 1, tzinfo=UTC)
 """Stands for the time of a record that is given beside it."""
+_LAST: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
+_LEAD: Final = 60.0
+"""Seconds by which the machine's clock has to be set for that to be logged."""
+WAITING: Final = "decisions wait for their rewards"
+"""Says of what there are too many, when a rank is refused."""
 
 
 class Front:
@@ -56,8 +65,8 @@ class Front:
         Names the service; with the id of an event it gives the number from which its action is drawn.
     namespaces : iterable of str
         Names of namespaces that are known already.
-    clock : callable
-        Returns the time in seconds.
+    clock : callable, optional
+        Returns the time in seconds; by default a `SteadyClock`.
     deliver : callable
         As for `GroupCommit`.
     """
@@ -72,11 +81,12 @@ class Front:
         limits: Limits,
         app: str,
         namespaces: Iterable[str],
-        clock: Callable[[], float],
+        clock: Callable[[], float] | None,
         deliver: Callable[[Sequence[Done], Exception | None], object],
     ) -> None:
         self.folder, self.log, self.join, self.published = Path(folder), log, join, published
-        self.limits, self.app, self.clock = limits, app, clock
+        self.limits, self.app, self.clock = limits, app, clock or SteadyClock()
+        self._lead = 0.0  # by how much the machine's clock was set when that was logged last
         self._namespaces = set(namespaces if limits.only is None else limits.only)
         self._lock = threading.Lock()
         self._commit = GroupCommit(log, deliver=deliver)
@@ -115,13 +125,20 @@ class Front:
         Raises
         ------
         RefusedError
-            The id is too long, the key belongs to another reward, or too much waits.
+            The id is too long, the reward is out of range, the key belongs to another reward, or too much
+            waits.
         """
         self._check_id(event_id)
         if len(key.encode()) > self.limits.name_bytes:
             raise RefusedError(f"the key of a reward has at most {self.limits.name_bytes} bytes")
         if not abs(value) < 3e38:
             raise RefusedError(f"the reward {value} is not a finite number that single precision has")
+        if self.join.settings.reward_range is not None:
+            low, high = self.join.settings.reward_range
+            if not low <= value <= high:
+                raise RefusedError(
+                    f"the reward {value:g} is not within the reward_range of {low:g} to {high:g}", status=422
+                )
         with self._lock:
             known = self.join.key_of(event_id, key) if key else None
             if known is not None and known != value:
@@ -151,13 +168,28 @@ class Front:
 
     def tick(self) -> None:
         """Let the time pass in the log, if decisions have waited for long enough and nothing else happens."""
+        if isinstance(self.clock, SteadyClock) and abs(self.clock.lead - self._lead) > _LEAD:
+            self._lead = self.clock.lead
+            _LOG.warning(
+                "the machine's clock was set; the service goes on with the time that it had",
+                extra={"event": "clock_set", "seconds": round(self._lead, 3)},
+            )
         with self._lock:
             if self._commit.failed is None and self.join.is_due(self._now()):
                 self._append("tick", nobody)
 
+    def leave(self) -> None:
+        """Write what is waiting; the process ends next, and its folder is as after a kill."""
+        self._commit.close()
+
+    @property
+    def trouble(self) -> str:
+        """The reason why this does not work as it should, or ""."""
+        return "" if self._commit.failed is None else f"the log cannot be written: {self._commit.failed}"
+
     @property
     def writable(self) -> bool:
-        """True unless the log cannot be written any more."""
+        """True unless the log cannot be written now."""
         return self._commit.failed is None
 
     @property
@@ -176,8 +208,8 @@ class Front:
         return self._commit.groups
 
     def _now(self) -> float:
-        """Return the time as the next record has it: it never runs back."""
-        return max(self.clock(), self.join.now)
+        """Return the time as the next record has it: a year has four digits, whatever the clock says."""
+        return self.clock() % _LAST
 
     def _again(self, position: int, size: int, context: bytes, done: Done) -> Ranked:
         """Return the answer that a decision was given before.
@@ -189,6 +221,8 @@ class Front:
         """
         if position + size > self.log.durable:
             raise RefusedError("this event is being ranked by another request", status=409, retry_after=0.1)
+        if position < self.log.begin:
+            raise RefusedError("this event was ranked, and the log no longer has its answer", status=409)
         answer, asked = read_answer(self.log.line_at(position, size))
         if asked != context:
             raise RefusedError(
@@ -207,15 +241,16 @@ class Front:
         parts = self.join.parts_of(event_id, keyed=keyed)
         if parts >= self.limits.parts:
             raise RefusedError(f"event {event_id!r} has {parts} rewards already", status=429)
-        self._check_room(0 if parts else self.join.early, self._now())
+        early = 0 if self.join.is_known(event_id) else self.join.early
+        self._check_room(early, "rewards wait for their decisions", self._now())
 
-    def _check_room(self, pending: int, now: float) -> None:
+    def _check_room(self, pending: int, what: str, now: float) -> None:
         """Refuse a record if too much waits."""
         if pending >= self.limits.pending:
             raise RefusedError(
-                f"{pending} decisions wait for their rewards; no more are taken",
+                f"{pending} {what}; no more are taken (--max_pending {self.limits.pending})",
                 status=429,
-                retry_after=min(max(self.join.next_end - now, 1.0), 60.0),
+                retry_after=min(max(self.join.next_end - self.join.time_at(now), 1.0), 60.0),
             )
         if self.queued >= self.limits.queue:
             raise RefusedError(f"{self.queued} records wait to be written", status=429, retry_after=1.0)
@@ -244,7 +279,7 @@ class Front:
         if before is not None:
             one.answer = self._again(before.position, before.size, one.context, one.done)
             return
-        self._check_room(len(self.join), now)
+        self._check_room(self.join.waiting, WAITING, now)
         deferred = question.deferred
         line = line_of(one.answer, one.context, time=now, seed=one.seed, mode=one.mode, deferred=deferred)
         self._submit(line, one.done, now, Record("rank", _NOW, question.event_id, deferred=deferred))
@@ -275,14 +310,22 @@ class Front:
         RefusedError
             The log cannot be written.
         """
+        if known is None:  # what cannot be read again does not come into the log
+            known = read_record(line)
+            now = (known.taken or known.time).timestamp()
+        else:
+            now = round(now * 1e6) / 1e6  # in microseconds, as the line has it
         try:
             position = self._commit.submit(line, done)
         except InputError as error:
-            raise RefusedError(str(error), status=503) from None
-        if known is None:
-            self.join.take(read_record(line), position, len(line))
-        else:  # in microseconds, as the line has it
-            self.join.take(known, position, len(line), at=round(now * 1e6) / 1e6)
+            raise RefusedError(str(error), status=503, retry_after=1.0) from None
+        if jump := self.join.jump_at(now):
+            _LOG.warning(
+                "the clock has jumped by %.0f seconds; decisions wait as before",
+                jump,
+                extra={"event": "clock_jump", "seconds": round(jump, 3)},
+            )
+        self.join.take(known, position, len(line), at=now)
 
 
 class _Ranking:
@@ -321,5 +364,5 @@ def _predict(one: _Ranking) -> None:
 
 
 def nobody(error: Exception | None) -> None:
-    """Let nobody wait for a record; if it cannot be written, the next one says so."""
+    """Append a record without waiting for the disk; a write error is raised by the next append."""
     del error

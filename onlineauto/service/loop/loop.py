@@ -19,13 +19,15 @@ from onlineauto.errors import OnlineautoError, OptionError
 from onlineauto.service.join.aggregation import AGGREGATIONS
 from onlineauto.service.join.duration import seconds_of
 from onlineauto.service.join.join import Join, JoinSettings
+from onlineauto.service.join.replay import replayed
 from onlineauto.service.learning.learner import Learner
 from onlineauto.service.log.group_commit import call_all
 from onlineauto.service.log.record import read_record, sealed, stamp, taken_over
 from onlineauto.service.log.segment_log import SegmentLog
 from onlineauto.service.loop.board import board_of
 from onlineauto.service.loop.folder_lock import FolderLock
-from onlineauto.service.loop.front import Front, nobody
+from onlineauto.service.loop.front import WAITING, Front, nobody
+from onlineauto.service.loop.steady_clock import SteadyClock
 from onlineauto.service.ranking.question import Limits
 from onlineauto.service.refused import RefusedError
 from onlineauto.workspace.options import REGISTRY
@@ -44,6 +46,10 @@ MODES = ("online", "apprentice", "logging-only")
 
 _LOG = logging.getLogger("onlineauto.service")
 _MOST_SOURCES = 256
+_AGAIN = 1.0
+"""Seconds after which learning or saving that has failed is tried again."""
+_SHARE = 10.0
+"""Times that a snapshot took, which pass before the next one: millions of decisions take a while to write."""
 
 
 class Every(msgspec.Struct, frozen=True):
@@ -79,8 +85,8 @@ class Loop(Front):
         Seconds for which a segment of the log is kept behind its last record; by default all are.
     segment_bytes : int
         Size of a segment of the log.
-    clock : callable
-        Returns the time in seconds.
+    clock : callable, optional
+        Returns the time in seconds; by default a `SteadyClock`.
     deliver : callable
         As for `GroupCommit`.
 
@@ -117,23 +123,25 @@ class Loop(Front):
         keep: int = 10,
         keep_log: float | None = None,
         segment_bytes: int = 64 << 20,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = None,
         deliver: Callable[[Sequence[Done], Exception | None], object] = call_all,
     ) -> None:
-        configuration = _checked(configuration)
+        configuration, clock = _checked(configuration), clock or SteadyClock()
         self.every, self.keep_log = every or Every(), keep_log
         self.failed: Exception | None = None
+        self.unsaved: OSError | None = None
+        self._again_at = self._took = 0.0
         self._closing = False
         self._held = FolderLock(folder)
         try:
-            log = SegmentLog(Path(folder) / "log", segment_bytes=segment_bytes)
+            log = SegmentLog(Path(folder) / "log", segment_bytes=segment_bytes, keep_damaged=True)
             self.learner = Learner(folder, log, configuration, keep=keep)
         except OnlineautoError:
             self._held.release()
             raise
         join = Join.of(self.learner.join.state())
-        for position, line in log.lines(self.learner.position):
-            join.take(read_record(line), position, len(line))
+        for _ in replayed(join, log, self.learner.position):
+            pass
         self._behind_at_first = log.end
         self.board = board_of(self.learner)
         self._learning = threading.RLock()
@@ -151,7 +159,7 @@ class Loop(Front):
             deliver=deliver,
         )
         options = {"options": configuration.command(kept=True)}
-        changed = msgspec.structs.replace(self.join.settings, **options, **_settings(settings or {}))
+        changed = _changed(self.join.settings, {**(settings or {}), **options})
         if changed != self.join.settings or not self.log.end:
             self._append("settings", nobody, Settings=msgspec.to_builtins(changed))
 
@@ -190,7 +198,7 @@ class Loop(Front):
                     line = sealed(b'{"Type":"tick","Timestamp":"%b"}' % stamp(now).encode())
                 if position > known:
                     taken.append(taken_over(line, source=source, behind=position, time=now))
-            self._check_room(len(self.join) + len(taken), now)
+            self._check_room(self.join.waiting + len(taken), WAITING, now)
             for line in taken[:-1]:
                 self._submit(line, nobody)
             if taken:
@@ -208,7 +216,7 @@ class Loop(Front):
             A setting is unknown or out of range.
         """
         with self._lock:
-            changed = msgspec.structs.replace(self.join.settings, **_settings(settings))
+            changed = _changed(self.join.settings, settings)
             self._append("settings", done, Settings=msgspec.to_builtins(changed))
         return changed
 
@@ -242,13 +250,15 @@ class Loop(Front):
     def learn(self) -> int:
         """Take some records of the log and learn; publish and save what is due. Return the number of records.
 
+        Learning that has failed is tried again after a second, or later calls return 0 until then.
+
         Raises
         ------
         OnlineautoError, OSError
-            It cannot go on. Ranks are still answered, by the model that was published last.
+            It cannot go on now. Ranks are still answered, by the model that was published last.
         """
         with self._learning:
-            if self.failed is not None:
+            if self.failed is not None and time.monotonic() < self._again_at:
                 return 0
             try:
                 taken = self.learner.step()
@@ -256,9 +266,14 @@ class Loop(Front):
                     self._done_at["learn"] = self.clock()
                 self._publish_and_save()
             except Exception as error:
+                if self.failed is None or str(self.failed) != str(error):
+                    _LOG.exception("learning has stopped", extra={"event": "learning_stopped"})
                 self.failed = error
-                _LOG.exception("learning stopped", extra={"event": "learning_stopped"})
+                self._again_at = time.monotonic() + _AGAIN
                 raise
+            if self.failed is not None:
+                self.failed = None
+                _LOG.warning("learning goes on", extra={"event": "learning_goes_on"})
             return taken
 
     def keep_model(self) -> str:
@@ -275,13 +290,23 @@ class Loop(Front):
     def model(self) -> tuple[str, bytes]:
         """Return the name and the bytes of what predicts now, which others can rank with as this does."""
         with self._learning:
+            self.learner.mend()
             file = io.BytesIO()
             self.learner.workspace.save(file, predict_only="stack")
             return self.learner.name, file.getvalue()
 
     @property
+    def trouble(self) -> str:
+        """The reason why this does not decide, learn or save, or ""."""
+        if self.failed is not None:
+            return super().trouble or f"learning has stopped: {self.failed}"
+        return super().trouble or (
+            "" if self.unsaved is None else f"the model cannot be saved: {self.unsaved}"
+        )
+
+    @property
     def caught_up(self) -> bool:
-        """True once everything is learnt that the log had when it was opened, or learning has failed."""
+        """True once everything is learnt that the log had when it was opened, or learning has stopped."""
         return self.failed is not None or self.learner.position >= self._behind_at_first
 
     def lag_seconds(self) -> float:
@@ -291,31 +316,66 @@ class Loop(Front):
         return max(self.clock() - self._done_at["learn"], 0.0)
 
     def close(self) -> None:
-        """Write what is waiting, learn it, and write a snapshot, unless learning has failed."""
+        """Write what is waiting, learn it, and write a snapshot.
+
+        What cannot be written is logged: the log has it, and the next start learns it again.
+        """
         self._closing = True
         self._commit.close()
         with self._learning:
-            while self.failed is None and self.learn():
-                pass
-            self.learner.close(snapshot=self.failed is None)
-            self.log.close()
+            self._again_at = 0.0
+            for finish in (self._learn_the_rest, self.learner.close, self.log.close):
+                try:
+                    finish()
+                except Exception as error:  # the process ends, and says what it could not do
+                    _LOG.error(
+                        "the service ends without its last step; the next start learns from the log: %s",
+                        error,
+                        extra={"event": "unsaved"},
+                    )
         self._held.release()
 
     # ---------------------------------------------------------------------------------------------------
 
+    def _learn_the_rest(self) -> None:
+        while self.learn():
+            pass
+
     def _publish_and_save(self) -> None:
         now, every = self.clock(), self.every
-        if self.learner.name != self.published.name and now - self._done_at["publish"] >= every.publish:
+        if self.learner.name != self.published.name and self._is_due("publish", now, every.publish):
             self.published, self.board = self.learner.publish(), board_of(self.learner)
             self._done_at["publish"] = now
-        if now - self._done_at["snapshot"] >= every.snapshot:
+        if self.unsaved is not None and time.monotonic() < self._again_at:
+            return
+        try:
+            self._save(now)
+        except OSError as error:
+            if self.unsaved is None:
+                _LOG.error("the model cannot be saved: %s", error, extra={"event": "not_saved"})
+            self.unsaved = error
+            self._again_at = time.monotonic() + _AGAIN
+
+    def _save(self, now: float) -> None:
+        """Write the snapshot and the model of the history that are due."""
+        every = max(self.every.snapshot, _SHARE * self._took)
+        if self.learner.snapshot_due or self._is_due("snapshot", now, every):
+            begin = time.monotonic()
             self.learner.snapshot()
+            self._took = time.monotonic() - begin
             self._done_at["snapshot"] = now
+            if self.unsaved is not None:
+                self.unsaved = None
+                _LOG.warning("the model can be saved again", extra={"event": "saved"})
             if self.keep_log is not None:
                 self._forget(now - self.keep_log)
-        if now - self._done_at["keep"] >= every.keep:
+        if self._is_due("keep", now, self.every.keep):
             self.learner.keep()
             self._done_at["keep"] = now
+
+    def _is_due(self, what: str, now: float, every: float) -> bool:
+        """Return whether something was done long enough ago, or by a clock that was set back since."""
+        return not 0.0 <= now - self._done_at[what] < every
 
     def _forget(self, before: float) -> None:
         """Remove the segments of the log that nobody needs and that were last written before a time."""
@@ -354,18 +414,18 @@ def _checked(configuration: Configuration) -> Configuration:
     return REGISTRY.from_keywords(**{**given, "dsjson": True})
 
 
-def _settings(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings that are within range.
+def _changed(before: JoinSettings, given: Mapping[str, Any]) -> JoinSettings:
+    """Return settings with some of them changed.
 
     Raises
     ------
     OptionError
-        One is not.
+        One is out of range.
     """
     if "reward_wait" in given:
         given = {**given, "reward_wait": seconds_of(given["reward_wait"], name="reward_wait")}
     try:
-        found = msgspec.convert({**msgspec.to_builtins(JoinSettings()), **given}, JoinSettings)
+        found = msgspec.convert({**msgspec.to_builtins(before), **given}, JoinSettings)
     except msgspec.ValidationError as error:
         raise OptionError(f"settings: {error}") from None
     if found.aggregation not in AGGREGATIONS:
@@ -379,4 +439,12 @@ def _settings(given: Mapping[str, Any]) -> dict[str, Any]:
             f"reward_wait is {found.reward_wait} and default_reward {found.default_reward}; the first is "
             "above 0 and at most 30 days in seconds, the second finite"
         )
-    return {name: getattr(found, name) for name in given}
+    low, high = found.reward_range or (-3e38, 3e38)
+    if not -3e38 <= low < high <= 3e38 or not low <= found.default_reward <= high:
+        raise OptionError(
+            f"reward_range is {low:g},{high:g} and default_reward {found.default_reward:g}; the range is two "
+            "finite numbers, the lower one first, and has the default reward in it"
+        )
+    if found.max_finished < 1:
+        raise OptionError(f"max_finished is at least 1, not {found.max_finished}")
+    return found

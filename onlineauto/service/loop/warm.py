@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import io
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from onlineauto.service.learning.values import Values
+from onlineauto.workspace.run import Run
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
-    from onlineauto.options import Configuration
+    from collections.abc import Sequence
 
-__all__ = ["warm_up"]
+    from onlineauto.options import Configuration
+    from onlineauto.workspace.predictor import Predictor
+
+__all__ = ["warm_predictor", "warm_up"]
 
 _LABEL: Final = b'{"_label_cost":-1,"_label_probability":0.5,"_label_Action":1,"_labelIndex":0,'
 _EVENT: Final = b'"a":[1,2],"p":[0.5,0.5],"c":{"u":{"x":1},"_multi":[{"a":{"y":1}},{"a":{"z":1}}]}}\n'
@@ -19,7 +26,21 @@ _EVENT: Final = b'"a":[1,2],"p":[0.5,0.5],"c":{"u":{"x":1},"_multi":[{"a":{"y":1
 def warm_up(configuration: Configuration) -> None:
     """Rank, learn and evaluate a little with a model that is thrown away."""
     workspace, values = Workspace(configuration=configuration), Values()
-    workspace.predictor().predict(b"{" + _EVENT)
-    for block in workspace.read((_LABEL + _EVENT) * 4):
-        values.take(workspace.learn_block(block), explored=True)
+    for count in (4, 1):  # kernels of one event alone are others than those of a block
+        lines = (_LABEL + _EVENT) * count
+        run = Run(workspace, iter(list(workspace.read(lines))))
+        for _, outcomes in run:
+            values.take(outcomes, explored=True)
+        warm_predictor(workspace.predictor())
     values.values()
+    workspace.save(io.BytesIO(), predict_only="stack")
+
+
+def warm_predictor(predictor: Predictor, names: Sequence[str] = ("u", "a")) -> None:
+    """Rank, and forget it; a predictor takes its short cut for namespaces that it knows, `names`."""
+    if not names:
+        return
+    shared, own = ({name: {"x": 1}} for name in (names[0], names[-1]))
+    event = msgspec.json.encode({"c": {**shared, "_multi": [own, own]}}) + b"\n"
+    for _ in range(3):
+        predictor.predict(event)

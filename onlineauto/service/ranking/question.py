@@ -34,6 +34,8 @@ class Limits(msgspec.Struct, frozen=True):
         Number of actions of a rank.
     members : int
         Number of namespaces and features without one, of the context and of each action.
+    features : int
+        Number of features of the context and of one action together.
     name_bytes : int
         Length of an id, and of the name of a namespace.
     namespaces : int
@@ -50,11 +52,12 @@ class Limits(msgspec.Struct, frozen=True):
 
     body_bytes: int = 1 << 16
     actions: int = 256
+    features: int = 1024
     members: int = 64
     name_bytes: int = 128
     namespaces: int = 128
     only: tuple[str, ...] | None = None
-    pending: int = 200_000
+    pending: int = 8_000_000
     parts: int = 64
     queue: int = 10_000
 
@@ -116,6 +119,10 @@ def context_of(question: Question, limits: Limits, known: set[str]) -> bytes:
         _refuse_hidden(msgspec.json.decode(text), top=True)
     if b"\n" in text or b"\r" in text:
         text = text.replace(b"\n", b" ").replace(b"\r", b" ")
+    if not text.isascii():
+        _check_encoding(text)
+    if text.count(b",") + text.count(b"{") + text.count(b"[") + text.count(b" ") > limits.features:
+        _check_features(msgspec.json.decode(text), limits.features)
     return text
 
 
@@ -234,6 +241,40 @@ def _check_names(names: set[str], known: set[str], limits: Limits) -> None:
             "are few and fixed; what varies is the name or the value of a feature",
             status=413,
         )
+
+
+def _check_encoding(text: bytes) -> None:
+    """Refuse text that is not UTF-8, which the log would not have as JSON."""
+    try:
+        text.decode()
+    except UnicodeDecodeError as error:
+        before = text[: error.start].decode()[-20:]
+        raise RefusedError(
+            f"the features are not UTF-8: byte {text[error.start]:#04x} after {before!r}"
+        ) from None
+
+
+def _check_features(context: dict[str, Any], most: int) -> None:
+    """Refuse a question with too many features; what is learnt of a line grows with their products."""
+    actions = context.pop("_multi")
+    shared = _features_in(context)
+    for action in actions:
+        count = shared + _features_in({name: each for name, each in action.items() if name != "_tag"})
+        if count > most:
+            raise RefusedError(
+                f"the context and action {action['_tag']!r} have {count} features together; at most "
+                f"{most} are taken (--max_features)",
+                status=413,
+            )
+
+
+def _features_in(value: Any, name: str = "") -> int:
+    """Return the number of features that a JSON value makes."""
+    if isinstance(value, dict):
+        return sum(_features_in(each, name) for name, each in value.items())
+    if isinstance(value, list):
+        return sum(_features_in(each) for each in value)
+    return len(value.split()) if name == _ALLOWED and isinstance(value, str) else 1
 
 
 def _refuse_hidden(value: Any, *, top: bool = False) -> None:

@@ -36,10 +36,10 @@ def hand_over(
 ) -> int:
     """Make the best trial of a study a challenger of a streaming search, and return its live index.
 
-    The challenger has the trial's flags and its weights. The champion keeps predicting until the test of the
-    search proves the newcomer better; then the two change places, and change back if the test proves the
-    former champion better after all. A search that has learnt nothing yet has no champion to protect: it
-    begins with the trial as its champion, and 0 is returned.
+    The challenger has the trial's flags and its weights. It is a member of the ensemble, with the weight 0
+    at first. It becomes the champion when the test of the search proves it better, and the former champion
+    returns if the test proves that one better later. A search that has learnt nothing yet has no champion to
+    protect: it begins with the trial as its champion, and 0 is returned.
 
     Parameters
     ----------

@@ -59,6 +59,19 @@ class Asha(Fifo):
         self._configs: dict[int, Config] = {}
         self._at: dict[int, int] = {}
 
+    def extend(self, setting: Setting) -> None:
+        """Add rungs above the highest one; trials that have come to that one have ended."""
+        super().extend(setting)
+        levels = [
+            level for _, level in geometric(setting.min_resource, setting.max_resource, setting.eta, 1)[0]
+        ]
+        self._promoted[-1] |= {trial for _, trial in self._rungs[-1]}
+        for level in levels:
+            if level > self.levels[-1]:
+                self.levels.append(level)
+                self._rungs.append([])
+                self._promoted.append(set())
+
     def suggest(self, searcher: Searcher) -> Suggestion | None:  # noqa: D102
         for rung in range(len(self.levels) - 2, -1, -1) if self._promotes else ():
             trial = self._promotable(rung)
@@ -141,6 +154,7 @@ class Asha(Fifo):
 
     def state_dict(self) -> dict[str, Any]:  # noqa: D102
         return super().state_dict() | {
+            "levels": list(self.levels),
             "rungs": [[list(each) for each in rung] for rung in self._rungs],
             "promoted": [sorted(each) for each in self._promoted],
             "configs": {str(trial): config for trial, config in self._configs.items()},
@@ -149,6 +163,7 @@ class Asha(Fifo):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:  # noqa: D102
         super().load_state_dict(state)
+        self.levels = list(state.get("levels", self.levels))
         self._rungs = [[(loss, trial) for loss, trial in rung] for rung in state["rungs"]]
         self._promoted = [set(each) for each in state["promoted"]]
         self._configs = {int(trial): dict(config) for trial, config in state["configs"].items()}

@@ -45,6 +45,7 @@ class Brackets:
 
     def __init__(self, system: Sequence[Rungs], *, keeps: bool = False, promoting: int | None = None) -> None:
         self.system = system
+        self._systems: list[tuple[int, Sequence[Rungs]]] = [(0, system)]  # from which bracket on
         self.primary = 0
         self.count = 0
         self._keeps = keeps
@@ -54,6 +55,20 @@ class Brackets:
     def __getitem__(self, bracket: int) -> Bracket:
         """Return a bracket by its number; those that are complete are gone, unless they are kept."""
         return self._brackets[bracket]
+
+    def extend(self, system: Sequence[Rungs]) -> None:
+        """Let the brackets that are opened from now on have the rungs of another system."""
+        self.system = system
+        self._systems.append((self.count, system))
+
+    @property
+    def rounds(self) -> int:
+        """The number of times that all kinds of brackets are complete."""
+        ends = [first for first, _ in self._systems[1:]]
+        rounds = 0
+        for (first, system), end in zip(self._systems, [*ends, self.primary], strict=True):
+            rounds += max(min(end, self.primary) - first, 0) // len(system)
+        return rounds
 
     @property
     def pending(self) -> dict[int, int]:
@@ -115,7 +130,8 @@ class Brackets:
 
     def _bracket(self, number: int) -> Bracket:
         promotes = self._promoting is None or number < self._promoting
-        return Bracket(self.system[number % len(self.system)], promotes=promotes)
+        first, system = next(each for each in reversed(self._systems) if each[0] <= number)
+        return Bracket(system[(number - first) % len(system)], promotes=promotes)
 
     def _open(self) -> Slot:
         number = self.count
@@ -127,15 +143,22 @@ class Brackets:
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state as plain JSON."""
-        return {
+        state: dict[str, Any] = {
             "primary": self.primary,
             "count": self.count,
             "brackets": {str(number): bracket.state_dict() for number, bracket in self._brackets.items()},
         }
+        return state | ({"systems": self._systems} if len(self._systems) > 1 else {})
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a state; the system is the same."""
         self.primary, self.count = state["primary"], state["count"]
+        if "systems" in state:
+            self._systems = [
+                (first, [[(size, level) for size, level in rungs] for rungs in system])
+                for first, system in state["systems"]
+            ]
+            self.system = self._systems[-1][1]
         self._brackets = {}
         for number, each in state["brackets"].items():
             self._brackets[int(number)] = bracket = self._bracket(int(number))

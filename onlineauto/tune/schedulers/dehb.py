@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Dehb"]
 
 _PURPOSE = 2
+_PURPOSE_OF_CODES = 4
 _VARIANTS: Mapping[str, type[Parents]] = {"population": Populations, "slots": ParentSlots}
 _TRIES = 50
 """So often another child is made if a config was tried before; the second half are random configs."""
@@ -65,6 +66,7 @@ class Dehb(Scheduler):
     """
 
     name = "dehb"
+    default_searcher = "random"
 
     def __init__(
         self,
@@ -97,6 +99,7 @@ class Dehb(Scheduler):
     def begin(self, setting: Setting) -> None:  # noqa: D102
         super().begin(setting)
         self._draw = Draw(setting.seed, _PURPOSE)
+        self._draw_of_codes = Draw(setting.seed, _PURPOSE_OF_CODES)
         self._codes: list[np.ndarray] = []
         self._configs: list[Config] = []
         self._reached: dict[int, int] = {}
@@ -118,6 +121,10 @@ class Dehb(Scheduler):
         self._asked = 1  # number 0 drew the populations
         self._exhausted = False
 
+    def extend(self, setting: Setting) -> None:  # noqa: D102
+        super().extend(setting)
+        self._exhausted = False
+
     def suggest(self, searcher: Searcher) -> Suggestion | None:  # noqa: D102
         slot = self._brackets.next_slot(opens=not self._exhausted)
         if slot is None:
@@ -127,19 +134,27 @@ class Dehb(Scheduler):
             trial = self._parents.promoted(slot, self._running.keys(), self._reached)
         if trial is not None:
             return self._resumed(slot, trial)
-        rng = self._draw.at(self._asked)
+        number = self._asked
         self._asked += 1
         code: np.ndarray | None = None
+        config: Config | None = None
         target = self._parents.target(slot)
+        refusals = searcher.refusals
         if searcher.queued or self._parents.searches(slot):
-            config = searcher.ask()
-        else:
-            config, code = self._child(slot, target, rng)
-            if config is not None and not searcher.take(config):
+            config = searcher.ask(self._was_tried)
+        if config is None and searcher.refusals == refusals:
+            config, code = self._child(slot, target, self._draw.at(number))
+            if config is not None and not searcher.take(searcher.known or config):
                 config = None
         if config is None:
             return self._without_more(slot, searcher)
+        if self._parents.searches(slot) or (searcher.known or config) != config:
+            config = searcher.known or config
+            code = self.setting.space.encode_within(config, self._draw_of_codes.at(number))
         return self._begun(slot, target, config, code)
+
+    def _was_tried(self, config: Config) -> bool:
+        return not self._allows and tuple(config.items()) in self._tried
 
     def _child(
         self, slot: Slot, target: int | None, rng: np.random.Generator
@@ -151,7 +166,7 @@ class Dehb(Scheduler):
                 rng.random(self.setting.space.width) if by_chance else self._parents.child(slot, target, rng)
             )
             config = self.setting.space.decode(code)
-            if self._allows or tuple(config.items()) not in self._tried:
+            if not self._was_tried(config):
                 return config, code
         return None, None
 
@@ -211,7 +226,7 @@ class Dehb(Scheduler):
     @property
     def rounds(self) -> int:
         """The number of times that all kinds of brackets are complete."""
-        return self._brackets.primary // len(self._brackets.system)
+        return self._brackets.rounds
 
     def state_dict(self) -> dict[str, Any]:  # noqa: D102
         return {

@@ -25,6 +25,10 @@ class Fifo(Scheduler):
         self._running: set[int] = set()
         self._exhausted = False
 
+    def extend(self, setting: Setting) -> None:  # noqa: D102
+        self.setting = setting
+        self._exhausted = False
+
     def suggest(self, searcher: Searcher) -> Suggestion | None:  # noqa: D102
         config = None if self._exhausted else searcher.ask()
         if config is None:

@@ -74,6 +74,12 @@ class Hyperband(Scheduler):
         self._trials = 0
         self._exhausted = False
 
+    def extend(self, setting: Setting) -> None:  # noqa: D102
+        if setting.max_resource != self.setting.max_resource:
+            self._brackets.extend(system_of(setting, self._sizes, self._count))
+        self.setting = setting
+        self._exhausted = False
+
     def suggest(self, searcher: Searcher) -> Suggestion | None:  # noqa: D102
         slot = self._brackets.next_slot(opens=not self._exhausted)
         if slot is None:
@@ -139,7 +145,7 @@ class Hyperband(Scheduler):
     @property
     def rounds(self) -> int:
         """The number of times that all kinds of brackets are complete."""
-        return self._brackets.primary // len(self._brackets.system)
+        return self._brackets.rounds
 
     def state_dict(self) -> dict[str, Any]:  # noqa: D102
         return {

@@ -33,8 +33,8 @@ class Pbt(Fifo):
     """A population in which good members are copied and bad ones end.
 
     A member reports on the way. Whenever it has been given `interval` more, it is compared with the others.
-    If it is among the worst it stops, and a new trial goes on from the checkpoint of one of the best. Members
-    are compared while they run, so it takes two workers at least.
+    If it is among the worst it stops, and a new trial goes on from the checkpoint of one of the best. A
+    member that runs alone takes turns with those that wait: it pauses after each interval.
 
     Parameters
     ----------
@@ -90,25 +90,39 @@ class Pbt(Fifo):
         self._donors: list[ResumeFrom] = []
         self._donated: list[Config] = []
         self._drawn = 0
+        self._pausing: dict[int, int] = {}  # the resource at which a member that runs alone is to pause
+        self._paused: list[ResumeFrom] = []
 
     def suggest(self, searcher: Searcher) -> Suggestion | None:  # noqa: D102
         if self._donors:
             return self._copied(searcher)
-        if self._trials >= self._population:
-            return None
-        begun = super().suggest(searcher)
-        if begun is not None:
-            self._configs[begun.trial] = begun.config
+        begun = None if self._is_full else super().suggest(searcher)
+        if begun is None:
+            return self._resumed()
+        self._configs[begun.trial] = begun.config
         return begun
+
+    @property
+    def _is_full(self) -> bool:
+        return self._exhausted or self._trials >= self._population
+
+    def _resumed(self) -> Suggestion | None:
+        """Return the job of the member that has been paused for longest."""
+        if not self._paused:
+            return None
+        origin = self._paused.pop(0)
+        self._running.add(origin.trial)
+        return Suggestion(origin.trial, self._configs[origin.trial], self.setting.max_resource, origin)
 
     def _copied(self, searcher: Searcher) -> Suggestion | None:
         donor, config = self._donors.pop(0), self._donated.pop(0)
         explored = self._explored(config, self._next())
+        explored = searcher.known or explored
         if not searcher.take(explored):
             self._donors.clear()
             self._donated.clear()
             self._exhausted = True
-            return None
+            return self._resumed()
         trial = self._trials
         self._trials += 1
         self._running.add(trial)
@@ -158,14 +172,25 @@ class Pbt(Fifo):
         ranked = sorted(self._scores, key=lambda each: self._scores[each][1])
         size = min(ceil(len(ranked) * self._share), len(ranked) // 2)
         if ranked.index(trial) < len(ranked) - size:
-            return Decision.CONTINUE
+            return self._turn(trial, resource)
         donor = ranked[int(self._next().integers(size))]
         self._donors.append(ResumeFrom(donor, self._scores[donor][0]))
         self._donated.append(self._configs[donor])
         del self._scores[trial]
         return Decision.STOP
 
+    def _turn(self, trial: int, resource: int) -> Decision:
+        """Let a member pause if it runs alone and others wait, so that it can be compared with them."""
+        if self._running != {trial} or not (self._paused or self._donors or not self._is_full):
+            return Decision.CONTINUE
+        self._pausing[trial] = resource
+        return Decision.STOP
+
     def on_result(self, trial: int, resource: int, loss: float) -> dict[int, State]:  # noqa: D102
+        if self._pausing.pop(trial, None) == resource and resource < self.setting.max_resource:
+            self._running.remove(trial)
+            self._paused.append(ResumeFrom(trial, resource))
+            return {trial: State.PAUSED}
         self._forget(trial)
         return super().on_result(trial, resource, loss)
 
@@ -176,17 +201,20 @@ class Pbt(Fifo):
     def _forget(self, trial: int) -> None:
         self._scores.pop(trial, None)
         self._since.pop(trial, None)
+        self._pausing.pop(trial, None)
         del self._configs[trial]
 
     def resumable(self) -> Iterable[ResumeFrom]:
         """Return the checkpoints that are copied next, and those of all members at their last comparison."""
-        return [*self._donors, *(ResumeFrom(trial, at) for trial, (at, _) in self._scores.items())]
+        return [
+            *self._donors,
+            *self._paused,
+            *(ResumeFrom(trial, at) for trial, (at, _) in self._scores.items()),
+        ]
 
     @property
     def is_done(self) -> bool:  # noqa: D102
-        return (
-            not self._running and not self._donors and (self._exhausted or self._trials >= self._population)
-        )
+        return not self._running and not self._donors and not self._paused and self._is_full
 
     def state_dict(self) -> dict[str, Any]:  # noqa: D102
         return super().state_dict() | {
@@ -196,6 +224,8 @@ class Pbt(Fifo):
             "donors": [list(each) for each in self._donors],
             "donated": list(self._donated),
             "drawn": self._drawn,
+            "pausing": {str(trial): resource for trial, resource in self._pausing.items()},
+            "paused": [list(each) for each in self._paused],
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:  # noqa: D102
@@ -206,3 +236,5 @@ class Pbt(Fifo):
         self._donors = [ResumeFrom(*each) for each in state["donors"]]
         self._donated = [dict(config) for config in state["donated"]]
         self._drawn = state["drawn"]
+        self._pausing = {int(trial): at for trial, at in state.get("pausing", {}).items()}
+        self._paused = [ResumeFrom(*each) for each in state.get("paused", ())]

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from onlineauto.errors import OptionError
+from onlineauto.tune.plain import whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -95,9 +96,10 @@ class Setting:
 
     def __post_init__(self) -> None:
         for name in ("min_resource", "max_resource", "eta", "seed"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int):
-                raise OptionError(f"{name} = {value!r}: give a whole number")
+            value = whole(getattr(self, name))
+            if value is None:
+                raise OptionError(f"{name} = {getattr(self, name)!r}: give a whole number")
+            object.__setattr__(self, name, value)
         if self.min_resource < 1 or self.max_resource < self.min_resource:
             raise OptionError(
                 f"min_resource = {self.min_resource}, max_resource = {self.max_resource}: "
@@ -123,17 +125,35 @@ class Scheduler(ABC):
         What the constructor was called with, as plain JSON: called with these it makes the same again.
     ends : bool
         True if it comes to an end by itself, whatever the searcher has.
+    default_searcher : str
+        The name of the searcher of a study that names none.
     setting : Setting
         Set by `begin`.
     """
 
     name: ClassVar[str]
     ends: ClassVar[bool] = False
+    default_searcher: ClassVar[str] = "tpe"
     options: Mapping[str, Any] = {}
     setting: Setting
 
     def begin(self, setting: Setting) -> None:
         """Set what the study is about; called once, before all else."""
+        self.setting = setting
+
+    def extend(self, setting: Setting) -> None:
+        """Go on, also after the end: there may be more trials, and `max_resource` may be larger.
+
+        Raises
+        ------
+        OptionError
+            If this scheduler cannot change `max_resource`; then nothing is changed.
+        """
+        if setting.max_resource != self.setting.max_resource:
+            raise OptionError(
+                f"max_resource = {setting.max_resource}: scheduler {self.name!r} keeps the "
+                f"{self.setting.max_resource} that it began with; begin a study under another name"
+            )
         self.setting = setting
 
     @abstractmethod

@@ -1,7 +1,8 @@
 """``Parzen``: a density around observed codes, to draw from and to compare.
 
 Each observation is a kernel: a normal distribution that is cut off at 0 and 1 for each number, and for each
-word the observed one with most of the weight. One more kernel covers the whole space.
+word the observed one with most of the weight. One more kernel covers the whole space. Where a parameter does
+not exist in an observation, its kernel is uniform in that dimension: the observation says nothing about it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Parzen"]
+__all__ = ["ConditionalParzen", "Parzen"]
 
 _WIDTH = 0.07
 _NARROWEST = 0.01
@@ -81,6 +82,65 @@ class Parzen:
         return np.asarray(highest + np.log(np.exp(logs - highest[:, None]).sum(1) + np.exp(prior - highest)))
 
 
+class ConditionalParzen(Parzen):
+    """The density around observations in a space in which some parameters exist only with others.
+
+    Parameters
+    ----------
+    numbers, words, categories
+        As for `Parzen`.
+    numbers_exist : bool[n, d]
+        Which numbers exist in each observation.
+    words_exist : bool[n, c]
+        Which words exist in each observation.
+    """
+
+    def __init__(
+        self,
+        numbers: np.ndarray,
+        words: np.ndarray,
+        categories: Sequence[int],
+        numbers_exist: np.ndarray,
+        words_exist: np.ndarray,
+    ) -> None:
+        super().__init__(numbers, words, categories)
+        self._numbers_exist, self._words_exist = numbers_exist, words_exist
+        self._log_heights = -_log_masses(numbers, self._widths) - np.log(self._widths * np.sqrt(2 * np.pi))
+
+    def draw(self, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Return codes of numbers and places of words; those that do not exist in a kernel are uniform."""
+        chosen = np.searchsorted(np.cumsum(self._weights[:-1]), rng.random(size), side="right")
+        around = np.append(self._numbers, np.full((1, self._numbers.shape[1]), 0.5), axis=0)[chosen]
+        exist = np.append(self._numbers_exist, np.zeros((1, self._numbers.shape[1]), bool), axis=0)[chosen]
+        numbers = around + self._widths * rng.standard_normal(around.shape)
+        while (outside := (numbers < 0) | (numbers > 1)).any():
+            again = around + self._widths * rng.standard_normal(around.shape)
+            numbers[outside] = again[outside]
+        numbers = np.where(exist, numbers, rng.random(numbers.shape))
+        words = np.append(self._words, np.zeros((1, self._words.shape[1]), int), axis=0)[chosen]
+        known = np.append(self._words_exist, np.zeros((1, self._words.shape[1]), bool), axis=0)[chosen]
+        other = ~known | (rng.random(words.shape) < self._uniform / (1 + self._uniform))
+        uniform = (rng.random(words.shape) * self._categories).astype(int)
+        return numbers, np.where(other, uniform, words)
+
+    def log_density_where(
+        self, numbers: np.ndarray, words: np.ndarray, numbers_exist: np.ndarray, words_exist: np.ndarray
+    ) -> np.ndarray:
+        """Return the logarithm of the density at codes, float64[n], in the dimensions that exist there."""
+        distances = (numbers[:, None, :] - self._numbers) / self._widths
+        both = numbers_exist[:, None, :] & self._numbers_exist
+        logs = np.log(self._weights[:-1]) + np.where(both, self._log_heights - distances**2 / 2, 0.0).sum(2)
+        for choice, count in enumerate(self._categories):
+            same = words[:, choice, None] == self._words[:, choice]
+            share = self._uniform / count
+            observed = np.where(same, np.log(1 + share), np.log(share)) - np.log(1 + self._uniform)
+            density = np.where(self._words_exist[:, choice], observed, -np.log(count))
+            logs += np.where(words_exist[:, choice, None], density, 0.0)
+        prior = np.log(self._weights[-1]) - (words_exist * np.log(self._categories)).sum(1)
+        highest = np.maximum(logs.max(1, initial=-np.inf), prior)
+        return np.asarray(highest + np.log(np.exp(logs - highest[:, None]).sum(1) + np.exp(prior - highest)))
+
+
 def widths(numbers: np.ndarray, words: int) -> np.ndarray:
     """Return the width of the kernels in each dimension."""
     count, dimensions = numbers.shape
@@ -98,8 +158,13 @@ def _weights(count: int) -> np.ndarray:
 
 def _log_mass(numbers: np.ndarray, widths: np.ndarray) -> np.ndarray:
     """Return the logarithm of each kernel's mass between 0 and 1."""
+    return np.asarray(_log_masses(numbers, widths).sum(1))
+
+
+def _log_masses(numbers: np.ndarray, widths: np.ndarray) -> np.ndarray:
+    """Return the logarithm of each kernel's mass between 0 and 1, in each dimension."""
     inside = 0.5 * (_erf((1 - numbers) / (widths * np.sqrt(2))) + _erf(numbers / (widths * np.sqrt(2))))
-    return np.asarray(np.log(inside).sum(1))
+    return np.asarray(np.log(inside))
 
 
 def _erf(at: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.errors import OptionError
+from onlineauto.errors import OptionError, install_hint
 from onlineauto.tune.searchers.searcher import Searcher
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class QuasiSearcher(Searcher):
         try:
             from scipy.stats import qmc
         except ImportError as error:
-            raise OptionError("searcher='quasi' needs SciPy: pip install 'onlineauto[tune]'") from error
+            raise OptionError(f"searcher='quasi' needs SciPy: {install_hint('tune')}") from error
         kind = qmc.Sobol if self._sequence == "sobol" else qmc.Halton
         engine = kind(self._points.shape[1], scramble=True, rng=np.random.default_rng(self._seed))
         return np.asarray(engine.random(2**power))

@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from onlineauto.tune.searchers.searcher import Searcher
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import numpy as np
 
-    from onlineauto.tune.spaces import Config
+    from onlineauto.tune.spaces import Config, Space
 
 __all__ = ["RandomSearcher"]
 
 
 class RandomSearcher(Searcher):
-    """Proposes independent configs."""
+    """Proposes independent configs; in a small space, those that were not tried yet come first."""
 
     name = "random"
 
+    def begin(self, space: Space, *, seed: int) -> None:  # noqa: D102
+        super().begin(space, seed=seed)
+        self._tried: dict[tuple[Any, ...], None] = {}
+
     def propose(self, number: int, rng: np.random.Generator) -> Config | None:  # noqa: ARG002, D102
-        return self.space.decode(rng.random(self.space.width))
+        return self.untried(self._tried, rng)
+
+    def on_ask(self, config: Config) -> None:  # noqa: D102
+        if self.is_small:
+            self._tried[tuple(config.items())] = None
+
+    def remember(self) -> dict[str, Any]:  # noqa: D102
+        return {"tried": [dict(config) for config in self._tried]} if self.is_small else {}
+
+    def recall(self, remembered: Mapping[str, Any]) -> None:  # noqa: D102
+        self._tried = {tuple(config.items()): None for config in remembered.get("tried", ())}

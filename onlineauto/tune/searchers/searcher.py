@@ -5,12 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from contextlib import contextmanager
+from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from onlineauto.errors import OptionError
 from onlineauto.tune.spaces.draw import Draw
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     import numpy as np
 
@@ -19,6 +21,10 @@ if TYPE_CHECKING:
 __all__ = ["Searcher"]
 
 _PURPOSE = 1
+_SMALL = 1000
+"""The most configs of a space in which a config that was tried is not proposed before all others."""
+_TRIES = 50
+"""Random configs that are drawn to find one that was not tried."""
 
 
 class Searcher(ABC):
@@ -78,11 +84,34 @@ class Searcher(ABC):
     def on_ask(self, config: Config) -> None:
         """Learn that a config is tried now, whoever proposed it."""
 
+    def on_report(self, config: Config, resource: int, loss: float) -> None:
+        """Learn a loss on the way: of each new step that a running trial reports."""
+
     def on_result(self, config: Config, resource: int, loss: float) -> None:
         """Learn the loss of a config at a resource; lower is better. Infinity is a loss, NaN is none."""
 
+    def on_retry(self, config: Config, why: str) -> None:
+        """Learn that a job failed and is tried again."""
+
     def on_error(self, config: Config) -> None:
-        """Learn that a trial of a config failed."""
+        """Learn that a trial of a config failed for good."""
+
+    def on_complete(self, config: Config) -> None:
+        """Learn that a trial of a config has ended well: no loss of it follows."""
+
+    @property
+    def is_small(self) -> bool:
+        """True if the space has so few configs that they are soon all tried."""
+        return self.space.size <= _SMALL
+
+    def untried(self, tried: Collection[tuple[Any, ...]], rng: np.random.Generator) -> Config:
+        """Return a random config; in a small space one that was not tried, if one is found."""
+        config = self.space.decode(rng.random(self.space.width))
+        for _ in range(_TRIES if self.is_small else 0):
+            if tuple(config.items()) not in tried:
+                break
+            config = self.space.decode(rng.random(self.space.width))
+        return config
 
     def enqueue(self, config: Config) -> None:
         """Let a config be the next one that `ask` returns, behind those that wait already."""
@@ -93,11 +122,27 @@ class Searcher(ABC):
         """True if a config waits that was enqueued."""
         return bool(self._queue)
 
-    def ask(self) -> Config | None:
-        """Return the next config: one that waits, or a proposal; None if there is none any more."""
+    @property
+    def known(self) -> Config | None:
+        """While a log is repeated: the config of the trial that the log has next."""
+        return self._known
+
+    def ask(self, unwanted: Callable[[Config], bool] | None = None) -> Config | None:
+        """Return the next config: one that waits, or a proposal; None if there is none any more.
+
+        A proposal that is `unwanted` is dropped, and None is returned, which is no refusal then.
+
+        Raises
+        ------
+        OptionError
+            If `propose` returns what is not in the space.
+        """
+        queued = self.queued
         config = self._next()
         if config is None:
             self.refusals += 1
+        elif unwanted is not None and not queued and not self._repeats and unwanted(config):
+            return None
         else:
             self._begun += 1
             self.on_ask(config)
@@ -112,7 +157,13 @@ class Searcher(ABC):
         self.count += 1
         if self._repeats:
             return self._known
-        return self.propose(number, self._draw.at(number))
+        config = self.propose(number, self._draw.at(number))
+        try:
+            return None if config is None else self.space.check(config)
+        except (OptionError, TypeError, AttributeError) as error:
+            raise OptionError(
+                f"searcher {self.name!r} proposed {config!r}, which is not in the space: {error}"
+            ) from error
 
     @contextmanager
     def repeating(self, known: Config | None) -> Iterator[None]:
@@ -127,13 +178,21 @@ class Searcher(ABC):
             self._known, self._repeats = None, False
 
     def take(self, config: Config) -> bool:
-        """Count a trial whose config the scheduler made; return False if there may be no more."""
+        """Count a trial whose config the scheduler made; return False if there may be no more.
+
+        While a log is repeated, the config is the one that the log has: `known`.
+        """
         if self._is_over():
             self.refusals += 1
             return False
         self._begun += 1
         self.on_ask(config)
         return True
+
+    @property
+    def left(self) -> float:
+        """The number of trials that may still begin, beside those of configs that wait already."""
+        return inf if self.limit is None else self.limit - self._begun - len(self._queue)
 
     def _is_over(self) -> bool:
         return self.limit is not None and self._begun >= self.limit

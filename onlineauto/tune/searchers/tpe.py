@@ -5,6 +5,9 @@ the density of both. Of some draws from the good density it proposes the one at 
 
 Losses are compared at the highest resource that enough trials have come to. Those that were given less come
 after them, the ones with the most first: a scheduler gave up on them.
+
+In a space in which some parameters exist only with others, an observation says nothing about a parameter that
+it does not have; and more configs count as good, since they divide among the branches.
 """
 
 from __future__ import annotations
@@ -15,18 +18,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto.errors import OptionError
-from onlineauto.tune.searchers.parzen import Parzen
+from onlineauto.tune.searchers.parzen import ConditionalParzen, Parzen
 from onlineauto.tune.searchers.searcher import Searcher
 from onlineauto.tune.spaces import Choice
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from onlineauto.tune.spaces import Config, Space
 
 __all__ = ["TpeSearcher"]
 
 _MOST_GOOD = 25
+_MORE_GOOD = 1.5
+"""The factor of the share that counts as good in a space with conditions."""
 _ENOUGH = 25
 """Losses are compared at the highest resource that so many trials have come to."""
 
@@ -66,6 +71,7 @@ class TpeSearcher(Searcher):
         super().begin(space, seed=seed)
         self._choices = [name for name, each in space.parameters.items() if isinstance(each, Choice)]
         self._plain = [name for name in space.parameters if name not in self._choices]
+        self._is_conditional = any(each.when for each in space.parameters.values())
         self._categories = [space.parameters[name].categories for name in self._choices]
         self._rows: dict[tuple[Any, ...], int] = {}
         self._size = 0
@@ -76,16 +82,15 @@ class TpeSearcher(Searcher):
         self._words = np.zeros((size, len(self._choices)), dtype=np.int64)
         self._levels = np.zeros(size, dtype=np.int64)
         self._losses = np.full(size, inf)
+        self._exist = np.ones((size, len(self._plain) + len(self._choices)), dtype=bool)
 
     def on_ask(self, config: Config) -> None:
         """Count a config as bad until it has a result, so that others do not crowd around it."""
         row = self._size
         if row == len(self._losses):
-            before = self._numbers, self._words, self._levels, self._losses
+            before = self._columns
             self._reserve(2 * row)
-            for new, old in zip(
-                (self._numbers, self._words, self._levels, self._losses), before, strict=True
-            ):
+            for new, old in zip(self._columns, before, strict=True):
                 new[:row] = old
         for column, name in enumerate(self._plain):
             if name in config:
@@ -94,8 +99,16 @@ class TpeSearcher(Searcher):
             choice = self.space.parameters[name]
             if name in config and isinstance(choice, Choice):
                 self._words[row, column] = choice.index(config[name])
+        self._exist[row] = self._names_exist(config)
         self._rows[tuple(config.items())] = row
         self._size += 1
+
+    @property
+    def _columns(self) -> tuple[np.ndarray, ...]:
+        return self._numbers, self._words, self._levels, self._losses, self._exist
+
+    def _names_exist(self, config: Config) -> list[bool]:
+        return [name in config for name in (*self._plain, *self._choices)]
 
     def on_result(self, config: Config, resource: int, loss: float) -> None:  # noqa: D102
         row = self._rows[tuple(config.items())]
@@ -104,13 +117,49 @@ class TpeSearcher(Searcher):
 
     def propose(self, number: int, rng: np.random.Generator) -> Config | None:  # noqa: D102
         if number < self._startup or not self._levels[: self._size].any():
-            return self.space.decode(rng.random(self.space.width))
+            return self.untried(self._rows, rng)
         good, others = self._split()
+        if self._is_conditional:
+            return self._first_untried(*self._conditional_proposals(good, others, rng), rng)
         density = self._density(good)
         numbers, words = density.draw(self._candidates, rng)
         gain = density.log_density(numbers, words) - self._density(others).log_density(numbers, words)
+        if self.is_small:
+            configs = [self._config(*each) for each in zip(numbers, words, strict=True)]
+            return self._first_untried(configs, gain, rng)
         best = int(gain.argmax())
         return self._config(numbers[best], words[best])
+
+    def _first_untried(self, configs: Sequence[Config], gain: np.ndarray, rng: np.random.Generator) -> Config:
+        """Return the best candidate; in a small space the best that was not tried, or any that was not."""
+        ordered: list[Config] = [configs[place] for place in np.argsort(-gain, kind="stable").tolist()]
+        if not self.is_small:
+            return ordered[0]
+        for config in (*ordered, self.untried(self._rows, rng)):
+            if tuple(config.items()) not in self._rows:
+                return config
+        return ordered[0]
+
+    def _conditional_proposals(
+        self, good: np.ndarray, others: np.ndarray, rng: np.random.Generator
+    ) -> tuple[list[Config], np.ndarray]:
+        best, rest = (
+            ConditionalParzen(
+                self._numbers[rows],
+                self._words[rows],
+                self._categories,
+                self._exist[rows, : len(self._plain)],
+                self._exist[rows, len(self._plain) :],
+            )
+            for rows in (good, others)
+        )
+        numbers, words = best.draw(self._candidates, rng)
+        configs = [self._config(*each) for each in zip(numbers, words, strict=True)]
+        exist = np.array([self._names_exist(config) for config in configs], dtype=bool)
+        where = exist[:, : len(self._plain)], exist[:, len(self._plain) :]
+        gain = best.log_density_where(numbers, words, *where)
+        gain -= rest.log_density_where(numbers, words, *where)
+        return configs, gain
 
     def _split(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows of good configs and of the others, the oldest first."""
@@ -118,7 +167,8 @@ class TpeSearcher(Searcher):
         tried = levels[levels > 0]
         compared = np.sort(tried)[max(len(tried) - _ENOUGH, 0)]
         order = np.lexsort((losses, -np.minimum(levels, compared)))
-        count = min(ceil(self._good * len(tried)), _MOST_GOOD)
+        share = min(self._good * _MORE_GOOD, 1) if self._is_conditional else self._good
+        count = min(ceil(share * len(tried)), _MOST_GOOD)
         return np.sort(order[:count]), np.sort(order[count:])
 
     def _density(self, rows: np.ndarray) -> Parzen:
@@ -153,4 +203,7 @@ class TpeSearcher(Searcher):
             self._words[:size] = np.array(remembered["words"]).reshape(size, -1)
             self._levels[:size] = remembered["levels"]
             self._losses[:size] = remembered["losses"]
+            for row in range(size):
+                config = self._config(self._numbers[row], self._words[row])
+                self._exist[row] = self._names_exist(config)
         self._rows = {tuple(config.items()): row for row, config in remembered["configs"]}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from onlineauto.errors import OptionError
+from onlineauto.errors import OptionError, install_hint
 from onlineauto.tune.spaces.parameter import Choice, Float, Int, Parameter
 from onlineauto.tune.spaces.space import Space
 
@@ -80,7 +80,7 @@ def to_configspace(space: Space) -> Any:
     try:
         import ConfigSpace as Theirs
     except ImportError as error:
-        raise OptionError("install ConfigSpace first: pip install 'onlineauto[configspace]'") from error
+        raise OptionError(f"a ConfigSpace needs its package: {install_hint('configspace')}") from error
     made = Theirs.ConfigurationSpace()
     for name, parameter in space.parameters.items():
         if isinstance(parameter, Choice):

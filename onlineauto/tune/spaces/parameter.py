@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from onlineauto.errors import OptionError
+from onlineauto.tune.plain import scalar, whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -50,6 +51,24 @@ class Parameter(ABC):
     def encode(self, value: Any) -> list[float]:
         """Return the code of a value: `width` numbers in [0, 1]."""
 
+    def encode_within(self, value: Any, uniform: Sequence[float]) -> list[float]:
+        """Return a code that decodes to a value, at a random position among all such codes.
+
+        Parameters
+        ----------
+        value : object
+            A value of the parameter.
+        uniform : sequence of float
+            `width` random numbers in [0, 1).
+        """
+        del uniform
+        return self.encode(value)
+
+    @property
+    def size(self) -> float:
+        """The number of values; infinite if the parameter is continuous."""
+        return math.inf
+
     @abstractmethod
     def decode(self, code: Sequence[float]) -> Value:
         """Return the value of a code."""
@@ -57,6 +76,10 @@ class Parameter(ABC):
     @abstractmethod
     def holds(self, value: object) -> bool:
         """Return whether a value is valid."""
+
+    def plain(self, value: Any) -> Any:
+        """Return a value as a config stores it: NumPy's numbers and others become Python's own."""
+        return scalar(value)
 
     @abstractmethod
     def grid(self, points: int) -> list[Value]:
@@ -74,7 +97,7 @@ class Parameter(ABC):
 def _conditions(when: Mapping[str, Any] | None) -> dict[str, tuple[Value, ...]]:
     """Return conditions with a tuple of values each; a single value may stand for itself."""
     return {
-        name: tuple(values) if isinstance(values, list | tuple) else (values,)
+        name: tuple(map(scalar, values)) if isinstance(values, list | tuple) else (scalar(values),)
         for name, values in (when or {}).items()
     }
 
@@ -122,21 +145,29 @@ class Float(Parameter):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "when", _conditions(self.when))
+        object.__setattr__(self, "low", scalar(self.low))
+        object.__setattr__(self, "high", scalar(self.high))
         _check_bounds("Float", self.low, self.high, 5e-324 if self.log else None)
 
     def encode(self, value: float) -> list[float]:  # noqa: D102
         if self.low == self.high:
             return [0.5]
         if self.log:
-            code = math.log(value / self.low) / math.log(self.high / self.low)
+            code = _log_of_ratio(value, self.low) / _log_of_ratio(self.high, self.low)
+        elif math.isinf(self.high - self.low):
+            code = (value / 2 - self.low / 2) / (self.high / 2 - self.low / 2)
         else:
             code = (value - self.low) / (self.high - self.low)
         return [min(max(code, 0.0), 1.0)]
 
     def decode(self, code: Sequence[float]) -> float:  # noqa: D102
         at = code[0]
-        if self.log:
+        if self.log and math.isinf(self.high / self.low):
+            value = math.exp(math.log(self.low) * (1 - at) + math.log(self.high) * at)
+        elif self.log:
             value = self.low * (self.high / self.low) ** at
+        elif math.isinf(self.high - self.low):
+            value = self.low * (1 - at) + self.high * at
         else:
             value = self.low + (self.high - self.low) * at
         return float(min(max(value, self.low), self.high))
@@ -144,6 +175,10 @@ class Float(Parameter):
     def holds(self, value: object) -> bool:  # noqa: D102
         number = isinstance(value, int | float) and not isinstance(value, bool)
         return number and self.low <= value <= self.high  # type: ignore[operator]
+
+    @property
+    def size(self) -> float:  # noqa: D102
+        return 1 if self.low == self.high else math.inf
 
     def grid(self, points: int) -> list[Value]:  # noqa: D102
         if self.low == self.high or points == 1:
@@ -189,15 +224,35 @@ class Int(Parameter):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "when", _conditions(self.when))
-        _check_bounds("Int", self.low, self.high, 1 if self.log else None)
-        if self.low != int(self.low) or self.high != int(self.high):
+        _check_bounds("Int", scalar(self.low), scalar(self.high), 1 if self.log else None)
+        low, high = whole(self.low), whole(self.high)
+        if low is None or high is None:
             raise OptionError(f"Int({self.low}, {self.high}): the bounds must be whole numbers")
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
+
+    def plain(self, value: Any) -> Any:  # noqa: D102
+        number = whole(value)
+        return scalar(value) if number is None else number
 
     def encode(self, value: float) -> list[float]:  # noqa: D102
         if self.log:
             floor = self.low - 0.5
             return [math.log(value / floor) / math.log((self.high + 0.5) / floor)]
         return [(value - self.low + 0.5) / (self.high - self.low + 1)]
+
+    def encode_within(self, value: int, uniform: Sequence[float]) -> list[float]:  # noqa: D102
+        if self.log:
+            floor, scale = self.low - 0.5, math.log((self.high + 0.5) / (self.low - 0.5))
+            below, above = (math.log(edge / floor) / scale for edge in (value - 0.5, value + 0.5))
+            code = [below + (above - below) * uniform[0]]
+        else:
+            code = [(value - self.low + uniform[0]) / self.size]
+        return code if self.decode(code) == value else self.encode(value)
+
+    @property
+    def size(self) -> float:  # noqa: D102
+        return self.high - self.low + 1
 
     def decode(self, code: Sequence[float]) -> int:  # noqa: D102
         if self.log:
@@ -251,13 +306,15 @@ class Choice(Parameter):
     def __post_init__(self) -> None:
         if isinstance(self.values, str):
             raise OptionError(f"Choice({self.values!r}): give a list of values, not one text")
-        values: tuple[Any, ...] = tuple(self.values)
+        values: tuple[Any, ...] = tuple(map(scalar, self.values))
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "when", _conditions(self.when))
         if not values:
             raise OptionError("Choice([]) has no values: name at least one")
         if plain := [each for each in values if not isinstance(each, Value)]:
             raise OptionError(f"Choice: {plain[0]!r} is no text, number, boolean or None")
+        if any(isinstance(each, float) and math.isnan(each) for each in values):
+            raise OptionError(f"Choice({list(values)}): NaN does not equal itself; give None or a text")
         if len({_key(each) for each in values}) < len(values):
             raise OptionError(f"Choice({list(values)}): a value is there twice")
 
@@ -281,6 +338,19 @@ class Choice(Parameter):
             return [float(each == at) for each in range(self.width)]
         return [0.25 + 0.5 * at][: self.width]
 
+    def encode_within(self, value: Value, uniform: Sequence[float]) -> list[float]:  # noqa: D102
+        at = self.index(value)
+        if self.width < self.categories:
+            return [0.5 * (at + each) for each in uniform]
+        code = list(uniform)
+        highest = max(range(self.width), key=code.__getitem__)
+        code[at], code[highest] = code[highest], code[at]
+        return code
+
+    @property
+    def size(self) -> float:  # noqa: D102
+        return self.categories
+
     def decode(self, code: Sequence[float]) -> Value:  # noqa: D102
         if self.width == self.categories:
             return self.values[max(range(self.width), key=code.__getitem__)]
@@ -294,6 +364,12 @@ class Choice(Parameter):
 
     def described(self) -> dict[str, Any]:  # noqa: D102
         return {"type": "choice", "values": list(self.values)}
+
+
+def _log_of_ratio(value: float, low: float) -> float:
+    """Return the logarithm of a ratio, also where the ratio is beyond the range of floats."""
+    ratio = value / low
+    return math.log(value) - math.log(low) if math.isinf(ratio) else math.log(ratio)
 
 
 def _key(value: Value) -> tuple[bool, Value]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from dataclasses import fields
 from pathlib import Path
@@ -113,6 +114,23 @@ class Space:
             code[self.blocks[name]] = self.parameters[name].encode(value)
         return np.array(code)
 
+    def encode_within(self, config: Mapping[str, Any], rng: np.random.Generator) -> np.ndarray:
+        """Return a code that is uniform at random among those that decode to a config, float64[width].
+
+        A config that was decoded from a uniform code gets a uniform code: `encode` would put all codes of a
+        word or a whole number into one point. Random numbers are drawn for each parameter, present or not.
+        """
+        code = rng.random(self.width)
+        for name, value in config.items():
+            block = self.blocks[name]
+            code[block] = self.parameters[name].encode_within(value, code[block].tolist())
+        return code
+
+    @property
+    def size(self) -> float:
+        """The number of codes of words and whole numbers; infinite if a parameter is continuous."""
+        return math.prod(each.size for each in self.parameters.values())
+
     @property
     def ordered(self) -> tuple[str, ...]:
         """The names of the parameters, each after those that it depends on."""
@@ -135,6 +153,7 @@ class Space:
         """
         if unknown := [name for name in config if name not in self.parameters]:
             raise OptionError(f"{unknown[0]!r} is not in the space; it has {', '.join(self.parameters)}")
+        config = {name: self.parameters[name].plain(value) for name, value in config.items()}
         for name, parameter in self._ordered:
             exists = self.exists(name, config)
             if exists and name not in config:
@@ -150,7 +169,7 @@ class Space:
             if parent not in self.parameters:
                 raise OptionError(f"{name} depends on {parent!r}, which is not in the space")
             other = self.parameters[parent]
-            if wrong := [value for value in values if not other.holds(value)]:
+            if wrong := [value for value in values if not other.holds(other.plain(value))]:
                 raise OptionError(f"{name} depends on {parent} = {wrong[0]!r}, which is outside {other}")
 
     def _in_order(self) -> tuple[tuple[str, Parameter], ...]:

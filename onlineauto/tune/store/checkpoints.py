@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from onlineauto.errors import OptionError
+from onlineauto.tune.plain import as_json
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -52,7 +53,11 @@ def packed(saved: Any) -> bytes:
         return _BYTES + bytes(saved)
     try:
         return _JSON + json.dumps(saved).encode()
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError):  # it has NumPy's numbers, or what cannot be stored
+        pass
+    try:
+        return _JSON + json.dumps(as_json(saved, "a checkpoint")).encode()
+    except (OptionError, ValueError) as error:
         kind = type(saved).__name__
         raise OptionError(f"a checkpoint is bytes, or what JSON can write, and not {kind}: {error}") from None
 

@@ -7,20 +7,29 @@ lose the last commits, and a killed process loses none.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+import shutil
+import sqlite3
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, NoSuchModuleError, OperationalError
 
-from onlineauto.errors import OptionError, StoreError, UnreachableError
+from onlineauto.errors import OptionError, StoreError, UnreachableError, install_hint
+from onlineauto.tune.store.urls import without_password
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = ["connect", "each_alone", "explained", "reading", "shown", "writing"]
 
+_WAL_PAGES: Final = 1000
+_WAL_PAGES_IF_SHORT: Final = 100
+"""Pages of 4 kB of the write-ahead log after which SQLite folds it into its file; fewer if room is short."""
+_SHORT: Final = 64_000_000
+"""Bytes of a disk; with less, room is short. Folding more often takes a quarter of the time of a trial."""
+_NO_ROOM: Final = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE)
 _BUSY: Final = 60
 """Seconds that SQLite waits for the writer before it gives up."""
 _CONNECT: Final = 10
@@ -40,7 +49,7 @@ def connect(url: str) -> sa.Engine:
     try:
         parsed = sa.make_url(url)
     except ArgumentError:
-        raise OptionError(f"{url!r} is no URL of a store; one is {_FORMS}") from None
+        raise OptionError(f"{without_password(url)!r} is no URL of a store; one is {_FORMS}") from None
     name = parsed.get_backend_name()
     if name == "sqlite":
         return _sqlite(parsed)
@@ -55,7 +64,7 @@ def shown(url: str) -> str:
     >>> shown("postgresql://me:secret@host/trials")
     'postgresql://me:***@host/trials'
     """
-    return sa.make_url(url).render_as_string(hide_password=True)
+    return without_password(sa.make_url(url).render_as_string(hide_password=True))
 
 
 def _sqlite(url: sa.URL) -> sa.Engine:
@@ -77,6 +86,9 @@ def _sqlite(url: sa.URL) -> sa.Engine:
         cursor = connection.cursor()
         cursor.execute("PRAGMA journal_mode = WAL")
         cursor.execute(f"PRAGMA synchronous = {synchronous}")
+        pages = _WAL_PAGES if shutil.disk_usage(folder).free > _SHORT else _WAL_PAGES_IF_SHORT
+        cursor.execute(f"PRAGMA wal_autocheckpoint = {pages}")
+        cursor.execute(f"PRAGMA journal_size_limit = {pages * 4096}")
         cursor.close()
 
     @sa.event.listens_for(engine, "begin")
@@ -92,7 +104,7 @@ def _postgres(url: sa.URL) -> sa.Engine:
     try:
         return sa.create_engine(url.set(drivername="postgresql+psycopg", query=query))
     except (ImportError, NoSuchModuleError):
-        raise OptionError("PostgreSQL needs psycopg: pip install 'onlineauto[postgres]'") from None
+        raise OptionError(f"PostgreSQL needs psycopg: {install_hint('postgres')}") from None
 
 
 @contextmanager
@@ -139,12 +151,44 @@ def explained(engine: sa.Engine) -> Iterator[None]:
     try:
         yield
     except (OperationalError, InterfaceError) as error:
-        asked = "" if engine.dialect.name == "sqlite" else "; is this the URL of a server that runs?"
-        raise UnreachableError(f"{url} cannot be used: {_first_line(error)}{asked}") from error
+        if getattr(error.orig, "sqlite_errorcode", None) in _NO_ROOM:
+            _fold_in_log(engine)
+        raise UnreachableError(f"{url} cannot be used: {_first_line(error)}{_advice(error)}") from error
     except DBAPIError as error:
         if error.connection_invalidated:
             raise UnreachableError(f"{url} has gone away: {_first_line(error)}") from error
         raise StoreError(f"{url} is damaged, or not a store: {_first_line(error)}") from error
+
+
+def _fold_in_log(engine: sa.Engine) -> None:
+    """Write SQLite's log into its file and truncate it, so that it does not hold what room there is."""
+    with suppress(DBAPIError), engine.connect() as connection:
+        raw = connection.connection.driver_connection
+        if isinstance(raw, sqlite3.Connection):
+            with suppress(sqlite3.Error):
+                raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
+def _advice(error: DBAPIError) -> str:
+    """Return what to do about an error, as the end of a message."""
+    if not isinstance(error.orig, sqlite3.Error):
+        return "; is this the URL of a server that runs?"
+    code = getattr(error.orig, "sqlite_errorcode", 0)
+    if code in _NO_ROOM:
+        return "; make room on this disk: the study goes on when there is 1 MB"
+    advice = {
+        sqlite3.SQLITE_READONLY: "a study is written to when it is opened: copy the file, and FILE-wal if "
+        "there is one, to a folder that you may write to",
+        sqlite3.SQLITE_BUSY: "a process has held the lock of the file for a minute, or the file system, as "
+        "some network file systems, has no locks: then keep the file on a local disk, or the study in "
+        "PostgreSQL",
+        sqlite3.SQLITE_PROTOCOL: "the file system does not lock files: keep the file on a local disk, or the "
+        "study in PostgreSQL",
+        sqlite3.SQLITE_IOERR: "the disk fails, or the file system does not lock files, as some network file "
+        "systems: keep the file on a local disk, or the study in PostgreSQL",
+        sqlite3.SQLITE_CANTOPEN: "SQLite needs to write FILE-wal and FILE-shm beside the file",
+    }.get(code & 0xFF, "")
+    return f"; {advice}" if advice else ""
 
 
 def _first_line(error: DBAPIError) -> str:

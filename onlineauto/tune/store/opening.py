@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from onlineauto.errors import OptionError
+from onlineauto.errors import OptionError, install_hint
 from onlineauto.tune.store.memory import MemoryStore
+from onlineauto.tune.store.urls import without_password
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +21,7 @@ def _in_database(url: str, name: str) -> Store:
     try:
         from onlineauto.tune.store.sql_store import SqlStore
     except ImportError:
-        raise OptionError("a store in a database needs SQLAlchemy: pip install 'onlineauto[tune]'") from None
+        raise OptionError(f"a store in a database needs SQLAlchemy: {install_hint('tune')}") from None
     return SqlStore(url, name)
 
 
@@ -47,5 +48,7 @@ def open_store(storage: str | Store | None, name: str) -> Store:
     scheme = storage.partition(":")[0].partition("+")[0]
     if scheme not in STORES:
         valid = ", ".join(f"{each}:…" for each in STORES) or "None, in memory"
-        raise OptionError(f"storage = {storage!r} is no store that is known; valid are {valid}")
+        raise OptionError(
+            f"storage = {without_password(storage)!r} is no store that is known; valid are {valid}"
+        )
     return STORES[scheme](storage, name)

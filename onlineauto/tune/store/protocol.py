@@ -14,10 +14,14 @@ asked     trial, attempt, owner, config, resource,          a job, claimed by an
           resume_from (null or [trial, resource])
 reported  trial, attempt, step, value, and maybe details    a value on the way, and what it is about
 told      trial, attempt, resource, value, maybe details    the job ended well
-failed    trial, attempt, why, final                        the job ended badly; final: it is not tried again
+failed    trial, attempt, why, final, maybe traceback       the job ended badly; final: it is not tried again
 expired   trial, attempt                                    a lease ended; the job waits for its next attempt
+released  trial, attempt, maybe early                       its owner gave it back; early: it had not begun
+extended  max_trials, max_resource                          the study may have more, from here on
 idle                                                        the scheduler was asked, and changed without a job
 ========= ================================================= ==================================================
+
+A reader skips a record that it cannot apply, and applies everything after it.
 
 A job is known by its trial and its attempt. A trial that is resumed goes on counting attempts, so no two jobs
 have the same pair. At most one job of a trial has an owner at any time.
@@ -37,7 +41,10 @@ Record = Mapping[str, Any]
 """One record of the log: plain JSON, with NaN and Infinity as Python's `json` writes them."""
 
 Decide = Callable[[Sequence[Record]], Record | None]
-"""Takes all records after a version and returns the next: ``asked``, ``idle``, or None if nothing changed."""
+"""Takes all records after a version and returns the next, or None if nothing changed.
+
+It is ``asked``, ``idle``, or ``failed`` of a job without an owner, which loses its process each time.
+"""
 
 
 class LeaseLost(OnlineautoError):  # noqa: N818 - the name says what happened
@@ -133,7 +140,7 @@ class Store(Protocol):
         ...
 
     def fail(self, claim: Claim, record: Record) -> int:
-        """Append ``failed``, end the claim and return the record's version; raise `LeaseLost` as `commit`."""
+        """Append ``failed`` or ``released``, end the claim, return the version; else as `commit`."""
         ...
 
     def heartbeat(self, claims: Sequence[Claim], lease: float) -> Sequence[Claim]:

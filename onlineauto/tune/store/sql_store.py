@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 __all__ = ["SqlStore", "names_of_studies"]
 
+_COPIED: Final = (
+    ". If the file of SQLite was copied: FILE-wal belongs to it, or copy it by sqlite3 FILE '.backup COPY'"
+)
 _NOW: Final = Now()
 _OF_STUDY: Final[sa.BindParameter[int]] = sa.bindparam("of_study")
 _SET_VERSION: Final = sa.update(STUDIES).where(STUDIES.c.id == _OF_STUDY).values(version=sa.bindparam("last"))
@@ -273,7 +276,7 @@ class SqlStore:
                 if self._find(connection) is None:
                     others = connection.execute(_NAMES).scalars()
                     names = ", ".join(map(repr, others)) or "none"
-                    raise OptionError(f"{self._where} has no study {self.name!r}; it has {names}")
+                    raise OptionError(f"{self._where} has no study {self.name!r}; it has {names}{_COPIED}")
         assert self._study is not None
         return self._study
 

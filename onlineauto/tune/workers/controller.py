@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import logging
 import math
-import random
-import time
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
-from onlineauto.errors import UnreachableError
+from onlineauto.errors import OptionError, UnreachableError
+from onlineauto.tune.plain import number
+from onlineauto.tune.progress import TRIES
+from onlineauto.tune.store.patience import patiently
 from onlineauto.tune.store.protocol import LeaseLost
 from onlineauto.tune.workers.heartbeat import Heartbeat
-from onlineauto.tune.workers.jobs import claim_of, name_of
+from onlineauto.tune.workers.jobs import Reason, claim_of, name_of
 from onlineauto.tune.workers.process import Failed, Task
 
 if TYPE_CHECKING:
@@ -33,13 +34,6 @@ if TYPE_CHECKING:
 __all__ = ["TRIES", "Controller"]
 
 _LOG: Final = logging.getLogger("onlineauto")
-TRIES: Final = 3
-"""How often a trial is tried that kills its process each time, before it is an error."""
-
-_FIRST_WAIT: Final = 0.05
-_LONGEST_WAIT: Final = 5.0
-"""Seconds between two attempts to reach a store."""
-
 _AT_ONCE: Final = 20
 """Trials whose checkpoints are removed together."""
 
@@ -59,6 +53,10 @@ class Controller:
         Where states are kept.
     lease : float
         Seconds for which the study leases a job; it is renewed three times as often.
+    heartbeat : Heartbeat, optional
+        Renews the leases of the study; one of this controller if None.
+    known : callable, optional
+        Returns the value that a job has without being run; None if it has to be run.
     jobs : int, optional
         The most jobs to begin.
     waits : bool
@@ -82,6 +80,8 @@ class Controller:
         checkpoints: Checkpoints,
         *,
         lease: float = 60,
+        heartbeat: Heartbeat | None = None,
+        known: Callable[[Job], float | None] | None = None,
         jobs: int | None = None,
         waits: bool = True,
         every: int = 1,
@@ -105,18 +105,19 @@ class Controller:
         self._jobs: dict[Claim, Job] = {}
         self._disposable: list[int] = []
         self._values: dict[Claim, float] = {}
-        self.lease = lease
-        self._heartbeat = Heartbeat(store, lease)
+        self.lease = lease if heartbeat is None else heartbeat.lease
+        self._known = known
+        self._own = Heartbeat(store, lease)
+        self._heartbeat = heartbeat or self._own
 
     def __enter__(self) -> Self:
-        self._heartbeat.__enter__()
         return self
 
     def __exit__(self, *error: object) -> None:
         """Stop the heartbeat, and give back what is still held, so that others need not wait."""
-        self._heartbeat.__exit__(*error)
+        self._own.stop()
         for job in [*self._jobs.values()]:
-            self._give_back(job)
+            self._release(job)
         if error == (None, None, None):
             self._dispose(0)
 
@@ -131,7 +132,14 @@ class Controller:
 
     def next(self) -> Job | None:
         """Claim a job; None if there is none now."""
-        job = None if self._ends else self._patiently(self._study.ask)
+        job = None
+        while not self._ends:
+            job = self._patiently(self._study.ask)
+            value = None if job is None or self._known is None else self._known(job)
+            if job is None or value is None:
+                break
+            self._promote(job, value)
+            job = None
         if job is not None:
             self._left -= 1
             claim = claim_of(job)
@@ -140,6 +148,20 @@ class Controller:
             for callback in self._callbacks:
                 callback.on_start(job)
         return job
+
+    def _promote(self, job: Job, value: float) -> None:
+        """Tell the value of a job without running it."""
+        try:
+            self._patiently(lambda: self._tell(job, value))
+        except LeaseLost as error:
+            self._lose(job, str(error))
+
+    def postpone(self, job: Job) -> None:
+        """Give back a job that cannot begin now, for lack of resources: its trial is PENDING again."""
+        self._left += 1
+        self._patiently(lambda: self._release(job, early=True))
+        for callback in self._callbacks:
+            callback.on_lost(job, "it waits for resources")
 
     def task(self, job: Job) -> Task:
         """Return what a worker is to do, from the last good checkpoint on."""
@@ -191,8 +213,7 @@ class Controller:
         if claim not in self._jobs:
             return  # its value was told with its last step, or its lease is lost
         if isinstance(end, Failed):
-            _LOG.debug("%s", end.details)
-            self._fail(job, end.why)
+            self._fail(job, Reason(end.why, end.details))
         elif claim in self._values:
             self._tell(job, self._values[claim])
         else:
@@ -203,17 +224,21 @@ class Controller:
         if claim not in self._jobs:
             return False
         self._reached[job.trial] = max(step.step, self._reached.get(job.trial, 0))
-        value = _number(step.value)
-        if value is None:
+        value = number(step.value)
+        if math.isnan(value):
             self._fail(job, f"its value after step {step.step} is {step.value!r}, and no number")
             return False
         if step.saved is not None:
             self._keep(job, step.step, step.saved)
         ended = [stopper.ends_trial(job.trial, step.step, value) for stopper in self._stoppers]
-        if step.step >= job.resource:
-            self._tell(job, value, step.details)
+        try:
+            if step.step >= job.resource:
+                self._tell(job, value, step.details)
+                return False
+            stops = self._study.report(job, step.step, value, step.details) == "STOP"
+        except OptionError as error:  # what the step says cannot be stored
+            self._fail(job, f"after step {step.step}: {error}")
             return False
-        stops = self._study.report(job, step.step, value, step.details) == "STOP"
         self._values[claim] = value
         for callback in self._callbacks:
             callback.on_report(job, step.step, value)
@@ -244,6 +269,8 @@ class Controller:
         self._study.fail(job, why)
         self._forget(job)
         _LOG.warning("trial %d failed: %s", job.trial, why)
+        if trace := getattr(why, "traceback", ""):
+            _LOG.debug("%s", trace)
         for callback in self._callbacks:
             callback.on_error(job, why)
 
@@ -260,8 +287,22 @@ class Controller:
         for callback in self._callbacks:
             callback.on_lost(job, why)
 
+    def _release(self, job: Job, *, early: bool = False) -> None:
+        """Give back a job whose process is well: this does not count as a loss."""
+        release = getattr(self._study, "release", None)
+        if release is None:
+            self._give_back(job)
+            return
+        self._forget(job)
+        try:
+            release(job, early=early)
+        except LeaseLost:
+            return
+        except UnreachableError as error:
+            _LOG.warning("trial %d is free when its lease ends: %s", job.trial, error)
+
     def _give_back(self, job: Job) -> None:
-        """End the lease of a job now."""
+        """End the lease of a job now: its process is dead."""
         claim = claim_of(job)
         self._forget(job)
         try:
@@ -277,17 +318,7 @@ class Controller:
 
     def _patiently(self, call: Callable[[], _T]) -> _T:
         """Call something that needs the store; try again while it cannot be reached."""
-        end = time.monotonic() + self._patience
-        wait = _FIRST_WAIT
-        while True:
-            try:
-                return call()
-            except UnreachableError as error:
-                if time.monotonic() + wait > end:
-                    raise
-                _LOG.warning("%s; trying again", error)
-            time.sleep(wait * random.uniform(0.5, 1))
-            wait = min(2 * wait, _LONGEST_WAIT)
+        return patiently(call, self._patience)
 
 
 def _without_lists(details: Details) -> Details:
@@ -295,12 +326,3 @@ def _without_lists(details: Details) -> Details:
     if details is None:
         return None
     return {name: each for name, each in details.items() if not isinstance(each, list)}
-
-
-def _number(value: Any) -> float | None:
-    """Return a value as a number, or None if it is none, or NaN."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        return None
-    return None if math.isnan(number) else number

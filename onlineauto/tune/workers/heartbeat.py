@@ -1,13 +1,14 @@
-"""``Heartbeat``: a thread that renews the leases of all jobs of this process."""
+"""``Heartbeat``: a thread that renews the leases of all jobs of a study in this process."""
 
 from __future__ import annotations
 
 import logging
 import math
+import os
 import threading
-from typing import TYPE_CHECKING, Final, Self
-
-from onlineauto.errors import StoreError
+import weakref
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from onlineauto.tune.store.protocol import Claim, Store
@@ -17,10 +18,14 @@ __all__ = ["Heartbeat"]
 _LOG: Final = logging.getLogger("onlineauto")
 _BEATS: Final = 3
 """Renewals in one lease, so that two may come late."""
+_SHORTEST: Final = 0.01
+"""The least seconds between two renewals."""
 
 
 class Heartbeat:
-    """Renews leases as long as it is entered.
+    """Renews leases from the first claim on, until no claim is left or `stop` is called.
+
+    The thread is a daemon: it does not keep the process alive, and a claim lives as long as its process.
 
     Parameters
     ----------
@@ -28,20 +33,33 @@ class Heartbeat:
         Where the claims are.
     lease : float
         Seconds; infinity for leases that do not end.
+
+    Attributes
+    ----------
+    lease : float
     """
 
     def __init__(self, store: Store, lease: float) -> None:
         self._store = store
-        self._lease = lease
+        self.lease = lease
         self._claims: set[Claim] = set()
         self._lock = threading.Lock()
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._beat, name="onlineauto heartbeat", daemon=True)
-        self._is_needed = math.isfinite(lease)
+        self._over: SimpleQueue[None] = SimpleQueue()  # a finalizer may put into it at any time
+        self._process = 0  # whose thread renews; a process that was forked starts a thread of its own
 
     def add(self, claim: Claim) -> None:
         """Begin to renew a claim."""
+        if not math.isfinite(self.lease):
+            return
+        if self._process not in (0, os.getpid()):
+            self._lock = threading.Lock()  # a thread of the parent may have had the other one
         with self._lock:
+            if self._process != os.getpid():
+                self._process = os.getpid()
+                self._claims.clear()
+                pause = min(max(self.lease / _BEATS, _SHORTEST), threading.TIMEOUT_MAX)
+                words = weakref.ref(self), self._over, pause
+                threading.Thread(target=_renew, args=words, name="onlineauto heartbeat", daemon=True).start()
             self._claims.add(claim)
 
     def drop(self, claim: Claim) -> None:
@@ -49,26 +67,37 @@ class Heartbeat:
         with self._lock:
             self._claims.discard(claim)
 
-    def __enter__(self) -> Self:
-        if self._is_needed:
-            self._thread.start()
-        return self
+    def stop(self) -> None:
+        """Renew no claim any more."""
+        self._over.put(None)
 
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        if self._is_needed:
-            self._thread.join()
-
-    def _beat(self) -> None:
-        while not self._over.wait(self._lease / _BEATS):
-            with self._lock:
-                claims = list(self._claims)
+    def _beat(self) -> bool:
+        """Renew the leases; return False, and end the thread, if there is none."""
+        with self._lock:
+            claims = list(self._claims)
             if not claims:
-                continue
-            try:
-                lost = self._store.heartbeat(claims, self._lease)
-            except StoreError as error:  # the next beat tries again, and what is lost will be noticed
-                _LOG.warning("leases were not renewed: %s", error)
-                continue
-            for claim in lost:
-                self.drop(claim)
+                self._process = 0
+                return False
+        try:
+            lost = self._store.heartbeat(claims, self.lease)
+        except Exception as error:  # the next beat tries again, and a lease that is lost will be noticed
+            _LOG.warning("leases were not renewed: %s", error)
+            return True
+        for claim in lost:
+            self.drop(claim)
+        return True
+
+
+def _renew(heartbeat: weakref.ref[Heartbeat], over: SimpleQueue[None], pause: float) -> None:
+    """Renew leases until there is none. While the thread rests, it keeps neither the store nor the study."""
+    while True:
+        try:
+            over.get(timeout=pause)
+        except Empty:
+            pass
+        else:
+            return
+        found = heartbeat()
+        if found is None or not found._beat():  # noqa: SLF001 - its own thread
+            return
+        del found

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from onlineauto.tune.store.protocol import Claim
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Job", "Jobs", "claim_of", "name_of"]
+_LONGEST = 4000
+"""The most characters of a traceback that a study keeps: the last ones."""
+
+__all__ = ["Job", "Jobs", "Reason", "claim_of", "name_of"]
+
+
+class Reason(str):
+    """Why a job failed, and the traceback of the error."""
+
+    __slots__ = ("traceback",)
+    traceback: str
+
+    def __new__(cls, why: str, traceback: str) -> Self:  # noqa: D102
+        reason = super().__new__(cls, why)
+        reason.traceback = traceback[-_LONGEST:]
+        return reason
 
 
 class Job(Protocol):

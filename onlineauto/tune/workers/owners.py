@@ -55,11 +55,11 @@ def free_jobs_of_dead(store: Store, trials: Iterable[Trial]) -> None:
     running = {(each.number, each.attempt) for each in trials if each.state is State.RUNNING}
     if not running:
         return
-    asked = (each for each in store.load() if each["kind"] == "asked")
+    asked = [each for each in store.load() if each.get("kind") == "asked"]
     claims = [
         Claim(each["trial"], each["attempt"], each["owner"])
         for each in asked
-        if (each["trial"], each["attempt"]) in running and is_dead(each["owner"])
+        if (each.get("trial"), each.get("attempt")) in running and is_dead(str(each.get("owner")))
     ]
     if claims:
         store.heartbeat(claims, -1)  # over at once, by the database's clock

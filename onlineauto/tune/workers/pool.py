@@ -116,7 +116,7 @@ class Pool(Generic[W]):
         self._starting: list[W] = []
         self._idle: list[W] = []
         self._busy: dict[W, Job] = {}
-        self._held: Job | None = None
+        self._lacks = False  # whether the next job waits until another one gives its resources back
         self._lost = 0
 
     def run(self) -> None:
@@ -183,7 +183,7 @@ class Pool(Generic[W]):
             job = self._next()
             if job is None:
                 self._count.give_back()
-                return begun, self._held is None
+                return begun, not self._lacks
             begun = True
             task = self._controller.task(job)
             worker = self._worker_for(job.config)
@@ -205,9 +205,8 @@ class Pool(Generic[W]):
         return self._crew.start(config)
 
     def _next(self) -> Job | None:
-        """Return a job whose needs are met; the first whose needs are not is held, and not overtaken."""
-        job = self._controller.next() if self._held is None else self._held
-        self._held = None
+        """Return a job whose needs are met; the first whose needs are not is PENDING, and not overtaken."""
+        job = None if self._lacks else self._controller.next()
         if job is None or self._account is None:
             return job
         try:
@@ -216,7 +215,8 @@ class Pool(Generic[W]):
         except Exception as error:  # a function of the config may raise anything
             self._controller.end(job, Failed(f"{type(error).__name__}: {error}", traceback.format_exc()))
             return self._next()
-        self._held = job
+        self._lacks = bool(self._busy)  # whose ends are waited for; without any, the study is asked again
+        self._controller.postpone(job)
         return None
 
     def _hear(self, worker: W) -> None:
@@ -262,6 +262,7 @@ class Pool(Generic[W]):
         self._count.give_back()
         if self._account is not None:
             self._account.give_back(job.trial)
+            self._lacks = False
 
 
 def rest(controller: Controller, pause: float) -> float:

@@ -10,15 +10,17 @@ from onlineauto.tune.store.checkpoints import MemoryCheckpoints
 from onlineauto.tune.workers.controller import Controller
 from onlineauto.tune.workers.executors import run_here, run_in_processes, run_on_ray
 from onlineauto.tune.workers.on_ray.ray_workers import RayWorkers
+from onlineauto.tune.workers.trainable import is_of_config_alone
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from onlineauto.tune.store import Store
     from onlineauto.tune.store.checkpoints import Checkpoints
     from onlineauto.tune.workers.callbacks import Callback
-    from onlineauto.tune.workers.jobs import Jobs
+    from onlineauto.tune.workers.heartbeat import Heartbeat
+    from onlineauto.tune.workers.jobs import Job, Jobs
     from onlineauto.tune.workers.resources import Workers
     from onlineauto.tune.workers.stoppers import Stopper
     from onlineauto.tune.workers.trainable import What
@@ -36,7 +38,8 @@ def run_study(
     *,
     workers: int | Workers | RayWorkers = 0,
     executor: str = "processes",
-    lease: float = 60,
+    heartbeat: Heartbeat,
+    known: Callable[[Job], float | None],
     jobs: int | None = None,
     every: int = 1,
     folder: str | Path | None = None,
@@ -55,8 +58,11 @@ def run_study(
         How many; 0 for this process.
     executor : str
         What workers are: one of `EXECUTORS`.
-    lease : float
-        Seconds for which the study leases a job.
+    heartbeat : Heartbeat
+        Renews the leases of the study.
+    known : callable
+        Returns the value of the trial that a job resumes, None if it resumes none: a function of the config
+        alone is not called again for it.
     jobs : int, optional
         The most jobs to begin.
     every : int
@@ -79,7 +85,8 @@ def run_study(
         study,
         store,
         checkpoints_of(store, folder),
-        lease=lease,
+        heartbeat=heartbeat,
+        known=known if is_of_config_alone(what) else None,
         jobs=jobs,
         waits=not isinstance(store, MemoryStore),
         every=every,

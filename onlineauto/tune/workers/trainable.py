@@ -34,6 +34,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
 from onlineauto.errors import OptionError
+from onlineauto.tune.plain import as_json, whole
 
 __all__ = [
     "Config",
@@ -45,6 +46,7 @@ __all__ = [
     "Trainable",
     "What",
     "arguments",
+    "is_of_config_alone",
     "train",
 ]
 
@@ -112,19 +114,46 @@ class Report:
         self.step = step
         self.saved = saved
         self._hear = hear
+        self._begins: int | None = step
+        self._from_zero = False
 
     def __call__(
         self, value: float, *, step: int | None = None, save: Saved = None, details: Details = None
     ) -> None:
         """Report the value after one more step, or after `step` steps in all; and what a checkpoint keeps.
 
-        If `save` is a function, it is called when a checkpoint is kept, and returns it.
+        Steps may be counted from 0, too: if the first one that is reported is the number of steps that were
+        done before, 0 at first, each step counts as one more. If `save` is a function, it is called when a
+        checkpoint is kept, and returns it.
+
+        Raises
+        ------
+        OptionError
+            If the step is not a whole number, 0 or more, or a detail cannot be stored: the trial fails.
         """
-        self.step = self.step + 1 if step is None else step
+        if step is None:
+            self.step, self._begins = self.step + 1, None
+        else:
+            self.step = self._counted(step)
         how = save if save is None or callable(save) else lambda: save
-        goes_on = self._hear(self.step, value, how, details)
+        plain = as_json(details, "a value's details") if details else None
+        goes_on = self._hear(self.step, value, how, plain)
         if not goes_on or self.step >= self.resource:
             raise Leave
+
+    def finish(self, value: float) -> None:
+        """Report the value after the last step."""
+        self.step = self.resource
+        self._hear(self.step, value, None, None)
+
+    def _counted(self, step: Any) -> int:
+        """Return a step as a number of steps that are done."""
+        at = whole(step)
+        if at is None or at < 0:
+            raise OptionError(f"report(step={step!r}): a step is a whole number, 0 or more")
+        if self._begins is not None:
+            self._from_zero, self._begins = at == self._begins, None
+        return at + self._from_zero
 
 
 def train(
@@ -185,9 +214,14 @@ def _call(what: Function, config: Config, report: Report) -> None:
     try:
         value = what(*(config, report.resource, report)[: arguments(what)])
         if value is not None:
-            report(value, step=report.resource)
+            report.finish(value)
     except Leave:
         return
+
+
+def is_of_config_alone(what: Any) -> bool:
+    """Return whether a trainable is a function of the config alone, so that more resource changes nothing."""
+    return not isinstance(what, type) and callable(what) and arguments(what) == 1
 
 
 def arguments(what: Any) -> int:

@@ -91,9 +91,9 @@ def _predicted_by(workspace: Workspace) -> dict[str, Any] | None:
 
 
 def _stack(workspace: Workspace) -> Iterator[dict[str, Any]]:
-    """Yield the weight of each live config and member in the stack.
+    """Yield the weight of each member in the ensemble: live configs, extra members, and the constant.
 
-    A member's is None if it has no say, as it rests or has nothing to go by.
+    The weight is None if the member has no score, because it rests or its limits are exceeded.
     """
     live = workspace.searching.live_configs.arrays
     if not live.stack.on:

@@ -6,16 +6,20 @@ This is slow Python for audits. The loop lists features by itself, without names
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
+from math import comb, prod
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
 from onlineauto.engine.event.state import CB
+from onlineauto.engine.loop.wide_events import kept_interactions
 from onlineauto.features.records import CONSTANT_HASH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
 
     from onlineauto.features.block import Block
     from onlineauto.workspace.workspace import Workspace
@@ -126,19 +130,39 @@ class NamedExamples:
         task = self._workspace.learner.task
         for first, end in pairwise(block.event_start.tolist()):
             if task.shape == CB:
-                for action in range(task.n_actions):
-                    groups = self._numbered(self._own(block, first), action)
-                    yield NamedExample(first, first, self._listed(groups, {}, {}))
+                actions = [self._numbered(self._own(block, first), each) for each in range(task.n_actions)]
+                kept = self._kept(actions)
+                for groups in actions:
+                    yield NamedExample(first, first, self._listed(groups, {}, {}, kept))
                 continue
             begin = first + bool(block.shared[first])
             shared = self._own(block, first, constant=False) if begin > first else {}
-            made: dict[int, list[Listed]] = {}
-            for line in range(begin, end):
-                groups = self._own(block, line)
+            actions = [self._own(block, line) for line in range(begin, end)]
+            for groups in actions:
                 for key, features in shared.items():
                     groups[key] = groups[key] + features if key in groups else features
+            made: dict[int, list[Listed]] = {}
+            kept = self._kept(actions)
+            for line, groups in enumerate(actions, begin):
                 tagged = first if self._workspace.semantics.reports_as_vw and line == begin else line
-                yield NamedExample(line, tagged, self._listed(groups, shared, made))
+                yield NamedExample(line, tagged, self._listed(groups, shared, made, kept))
+
+    def _kept(self, actions: Sequence[_Groups]) -> NDArray[np.bool_]:
+        """Return which interactions an event of these actions has; a wide one lacks the widest."""
+        interactions, limit = self._workspace.layout.interactions, self._workspace.layout.max_crossed
+        factors = [keys.tolist() for keys in np.split(interactions.factor, interactions.start[1:-1])]
+        sizes = np.zeros(len(interactions.start) - 1)
+        for product, keys in enumerate(factors[: len(sizes)]):
+            runs = (
+                [[key] for key in keys] if interactions.permutations else [[*run] for _, run in groupby(keys)]
+            )
+            for groups in actions:
+                counts = [(len(groups.get(run[0], ())), len(run)) for run in runs]
+                size = prod(comb(n + times - 1, times) if n else 0 for n, times in counts)
+                sizes[product] += min(size, 2**62)
+        if not self._workspace.semantics.leaves_out_widest or sizes.sum() <= limit:
+            return np.ones(len(sizes), bool)
+        return kept_interactions(interactions, sizes, limit)
 
     def _own(self, block: Block, line: int, *, constant: bool = True) -> _Groups:
         """Return the groups of the features of a line, with the constant's if there is one."""
@@ -166,8 +190,10 @@ class NamedExamples:
             for key, features in groups.items()
         }
 
-    def _listed(self, groups: _Groups, shared: _Groups, made: dict[int, list[Listed]]) -> list[Listed]:
-        """Return the features of groups and of their products.
+    def _listed(
+        self, groups: _Groups, shared: _Groups, made: dict[int, list[Listed]], kept: NDArray[np.bool_]
+    ) -> list[Listed]:
+        """Return the features of groups and of those of their products that are `kept`.
 
         Products of shared groups alone are computed once for an event, and kept in `made`.
         """
@@ -184,7 +210,7 @@ class NamedExamples:
         with np.errstate(all="ignore"):  # Kernels cross values that overflow, too.
             for product in range(len(start) - 1):
                 keys = factor[start[product] : start[product + 1]]
-                if not all(key in groups for key in keys):
+                if not kept[product] or not all(key in groups for key in keys):
                     continue
                 if not all(groups[key] is shared.get(key) for key in keys):
                     listed += self._crossed([groups[key] for key in keys], keys, product)

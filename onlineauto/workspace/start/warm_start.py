@@ -16,6 +16,7 @@ from onlineauto.features.options import FeatureOptions
 from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, NORM, WEIGHT, W
 from onlineauto.learners.cells import read_cells, write_cells
 from onlineauto.learners.hyperparameters import Hyperparameters
+from onlineauto.learners.model import adopt_sizes
 from onlineauto.learners.model_state import materialised
 from onlineauto.learners.options import LossOptions, UpdateOptions
 from onlineauto.options import options_of
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.automl.config import Interaction
+    from onlineauto.learners._kernels import Model
     from onlineauto.options import Configuration
 
 __all__ = ["challenge", "search_from", "warm_start"]
@@ -39,6 +41,7 @@ _CROSSED: Final = ("quadratic", "cubic", "interactions", "experimental_full_name
 class _Champion(NamedTuple):
     """The numbers by which a champion predicts and learns."""
 
+    model: Model  # what it is part of, with copies of its typical sizes
     cells: NDArray[np.float32]  # [rows, 4, lanes]
     sums_of_lanes: NDArray[np.float64]  # [lanes, 2]: NORM, WEIGHT
     shared: NDArray[np.float64]
@@ -97,9 +100,9 @@ def challenge(
 ) -> int:
     """Make the champion of `source` a challenger of a search that is at work; return its live index.
 
-    It goes on learning from where it is in `source`. The search decides about it as about any challenger: the
-    champion keeps predicting until the test of the search proves the newcomer better. Then the two change
-    places, and if the test proves the former champion better after all, they change back.
+    It goes on learning with the weights that it has in `source`. The search treats it like any challenger: it
+    is a member of the ensemble, with the weight 0 at first, and becomes the champion when the test of the
+    search proves it better. The former champion returns if the test proves that one better later.
 
     Parameters
     ----------
@@ -244,7 +247,8 @@ def _crossed(source: Workspace, known: Sequence[bytes]) -> Iterator[Interaction]
             )
         return
     options = source.configuration[FeatureOptions]
-    asked = [*map(parse_letters, (*options.quadratic, *options.cubic, *options.interactions))]
+    letters = (*options.quadratic, *options.cubic, *options.interactions)
+    asked = [parse_letters(text, bytewise=source.layout.bytewise) for text in letters]
     asked += map(parse_full_names, options.experimental_full_name_interactions)
     yield from compile_products(asked, known, keep_duplicates=options.leave_duplicate_interactions)
 
@@ -255,6 +259,7 @@ def _champion_of(source: Workspace) -> _Champion:
     cells = read_cells(model, lanes=lanes)
     cells[:, W] = materialised(cells[:, W], model.lanes[model.penalised[lanes]])
     return _Champion(
+        model=model._replace(sizes=model.sizes.copy(), outliers=model.outliers.copy()),
         cells=cells,
         sums_of_lanes=model.lanes[lanes][:, [NORM, WEIGHT]],
         shared=model.shared.copy(),
@@ -268,6 +273,7 @@ def _take(workspace: Workspace, champion: _Champion) -> None:
     """Let the champion of a search that has learnt nothing have the numbers of another one."""
     _write(workspace, champion, workspace.learner.champion_lanes(), 0)
     workspace.learner.model.shared[:] = champion.shared
+    adopt_sizes(workspace.learner.model, [champion.model])
     exploration = workspace.learner.task.exploration
     exploration.counts[LEARNT], exploration.costs[:] = champion.explored, champion.costs
 

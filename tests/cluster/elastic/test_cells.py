@@ -42,7 +42,7 @@ def test_cells_are_those_of_the_twin(options: dict[str, Any], events: list[Event
         exact=False,
         quadratic=options.get("quadratic", ()),
         cubic=options.get("cubic", ()),
-        ignore_linear="".join(options.get("ignore_linear", ())).encode(),
+        ignore_linear=tuple(name.encode() for name in options.get("ignore_linear", ())),
         noconstant=options.get("noconstant", False),
     )
     expected: set[int] = set()

@@ -6,8 +6,10 @@ import itertools
 import math
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import msgspec
+import numpy as np
 import pytest
 
 from onlineauto.cluster.elastic import ShardedLearner, ShardedRun, Snapshot
@@ -20,7 +22,7 @@ from tests.cluster.elastic.streams import BANDIT, EXPLORING, FINE, LINES, bits_o
 from tests.waiting import PATIENCE, until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from onlineauto.cluster.elastic.running.nodes import Post, Spec
@@ -205,6 +207,46 @@ def test_files_that_are_no_snapshots(tmp_path: Path) -> None:
         path.write_bytes(content)
         with pytest.raises(InputError, match="no snapshot"):
             Snapshot.load(path)
+
+
+WRONG: dict[str, Callable[[dict[str, Any]], object]] = {
+    "a cell beyond its block": lambda arrays: arrays["1.cell"].__setitem__(-1, 2**31),
+    "a cell twice": lambda arrays: arrays["1.cell"].__setitem__(1, arrays["1.cell"][0]),
+    "a number too few": lambda arrays: arrays.update({"1.value": arrays["1.value"][1:]}),
+    "numbers of another type": lambda arrays: arrays.update({"1.value": arrays["1.value"].astype(float)}),
+    "a narrow header": lambda arrays: arrays.update({"header.lanes": arrays["header.lanes"][:, :1]}),
+    "an account without a number": lambda arrays: arrays["header.account"].fill(np.nan),
+    "fewer events than none": lambda arrays: arrays["header.account"].fill(-1),
+    "no blocks": lambda arrays: changed(
+        arrays, cutting={"parts": 1, "part_events": 1, "warm_up": 0, "blocks": 0}
+    ),
+    "a tick before the first": lambda arrays: changed(arrays, tick=-1),
+    "other options": lambda arrays: changed(arrays, command="--bit_precision 4"),
+    "no options": lambda arrays: changed(arrays, command="--no_such_flag"),
+    "a later format": lambda arrays: changed(arrays, format=2),
+}
+"""Changes of a snapshot that no learner can have made."""
+
+
+def changed(arrays: dict[str, Any], **values: Any) -> None:
+    about = msgspec.json.decode(arrays["about"].tobytes()) | values
+    arrays["about"] = np.frombuffer(msgspec.json.encode(about), np.uint8)
+
+
+@pytest.mark.parametrize("change", WRONG.values(), ids=WRONG)
+def test_a_snapshot_is_checked_before_it_is_used(
+    change: Callable[[dict[str, Any]], object], undisturbed: Snapshot, tmp_path: Path
+) -> None:
+    path = tmp_path / "snapshot"
+    undisturbed.save(path)
+    with path.open("rb") as file, np.load(file) as found:
+        arrays = {name: found[name].copy() for name in found}
+    assert same(Snapshot.load(path), undisturbed)
+    change(arrays)
+    with path.open("wb") as target:
+        np.savez(target, **arrays)
+    with pytest.raises(InputError, match="snapshot"):
+        Snapshot.load(path)
 
 
 def test_it_is_a_job(gate: Gate, learner: ShardedLearner) -> None:

@@ -13,6 +13,7 @@ from onlineauto import Workspace
 from onlineauto.cluster.elastic import ShardedLearner
 from onlineauto.cluster.elastic.running import counting
 from onlineauto.errors import OnlineautoError, OptionError
+from onlineauto.formats.lines.diagnostics import Code
 from tests.cluster.elastic.streams import BANDIT, EXPLORING, FINE, LINES, bits_of
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ JSON = (
         (BANDIT, {"cb_adf": True, "cb_type": "dr", "cubic": [":::"], "bit_precision": 20}),
         (BANDIT, {"cb_adf": True, "cb_type": "ips", "ignore_linear": ["a"]}),
         (LINES, {"quadratic": ["::"]}),
+        (LINES, {"quadratic": ["::"], "max_crossed": 2}),
+        (BANDIT, {"cb_adf": True, "cubic": [":::"], "max_crossed": 30}),
         (LINES, {"loss_function": "quantile", "quantile_tau": 0.3, "noconstant": True}),
         (LINES, {"sgd": True, "learning_rate": 0.01, "power_t": 0.3}),
         (LINES, {"adaptive": True, "learning_rate": 0.1, "initial_t": 3}),
@@ -49,6 +52,19 @@ def test_with_one_part_it_is_a_workspace(source: bytes, options: dict[str, Any])
     assert bits_of(run.workspace()) == bits_of(alone)
     assert run.loss() == pytest.approx(loss / weight, rel=1e-9)
     assert run.progress() == (len(list(alone.stream(source))) and run.snapshot().events,) * 2
+
+
+def test_a_wide_event_takes_no_more_memory_than_others() -> None:
+    """Its cells are listed before it is learnt, by the same interactions."""
+    wide = "1 |a " + " ".join(f"x{i}" for i in range(3000)) + "\n"
+    lines = [f"{i % 2} |a x{i % 7} y{i % 5}\n" for i in range(60)]
+    source = "".join([*lines[:30], wide, *lines[30:]]).encode()
+    learner = ShardedLearner(parts=1, part_events=20, warm_up=0, blocks=4, cubic=["aaa"])
+    run, alone = learner.run(source, workers=2, servers=2), Workspace(cubic=["aaa"])
+    for _ in alone.stream(source):
+        pass
+    assert alone.diagnostics.counts == {Code.TOO_WIDE: 1}
+    assert bits_of(run.workspace()) == bits_of(alone)
 
 
 @pytest.mark.parametrize("source", [BANDIT, LINES])

@@ -63,6 +63,33 @@ class Examples:
         self.groups = [self._merged(own) for own in event.actions]
         self._known: dict[tuple[Interaction, int], list[Feature]] = {}
 
+    def narrow(
+        self, live: Sequence[Sequence[Interaction]], screened: Sequence[Interaction], most: int
+    ) -> tuple[list[list[Interaction]], bool]:
+        """The interactions that live configs may use, the champion's first; and whether screening may.
+
+        If all live configs together would make more crossed features than there may be, the widest are left
+        out: first of those of the champion, then of the others as far as these leave something.
+        """
+        actions = range(len(self.groups))
+        sizes = {
+            names: sum(len(self.crossed(names, action)) for action in actions)
+            for interactions in live
+            for names in interactions
+        }
+        if sum(sizes.values()) <= most:
+            widest = max(sum(len(self.crossed(names, action)) for names in screened) for action in actions)
+            return [list(interactions) for interactions in live], widest <= most
+        kept: set[Interaction] = set()
+        total = 0
+        for group in (set(live[0]), sizes.keys() - set(live[0])):
+            for names in sorted(group, key=lambda names: (sizes[names], len(names), names)):
+                if total + sizes[names] > most:
+                    break
+                total += sizes[names]
+                kept.add(names)
+        return [[names for names in interactions if names in kept] for interactions in live], False
+
     def _merged(self, own: Groups) -> Groups:
         shared = self.event.shared or {}
         groups = {name: features + shared.get(name, []) for name, features in own.items()}

@@ -37,6 +37,7 @@ class Options:
     first_only: bool = False
     noconstant: bool = False
     bit_precision: int = 18
+    max_crossed: int = 10_000_000
 
     @staticmethod
     def of(**given: Any) -> Options:

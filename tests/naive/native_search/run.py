@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tests.naive.native_search.configs import Config, Space
+    from tests.naive.native_search.configs import Config, Interaction, Space
     from tests.naive.native_search.decisions import Decision
     from tests.naive.native_search.events import Event
     from tests.naive.native_search.journal import Line
@@ -102,9 +102,17 @@ class NativeSearch:
         if learns and self._lease_is_due():
             lines += self._answer(self.search.lease_due(self._known()))
         examples = Examples(event, self.options)
-        scores = [each.regressor.scores(event, examples, each.interactions) for each in self.live]
+        used, screens = examples.narrow(
+            [each.interactions for each in self.live], list(self.screening.gains), self.options.max_crossed
+        )
+        scores = [
+            each.regressor.scores(event, examples, interactions)
+            for each, interactions in zip(self.live, used, strict=True)
+        ]
+        if learns and screens:
+            self._screen(event, examples, scores[0])
         if learns:
-            self._learn(event, examples, scores)
+            self._learn(event, examples, scores, used)
         prediction = self._predict(event, scores)
         self.n_events += 1
         if learns:
@@ -112,20 +120,29 @@ class NativeSearch:
             lines += self._answer_to_proofs()
         return Step(lines, prediction)
 
-    def _learn(self, event: Event, examples: Examples, scores: list[list[np.float32]]) -> None:
+    def _screen(self, event: Event, examples: Examples, scores: list[np.float32]) -> None:
+        """Let the screened interactions see the action that was logged."""
+        assert event.label is not None
+        action, cost = event.label.action, event.label.cost
+        self.screening.observe(examples, action, self.champion.regressor, scores[action], cost, self.labels)
+
+    def _learn(
+        self,
+        event: Event,
+        examples: Examples,
+        scores: list[list[np.float32]],
+        used: list[list[Interaction]],
+    ) -> None:
         """Let every live config learn the action that was logged, or the label of a single line."""
         label = event.label
         assert label is not None
-        action, champion = label.action, self.champion
-        self.screening.observe(
-            examples, action, champion.regressor, scores[0][action], label.cost, self.labels
-        )
+        action = label.action
         self.labels.see(label.cost)
-        for each, its_scores in zip(self.live, scores, strict=True):
+        for each, its_scores, interactions in zip(self.live, scores, used, strict=True):
             weight = label.weight
             if not self.options.single_lines:
                 weight = each.regressor.importance(label, len(event.actions))
-            features = examples.all(each.interactions, action)
+            features = examples.all(interactions, action)
             each.regressor.learn(
                 features, its_scores[action], label.cost, weight, each.learning_rate, self.labels
             )

@@ -88,7 +88,7 @@ def test_a_run_that_is_closed_gives_its_jobs_back(tmp_path: Path) -> None:
 def test_without_ray_there_is_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     study = Study({"rate": Float(0, 1)}, max_trials=2)
-    with pytest.raises(OptionError, match=r"pip install 'onlineauto\[ray\]'"):
+    with pytest.raises(OptionError, match=r"pip install '\.\[ray\]'"):
         study.run(trainables.Counter, workers=2, executor="ray")
 
 

@@ -12,6 +12,7 @@ from onlineauto.cluster.elastic.learning.combine_kernels import FIELDS
 from onlineauto.cluster.elastic.learning.header import EVENTS, LOSS, SKIPPED, WEIGHTS, Header
 from onlineauto.cluster.elastic.learning.rows import HEADER, Cells
 from onlineauto.engine.loop.buffers import make_results
+from onlineauto.engine.loop.wide_events import without_widest
 from onlineauto.engine.loop.working_memory import Parts, WorkingMemory
 from onlineauto.features.records import make_stream
 from onlineauto.formats.lines.diagnostics import Diagnostics
@@ -63,7 +64,13 @@ class ModelWork:
         cells, self._lanes = scratch.learner.model.weights.shape
         self._seen, self._stamp = np.zeros(cells, np.uint32), 0
         self._found, self._row = np.empty(cells, np.uint32), np.empty(cells, np.uint32)
-        self._memory = WorkingMemory(scratch.configuration, scratch.layout, live_configs=1, decides=True)
+        self._memory = WorkingMemory(
+            scratch.configuration,
+            scratch.layout,
+            semantics=scratch.semantics,
+            live_configs=1,
+            decides=True,
+        )
         self._latest: tuple[tuple[int, int, int], _Tick] | None = None
 
     # -- what a part needs -----------------------------------------------------------------------------
@@ -145,8 +152,16 @@ class ModelWork:
         live, screen = searching.live_configs.arrays, searching.screening.screen
         given = Parts(learner.task, learner.rule, learner.model, live, screen)
         results = make_results(block, learner.task)
-        context = memory.context(layout, given, block, stream, results).record
-        return list_cells(context, Sealed(stream).record, len(block), self._seen, self._stamp, self._found, n)
+        context, sizes = memory.context(layout, given, block, stream, results)
+        if sizes.wide and len(block) > 1:
+            for event in range(len(block)):
+                n = self._list(block.tail(event).head(1), n)
+            return n
+        if sizes.wide:
+            context = without_widest(context, stream, 0, sizes, memory.limit)
+        return list_cells(
+            context.record, Sealed(stream).record, len(block), self._seen, self._stamp, self._found, n
+        )
 
     # -- what a part does ------------------------------------------------------------------------------
 

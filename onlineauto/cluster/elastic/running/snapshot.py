@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
+from onlineauto.cluster.elastic.learning.combine_kernels import FIELDS
 from onlineauto.cluster.elastic.learning.header import EVENTS, LOSS, SKIPPED, WEIGHTS, Header
 from onlineauto.cluster.elastic.learning.rows import HEADER, Cells, write_block
 from onlineauto.cluster.elastic.running.recipe import Cutting
@@ -118,8 +119,39 @@ class Snapshot:
                     for block in range(1, cutting.blocks + 1)
                 }
                 blocks[HEADER] = Header(*(arrays[f"header.{name}"] for name in Header._fields))
+            made = cls(about.tick, about.command, cutting, blocks)
+            made._check()
         except (KeyError, ValueError, TypeError, EOFError, zipfile.BadZipFile, msgspec.MsgspecError) as error:
             raise InputError(
                 f"{path} is no snapshot of a sharded learner, or is damaged ({error})"
             ) from error
-        return cls(about.tick, about.command, cutting, blocks)
+        return made
+
+    def _check(self) -> None:
+        """Refuse what no learner of these options can have kept, before any of it is used.
+
+        Raises
+        ------
+        ValueError
+            It is such a snapshot.
+        """
+        fresh = Workspace(configuration=REGISTRY.parse(self.command)).learner
+        cells, lanes = fresh.model.weights.shape
+        if self.tick < 0 or self.cutting.blocks < 1 or cells % self.cutting.blocks:
+            raise ValueError(f"tick {self.tick}, {self.cutting.blocks} blocks")
+        for name, array in self.header._asdict().items():
+            expected = np.zeros(4) if name == "account" else getattr(fresh.model, name)
+            if array.shape != expected.shape or array.dtype != expected.dtype:
+                raise ValueError(f"{name} is {array.dtype}{list(array.shape)}")
+        if not (
+            np.isfinite(self.header.account).all() and (self.header.account[[EVENTS, SKIPPED]] >= 0).all()
+        ):
+            raise ValueError(f"account is {self.header.account.tolist()}")
+        for block, (cell, value) in ((block, kept) for block, kept in self.blocks.items() if block != HEADER):
+            shapes = cell.dtype == np.uint32 and value.dtype == np.float32 and cell.ndim == 1
+            if not shapes or value.shape != (len(cell), FIELDS * lanes):
+                raise ValueError(f"block {block} has other arrays")
+            if len(cell) and (
+                cell[-1] >= cells // self.cutting.blocks or (np.diff(cell.astype(np.int64)) <= 0).any()
+            ):
+                raise ValueError(f"block {block} has other cells")

@@ -55,10 +55,10 @@ class DirectEndpoint:
         waiting = _Waiting(self, answer)
         try:
             self.keeper.check(headers, self.scope)
+            self.keeper.admit()
         except RefusedError as error:
             waiting.end(reply_to_error(error, self.name))
             return
-        self.keeper.served += 1
         waiting.counted = True
         self.turn.add(self, Asked(headers, body, path), waiting)
 

@@ -1,6 +1,7 @@
 """``ParentSlots``: the kind of DEHB whose parents are the slots of earlier brackets.
 
-The first bracket has configs of the searcher, and promotes. Every later slot has a new config. Its *parent
+The first rung of the first bracket has configs of the searcher, and that bracket promotes. Every later slot
+has a new config. Its *parent
 slot* is the slot of the same number and level in the latest earlier bracket that has one with a loss.
 """
 
@@ -37,11 +38,12 @@ class ParentSlots(Parents):
         kinds = geometric(setting.min_resource, setting.max_resource, setting.eta, brackets)
         self.system = [kinds[0][offset:] for offset in range(len(kinds))]
         self._ladder = [level for _, level in kinds[0]]
+        self._pools: dict[tuple[int, int], list[int]] = {}
         self._tops: dict[tuple[int, int], list[int]] = {}
         self._at_level: dict[int, list[int]] = {level: [] for level in self._ladder}
 
     def searches(self, slot: Slot) -> bool:  # noqa: D102
-        return slot.bracket == 0
+        return slot.bracket == 0 and slot.place.rung == 0
 
     def promoted(self, slot: Slot, running: Collection[int], reached: Mapping[int, int]) -> int | None:  # noqa: ARG002
         """Return None: the first bracket itself says who goes on, and no other promotes."""
@@ -71,7 +73,20 @@ class ParentSlots(Parents):
         return self._offspring(goal, pool, rng)
 
     def _pool(self, slot: Slot) -> list[int]:
-        """Return the trials that may be parents: at least three, if so many have a loss at any level."""
+        """Return the trials that may be parents: the same for all slots of a rung."""
+        key = slot.bracket, slot.place.rung
+        if slot.bracket == 0:  # these are the searcher's; a child is made only if it repeats itself
+            return self._candidates(slot)
+        if key not in self._pools:
+            pool = self._candidates(slot)
+            if len(pool) < _FEWEST:
+                return pool
+            open_ones = [each for each in self._pools if each[0] >= self.brackets.primary]
+            self._pools = {each: self._pools[each] for each in open_ones} | {key: pool}
+        return self._pools[key]
+
+    def _candidates(self, slot: Slot) -> list[int]:
+        """Return the trials that may be parents now: at least three, if so many have a loss at any level."""
         rung = slot.place.rung
         bracket = self.brackets[slot.bracket]
         if rung == 0:
@@ -112,8 +127,12 @@ class ParentSlots(Parents):
         return self.brackets.primary > 0
 
     def state_dict(self) -> dict[str, Any]:  # noqa: D102
-        return {"at_level": {str(level): list(trials) for level, trials in self._at_level.items()}}
+        return {
+            "at_level": {str(level): list(trials) for level, trials in self._at_level.items()},
+            "pools": [[*key, pool] for key, pool in self._pools.items()],
+        }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:  # noqa: D102
         self._at_level = {int(level): list(trials) for level, trials in state["at_level"].items()}
+        self._pools = {(bracket, rung): list(pool) for bracket, rung, pool in state.get("pools", ())}
         self._tops.clear()

@@ -57,8 +57,8 @@ class Populations(Parents):
             for level, size in sorted(sizes.items())
         }
 
-    def searches(self, slot: Slot) -> bool:  # noqa: ARG002, D102
-        return False
+    def searches(self, slot: Slot) -> bool:  # noqa: D102
+        return slot.bracket == 0 and slot.place.rung == 0
 
     def promoted(self, slot: Slot, running: Collection[int], reached: Mapping[int, int]) -> int | None:
         """Return the best trial of the level below that was not at this level yet and is not on its way."""

@@ -209,7 +209,7 @@ class Actors:
                 actor.beat()
 
     def _warn(self, bundles: Bundles) -> None:
-        """Say once if no node has what a trial needs: Ray waits for one that has, be it for ever."""
+        """Warn once if no node can satisfy a trial's resource request, because Ray would wait forever."""
         if bundles in self._warned:
             return
         self._warned.add(bundles)

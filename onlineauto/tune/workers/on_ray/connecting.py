@@ -8,7 +8,7 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from onlineauto.errors import OnlineautoError, OptionError
+from onlineauto.errors import OnlineautoError, OptionError, install_hint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +28,7 @@ def imported_ray() -> Any:
         import ray
     except ModuleNotFoundError as error:
         raise OptionError(
-            f"there is no module {error.name!r} here: pip install 'onlineauto[ray]', on all nodes"
+            f"there is no module {error.name!r} here: {install_hint('ray')}, on all nodes"
         ) from None
     return ray
 

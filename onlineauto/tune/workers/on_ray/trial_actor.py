@@ -1,11 +1,11 @@
-"""``TrialActor``: what runs in an actor of Ray: does tasks, and waits after each step for whether to go on.
+"""``TrialActor``: runs trials in an actor of Ray, and after each step waits for permission to continue.
 
-Each call returns the next message of the trial, so there is always one call under way, whose end the driver
-awaits: either a message, or that the actor is gone.
+Each call returns the next message of the trial. So one call is always pending, and the driver awaits its end:
+either a message, or the death of the actor.
 
-A driver may be gone as well, or asleep, and its trials another driver's: it is the one who writes, so what
-this actor goes on with has no way into the store. So that it does not keep its resources from those who need
-them, it ends itself when its driver was silent for a lease. (If the driver has died, Ray ends it sooner.)
+A driver can die or stop responding, and another driver then claims its trials. Only drivers write to the
+store, so results of an actor whose driver lost the trial are never stored. To release its resources, an actor
+exits when its driver was silent for one lease. (If the driver has died, Ray ends the actor sooner.)
 """
 
 from __future__ import annotations

@@ -1,0 +1,40 @@
+"""The verb ``columns``: print what the columns of a dataset are, as a file for ``--columns``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from onlineauto.engine.stream.source import event_rules, kind_of
+from onlineauto.errors import OptionError
+from onlineauto.formats.datasets.dataset_source import DatasetSource
+from onlineauto.formats.options import InputOptions
+
+if TYPE_CHECKING:
+    from onlineauto.options import Configuration
+
+__all__ = ["run"]
+
+
+def run(configuration: Configuration) -> int:
+    """Print the columns of a dataset as TOML, and return 0.
+
+    With the flag of a bandit, rows are decisions; without one, the columns say whether they are.
+
+    Raises
+    ------
+    OptionError
+        If no dataset is named.
+    InputError
+        If it cannot be read, or if the columns do not say what they are.
+    """
+    inputs = configuration[InputOptions]
+    if not inputs.data:
+        raise OptionError("columns takes files of Parquet: onlineauto columns 'logs/*.parquet'")
+    source = DatasetSource(inputs.data, inputs.columns)
+    kind = kind_of(configuration)
+    columns = source.columns(decides=None if kind == "simple" else True)
+    source.open(
+        event_rules(configuration)._replace(kind="cb_adf" if columns.decides else "simple", uniform=True)
+    )
+    print(columns.toml(of=source.name), end="")
+    return 0

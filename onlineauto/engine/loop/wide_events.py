@@ -1,0 +1,224 @@
+"""Wide events: those whose interactions would make more crossed features than ``--max_crossed``.
+
+The number of crossed features of an event is computed from the sizes of its namespaces, before any of them is
+crossed. All live configs predict and learn a wide event without its widest interactions. Interactions of the
+champion come first, then those that only challengers have, the smallest of each first, as long as they make
+at most ``--max_crossed`` features. So the prediction of the champion does not depend on the challengers, and
+each challenger is compared with the champion on the same events.
+
+The stack neither predicts nor learns a wide event, and its interactions are not screened.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from onlineauto.engine.event.state import CB
+from onlineauto.engine.loop.size_kernels import (
+    LARGEST,
+    OWN,
+    SCREENED,
+    TOGETHER,
+    count_products,
+    largest_namespaces,
+)
+from onlineauto.errors import ParseError
+from onlineauto.features.options import FeatureOptions
+from onlineauto.features.records import Interactions, Scratch, largest
+from onlineauto.formats.lines.diagnostics import Code, make_diagnostic
+from onlineauto.formats.options import InputOptions
+from onlineauto.jit import Sealed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from onlineauto.engine.event.state import Context
+    from onlineauto.engine.loop.semantics import Semantics
+    from onlineauto.features.block import Block
+    from onlineauto.features.layout import Layout
+    from onlineauto.features.records import Stream
+    from onlineauto.formats.lines.diagnostics import Diagnostics
+    from onlineauto.options import Configuration
+
+__all__ = [
+    "Limit",
+    "Sizes",
+    "WideEvent",
+    "kept_interactions",
+    "limit_of",
+    "measure",
+    "report",
+    "without_widest",
+]
+
+_GUESSED = 1 << 20
+"""Number of features of an action up to which an upper bound is good enough."""
+_LISTED = 1 << 27
+"""Number of features of an action that fit into memory: 2 GB."""
+_NO_SIZES = np.empty(0)
+
+
+class Limit(NamedTuple):
+    """The largest number of crossed features of an event, and what happens beyond it."""
+
+    crossed: int
+    of_lines: bool  # the limit is one for each action, not for all actions of an event together
+    stops: bool  # a stream stops at a wide event
+
+    def stops_at(self, sizes: Sizes, event: int) -> bool:
+        """Return whether a stream stops at this event."""
+        return self.stops and event in sizes.wide
+
+
+class Sizes(NamedTuple):
+    """The sizes of the events of a stream, with the interactions and the screened ones of a context."""
+
+    features: int  # an upper bound on the features that are listed for an action
+    wide: dict[int, int]  # crossed features of each wide event, by its index
+    unscreened: frozenset[int]  # other events, whose screened interactions have too many crossed features
+
+    def next_odd(self, begin: int, end: int) -> int:
+        """Return the first event of [begin, end) that is wide or not screened, `end` if there is none."""
+        return min((event for event in (*self.wide, *self.unscreened) if begin <= event < end), default=end)
+
+
+class WideEvent(NamedTuple):
+    """A wide event that a stream had."""
+
+    event: int  # its index in the block; with slots, that of the event that the slot is of
+    crossed: int  # number of crossed features that all interactions would make
+
+
+def limit_of(configuration: Configuration, semantics: Semantics) -> Limit:
+    """Return how many crossed features an event may have.
+
+    In exact mode, where no interaction may be left out, it is what fits into memory.
+    """
+    if semantics.leaves_out_widest:
+        stops = configuration[InputOptions].strict_parse
+        return Limit(configuration[FeatureOptions].max_crossed, of_lines=False, stops=stops)
+    return Limit(_LISTED, of_lines=True, stops=True)
+
+
+def measure(context: Sealed[Context], layout: Layout, stream: Stream, limit: Limit) -> Sizes:
+    """Return the sizes of the events of a stream.
+
+    Two upper bounds are cheap: by the number of features of the longest line, and by the largest number of
+    features of each namespace. Only if neither is good enough, the events are counted one by one.
+    """
+    task, enough = context.value.task, max(len(context.value.buffers.cell), _GUESSED)
+    actions = 1 if limit.of_lines else task.n_actions if task.shape == CB else largest(stream.events)
+    own = (len(stream.features) - stream.room) // 2 + 2  # the constant, and a slot's index feature
+    features = layout.most_features(own)
+    if features > enough or features * actions > limit.crossed:
+        features = features if task.slots else _most_features(context.value, stream)
+    if features <= enough and features * actions <= limit.crossed:
+        return Sizes(features, {}, frozenset())
+    counts = np.zeros((len(stream.holdout), 4))
+    _count(context, stream, counts, 0, _NO_SIZES)
+    crossed = counts[:, LARGEST if limit.of_lines else TOGETHER]
+    found = np.flatnonzero(crossed > limit.crossed).tolist()
+    wide = {event: int(min(crossed[event], 2.0**62)) for event in found}
+    screened = counts[:, SCREENED]
+    unscreened = frozenset(np.flatnonzero(screened > limit.crossed).tolist()) - set(wide)
+    listed = counts[:, OWN] + np.minimum(counts[:, LARGEST], limit.crossed)
+    listed += np.where(screened > limit.crossed, 0.0, screened)
+    return Sizes(int(listed.max(initial=0.0)), wide, unscreened)
+
+
+def without_widest(
+    context: Sealed[Context], stream: Stream, event: int, sizes: Sizes, limit: Limit
+) -> Sealed[Context]:
+    """Return the context for an event that is wide or not screened; see the head of this module."""
+    value = context.value
+    screen = value.screen._replace(many=0)
+    if event not in sizes.wide:
+        return Sealed(value._replace(screen=screen), like=context)
+    products = np.zeros(len(value.interactions.start) - 1)
+    _count(context, stream, np.zeros((1, 4)), event, products)
+    kept = _narrowed(value.interactions, products, limit.crossed)
+    live = value.live._replace(stack=value.live.stack._replace(on=False, serves=False))
+    return Sealed(value._replace(interactions=kept, again=kept, live=live, screen=screen), like=context)
+
+
+def report(wide: Sequence[WideEvent], block: Block, found: Diagnostics, *, stopped: bool) -> list[ParseError]:
+    """Count and locate the wide events of a block; if the last one `stopped` the stream, return its error.
+
+    The error is in a list, from which the caller takes it to raise it: a frame with the error in a variable
+    would be kept alive by the traceback.
+    """
+    for number, (event, crossed) in enumerate(wide, 1):
+        line, fatal = int(block.line_number[block.event_start[event]]), stopped and number == len(wide)
+        problem = make_diagnostic(
+            Code.TOO_WIDE,
+            file=found.reading,
+            line=line,
+            column=1,
+            text=b"%d" % crossed,
+            unit="event",
+            fatal=fatal,
+        )
+        if fatal:
+            return [ParseError(str(problem), line=line, column=1)]
+        found.count(Code.TOO_WIDE, 1)
+        found.keep(problem)
+    return []
+
+
+def kept_interactions(
+    interactions: Interactions, sizes: NDArray[np.float64], limit: int
+) -> NDArray[np.bool_]:
+    """Return which interactions an event has, given the number of crossed features of each: bool[n]."""
+    champion = interactions.holders[1:, 0]
+    kept = np.zeros(len(sizes), bool)
+    for group in (np.flatnonzero(champion), np.flatnonzero(~champion)):
+        smallest = group[np.argsort(sizes[group], kind="stable")]
+        kept[smallest[sizes[kept].sum() + np.cumsum(sizes[smallest]) <= limit]] = True
+    return kept
+
+
+def _narrowed(interactions: Interactions, sizes: NDArray[np.float64], limit: int) -> Interactions:
+    """Return the interactions without the widest ones, of which these are the sizes."""
+    kept = kept_interactions(interactions, sizes, limit)
+    start, factor = interactions.start, interactions.factor
+    factors = [factor[start[product] : start[product + 1]] for product in np.flatnonzero(kept)]
+    return interactions._replace(
+        start=np.cumsum([0, *map(len, factors)]).astype(np.int64),
+        factor=np.concatenate([factor[:0], *factors]),
+        holders=interactions.holders[np.append(True, kept)],
+    )
+
+
+def _count(
+    context: Sealed[Context],
+    stream: Stream,
+    counts: NDArray[np.float64],
+    begin: int,
+    sizes: NDArray[np.float64],
+) -> None:
+    """Count the products of events, with a copy of the scratch: slots of an event may be open in it."""
+    copies: Any = (each.copy() for each in context.value.scratch)
+    scratch = Scratch(*copies)
+    scratch.taken[:] = False
+    count_products(Sealed(context.value._replace(scratch=scratch)).record, stream, counts, begin, sizes)
+
+
+def _most_features(context: Context, stream: Stream) -> int:
+    """Return an upper bound on the features of an action of a block without slots, products included."""
+    sizes = np.zeros((3, len(context.layout.ignore)), np.int64)
+    largest_namespaces(context.layout, stream, sizes)
+    most = (sizes[1] + sizes[2]).astype(np.float64)
+    if context.layout.constant_key >= 0:
+        most[context.layout.constant_key] += 1.0
+    crossed = max(_most_crossed(each, most) for each in (context.interactions, context.again))
+    return int(min(most.sum() + crossed + _most_crossed(context.screen.interactions, most), 2.0**62))
+
+
+def _most_crossed(interactions: Interactions, most: NDArray[np.float64]) -> float:
+    """Return an upper bound on the features of all products, given the most of each namespace."""
+    begins = interactions.start[:-1]
+    return float(np.multiply.reduceat(most[interactions.factor], begins).sum()) if len(begins) else 0.0

@@ -1,0 +1,85 @@
+"""Locate the events that are not learnt because of an outlier, as problems of the input."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from onlineauto.engine.event.state import BEGINS_AGAIN, FAR_COST, FAR_PROBABILITY, FAR_VALUE, FAR_WEIGHT
+from onlineauto.features.block import UNLABELLED
+from onlineauto.formats.lines.diagnostics import Code, make_diagnostic
+
+if TYPE_CHECKING:
+    from onlineauto.engine.event.outcomes import Outcomes
+    from onlineauto.features.block import Block
+    from onlineauto.formats.lines.diagnostics import Diagnostics
+
+__all__ = ["WHAT", "add_outlier", "locate_outliers", "outlier_message"]
+
+WHAT: Final = {
+    FAR_COST: "the label or cost",
+    FAR_WEIGHT: "the weight",
+    FAR_PROBABILITY: "the inverse of the probability",
+    FAR_VALUE: "the value of a feature",
+}
+"""What is far beyond all before, by the outlier of an event, for messages."""
+
+_CODES: Final = {
+    FAR_COST: Code.LABEL_FAR_OUT,
+    FAR_WEIGHT: Code.WEIGHT_FAR_OUT,
+    FAR_PROBABILITY: Code.PROBABILITY_FAR_OUT,
+    FAR_VALUE: Code.VALUE_FAR_OUT,
+    BEGINS_AGAIN: Code.BEGAN_AGAIN,
+}
+
+
+def locate_outliers(block: Block, outcomes: Outcomes, found: Diagnostics) -> None:
+    """Add the events of a learnt block that were not learnt because of an outlier to the problems."""
+    for row in np.flatnonzero(outcomes.outlier).tolist():
+        event = row if outcomes.slots is None else int(outcomes.slots.event[row])
+        add_outlier(block, event, int(outcomes.outlier[row]), found)
+
+
+def add_outlier(
+    block: Block, event: int, outlier: int, found: Diagnostics, *, number: float | None = None
+) -> None:
+    """Add an event of a block that was not learnt to the problems; `number` is the outlier, if known."""
+    code, (first, end) = _CODES[outlier], block.event_start[[event, event + 1]].tolist()
+    found.count(code, 1)
+    found.keep(
+        make_diagnostic(
+            code,
+            file=found.reading,
+            line=int(block.line_number[first]),
+            column=1,
+            text=f"{_number(block, code, first, end) if number is None else number:g}".encode(),
+            unit="event",
+        )
+    )
+
+
+def outlier_message(what: str) -> str:
+    """Return the message that an event is not learnt because of an outlier.
+
+    >>> outlier_message(WHAT[1])
+    'the label or cost is thousands of times beyond those before; the event is not learnt'
+    """
+    return f"{what} is thousands of times beyond those before; the event is not learnt"
+
+
+def _number(block: Block, code: Code, first: int, end: int) -> float:
+    """Return the number of the lines [first, end) of an event that is far beyond all before."""
+    if code == Code.WEIGHT_FAR_OUT:
+        return float(block.weight[first:end].max())
+    if code == Code.VALUE_FAR_OUT:
+        spans = block.line_start[[first, end]]
+        values = block.value[slice(*block.span_start[spans].tolist())]
+        return float(values[np.abs(values).argmax()])
+    costs = slice(*block.cost_start[[first, end]].tolist())
+    known = block.cost[costs] != UNLABELLED
+    if code == Code.PROBABILITY_FAR_OUT:
+        return float(block.probability[costs][known].min(initial=1.0))
+    labels = np.concatenate([block.cost[costs][known], block.label[first:end], block.initial[first:end]])
+    labels = labels[labels != UNLABELLED]
+    return float(labels[np.abs(labels).argmax()])

@@ -1,0 +1,152 @@
+"""Find numbers of an event that are orders of magnitude beyond all before, before the event is learnt.
+
+One such number would leave its mark in weights, scales, covariances, ranges and tests for as long as the
+stream lasts. So an event with one is not learnt at all; it counts as an event without a label. The typical
+size is known of costs or labels, of importance weights, of inverse probabilities, and of the values of each
+feature, by its hash (`onlineauto.estimators.typical_size_kernels`).
+
+Among the first events nothing is known yet. Should a number that was learnt turn out to be absurd when more
+have come, learning begins again.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.engine.event.state import (
+    BEGINS_AGAIN,
+    FAR_COST,
+    FAR_PROBABILITY,
+    FAR_VALUE,
+    FAR_WEIGHT,
+    FIRST_FEATURE,
+    NO_OUTLIER,
+    Label,
+)
+from onlineauto.estimators.typical_size_kernels import (
+    BEYOND,
+    ONE,
+    ORDINARY,
+    RUINED,
+    TYPICAL,
+    USUAL,
+    judge_number,
+    size_of,
+)
+from onlineauto.features.records import FIRST_SLOT, SHARED_LINE
+from onlineauto.jit import inline_kernel, kernel, short_loop
+from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, SCALE
+
+if TYPE_CHECKING:
+    from onlineauto.engine.event.state import Context
+    from onlineauto.features.records import Stream
+
+FIRST_EVENTS = 64
+"""Learnt events after which no number is taken as typical because it came first."""
+
+_ZERO = np.float32(0)
+_ONE = np.float32(1)
+_FLOAT_MAX = np.float32(np.finfo(np.float32).max)
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+_SHIFT = np.uint64(52)
+
+
+@inline_kernel
+def _lines_of(context: Context, stream: Stream, event: int) -> tuple[int, int]:
+    """Return the range [first, end) of the lines of an event; with slots those of context and actions."""
+    if context.task.slots:
+        return int(stream.slots[event, SHARED_LINE]), int(stream.slots[event, FIRST_SLOT])
+    return int(stream.events[event]), int(stream.events[event + 1])
+
+
+@inline_kernel
+def _has_large(stream: Stream, begin: int, end: int) -> bool:
+    """Return whether a value of the features [begin, end) is larger than 1 in size."""
+    large = False
+    for i in range(begin, end):
+        large |= abs(stream.features[i].value) > _ONE
+    return large
+
+
+@kernel
+def _judge_value(context: Context, feature: np.uint32, value: float, first: bool) -> int:
+    """Return the verdict on a value, other than 0, of a feature.
+
+    The scale of the feature's weight stands for a typical size that is not known yet. Values up to 1 are
+    looked at only among the `first` events, if larger ones came before.
+    """
+    model = context.model
+    place = FIRST_FEATURE + int((np.uint64(feature) * _MIX) >> _SHIFT)
+    if model.sizes[place, TYPICAL] == 0:
+        if abs(value) <= 1.0:
+            return ORDINARY
+        before = 0 if first else USUAL
+        if context.rule.normalized and not first:
+            scale = model.statistics[np.uint64(feature) & context.task.mask, SCALE, 0]
+            before = max(size_of(scale), ONE) if scale > _ZERO else before
+        return judge_number(model.sizes, place, value, before)
+    return judge_number(model.sizes, place, value, 0)
+
+
+@kernel
+def _judge_values(context: Context, stream: Stream, event: int, first: bool) -> int:
+    """Return the worst verdict on the values of the features of an event."""
+    lines, spans, layout, worst = stream.lines, stream.spans, context.layout, ORDINARY
+    begin, end = _lines_of(context, stream, event)
+    for span in range(lines[begin].start, lines[end].start):
+        short_loop()
+        if layout.ignore[layout.key[spans[span].namespace]]:
+            continue
+        for i in range(spans[span].start, spans[span + 1].start):
+            short_loop()
+            value = np.float64(stream.features[i].value)
+            if value != 0.0 and (first or abs(value) > 1.0) and math.isfinite(value):
+                worst = max(worst, _judge_value(context, stream.features[i].hash, value, first))
+    return worst
+
+
+@kernel
+def find_outlier(context: Context, stream: Stream, event: int, label: Label) -> int:
+    """Return which number of an event to be learnt is far beyond all before, `NO_OUTLIER` if there is none.
+
+    `BEGINS_AGAIN` says that what was learnt so far is ruined by such a number; call this again for the event
+    once learning begins again. All of that is counted.
+    """
+    model = context.model
+    first = model.outliers[NO_OUTLIER] < FIRST_EVENTS
+    unknown = 0 if first else USUAL
+    largest, before = max(-model.shared[MIN_LABEL], model.shared[MAX_LABEL]), unknown
+    if largest > 0.0 and model.sizes[FAR_COST, TYPICAL] == 0 and not first:
+        before = max(size_of(largest), ONE)
+    label_size = max(abs(np.float64(label.cost)), abs(np.float64(label.initial)))
+    inverse = 1.0 / np.float64(label.probability) if label.probability > _ZERO else 0.0
+    cost = judge_number(model.sizes, FAR_COST, label_size, before)
+    weight = judge_number(model.sizes, FAR_WEIGHT, np.float64(label.weight), unknown)
+    probability = judge_number(model.sizes, FAR_PROBABILITY, inverse, unknown)
+    value, lines, spans = ORDINARY, stream.lines, stream.spans
+    begin, end = _lines_of(context, stream, event)
+    if first or _has_large(stream, spans[lines[begin].start].start, spans[lines[end].start].start):
+        value = _judge_values(context, stream, event, first)
+    found = NO_OUTLIER
+    if cost == RUINED or weight == RUINED or probability == RUINED or (first and value == RUINED):
+        found = BEGINS_AGAIN
+    elif cost == BEYOND:
+        found = FAR_COST
+    elif weight == BEYOND:
+        found = FAR_WEIGHT
+    elif probability == BEYOND:
+        found = FAR_PROBABILITY
+    elif value == BEYOND:
+        found = FAR_VALUE
+    model.outliers[found] += 1
+    return found
+
+
+@inline_kernel
+def without_label(label: Label, outlier: int) -> Label:
+    """Return the label of an event that is not learnt because of an outlier: none, and no absurd weight."""
+    weight = _ZERO if outlier == FAR_WEIGHT else label.weight
+    return Label(np.int64(-1), _FLOAT_MAX, -_ONE, weight, _ZERO if outlier == FAR_COST else label.initial)

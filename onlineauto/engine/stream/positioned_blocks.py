@@ -1,0 +1,112 @@
+"""``PositionedBlocks``: any source of events as one that is read from a position."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from onlineauto.engine.stream.position import behind
+from onlineauto.engine.stream.source import can_be_read_again
+from onlineauto.features.namespaces import Namespaces
+from onlineauto.formats.lines.diagnostics import Diagnostics
+from onlineauto.formats.lines.event_source import EventSource
+from onlineauto.formats.sources.source import name_of
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator, Mapping
+
+    from onlineauto.engine.stream.source import BlockSource, Sources
+    from onlineauto.features.block import Block
+    from onlineauto.formats.lines.event_reader import EventReader
+    from onlineauto.formats.lines.event_source import EventRules
+    from onlineauto.options import Configuration
+
+__all__ = ["PositionedBlocks"]
+
+
+class PositionedBlocks:
+    """An `EventSource` of any source whose blocks are read by a function.
+
+    A position in a file of text, JSON or blocks, or in an iterable, is the number of events before it. These
+    are read again. A source that is an `EventSource` itself is read from its own position.
+
+    Parameters
+    ----------
+    source : Sources
+    configuration : Configuration
+        The options, by which the blocks are read.
+    read : BlockSource
+        Reads the blocks of the source.
+
+    Attributes
+    ----------
+    name : str
+        Name of the source in messages.
+    events_before : int
+        Number of events before the position.
+    """
+
+    def __init__(self, source: Sources, configuration: Configuration, read: BlockSource) -> None:
+        self._source, self._configuration, self._read = source, configuration, read
+        self._inner = source if isinstance(source, EventSource) else None
+        self.name = "<events>"
+        if self._inner is not None:
+            self.name = self._inner.name
+        elif source is None or isinstance(source, str | bytes | os.PathLike):
+            self.name = name_of(source)
+        self.events_before = 0
+
+    @property
+    def can_be_read_again(self) -> bool:
+        """True if a second pass gives the same events."""
+        return can_be_read_again(self._source)
+
+    def seek(self, position: Mapping[str, Any] | None) -> None:
+        """Let the next reader begin at a position; None is the beginning.
+
+        Raises
+        ------
+        InputError
+            The position is not one of this source.
+        """
+        self.events_before = 0 if position is None else position["events"]
+        if self._inner is not None:
+            self._inner.seek(position if self.events_before else None)
+
+    def open(self, rules: EventRules, found: Diagnostics | None = None) -> EventReader:  # noqa: ARG002
+        """Return a reader of the events from the position on; the rules are those of the options."""
+        return _PositionedReader(self, Diagnostics() if found is None else found)
+
+    def blocks(self, found: Diagnostics) -> Iterator[Block]:
+        """Yield the blocks from the position on.
+
+        Raises
+        ------
+        InputError
+            There are fewer events than before the position.
+        """
+        blocks = iter(self._read(self._source, self._configuration, found))
+        skipped = 0 if self._inner is not None else self.events_before
+        return behind(skipped, blocks) if skipped else blocks
+
+    def position(self, events: int) -> dict[str, Any]:
+        """Return the position after a number of events of this pass."""
+        return {"events": events} if self._inner is None else self._inner.position(events)
+
+
+class _PositionedReader:
+    """Reads the blocks of `PositionedBlocks`; can be iterated once."""
+
+    def __init__(self, source: PositionedBlocks, found: Diagnostics) -> None:
+        self.name, self.namespaces, self.diagnostics = source.name, Namespaces(), found
+        self._source = source
+
+    def __iter__(self) -> Iterator[Block]:
+        """Yield the blocks."""
+        return self.blocks()
+
+    def blocks(self) -> Generator[Block]:
+        """Yield the blocks, from a generator that must be closed if it is not exhausted."""
+        for block in self._source.blocks(self.diagnostics):
+            self.namespaces = block.namespaces
+            yield block

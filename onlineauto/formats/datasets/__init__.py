@@ -1,0 +1,1 @@
+"""Parquet and Arrow datasets as blocks of events."""

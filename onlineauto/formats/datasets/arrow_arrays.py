@@ -1,0 +1,210 @@
+"""Arrow arrays as NumPy arrays: numbers, codes of texts, and the columns of a batch by their names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from onlineauto.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = [
+    "Texts",
+    "as_texts",
+    "column_at",
+    "fields_of",
+    "is_list",
+    "is_number",
+    "is_text",
+    "numbers_of",
+    "pyarrow",
+    "run_codes",
+    "texts_of",
+    "type_at",
+    "why_unsupported",
+]
+
+
+def pyarrow() -> Any:
+    """Return the module pyarrow.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        It is not installed.
+    """
+    try:
+        import pyarrow
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "Parquet and Arrow datasets are read by pyarrow: pip install 'onlineauto[parquet]'",
+            name=error.name,
+        ) from None
+    return pyarrow
+
+
+def is_number(kind: Any) -> bool:
+    """Return whether an Arrow type is one of numbers or truth values."""
+    t = pyarrow().types
+    return bool(t.is_integer(kind) or t.is_floating(kind) or t.is_boolean(kind) or t.is_decimal(kind))
+
+
+def is_text(kind: Any) -> bool:
+    """Return whether an Arrow type is one of texts, encoded by a dictionary or not."""
+    t = pyarrow().types
+    if t.is_dictionary(kind):
+        kind = kind.value_type
+    tests = (t.is_string, t.is_large_string, t.is_string_view, t.is_binary, t.is_large_binary)
+    return any(test(kind) for test in tests)
+
+
+def is_list(kind: Any) -> bool:
+    """Return whether an Arrow type is one of lists, of a fixed size or not."""
+    t = pyarrow().types
+    return bool(t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind))
+
+
+def why_unsupported(kind: Any) -> str:
+    """Return why a column of an Arrow type has no features, or "" if it can have some."""
+    t = pyarrow().types
+    if t.is_dictionary(kind):
+        kind = kind.value_type
+    if is_number(kind) or is_text(kind) or t.is_null(kind):
+        return ""
+    if is_list(kind):
+        kind = kind.value_type
+        inner = kind.value_type if t.is_dictionary(kind) else kind
+        return "" if is_number(inner) or is_text(inner) else f"of lists of {inner}, which have no features"
+    hint = "; name its fields, as column.field" if t.is_struct(kind) else "; cast it to numbers or texts"
+    return f"of {kind}, which has no features{hint}"
+
+
+def type_at(schema: Any, name: str) -> Any:
+    """Return the type of a column, or of a field named ``column.field``; None if there is none."""
+    names = schema.names
+    if name in names:
+        if names.count(name) > 1:
+            raise InputError(f"there are {names.count(name)} columns {name!r}: rename them")
+        return schema.field(name).type
+    head, _, rest = name.partition(".")
+    while rest:
+        if head in names and pyarrow().types.is_struct(kind := schema.field(head).type):
+            return type_at(pyarrow().schema(list(kind)), rest)
+        more, _, rest = rest.partition(".")
+        head = f"{head}.{more}"
+    return None
+
+
+def column_at(batch: Any, name: str) -> Any:
+    """Return the array of a column of a batch, or of a field of a struct named ``column.field``."""
+    names = batch.schema.names
+    if name in names:
+        return batch.column(name)
+    head, _, rest = name.partition(".")
+    while rest:
+        if head in names:
+            return column_at(fields_of(batch.column(head)), rest)
+        more, _, rest = rest.partition(".")
+        head = f"{head}.{more}"
+    raise InputError(f"there is no column {name!r}")
+
+
+def fields_of(structs: Any) -> Any:
+    """Return an array of structs as a batch; the fields of a struct that is null are null."""
+    pa = pyarrow()
+    return pa.RecordBatch.from_arrays(structs.flatten(), schema=pa.schema(list(structs.type)))
+
+
+def numbers_of(array: Any) -> NDArray[np.float32]:
+    """Return a column of numbers as float32, NaN where it is null."""
+    pa = pyarrow()
+    if pa.types.is_null(array.type):  # as pandas writes a column without a single value
+        return np.full(len(array), np.nan, np.float32)
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if pa.types.is_boolean(array.type):
+        array = array.cast(pa.uint8())
+    elif pa.types.is_decimal(array.type):
+        array = array.cast(pa.float64())
+    missing = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
+    values = (array if missing is None else array.fill_null(0)).to_numpy(zero_copy_only=False)
+    with np.errstate(over="ignore"):
+        found = values.astype(np.float32)  # a copy: kernels take arrays that can be written to
+    if missing is not None:
+        found[missing] = np.nan
+    return np.asarray(found, np.float32)
+
+
+def as_texts(array: Any) -> Any:
+    """Return a column of numbers as one of texts, each number spelled once; other columns as they are."""
+    pa = pyarrow()
+    if not is_number(array.type):
+        return array
+    encoded = array.dictionary_encode()
+    return pa.DictionaryArray.from_arrays(encoded.indices, encoded.dictionary.cast(pa.string()))
+
+
+class Texts(NamedTuple):
+    """A column of texts: the index of each row's text, -1 for null, and an Arrow array of the texts."""
+
+    code: NDArray[np.int32]
+    values: Any
+
+    def bytes_of(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """Return the bytes of all texts, and where each begins: uint8[:], int64[n + 1]."""
+        pa = pyarrow()
+        values = self.values
+        large = pa.types.is_large_string(values.type) or pa.types.is_large_binary(values.type)
+        _, offsets, data = values.buffers()
+        kind = np.int64 if large else np.int32
+        if not len(values) or offsets is None:
+            return np.zeros(0, np.uint8), np.zeros(1, np.int64)
+        start = np.frombuffer(offsets, kind)[values.offset : values.offset + len(values) + 1].astype(np.int64)
+        low, high = int(start[0]), int(start[-1])
+        if data is None or high == low:
+            return np.zeros(0, np.uint8), start - low
+        return np.frombuffer(data, np.uint8)[low:high].copy(), start - low
+
+
+def texts_of(array: Any) -> Texts:
+    """Return a column of texts, whose dictionary is used if it has one."""
+    pa = pyarrow()
+    if pa.types.is_dictionary(array.type):
+        values = array.dictionary
+        if values.null_count or not is_text(values.type):
+            return texts_of(array.dictionary_decode())
+        indices = array.indices
+        if indices.null_count:
+            indices = indices.cast(pa.int32()).fill_null(-1)
+        return Texts(indices.to_numpy(zero_copy_only=False).astype(np.int32), _plain(values))
+    code = np.arange(len(array), dtype=np.int32)
+    if array.null_count:
+        code[array.is_null().to_numpy(zero_copy_only=False)] = -1
+    return Texts(code, _plain(array))
+
+
+def _plain(values: Any) -> Any:
+    """Return texts with offsets: those of other layouts are cast."""
+    pa = pyarrow()
+    return values.cast(pa.large_string()) if pa.types.is_string_view(values.type) else values
+
+
+def run_codes(array: Any) -> NDArray[np.int64]:
+    """Return numbers that differ where the values of a column do; -1 where it is null.
+
+    Raises
+    ------
+    InputError
+        The column has neither texts nor whole numbers.
+    """
+    pa = pyarrow()
+    if pa.types.is_null(array.type):
+        return np.full(len(array), -1, np.int64)
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()  # a dictionary may have a value twice
+    encoded = array.dictionary_encode()
+    indices = encoded.indices.cast(pa.int64())
+    return np.asarray(indices.fill_null(-1).to_numpy(zero_copy_only=False), np.int64)

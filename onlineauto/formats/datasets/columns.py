@@ -1,0 +1,266 @@
+"""``DatasetColumns``: which column of a dataset is what; read from a small TOML file, and written as one.
+
+=============  ======================================================================================
+``rows``       what a row is
+=============  ======================================================================================
+``"labels"``   an event with a ``label``
+``"events"``   a decision: the column ``action`` has the action that was taken, ``choices`` lists all
+``"actions"``  an action of a decision: consecutive rows with the same ``event`` are one decision
+``"lists"``    a decision whose actions are a list of structs in the column ``list``; ``chosen`` is the
+               index of the one that was taken, from 0
+=============  ======================================================================================
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from onlineauto.errors import InputError
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+
+__all__ = ["ROWS", "DatasetColumns", "columns_of", "read_columns"]
+
+ROWS: Final = ("labels", "events", "actions", "lists")
+"""Kinds of rows."""
+_NEEDS: Final = {
+    "labels": (),
+    "events": ("action",),
+    "actions": ("event", "actions"),
+    "lists": ("list", "actions"),
+}
+_TAKES: Final = {
+    "labels": ("label", "weight", "tag", "context"),
+    "events": ("action", "choices", "cost", "reward", "probability", "weight", "tag", "context"),
+    "actions": ("event", "actions", "cost", "reward", "probability", "weight", "tag", "context"),
+    "lists": ("list", "actions", "chosen", "cost", "reward", "probability", "weight", "tag", "context"),
+}
+
+Groups = Mapping[str, Sequence[str]]
+"""Columns by namespace."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetColumns:
+    """The meaning of the columns of a dataset. A field of a struct is named ``column.field``.
+
+    Attributes
+    ----------
+    rows : {"labels", "events", "actions", "lists"}
+        What a row is; see the top of this module.
+    context : mapping of namespace to columns
+        Features of the context, or of an event with a label.
+    actions : mapping of namespace to columns
+        Features of an action: columns, or fields of the structs in `list`.
+    label, action, event, list, chosen, cost, reward, probability, weight, tag : str, optional
+        Columns. `reward` is a negative cost. The text in `tag` is written beside predictions.
+    choices : tuple of str, optional
+        All actions in order; by default all values of `action` in the dataset, sorted.
+    categories : tuple of str
+        Columns whose numbers are names, such as ids: 7 is the feature ``column=7``.
+    left_out : tuple of str
+        Columns that were not used when this was inferred, each with the reason.
+    """
+
+    rows: str
+    context: Groups = field(default_factory=dict)
+    actions: Groups = field(default_factory=dict)
+    label: str | None = None
+    action: str | None = None
+    choices: tuple[str, ...] | None = None
+    categories: tuple[str, ...] = ()
+    event: str | None = None
+    list: str | None = None
+    chosen: str | None = None
+    cost: str | None = None
+    reward: str | None = None
+    probability: str | None = None
+    weight: str | None = None
+    tag: str | None = None
+    left_out: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check that the columns go together.
+
+        Raises
+        ------
+        InputError
+            A key is missing, or does not belong to this kind of rows.
+        """
+        if self.rows not in ROWS:
+            raise InputError(f"rows cannot be {self.rows!r}; it takes one of {', '.join(ROWS)}")
+        for name in _NEEDS[self.rows]:
+            if not getattr(self, name):
+                raise InputError(f'rows = "{self.rows}" needs {name}')
+        for each in fields(self):
+            name, value = each.name, getattr(self, each.name)
+            if value and name not in ("rows", "categories", "left_out", *_TAKES[self.rows]):
+                raise InputError(f'{name} does not go with rows = "{self.rows}"')
+        groups = (*self.context.values(), *self.actions.values())
+        for name in self.categories:
+            if not any(name in columns for columns in groups):
+                raise InputError(f"categories has {name!r}, which no namespace has")
+        if self.cost is not None and self.reward is not None:
+            raise InputError("cost and reward are two names of one thing: give one of them")
+        if self.cost_column is not None and self.rows == "lists" and self.chosen is None:
+            raise InputError(f"{self.cost_column} is the cost of an action, and chosen does not say of which")
+
+    @property
+    def cost_column(self) -> str | None:
+        """The column of costs or rewards."""
+        return self.cost if self.reward is None else self.reward
+
+    @property
+    def decides(self) -> bool:
+        """True if rows are decisions, not events with a label."""
+        return self.rows != "labels"
+
+    def used(self) -> dict[str, str]:
+        """Return the columns that must be there, each with its purpose, without the fields of `list`."""
+        single = (
+            "label",
+            "action",
+            "event",
+            "list",
+            "chosen",
+            "cost",
+            "reward",
+            "probability",
+            "weight",
+            "tag",
+        )
+        found = {getattr(self, name): name for name in single if getattr(self, name) is not None}
+        groups = [self.context] if self.rows == "lists" else [self.context, self.actions]
+        for columns in (each for group in groups for each in group.values()):
+            for column in columns:
+                found.setdefault(column, "features")
+        return found
+
+    def toml(self, *, of: str = "") -> str:
+        """Return the text of a file that `read_columns` reads; `of` names the dataset in its first line."""
+        return "\n".join(self._lines(of)) + "\n"
+
+    def _lines(self, of: str) -> Iterator[str]:
+        if of:
+            yield f"# The columns of {_on_one_line(of)}. Edit this file, and pass it with --columns."
+        yield f'rows = "{self.rows}"  # {_MEANINGS[self.rows]}'
+        for name in ("label", "event", "list", "chosen", "action", "choices", *_OUTCOMES, "categories"):
+            value = getattr(self, name)
+            if isinstance(value, str):
+                yield f"{name} = {_quoted(value)}"
+            elif value:
+                yield f"{name} = [{', '.join(map(_quoted, value))}]"
+        for name, groups in (("context", self.context), ("actions", self.actions)):
+            if groups:
+                yield f"\n[{name}]  # namespace = columns"
+                for namespace, columns in groups.items():
+                    yield f"{_key(namespace)} = [{', '.join(map(_quoted, columns))}]"
+        if self.left_out:
+            yield "\n# left out:"
+            yield from (f"#   {_on_one_line(each)}" for each in self.left_out)
+
+
+_OUTCOMES: Final = ("cost", "reward", "probability", "weight", "tag")
+_MEANINGS: Final = {
+    "labels": "each row is an event with a label",
+    "events": "each row is a decision, with the action that was taken",
+    "actions": "each row is an action; rows with the same event are one decision",
+    "lists": "each row is a decision, with its actions in a list",
+}
+
+
+def read_columns(path: str | os.PathLike[str]) -> DatasetColumns:
+    """Return the columns that a TOML file describes.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, is not TOML, or has a key or a value that does not belong there.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            found = tomllib.load(file)
+    except OSError as error:
+        raise InputError(f"{path}: the file of columns cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: the file of columns is not TOML: {error}") from None
+    try:
+        return columns_of(found)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def columns_of(found: Mapping[str, Any]) -> DatasetColumns:
+    """Return the columns that a mapping describes, which has the keys of the TOML file.
+
+    >>> columns_of({"rows": "labels", "label": "y", "context": {"user": ["age"]}}).used()
+    {'y': 'label', 'age': 'features'}
+
+    Raises
+    ------
+    InputError
+        A key or a value does not belong there.
+    """
+    known = [each.name for each in fields(DatasetColumns) if each.name != "left_out"]
+    values: dict[str, Any] = {}
+    for name, value in found.items():
+        if name not in known:
+            raise InputError(f"unknown key {name!r}; there are {', '.join(known)}")
+        if name in ("context", "actions"):
+            values[name] = _groups(name, value)
+        elif name == "choices":
+            if not isinstance(value, list | tuple) or not value or len(set(map(str, value))) < len(value):
+                raise InputError("choices is a list of different actions, at least one")
+            values[name] = tuple(map(str, value))
+        elif name == "categories":
+            if not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in value):
+                raise InputError("categories is a list of columns")
+            values[name] = tuple(value)
+        elif isinstance(value, str):
+            values[name] = value
+        else:
+            raise InputError(f"{name} is a text, not {value!r}")
+    if "rows" not in values:
+        raise InputError(f"rows is missing; it takes one of {', '.join(ROWS)}")
+    return DatasetColumns(**values)
+
+
+def _groups(name: str, value: object) -> dict[str, tuple[str, ...]]:
+    """Return the columns of each namespace; a list of columns is a namespace for each."""
+    if isinstance(value, list | tuple) and all(isinstance(each, str) for each in value):
+        value = {each: [each] for each in value}
+    if not isinstance(value, Mapping):
+        raise InputError(f"{name} is a table of namespace = columns, or a list of columns")
+    groups = {}
+    for namespace, columns in value.items():
+        listed = [columns] if isinstance(columns, str) else columns
+        if not isinstance(listed, list | tuple) or not all(isinstance(each, str) for each in listed):
+            raise InputError(f"{name}.{namespace} is a list of columns, not {columns!r}")
+        groups[str(namespace)] = tuple(listed)
+    return groups
+
+
+def _key(name: str) -> str:
+    """Return a name as a key of TOML."""
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _quoted(name)
+
+
+def _quoted(text: str) -> str:
+    """Return a text as a string of TOML."""
+    escaped = "".join(
+        f"\\u{ord(each):04x}" if ord(each) < 32 or ord(each) == 127 else each
+        for each in text.replace("\\", "\\\\").replace('"', '\\"')
+    )
+    return f'"{escaped}"'
+
+
+def _on_one_line(text: str) -> str:
+    """Return a text for a comment."""
+    return "".join(each if each.isprintable() else "?" for each in text)

@@ -1,0 +1,262 @@
+"""``DatasetReader``: the blocks of the files of a dataset, and what is wrong with them."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from onlineauto.errors import InputError, ParseError
+from onlineauto.formats.datasets.arrow_arrays import pyarrow
+from onlineauto.formats.datasets.features import Encoder
+from onlineauto.formats.datasets.row_decoder import RowDecoder
+from onlineauto.formats.datasets.schema import families, problem_of_schema
+from onlineauto.formats.lines.diagnostics import Code, make_diagnostic, summary_of
+from onlineauto.formats.mappings.name_hashes import NameHashes
+from onlineauto.formats.sources.turn import Turn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from onlineauto.features.block import Block
+    from onlineauto.formats.datasets.columns import DatasetColumns
+    from onlineauto.formats.datasets.event_table import EventTable
+    from onlineauto.formats.datasets.files import DatasetFile
+    from onlineauto.formats.lines.diagnostics import Diagnostics
+    from onlineauto.formats.lines.event_source import EventRules
+
+__all__ = ["DatasetReader"]
+
+_LINES: Final = 1 << 14
+"""Number of lines of a block, about."""
+_ARROW_ERRORS: Final = (OSError, ValueError, NotImplementedError)
+"""Kinds of errors that Arrow's are of."""
+_OF_FILES: Final = (Code.NOT_PARQUET, Code.OTHER_COLUMNS, Code.ROW_GROUP, Code.COLUMN_LEFT_OUT)
+"""Problems whose texts are not quoted from the input."""
+
+
+class DatasetReader:
+    """Iterator over the blocks of a dataset; can be iterated once.
+
+    Parameters
+    ----------
+    files : sequence of DatasetFile
+    columns : DatasetColumns
+    rules : EventRules
+    start : tuple of (int, int)
+        Index of the file to begin with, and of the row in it.
+    note : callable
+        Called for each block with the index of its file, the first row of each event, and the row after it.
+    found : Diagnostics
+        Counts and keeps problems.
+
+    Attributes
+    ----------
+    name : str
+        Name of the first file.
+    namespaces : Namespaces
+        Names of the namespaces.
+    diagnostics : Diagnostics
+
+    Raises
+    ------
+    InputError
+        The first file that can be opened does not have the columns, or one of them is of the wrong type.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[DatasetFile],
+        columns: DatasetColumns,
+        rules: EventRules,
+        *,
+        start: tuple[int, int],
+        note: Callable[[int, NDArray[np.int64], int], object],
+        found: Diagnostics,
+    ) -> None:
+        self._files, self._columns, self._start, self._note = files, columns, start, note
+        self.diagnostics, self._strict = found, rules.strict
+        self.name = files[0].name if files else "<no file>"
+        names = NameHashes(hash=rules.hash, hash_seed=rules.hash_seed)
+        self.namespaces = names.namespaces
+        self._at = self.name
+        self._encoder = Encoder(names, hash_all=rules.hash == "all", categories=columns.categories)
+        self._decoder = RowDecoder(
+            columns,
+            self._encoder,
+            choices=columns.choices or (),
+            uniform=rules.uniform,
+            report=self._report,
+        )
+        self._families: dict[str, str] = {}
+        self._turn = Turn(self.name)
+        self._check_first()
+
+    def _check_first(self) -> None:
+        """Compare the columns with the first file that can be opened."""
+        for file in self._files:
+            try:
+                opened = file.open()
+            except _ARROW_ERRORS:
+                continue
+            try:
+                if problem := problem_of_schema(self._columns, opened.schema):
+                    raise InputError(f"{file.name}: {problem}")
+                self._families = families(self._columns, opened.schema)
+            finally:
+                opened.close()
+            return
+        raise InputError(f"{self.name}: no file of the dataset can be opened as Parquet")
+
+    def __iter__(self) -> Iterator[Block]:
+        """Yield the blocks."""
+        return self.blocks()
+
+    def blocks(self) -> Generator[Block]:
+        """Yield the blocks, from a generator that must be closed if it is not exhausted."""
+        with self._turn:
+            first, row = self._start
+            if first == 0 and row == 0:
+                for each in self._columns.left_out:
+                    self._found(Code.COLUMN_LEFT_OUT, 1, each)
+            for index in range(first, len(self._files)):
+                yield from self._of_file(index, row if index == first else 0)
+
+    def batches(self) -> Generator[Any]:
+        """Yield the batches of Arrow that blocks are made of, from the first file on."""
+        with self._turn:
+            for index in range(len(self._files)):
+                with self._opened(index) as opened:
+                    first = 0
+                    for group, n_rows in enumerate(opened.groups if opened is not None else ()):
+                        yield from self._batches(opened, group, list(self._columns.used()), first)
+                        first += n_rows
+
+    def _of_file(self, index: int, start: int) -> Generator[Block]:
+        with self._opened(index) as opened:
+            if opened is not None:
+                for table in self._tables(opened, start):
+                    yield from self._blocks(table, index)
+
+    @contextmanager
+    def _opened(self, index: int) -> Iterator[Any | None]:
+        """Open a file, and close it in the end; None, and a problem, if it is not one of the dataset."""
+        file = self._files[index]
+        self._at = self.diagnostics.reading = file.name
+        try:
+            opened = file.open()
+        except _ARROW_ERRORS as error:
+            self._found(Code.NOT_PARQUET, 1, _first_line(error))
+            yield None
+            return
+        try:
+            problem = problem_of_schema(self._columns, opened.schema) or self._changed(opened.schema)
+            if problem:
+                self._found(Code.OTHER_COLUMNS, 1, problem)
+            yield None if problem else opened
+        finally:
+            opened.close()
+
+    def _changed(self, schema: Any) -> str:
+        """Return which column has another type than in the first file, or ""."""
+        for name, family in families(self._columns, schema).items():
+            if self._families.setdefault(name, family) != family:
+                return f"column {name!r} has {family} here, and {self._families[name]} in files before"
+        return ""
+
+    def _tables(self, opened: Any, start: int) -> Iterator[EventTable]:
+        """Yield the events of a file from a row on; if rows are actions, each with all its rows."""
+        together = self._columns.rows == "actions"
+        used = list(self._columns.used())
+        first, rest = 0, None
+        for group, n_rows in enumerate(opened.groups):
+            end = first + n_rows
+            if 0 <= end <= start:
+                first = end
+                continue
+            for batch in self._batches(opened, group, used, first):
+                skip = min(max(start - first, 0), batch.num_rows)
+                begin, first = first + skip, first + batch.num_rows
+                batch = batch.slice(skip)
+                if together and rest is not None:
+                    begin -= rest.num_rows
+                    batch = _joined(rest, batch)
+                if together and batch.num_rows:
+                    complete = int(self._decoder.first_rows(batch)[-1])
+                    rest, batch = batch.slice(complete), batch.slice(0, complete)
+                if batch.num_rows:
+                    yield self._decoder.table(batch, begin)
+            if n_rows >= 0 and first != end:  # some rows could not be read
+                if rest is not None:
+                    yield self._decoder.table(rest, first - rest.num_rows)
+                first, rest = end, None
+        if rest is not None:
+            yield self._decoder.table(rest, first - rest.num_rows)
+
+    def _batches(self, opened: Any, group: int, used: Sequence[str], row: int) -> Iterator[Any]:
+        """Yield the batches of a row group as far as they can be read."""
+        batches = opened.batches(group, used)
+        while True:
+            try:
+                batch = next(batches, None)
+            except _ARROW_ERRORS as error:
+                which = f"{group + 1} of {len(opened.groups)}: {_first_line(error)}"
+                self._found(Code.ROW_GROUP, row + 1, which)
+                return
+            if batch is None:
+                return
+            yield batch
+
+    def _blocks(self, table: EventTable, index: int) -> Iterator[Block]:
+        """Yield the events of a table in blocks."""
+        per_event = 1.0
+        if table.element_start is not None and len(table):
+            per_event = 1 + float(table.element_start[-1]) / len(table)
+        size = max(int(_LINES / per_event), 1)
+        for begin in range(0, len(table), size):
+            end = min(begin + size, len(table))
+            block = table.block(begin, end, self._encoder)
+            if len(block):
+                rows = table.row[begin:end][table.good[begin:end]]
+                self._note(index, rows, int(table.end if end == len(table) else table.row[end]))
+                yield block
+
+    # -- problems --------------------------------------------------------------------------------------
+
+    def _report(self, code: Code, rows: NDArray[np.int64], texts: Sequence[str]) -> None:
+        """Count a problem of events, which begin at these rows."""
+        self.diagnostics.count(code, len(rows) - len(texts))
+        for row, text in zip(rows.tolist(), texts, strict=False):
+            self._found(code, row + 1, text)
+
+    def _found(self, code: Code, row: int, text: str) -> None:
+        """Count a problem, and keep it.
+
+        Raises
+        ------
+        ParseError
+            With ``--strict_parse``, if something is left out because of it.
+        """
+        data = text.encode("utf-8", "surrogateescape")
+        fatal = self._strict and code not in (Code.COLUMN_LEFT_OUT, Code.TAKEN_AS_UNIFORM)
+        found = make_diagnostic(code, file=self._at, line=row, column=1, text=data, unit="event", fatal=fatal)
+        if code in _OF_FILES:
+            found = replace(found, message=f"{summary_of(code)}: {text}")
+        self.diagnostics.count(code, 1)
+        self.diagnostics.keep(found)
+        if fatal:
+            raise ParseError(str(found), line=row, column=1)
+
+
+def _joined(first: Any, second: Any) -> Any:
+    """Return two batches as one."""
+    pa = pyarrow()
+    table = pa.Table.from_batches([first, second.cast(first.schema)]).unify_dictionaries().combine_chunks()
+    return table.to_batches()[0]
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).partition("\n")[0]

@@ -1,0 +1,168 @@
+"""``EventTable``: the events of some rows in columns, and blocks made of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.features.block import UNLABELLED, Block
+from onlineauto.features.records import COST, FEATURE, LINE, SPAN
+from onlineauto.formats.datasets.column_kernels import lay_out
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from onlineauto.formats.datasets.features import ColumnFeatures, Encoder, Repeated
+
+__all__ = ["EventTable"]
+
+
+@dataclass(slots=True, kw_only=True)
+class EventTable:
+    """The events of some consecutive rows of a file.
+
+    Attributes
+    ----------
+    row : int64[n_events]
+        First row of each event, counted from 0 in the file.
+    end : int
+        Row after the last one.
+    good : bool[n_events]
+        False for events that are left out.
+    context : sequence of ColumnFeatures
+        Features of the context; those of event `i` are in row ``context_row[i]``.
+    context_row : int64[n_events]
+    elements : sequence of ColumnFeatures or Repeated
+        Features of the actions.
+    element_start : int64[n_events + 1], optional
+        First action of each event; None for events with a label.
+    chosen : int64[n_events], optional
+        Index of the action that was taken among those of the event.
+    label, cost, probability, weight : float32[n_events], optional
+        `UNLABELLED` where there is none.
+    tags : tuple of (uint8[:], int64[n_events], int64[n_events]), optional
+        Bytes of the tags, first byte of each event's tag, and its end.
+    """
+
+    row: NDArray[np.int64]
+    end: int
+    good: NDArray[np.bool_]
+    context: Sequence[ColumnFeatures]
+    context_row: NDArray[np.int64]
+    elements: Sequence[ColumnFeatures | Repeated] = ()
+    element_start: NDArray[np.int64] | None = None
+    chosen: NDArray[np.int64] | None = None
+    label: NDArray[np.float32] | None = None
+    cost: NDArray[np.float32] | None = None
+    probability: NDArray[np.float32] | None = None
+    weight: NDArray[np.float32] | None = None
+    tags: tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]] | None = None
+
+    def __len__(self) -> int:
+        """Return the number of events, those that are left out included."""
+        return len(self.row)
+
+    def block(self, begin: int, end: int, encoder: Encoder) -> Block:
+        """Return the good ones of the events ``begin <= event < end`` as a block."""
+        kept = np.flatnonzero(self.good[begin:end]) + begin
+        single = self.element_start is None
+        shared = int(bool(self.context)) if not single else 0
+        n_actions = np.ones(len(kept), np.int64)
+        if self.element_start is not None:
+            n_actions = self.element_start[kept + 1] - self.element_start[kept]
+        event_start = np.zeros(len(kept) + 1, np.int64)
+        np.cumsum(n_actions + shared, out=event_start[1:])
+        n_lines, first = int(event_start[-1]), event_start[:-1]
+        lines = np.zeros(n_lines + 1, LINE)
+        parts: list[tuple[ColumnFeatures, NDArray[np.int64]]] = []
+        if self.context and end > begin:
+            low, high = int(self.context_row[begin]), int(self.context_row[end - 1]) + 1
+            line = np.full(high - low, -1, np.int64)
+            line[self.context_row[kept] - low] = first
+            parts += [(each.of_rows(low, high), line) for each in self.context]
+        if self.element_start is not None:
+            low, high = int(self.element_start[begin]), int(self.element_start[end])
+            line = np.full(high - low, -1, np.int64)
+            shift = first + shared - self.element_start[kept]
+            line_of = np.arange(n_lines, dtype=np.int64) if not shared else _behind_first(event_start)
+            line[line_of - np.repeat(shift, n_actions) - low] = line_of
+            parts += [(each.of_rows(low, high), line) for each in self.elements]
+        spans, features = _filled(parts, lines, encoder.numbers)
+        lines["number"][:-1] = np.repeat(self.row[kept] + 1, n_actions + shared)
+        if shared:
+            lines["shared"][first] = True
+        lines["label"] = UNLABELLED
+        if self.label is not None:
+            lines["label"][:-1] = self.label[kept]
+        lines["weight"] = 1
+        if self.weight is not None:
+            lines["weight"][:-1] = np.repeat(self.weight[kept], n_actions + shared)
+        return Block(
+            event_start=event_start,
+            lines=lines,
+            costs=self._costs(kept, first + shared, lines),
+            spans=spans,
+            features=features,
+            tag=self._tagged(kept, first, lines),
+            namespaces=encoder.names.namespaces,
+            rules=encoder.names.rules,
+        )
+
+    def _costs(
+        self, kept: NDArray[np.int64], first_action: NDArray[np.int64], lines: NDArray[np.void]
+    ) -> NDArray[np.void]:
+        """Return the records of costs, and point the lines to them."""
+        if self.cost is None or self.chosen is None:
+            return np.zeros(0, COST)
+        logged = self.cost[kept] != UNLABELLED
+        of = kept[logged]
+        costs = np.zeros(len(of), COST)
+        costs["cost"] = self.cost[of]
+        if self.probability is not None:
+            costs["probability"] = self.probability[of]
+        with_cost = np.zeros(len(lines), np.int64)
+        with_cost[first_action[logged] + self.chosen[of] + 1] = 1
+        lines["cost"] = np.cumsum(with_cost)
+        return costs
+
+    def _tagged(
+        self, kept: NDArray[np.int64], first: NDArray[np.int64], lines: NDArray[np.void]
+    ) -> NDArray[np.uint8]:
+        """Return the bytes of the tags, and point the lines to them."""
+        if self.tags is None:
+            return np.zeros(0, np.uint8)
+        data, start, end = self.tags
+        sizes = end[kept] - start[kept]
+        bounds = np.concatenate([[0], np.cumsum(sizes)])
+        of_line = np.zeros(len(lines), np.int64)
+        of_line[first + 1] = sizes
+        lines["tag"] = np.cumsum(of_line)
+        tags: NDArray[np.uint8] = data[np.arange(bounds[-1]) + np.repeat(start[kept] - bounds[:-1], sizes)]
+        return tags
+
+
+def _behind_first(event_start: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return all lines but the first of each event."""
+    action = np.ones(int(event_start[-1]), bool)
+    action[event_start[:-1]] = False
+    return np.flatnonzero(action)
+
+
+def _filled(
+    parts: Sequence[tuple[ColumnFeatures, NDArray[np.int64]]],
+    lines: NDArray[np.void],
+    numbers: NDArray[np.int32],
+) -> tuple[NDArray[np.void], NDArray[np.void]]:
+    """Return the records of spans and of features, and point the lines to the spans."""
+    counts = np.zeros((len(lines) - 1, max(len(numbers), 1)), np.int64)
+    for features, line in parts:
+        features.count(line, counts)
+    spans = np.zeros(int(np.count_nonzero(counts)) + 1, SPAN)
+    records = np.empty(lay_out(counts, numbers, lines, spans), FEATURE)
+    for features, line in parts:
+        features.write(line, counts, records)
+    return spans, records

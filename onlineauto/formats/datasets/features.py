@@ -1,0 +1,193 @@
+"""The features of a column: hashes of its texts, each hashed once a dictionary, and its numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onlineauto.formats.datasets.arrow_arrays import as_texts, is_list, is_text, numbers_of, pyarrow, texts_of
+from onlineauto.formats.datasets.column_kernels import (
+    count_codes,
+    count_numbers,
+    hash_texts,
+    write_codes,
+    write_numbers,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from onlineauto.features.records import Records
+    from onlineauto.formats.mappings.name_hashes import NameHashes
+
+__all__ = ["ColumnFeatures", "Encoder", "Repeated"]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnFeatures:
+    """The features that the rows of a column have in one namespace.
+
+    Attributes
+    ----------
+    namespace : int
+        Index of the namespace among those of the columns.
+    hashes : uint32[k]
+        Hash of each distinct text; of numbers the hash of the column, or one for each element.
+    code : int32[n], optional
+        Index of each element's hash, -1 for none.
+    value : float32[n], optional
+        Numbers, if the elements are numbers; 0 is no feature.
+    start : int64[n_rows + 1], optional
+        First element of each row, if a row has a list.
+    """
+
+    namespace: int
+    hashes: NDArray[np.uint32]
+    code: NDArray[np.int32] | None = None
+    value: NDArray[np.float32] | None = None
+    start: NDArray[np.int64] | None = None
+
+    def of_rows(self, begin: int, end: int) -> ColumnFeatures:
+        """Return the features of the rows ``begin <= row < end``."""
+        start = None if self.start is None else self.start[begin : end + 1]
+        if start is not None:
+            begin, end = int(start[0]), int(start[-1])
+        of_each = self.value is not None and len(self.hashes) > 1
+        return ColumnFeatures(
+            self.namespace,
+            self.hashes[begin:end] if of_each else self.hashes,
+            None if self.code is None else self.code[begin:end],
+            None if self.value is None else self.value[begin:end],
+            start,
+        )
+
+    def infinite_rows(self) -> NDArray[np.int64]:
+        """Return the rows with a number that is infinite or too large for a float32."""
+        if self.value is None or np.isfinite(self.value).all():
+            return np.zeros(0, np.int64)
+        bad = np.flatnonzero(~np.isfinite(self.value))
+        return bad if self.start is None else np.unique(np.searchsorted(self.start, bad, side="right") - 1)
+
+    def _line_of_each(self, line: NDArray[np.int64]) -> NDArray[np.int64]:
+        return line if self.start is None else np.repeat(line, np.diff(self.start))
+
+    def count(self, line: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
+        """Add these features to the counts of lines, of which each row has one, or -1."""
+        line = self._line_of_each(line)
+        if self.value is not None:
+            count_numbers(self.value, line, self.namespace, counts)
+        elif self.code is not None:
+            count_codes(self.code, line, self.namespace, counts)
+
+    def write(self, line: NDArray[np.int64], at: NDArray[np.int64], features: Records) -> None:
+        """Write these features to where they belong; see `write_codes`."""
+        line = self._line_of_each(line)
+        if self.value is not None:
+            write_numbers(self.value, self.hashes, line, self.namespace, at, features)
+        elif self.code is not None:
+            write_codes(self.code, self.hashes, line, self.namespace, at, features)
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """The features of actions that are the same in all events: action by action, event by event."""
+
+    namespace: int
+    hashes: NDArray[np.uint32]
+
+    def of_rows(self, begin: int, end: int) -> ColumnFeatures:
+        """Return the features of the elements ``begin <= element < end`` of all events."""
+        code = (np.arange(begin, end) % len(self.hashes)).astype(np.int32)
+        return ColumnFeatures(self.namespace, self.hashes, code)
+
+
+class Encoder:
+    """Makes features of columns, and hashes a dictionary once while it stays the same.
+
+    Parameters
+    ----------
+    names : NameHashes
+        Hashes names and numbers the namespaces.
+    hash_all : bool
+        Whether digits are hashed like other bytes.
+    categories : sequence of str
+        Columns whose numbers are texts.
+    """
+
+    def __init__(self, names: NameHashes, *, hash_all: bool, categories: Sequence[str] = ()) -> None:
+        self.names, self._hash_all, self._categories = names, hash_all, frozenset(categories)
+        self._namespaces: dict[tuple[str, str], int] = {}
+        self._hashed: dict[tuple[str, int], tuple[Any, NDArray[np.uint32]]] = {}
+
+    @property
+    def numbers(self) -> NDArray[np.int32]:
+        """Number in the block of each namespace of the columns: int32[n]."""
+        return np.array([self.names.namespace(name) for _, name in self._namespaces], np.int32)
+
+    def namespace(self, of: str, name: str) -> int:
+        """Return the index of a namespace; `of` tells those of the context and of actions apart."""
+        return self._namespaces.setdefault((of, name), len(self._namespaces))
+
+    def encode(self, array: Any, column: str, namespace: int, name: str) -> ColumnFeatures:
+        """Return the features of a column in the namespace of an index and a name."""
+        start: NDArray[np.int64] | None = None
+        number = self.names.namespace(name)
+        if column in self._categories:
+            array = as_texts(array)
+        if is_list(array.type):
+            elements, start = _flat(array)
+            if is_text(elements.type):
+                code, hashes = self._texts(elements, column, number)
+                return ColumnFeatures(namespace, hashes, code=code, start=start)
+            value = _without_nan(numbers_of(elements))
+            position = np.arange(len(value)) - np.repeat(start[:-1], np.diff(start))
+            longest = int(np.diff(start).max(initial=0))
+            each = self.names.features([f"{column}_{i}" for i in range(longest)], number)
+            hashes = each[position] if longest else each
+            return ColumnFeatures(namespace, hashes, value=value, start=start)
+        if is_text(array.type):
+            code, hashes = self._texts(array, column, number)
+            return ColumnFeatures(namespace, hashes, code=code)
+        hashes = self.names.features([column], number)
+        return ColumnFeatures(namespace, hashes, value=_without_nan(numbers_of(array)))
+
+    def _texts(self, array: Any, column: str, number: int) -> tuple[NDArray[np.int32], NDArray[np.uint32]]:
+        """Return the code of each text and the hash of each code."""
+        texts = texts_of(array)
+        key = column, number
+        last, hashes = self._hashed.get(key, (None, None))
+        if last is not None and hashes is not None and last.equals(texts.values):
+            return texts.code, hashes
+        hashes = self.hashes(f"{column}=".encode(), *texts.bytes_of(), number)
+        if pyarrow().types.is_dictionary(array.type):
+            self._hashed[key] = texts.values, hashes
+        return texts.code, hashes
+
+    def hashes(
+        self, prefix: bytes, data: NDArray[np.uint8], start: NDArray[np.int64], number: int
+    ) -> NDArray[np.uint32]:
+        """Return the hash of each text with a prefix before it; see `hash_texts`."""
+        name = np.zeros(len(prefix) + int(np.diff(start).max(initial=0)) + 8, np.uint8)
+        name[: len(prefix)] = np.frombuffer(prefix, np.uint8)
+        seed = np.uint32(self.names.namespaces.hashes[number])
+        hashes = np.zeros(len(start) - 1, np.uint32)
+        hash_texts(data, start, name, len(prefix), seed, self._hash_all, hashes)
+        return hashes
+
+
+def _flat(array: Any) -> tuple[Any, NDArray[np.int64]]:
+    """Return the elements of lists, and the first element of each list; null has none."""
+    lengths = array.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+    return array.flatten(), np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+def _without_nan(value: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return numbers with 0, which is no feature, in place of NaN."""
+    missing = np.isnan(value)
+    if missing.any():
+        value = np.where(missing, np.float32(0), value)
+    return value

@@ -1,0 +1,401 @@
+"""The files of a dataset: found by path, pattern, folder or address, or taken from a `pyarrow` dataset.
+
+Each is opened as a `DatasetFile`, which reads batches of rows from its row groups.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from onlineauto.errors import InputError
+from onlineauto.formats.datasets.arrow_arrays import pyarrow
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+__all__ = [
+    "BEGIN",
+    "STREAMED",
+    "DatasetFile",
+    "digest_of",
+    "files_of_dataset",
+    "files_of_paths",
+    "is_address",
+    "is_dataset",
+]
+
+BEGIN: Final = b"PAR1"
+"""First bytes of a Parquet file."""
+STREAMED: Final = BEGIN + b"\x15"
+"""First bytes of a Parquet file with the first byte of a page, so that no text begins like this."""
+_ENDINGS: Final = (".parquet", ".pq")
+_BATCH_BYTES: Final = 1 << 24
+_MOST_ROWS: Final = 1 << 16
+_PIECE: Final = 1 << 20
+"""Number of bytes read at a time from a column of a row group, which may be larger than memory."""
+_PATTERN: Final = re.compile(r"[*?\[]")
+
+
+def is_address(path: str) -> bool:
+    """Return whether a path is the address of a file system, as ``s3://bucket/logs``."""
+    return re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", path) is not None
+
+
+def is_dataset(source: object) -> bool:
+    """Return whether a source is a path of Parquet: a file, a folder, a pattern or an address.
+
+    >>> is_dataset("logs/*.parquet"), is_dataset("s3://bucket/logs"), is_dataset("events.txt")
+    (True, True, False)
+    """
+    if not isinstance(source, str | os.PathLike):
+        return False
+    path = os.fspath(source)
+    if not isinstance(path, str) or path in ("-", ""):
+        return False
+    if is_address(path) or path.endswith(_ENDINGS):
+        return True
+    try:
+        if os.path.isdir(path):  # noqa: PTH112 - a path may be text
+            return _has_parquet(path)
+        if os.path.isfile(path):  # noqa: PTH113
+            with Path(path).open("rb") as file:
+                return file.read(4) == BEGIN
+    except (OSError, ValueError):
+        return False
+    return False
+
+
+def _has_parquet(folder: str) -> bool:
+    """Return whether a folder, or one in it, has a file of Parquet."""
+    return any(name.endswith(_ENDINGS) for _, _, names in os.walk(folder) for name in names)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetFile:
+    """A file of a dataset, or another part of one, that can be opened.
+
+    Attributes
+    ----------
+    name : str
+        Name in messages.
+    size : int
+        Number of bytes; 0 if unknown.
+    values : mapping of column to value
+        Columns that are not in the file: those of the folders that it is in.
+    open : callable
+        Opens the file for some columns, by name, and returns an `OpenFile`.
+    """
+
+    name: str
+    size: int
+    values: Mapping[str, Any]
+    open: Callable[[], Any]
+
+
+class ParquetPart:
+    """An open Parquet file.
+
+    Parameters
+    ----------
+    filesystem : pyarrow.fs.FileSystem
+    path : str
+    values : mapping of column to value
+        Columns that are not in the file.
+    declared : pyarrow.Schema, optional
+        That of the dataset, whose columns are null if the file does not have them.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+    groups : list of int
+        Number of rows of each row group.
+    """
+
+    def __init__(
+        self, filesystem: Any, path: str, values: Mapping[str, Any], declared: Any | None = None
+    ) -> None:
+        import pyarrow.parquet as pq
+
+        self._parquet = pq
+        self._source = filesystem.open_input_file(path)
+        self._file = self._opened(None)
+        self.metadata = self._file.metadata
+        self._values = _with_nulls(values, self._file.schema_arrow, declared)
+        self.schema = _with_values(self._file.schema_arrow, self._values)
+        self.groups = [self.metadata.row_group(i).num_rows for i in range(self.metadata.num_row_groups)]
+        self._read_by: tuple[str, ...] | None = None
+
+    def _opened(self, dictionaries: Sequence[str] | None) -> Any:
+        known = {} if dictionaries is None else {"metadata": self.metadata}
+        return self._parquet.ParquetFile(
+            self._source,
+            read_dictionary=dictionaries,
+            buffer_size=_PIECE,
+            pre_buffer=False,
+            **known,
+        )
+
+    def batches(self, group: int, columns: Sequence[str]) -> Iterator[Any]:
+        """Yield the batches of a row group with the columns that are asked for, and those that hold them."""
+        tops = {_top(name, self._file.schema_arrow.names) for name in columns}
+        found = self.metadata.row_group(group)
+        leaves = [found.column(i) for i in range(found.num_columns)]
+        wanted = [leaf for leaf in leaves if _top(leaf.path_in_schema, tops) in tops]
+        texts = tuple(leaf.path_in_schema for leaf in wanted if _repeats(leaf))
+        if texts != self._read_by:
+            self._file, self._read_by = self._opened(texts), texts
+        paths = [leaf.path_in_schema for leaf in wanted]
+        size = sum(leaf.total_uncompressed_size for leaf in wanted)
+        rows = max(found.num_rows, 1)
+        at_once = min(max(_BATCH_BYTES * rows // max(size, 1), 1024), _MOST_ROWS)
+        for batch in self._file.iter_batches(
+            batch_size=at_once, row_groups=[group], columns=paths, use_threads=False
+        ):
+            yield _with_columns(batch, self._values)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close(force=True)
+        self._source.close()
+
+
+def _repeats(leaf: Any) -> bool:
+    """Return whether a column of a row group has texts that its dictionary holds, rather than each anew."""
+    if leaf.physical_type != "BYTE_ARRAY" or not leaf.has_dictionary_page:
+        return False
+    return bool(leaf.total_uncompressed_size < 8 * max(leaf.num_values, 1))
+
+
+def _top(name: str, tops: Iterable[str]) -> str:
+    """Return the column that a name is, or is a part of; "" if there is none."""
+    if name in tops:
+        return name
+    return next((top for top in tops if name.startswith(f"{top}.")), "")
+
+
+class FragmentPart:
+    """Another part of a dataset, such as a file of Arrow IPC or CSV, or a table in memory.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+    groups : list of int
+        Number of rows; -1 if that is known only when they are read.
+    """
+
+    def __init__(self, fragment: Any, schema: Any, values: Mapping[str, Any]) -> None:
+        self._fragment = fragment
+        self._values = _with_nulls(values, fragment.physical_schema, schema)
+        self.schema = _with_values(fragment.physical_schema, self._values)
+        self._own = [name for name in schema.names if name in fragment.physical_schema.names]
+        self.groups = [-1]
+
+    def batches(self, group: int, columns: Sequence[str]) -> Iterator[Any]:  # noqa: ARG002 - there is one
+        """Yield all batches."""
+        tops = [top for top in self._own if any(_top(name, [top]) for name in columns)]
+        for batch in self._fragment.to_batches(
+            columns=tops, batch_size=_MOST_ROWS, use_threads=False, batch_readahead=1, fragment_readahead=1
+        ):
+            yield _with_columns(batch, self._values)
+
+    def close(self) -> None:
+        """Do nothing: a fragment is closed when it has been read."""
+
+
+class ReaderPart:
+    """The batches of a `pyarrow.RecordBatchReader`, which can be read once.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+    groups : list of int
+    """
+
+    def __init__(self, reader: Any) -> None:
+        self._reader = reader
+        self.schema = reader.schema
+        self.groups = [-1]
+
+    def batches(self, group: int, columns: Sequence[str]) -> Iterator[Any]:  # noqa: ARG002
+        """Yield the batches."""
+        yield from self._reader
+
+    def close(self) -> None:
+        """Do nothing: the reader belongs to the caller."""
+
+
+def _with_nulls(values: Mapping[str, Any], schema: Any, declared: Any | None) -> dict[str, Any]:
+    """Return the values of columns that a file does not have, with null for those of the dataset alone."""
+    nulls = {
+        field.name: pyarrow().scalar(None, field.type)
+        for field in (() if declared is None else declared)
+        if field.name not in schema.names
+    }
+    return {**nulls, **values}
+
+
+def _with_values(schema: Any, values: Mapping[str, Any]) -> Any:
+    """Return a schema with the columns of folders."""
+    pa = pyarrow()
+    for name, value in values.items():
+        if name not in schema.names:
+            schema = schema.append(pa.field(name, pa.scalar(value).type))
+    return schema
+
+
+def _with_columns(batch: Any, values: Mapping[str, Any]) -> Any:
+    """Return a batch with the columns of folders, which have one value."""
+    pa = pyarrow()
+    for name, value in values.items():
+        if name not in batch.schema.names:
+            batch = batch.append_column(name, pa.repeat(pa.scalar(value), batch.num_rows))
+    return batch
+
+
+def files_of_paths(paths: Iterable[str | os.PathLike[str]]) -> list[DatasetFile]:
+    """Return the files of paths, patterns, folders and addresses, each sorted by name.
+
+    Raises
+    ------
+    InputError
+        There is no such file.
+    ModuleNotFoundError
+        pyarrow is not installed.
+    """
+    pyarrow()
+    found: list[DatasetFile] = []
+    for path in paths:
+        found += _files_of_path(os.fspath(path))
+    return found
+
+
+def _files_of_path(path: str) -> list[DatasetFile]:
+    from pyarrow import fs
+
+    filesystem, inside = fs.LocalFileSystem(), path
+    try:
+        if is_address(path):
+            filesystem, inside = _file_system(path)
+        if is_address(path) and _PATTERN.search(inside):
+            names = _matching(filesystem, inside)
+        elif not is_address(path) and _PATTERN.search(path) and not os.path.exists(path):  # noqa: PTH110
+            names = sorted(each for each in glob.glob(path, recursive=True) if os.path.isfile(each))  # noqa: PTH207, PTH113
+        else:
+            [info] = filesystem.get_file_info([inside])
+            if info.type == fs.FileType.NotFound:
+                raise InputError(f"{path}: no such file or folder of Parquet")
+            names = _in_folder(filesystem, inside) if info.type == fs.FileType.Directory else [inside]
+        sizes = [info.size or 0 for info in filesystem.get_file_info(names)]
+    except OSError as error:
+        raise InputError(f"{path}: cannot be listed: {error}") from None
+    if not names:
+        raise InputError(f"{path}: there is no file of Parquet that matches")
+    return [
+        DatasetFile(
+            name=name,
+            size=size,
+            values=(values := _folder_values(name)),
+            open=lambda name=name, values=values: ParquetPart(filesystem, name, values),  # type: ignore[misc]
+        )
+        for name, size in zip(names, sizes, strict=True)
+    ]
+
+
+def _file_system(path: str) -> tuple[Any, str]:
+    """Return the file system of an address, and the path in it."""
+    from pyarrow import fs
+
+    try:
+        system, inside = fs.FileSystem.from_uri(path)
+    except (ValueError, NotImplementedError, ImportError) as error:
+        raise InputError(
+            f"{path}: pyarrow has no file system for this address: {error}; fsspec+{path} asks fsspec"
+        ) from None
+    return system, inside
+
+
+def _matching(filesystem: Any, pattern: str) -> list[str]:
+    """Return the files of a file system that match a pattern, whose ``*`` does not match a slash."""
+    from pyarrow import fs
+
+    base = pattern[: _PATTERN.search(pattern).start()].rpartition("/")[0]  # type: ignore[union-attr]
+    parts = re.split(r"(\*\*/?|\*|\?)", pattern)
+    meanings = {"**": ".*", "**/": "(?:.*/)?", "*": "[^/]*", "?": "[^/]"}
+    expression = re.compile("".join(meanings.get(part, re.escape(part)) for part in parts))
+    found = filesystem.get_file_info(fs.FileSelector(base, recursive=True))
+    return sorted(info.path for info in found if info.is_file and expression.fullmatch(info.path))
+
+
+def _in_folder(filesystem: Any, folder: str) -> list[str]:
+    """Return the files of Parquet in a folder and in its folders; hidden ones and logs are left out."""
+    from pyarrow import fs
+
+    found = filesystem.get_file_info(fs.FileSelector(folder, recursive=True))
+    base = folder.rstrip("/") + "/"
+    return sorted(
+        info.path
+        for info in found
+        if info.is_file
+        and info.path.endswith(_ENDINGS)
+        and not any(part.startswith((".", "_")) for part in info.path.removeprefix(base).split("/"))
+    )
+
+
+def _folder_values(name: str) -> dict[str, str]:
+    """Return the columns that folders name, as ``day=2026-11-01/part-0.parquet``."""
+    from urllib.parse import unquote
+
+    parts = [part.partition("=") for part in re.split(r"[/\\]", name)[:-1] if "=" in part]
+    return {unquote(column): unquote(value) for column, _, value in parts if column and value}
+
+
+def files_of_dataset(source: Any) -> list[DatasetFile]:
+    """Return the files of a `pyarrow.dataset.Dataset`, in its order, or of a `pyarrow.RecordBatchReader`."""
+    if not hasattr(source, "get_fragments"):
+        return [DatasetFile(name="<reader>", size=0, values={}, open=lambda: ReaderPart(source))]
+    import pyarrow.dataset as ds
+
+    if getattr(source, "_scan_options", None):
+        reader = source.scanner(use_threads=False, batch_readahead=1, fragment_readahead=1).to_reader
+        return [DatasetFile(name="<filtered dataset>", size=0, values={}, open=lambda: ReaderPart(reader()))]
+    found: list[DatasetFile] = []
+    for fragment in source.get_fragments():
+        values = ds.get_partition_keys(fragment.partition_expression)
+        path = getattr(fragment, "path", "") or f"<fragment {len(found)}>"
+        found.append(
+            DatasetFile(
+                name=path,
+                size=_size(fragment),
+                values=values,
+                open=_opener(fragment, source.schema, values),
+            )
+        )
+    return found
+
+
+def _opener(fragment: Any, schema: Any, values: Mapping[str, Any]) -> Callable[[], Any]:
+    """Return what opens a fragment."""
+    import pyarrow.dataset as ds
+
+    if isinstance(fragment, ds.ParquetFileFragment) and fragment.path and fragment.filesystem is not None:
+        return lambda: ParquetPart(fragment.filesystem, fragment.path, values, schema)
+    return lambda: FragmentPart(fragment, schema, values)
+
+
+def _size(fragment: Any) -> int:
+    path, filesystem = getattr(fragment, "path", ""), getattr(fragment, "filesystem", None)
+    if not path or filesystem is None:
+        return 0
+    [info] = filesystem.get_file_info([path])
+    return int(info.size or 0)
+
+
+def digest_of(files: Sequence[DatasetFile]) -> int:
+    """Return a number that differs if files are other ones, or of other sizes."""
+    return zlib.crc32("\n".join(f"{each.name}\t{each.size}" for each in files).encode("utf-8", "replace"))

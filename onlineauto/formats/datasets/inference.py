@@ -1,0 +1,225 @@
+"""Infer what the columns of a dataset are, from their names, their types and its first rows."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from onlineauto.errors import InputError
+from onlineauto.formats.datasets.arrow_arrays import (
+    column_at,
+    is_list,
+    is_number,
+    is_text,
+    pyarrow,
+    run_codes,
+    texts_of,
+    type_at,
+    why_unsupported,
+)
+from onlineauto.formats.datasets.columns import DatasetColumns
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = ["all_values", "features_of", "infer_columns"]
+
+_NAMES: Final = {
+    "probability": ("probability", "propensity", "prob", "p", "pscore", "action_prob", "propensity_score"),
+    "cost": ("cost",),
+    "reward": ("reward", "click", "clicked"),
+    "chosen": ("chosen", "chosen_index", "action_index"),
+    "action": ("action", "action_id", "arm", "choice", "item_id", "treatment"),
+    "event": ("event", "event_id", "decision_id", "impression_id", "request_id"),
+    "label": ("label", "target", "y"),
+    "weight": ("weight", "sample_weight", "importance_weight"),
+}
+"""Names, in lower case, by which a column is taken for something; the first that is there counts."""
+_ID: Final = re.compile(r"(?:^|[_.])ids?$|[a-z]I[dD]$", re.ASCII)
+_NUMERIC: Final = ("probability", "cost", "reward", "label", "weight")
+
+
+def infer_columns(schema: Any, first: Any | None, *, decides: bool | None) -> DatasetColumns:
+    """Return what the columns of a dataset seem to be.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+    first : pyarrow.RecordBatch or None
+        The first rows. If rows are actions, a column that is the same on all rows of each event belongs to
+        the context.
+    decides : bool or None
+        Whether rows are decisions; None if the columns have to tell.
+
+    Raises
+    ------
+    InputError
+        The columns do not say.
+    """
+    found = {what: name for what, names in _NAMES.items() if (name := _first(schema, names, what))}
+    if "cost" in found and "reward" in found:
+        del found["reward"]
+    if decides is None:
+        decides = "probability" in found
+    if not decides:
+        if "label" not in found:
+            raise _unclear(schema, "which one is the label")
+        taken: dict[str, Any] = {name: found[name] for name in ("label", "weight") if name in found}
+        taken |= {"tag": found["event"]} if "event" in found else {}
+        context, left_out = features_of(schema, set(taken.values()))
+        taken["categories"] = _ids(schema, context)
+        return DatasetColumns(rows="labels", context=context, left_out=left_out, **taken)
+    taken = {name: found[name] for name in ("cost", "reward", "probability", "weight") if name in found}
+    lists = [name for name in schema.names if _is_list_of_structs(schema.field(name).type)]
+    if lists:
+        found["list"] = lists[0]
+    if "list" in found:
+        taken |= {name: found[name] for name in ("list", "chosen") if name in found}
+        if "chosen" not in taken:
+            for name in ("cost", "reward", "probability"):
+                taken.pop(name, None)
+        return _with_lists(schema, taken, found.get("event"))
+    if "action" in found:
+        taken |= {"action": found["action"]} | ({"tag": found["event"]} if "event" in found else {})
+        context, left_out = features_of(schema, set(taken.values()))
+        taken["categories"] = _ids(schema, context)
+        return DatasetColumns(rows="events", context=context, left_out=left_out, **taken)
+    if "event" in found:
+        taken["event"] = found["event"]
+        columns, left_out = features_of(schema, set(taken.values()))
+        context, actions = _split(first, found["event"], columns)
+        taken["categories"] = _ids(schema, columns)
+        return DatasetColumns(rows="actions", context=context, actions=actions, left_out=left_out, **taken)
+    raise _unclear(schema, "what the actions are")
+
+
+def _first(schema: Any, names: Iterable[str], what: str) -> str | None:
+    by_lower = {name.lower(): name for name in reversed(schema.names)}
+    found: list[str] = [by_lower[each] for each in names if each in by_lower]
+    for name in found:
+        kind = schema.field(name).type
+        if is_number(kind) if what in _NUMERIC or what == "chosen" else is_number(kind) or is_text(kind):
+            return name
+    return None
+
+
+def _is_list_of_structs(kind: Any) -> bool:
+    return is_list(kind) and bool(pyarrow().types.is_struct(kind.value_type))
+
+
+def _unclear(schema: Any, what: str) -> InputError:
+    return InputError(
+        f"the columns do not say {what}; there are {', '.join(schema.names)}. Describe them in a file for "
+        "--columns; `onlineauto columns --help` shows one"
+    )
+
+
+def _with_lists(schema: Any, taken: dict[str, Any], event: str | None) -> DatasetColumns:
+    """Return columns whose actions are a list of structs."""
+    if event is not None:
+        taken["tag"] = event
+    context, left_out = features_of(schema, set(taken.values()))
+    structs = schema.field(taken["list"]).type.value_type
+    structs = pyarrow().schema(list(structs))
+    actions, more = features_of(structs, set())
+    taken["categories"] = tuple(dict.fromkeys(_ids(schema, context) + _ids(structs, actions)))
+    more = tuple(f"{taken['list']}: {each}" for each in more)
+    return DatasetColumns(rows="lists", context=context, actions=actions, left_out=left_out + more, **taken)
+
+
+def features_of(schema: Any, taken: set[str]) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
+    """Return the columns with features, by namespace, and those that are left out."""
+    groups: dict[str, tuple[str, ...]] = {}
+    left_out: list[str] = []
+    for name in schema.names:
+        if name in taken:
+            continue
+        if pyarrow().types.is_struct(schema.field(name).type):
+            leaves = list(_leaves(schema, name))
+        else:
+            leaves = [name]
+        good = tuple(leaf for leaf in leaves if not why_unsupported(type_at(schema, leaf)))
+        left_out += [f"{leaf}: {_why(type_at(schema, leaf))}" for leaf in leaves if leaf not in good]
+        if good:
+            groups[name] = good
+    return groups, tuple(left_out)
+
+
+def _ids(schema: Any, groups: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """Return the columns of whole numbers whose names say that these are ids, and no quantities."""
+    names = [name for columns in groups.values() for name in columns]
+    return tuple(
+        name for name in names if _ID.search(name) and pyarrow().types.is_integer(type_at(schema, name))
+    )
+
+
+def _why(kind: Any) -> str:
+    return why_unsupported(kind).removeprefix("of ")
+
+
+def _leaves(schema: Any, name: str) -> Iterator[str]:
+    """Yield the fields of a struct, and of structs in it, as ``column.field``."""
+    kind = type_at(schema, name)
+    if not pyarrow().types.is_struct(kind):
+        yield name
+        return
+    for field in kind:
+        yield from _leaves(schema, f"{name}.{field.name}")
+
+
+def _split(
+    first: Any | None, event: str, columns: dict[str, tuple[str, ...]]
+) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
+    """Return columns that are the same on all rows of each event, and the others."""
+    if first is None or not first.num_rows:
+        return {}, columns
+    codes = run_codes(column_at(first, event))
+    within = np.flatnonzero(codes[1:] == codes[:-1])
+    if not len(within):
+        return {}, columns
+    context: dict[str, tuple[str, ...]] = {}
+    actions: dict[str, tuple[str, ...]] = {}
+    for namespace, names in columns.items():
+        same = all(_is_same(column_at(first, name), within) for name in names)
+        (context if same else actions)[namespace] = names
+    if not actions:
+        return actions, context
+    return context, actions
+
+
+def _is_same(array: Any, within: np.ndarray[Any, np.dtype[np.int64]]) -> bool:
+    """Return whether a column has the same value on each row of `within` and on the next one."""
+    if is_list(array.type):
+        return bool(array.take(pyarrow().array(within)).equals(array.take(pyarrow().array(within + 1))))
+    codes = run_codes(array)
+    return bool((codes[within] == codes[within + 1]).all())
+
+
+def all_values(batches: Iterable[Any], column: str) -> tuple[str, ...]:
+    """Return all values of a column, as texts, sorted; numbers by their size.
+
+    Raises
+    ------
+    InputError
+        There is none.
+    """
+    values: set[str] = set()
+    numeric = False
+    for batch in batches:
+        array = column_at(batch, column)
+        numeric = not is_text(array.type)
+        texts = texts_of(array if not numeric else array.cast(pyarrow().string()))
+        present = np.unique(texts.code[texts.code >= 0])
+        values.update(_decoded(each) for each in set(texts.values.take(pyarrow().array(present)).to_pylist()))
+    if not values:
+        raise InputError(f"there is no action: all values of {column} are null")
+    try:
+        return tuple(sorted(values, key=float) if numeric else sorted(values))
+    except ValueError:  # true and false
+        return tuple(sorted(values))
+
+
+def _decoded(value: str | bytes) -> str:
+    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value

@@ -1,0 +1,325 @@
+"""``RowDecoder``: batches of Arrow as tables of events, and what is wrong with their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from onlineauto.features.block import UNLABELLED
+from onlineauto.formats.datasets.arrow_arrays import (
+    column_at,
+    fields_of,
+    is_text,
+    numbers_of,
+    pyarrow,
+    run_codes,
+    texts_of,
+)
+from onlineauto.formats.datasets.event_table import EventTable
+from onlineauto.formats.datasets.features import Repeated
+from onlineauto.formats.records.problem_code_kernels import Code
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from onlineauto.formats.datasets.columns import DatasetColumns
+    from onlineauto.formats.datasets.features import ColumnFeatures, Encoder
+
+__all__ = ["Report", "RowDecoder"]
+
+
+class Report(Protocol):
+    """Counts problems with rows, and locates them."""
+
+    def __call__(self, code: Code, rows: NDArray[np.int64], texts: Sequence[str]) -> None:
+        """Count a problem of some rows, numbered from 0 in their file; each has a text."""
+
+
+class RowDecoder:
+    """Makes tables of events from batches.
+
+    Parameters
+    ----------
+    columns : DatasetColumns
+        What the columns are.
+    encoder : Encoder
+        Hashes names and texts.
+    choices : sequence of str
+        All actions, if a row is a decision with the action that was taken.
+    uniform : bool
+        Whether a logged action without a probability is taken as drawn uniformly.
+    report : Report
+        Is told of problems.
+    """
+
+    def __init__(
+        self,
+        columns: DatasetColumns,
+        encoder: Encoder,
+        *,
+        choices: Sequence[str],
+        uniform: bool,
+        report: Report,
+    ) -> None:
+        self._columns, self.encoder, self._uniform, self._report = columns, encoder, uniform, report
+        self._place = {choice: i for i, choice in enumerate(choices)}
+        self._context = self._numbered("context", columns.context)
+        self._actions = self._numbered("actions", columns.actions)
+        self._choices: list[Repeated] = []
+        if columns.rows == "events" and columns.action is not None:
+            number = encoder.names.namespace(columns.action)
+            hashes = encoder.names.features([f"{columns.action}={each}" for each in choices], number)
+            self._choices = [Repeated(encoder.namespace("actions", columns.action), hashes)]
+
+    def _numbered(self, of: str, groups: Mapping[str, Sequence[str]]) -> list[tuple[str, int, str]]:
+        """Return the columns of each namespace, with the namespace's index and name."""
+        return [
+            (column, self.encoder.namespace(of, name), name)
+            for name, columns in groups.items()
+            for column in columns
+        ]
+
+    def first_rows(self, batch: Any) -> NDArray[np.int64]:
+        """Return the first row of each event, if rows are actions."""
+        codes = run_codes(column_at(batch, self._columns.event or ""))
+        return np.concatenate([np.zeros(min(len(codes), 1), np.int64), np.flatnonzero(np.diff(codes)) + 1])
+
+    def table(self, batch: Any, first_row: int) -> EventTable:
+        """Return the events of a batch, whose first row has this number in its file."""
+        rows = np.arange(first_row, first_row + batch.num_rows)
+        if self._columns.rows == "actions":
+            return self._table_of_actions(batch, rows)
+        context = self._encoded(batch, self._context)
+        table = EventTable(
+            row=rows,
+            end=first_row + len(rows),
+            good=np.ones(len(rows), bool),
+            context=context,
+            context_row=np.arange(len(rows)),
+            tags=self._tags(batch, None),
+        )
+        self._refuse_infinite(table, context, None)
+        if self._columns.rows == "labels":
+            table.label = self._label(batch, table)
+        elif self._columns.rows == "events":
+            table.elements = self._choices
+            table.element_start = np.arange(len(rows) + 1) * len(self._place)
+            table.chosen, texts = self._taken(batch)
+            self._log(batch, table, texts)
+        else:
+            self._add_lists(batch, table)
+        table.weight = self._weights(batch, table, None)
+        return table
+
+    def _encoded(self, batch: Any, columns: Sequence[tuple[str, int, str]]) -> list[ColumnFeatures]:
+        return [
+            self.encoder.encode(column_at(batch, column), column, namespace, name)
+            for column, namespace, name in columns
+        ]
+
+    # -- actions ---------------------------------------------------------------------------------------
+
+    def _add_lists(self, batch: Any, table: EventTable) -> None:
+        """Add the actions of events that have them in a list."""
+        lists = column_at(batch, self._columns.list or "")
+        sizes = lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+        table.element_start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        elements = self._encoded(fields_of(lists.flatten()), self._actions)
+        table.elements = elements
+        self._refuse(table, sizes == 0, Code.NO_ACTIONS, [self._columns.list or ""])
+        self._refuse_infinite(table, elements, table.element_start)
+        if self._columns.chosen is None:
+            return
+        values = numbers_of(column_at(batch, self._columns.chosen))
+        known = np.isfinite(values)
+        table.chosen = np.where(known, values, -1).astype(np.int64)
+        table.chosen[table.chosen >= sizes] = -1
+        self._log(batch, table, values)
+
+    def _taken(self, batch: Any) -> tuple[NDArray[np.int64], Sequence[str]]:
+        """Return the index of each row's action among the choices, -1 for none of them, and the actions."""
+        array = column_at(batch, self._columns.action or "")
+        texts = texts_of(array if is_text(array.type) else array.cast(pyarrow().string()).dictionary_encode())
+        values = [
+            each.decode("utf-8", "surrogateescape") if isinstance(each, bytes) else each
+            for each in texts.values.to_pylist()
+        ]
+        index = np.array([self._place.get(each, -1) for each in values] + [-1], np.int64)
+        return index[texts.code], _Texts(texts.code, [*values, "null"])
+
+    def _table_of_actions(self, batch: Any, rows: NDArray[np.int64]) -> EventTable:
+        first = self.first_rows(batch)
+        start = np.append(first, len(rows))
+        context, elements = self._encoded(batch, self._context), self._encoded(batch, self._actions)
+        table = EventTable(
+            row=rows[first],
+            end=int(rows[-1]) + 1,
+            good=np.ones(len(first), bool),
+            context=context,
+            context_row=first,
+            elements=elements,
+            element_start=start,
+            tags=self._tags(batch, first),
+        )
+        ids = run_codes(column_at(batch, self._columns.event or ""))[first]
+        self._refuse(table, ids < 0, Code.EVENT_MISSING, [self._columns.event or ""])
+        again = np.ones(len(ids), bool)
+        again[np.unique(ids, return_index=True)[1]] = False
+        self._refuse(table, again & (ids >= 0), Code.EVENT_AGAIN, [self._columns.event or ""])
+        self._refuse_infinite(table, elements, start)
+        self._refuse_infinite(table, context, None, of_rows=True)
+        table.weight = self._weights(batch, table, first)
+        if self._columns.cost_column is None:
+            return table
+        costs = numbers_of(column_at(batch, self._columns.cost_column))
+        logged = np.flatnonzero(~np.isnan(costs))
+        of_event = np.searchsorted(first, logged, side="right") - 1
+        several = np.bincount(of_event, minlength=len(first)) > 1
+        self._refuse(table, several, Code.SECOND_COST, [self._columns.cost_column])
+        table.chosen = np.zeros(len(first), np.int64)
+        table.chosen[of_event] = logged - first[of_event]
+        at = first + table.chosen
+        self._log(batch, table, [], at=at)
+        return table
+
+    # -- what came of it -------------------------------------------------------------------------------
+
+    def _label(self, batch: Any, table: EventTable) -> NDArray[np.float32] | None:
+        if self._columns.label is None:
+            return None
+        labels = numbers_of(column_at(batch, self._columns.label))
+        self._refuse(table, np.isinf(labels), Code.LABEL_NOT_FINITE, labels)
+        return np.where(np.isnan(labels), UNLABELLED, labels)
+
+    def _log(
+        self,
+        batch: Any,
+        table: EventTable,
+        chosen: Sequence[str] | NDArray[np.float32],
+        *,
+        at: NDArray[np.int64] | None = None,
+    ) -> None:
+        """Add what was logged: costs and probabilities, from the rows `at`; `chosen` is for messages."""
+        if self._columns.cost_column is None or table.chosen is None:
+            return
+        costs = self._column(batch, self._columns.cost_column, at)
+        if self._columns.reward is not None:
+            costs = 0 - costs  # not -costs, which has -0
+        logged = ~np.isnan(costs)
+        self._refuse(table, logged & np.isinf(costs), Code.COST_NOT_FINITE, costs)
+        self._refuse(table, logged & (table.chosen < 0), Code.JSON_LABEL_INDEX, chosen)
+        table.cost = np.where(logged, costs, UNLABELLED).astype(np.float32)
+        if self._columns.probability is None:
+            table.probability = np.zeros(len(table), np.float32)
+            return
+        p = self._column(batch, self._columns.probability, at)
+        missing = logged & np.isnan(p)
+        if self._uniform:
+            self._note(table, missing & table.good, Code.TAKEN_AS_UNIFORM, ["null"])
+            p = np.where(missing, np.float32(0), p)
+        else:
+            self._refuse(table, missing, Code.NO_PROBABILITY, ["null"])
+        wrong = logged & ~missing
+        self._refuse(table, wrong & (p == 0), Code.PROBABILITY_ZERO, p)
+        self._refuse(table, wrong & (p < 0), Code.PROBABILITY_NEGATIVE, p)
+        self._refuse(table, wrong & (p > 1), Code.PROBABILITY_ABOVE_ONE, p)
+        table.probability = p
+
+    def _column(self, batch: Any, name: str, at: NDArray[np.int64] | None) -> NDArray[np.float32]:
+        values = numbers_of(column_at(batch, name))
+        return values if at is None else values[at]
+
+    def _weights(
+        self, batch: Any, table: EventTable, at: NDArray[np.int64] | None
+    ) -> NDArray[np.float32] | None:
+        if self._columns.weight is None:
+            return None
+        weights = self._column(batch, self._columns.weight, at)
+        self._refuse(table, ~np.isfinite(weights), Code.WEIGHT_NOT_FINITE, weights)
+        self._refuse(table, weights < 0, Code.WEIGHT_NEGATIVE, weights)
+        return weights
+
+    def _tags(
+        self, batch: Any, at: NDArray[np.int64] | None
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]] | None:
+        if self._columns.tag is None:
+            return None
+        array = column_at(batch, self._columns.tag)
+        texts = texts_of(array if is_text(array.type) else array.cast(pyarrow().string()))
+        data, start = texts.bytes_of()
+        code = texts.code if at is None else texts.code[at]
+        begin, end = np.append(start[:-1], 0)[code], np.append(start[1:], 0)[code]
+        return data, begin, end
+
+    # -- problems --------------------------------------------------------------------------------------
+
+    def _refuse_infinite(
+        self,
+        table: EventTable,
+        features: Sequence[ColumnFeatures],
+        start: NDArray[np.int64] | None,
+        *,
+        of_rows: bool = False,
+    ) -> None:
+        """Leave out the events of which a feature is infinite."""
+        for each in features:
+            rows = each.infinite_rows()
+            if not len(rows):
+                continue
+            if start is not None:
+                rows = np.searchsorted(start, rows, side="right") - 1
+            elif of_rows:
+                rows = np.searchsorted(table.context_row, rows, side="right") - 1
+            bad = np.zeros(len(table), bool)
+            bad[rows] = True
+            self._refuse(table, bad, Code.VALUE_NOT_FINITE, ["inf"])
+
+    def _refuse(
+        self,
+        table: EventTable,
+        bad: NDArray[np.bool_],
+        code: Code,
+        texts: Sequence[str] | NDArray[np.float32],
+    ) -> None:
+        """Leave out events and count why; an event that is left out already is not counted again."""
+        bad = bad & table.good
+        if bad.any():
+            self._note(table, bad, code, texts)
+            table.good &= ~bad
+
+    def _note(
+        self,
+        table: EventTable,
+        bad: NDArray[np.bool_],
+        code: Code,
+        texts: Sequence[str] | NDArray[np.float32],
+    ) -> None:
+        """Count a problem of events; `texts` has one for each event, or one for all."""
+        at = np.flatnonzero(bad)
+        if len(at):
+            first = at[:100].tolist()
+            spelled = [texts[i] if len(texts) > 1 else texts[0] for i in first]
+            self._report(
+                code, table.row[at], [each if isinstance(each, str) else _spelled(each) for each in spelled]
+            )
+
+
+class _Texts(Sequence[str]):
+    """The texts of a column, looked up where a message needs them."""
+
+    def __init__(self, code: NDArray[np.int32], values: Sequence[str]) -> None:
+        self._code, self._values = code, values
+
+    def __len__(self) -> int:
+        return len(self._code)
+
+    def __getitem__(self, row: Any) -> Any:
+        return self._values[self._code[row]]
+
+
+def _spelled(value: float) -> str:
+    return "null" if value != value else f"{value:g}"

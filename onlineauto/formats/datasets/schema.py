@@ -1,0 +1,86 @@
+"""Check that the columns of a file are there, and of types that fit what they are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from onlineauto.formats.datasets.arrow_arrays import (
+    is_list,
+    is_number,
+    is_text,
+    pyarrow,
+    type_at,
+    why_unsupported,
+)
+
+if TYPE_CHECKING:
+    from onlineauto.formats.datasets.columns import DatasetColumns
+
+__all__ = ["families", "problem_of_schema"]
+
+_NUMERIC: Final = ("label", "cost", "reward", "probability", "weight", "chosen")
+_MOST_NAMED: Final = 20
+
+
+def problem_of_schema(columns: DatasetColumns, schema: Any) -> str:
+    """Return why a file with this schema does not have the columns, or "" if it has them."""
+    for name, purpose in columns.used().items():
+        kind = type_at(schema, name)
+        if kind is None:
+            return f"there is no column {name!r} ({purpose}); there are {_named(schema.names)}"
+        if problem := _problem(name, kind, purpose):
+            return problem
+    if columns.list is None:
+        return ""
+    structs = pyarrow().schema(list(type_at(schema, columns.list).value_type))
+    for name in (each for group in columns.actions.values() for each in group):
+        kind = type_at(structs, name)
+        if kind is None:
+            there = _named(structs.names)
+            return f"the structs in {columns.list!r} have no field {name!r}; there are {there}"
+        if why := why_unsupported(kind):
+            return f"field {name!r} of {columns.list!r} is {why}"
+    return ""
+
+
+def _problem(name: str, kind: Any, purpose: str) -> str:
+    """Return why the type of a column does not fit its purpose, or ""; that of nulls alone always fits."""
+    if pyarrow().types.is_null(kind) and purpose != "list":
+        return ""
+    if purpose == "list":
+        fits = is_list(kind) and pyarrow().types.is_struct(kind.value_type)
+        return "" if fits else f"column {name!r} (list) is of {kind}, not of lists of structs"
+    if purpose in _NUMERIC:
+        return "" if is_number(kind) else f"column {name!r} ({purpose}) is of {kind}, not of numbers"
+    if purpose in ("action", "event", "tag"):
+        fits = is_number(kind) or is_text(kind)
+        return "" if fits else f"column {name!r} ({purpose}) is of {kind}, not of texts or numbers"
+    why = why_unsupported(kind)
+    return f"column {name!r} is {why}" if why else ""
+
+
+def families(columns: DatasetColumns, schema: Any) -> dict[str, str]:
+    """Return whether each column with features has texts, numbers, or lists of them."""
+    found = {
+        name: _family(type_at(schema, name))
+        for name, purpose in columns.used().items()
+        if purpose in ("features", "action", "event")
+    }
+    if columns.list is not None:
+        structs = pyarrow().schema(list(type_at(schema, columns.list).value_type))
+        names = [each for group in columns.actions.values() for each in group]
+        found |= {f"{columns.list}: {name}": _family(type_at(structs, name)) for name in names}
+    return {name: family for name, family in found.items() if family}
+
+
+def _family(kind: Any) -> str:
+    if is_list(kind):
+        return f"lists of {_family(kind.value_type)}"
+    if pyarrow().types.is_null(kind):
+        return ""
+    return "texts" if is_text(kind) else "numbers"
+
+
+def _named(names: list[str]) -> str:
+    more = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

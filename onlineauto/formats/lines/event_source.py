@@ -1,0 +1,88 @@
+"""The interface of sources of events that can be read from a position, and resumed there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from onlineauto.formats.lines.diagnostics import Diagnostics
+    from onlineauto.formats.lines.event_reader import EventReader
+
+__all__ = ["EventRules", "EventSource"]
+
+
+class EventRules(NamedTuple):
+    """The options by which a source makes events of its rows.
+
+    Attributes
+    ----------
+    kind : str
+        ``"simple"``, or the name of the flag of a bandit.
+    hash, hash_seed : str, int
+        How names are hashed.
+    strict : bool
+        Whether the first problem of the input is an error.
+    uniform : bool
+        Whether a logged action without a probability is taken as drawn uniformly.
+    native : bool
+        False if events are to be read as Vowpal Wabbit reads them.
+    """
+
+    kind: str
+    hash: str = "strings"
+    hash_seed: int = 0
+    strict: bool = False
+    uniform: bool = False
+    native: bool = True
+
+
+@runtime_checkable
+class EventSource(Protocol):
+    """Events that can be read from a position.
+
+    A position is a mapping of names to numbers and texts, which a checkpoint stores. It has ``"events"``, the
+    number of events before it.
+
+    Attributes
+    ----------
+    name : str
+        Name of the source in messages.
+    events_before : int
+        Number of events before the position at which the next reader begins.
+    """
+
+    name: str
+    events_before: int
+
+    @property
+    def can_be_read_again(self) -> bool:
+        """True if a second pass gives the same events."""
+
+    def seek(self, position: Mapping[str, Any] | None) -> None:
+        """Let the next reader begin at a position; None is the beginning.
+
+        Raises
+        ------
+        InputError
+            The position is not one of this source, or the source has changed since it was reported.
+        """
+
+    def open(self, rules: EventRules, found: Diagnostics | None = None) -> EventReader:
+        """Return a reader of the events from the position on.
+
+        Raises
+        ------
+        InputError
+            The source cannot be opened.
+        """
+
+    def position(self, events: int) -> dict[str, Any]:
+        """Return the position after a number of events of this pass; it is among the last that were read.
+
+        Raises
+        ------
+        ValueError
+            These events were not read, or long ago.
+        """

@@ -1,0 +1,150 @@
+"""``plain``: a value of any library as the value of Python that it is, for all readers of Python values.
+
+The rule for what a value is as a feature is the table of ``docs/guides/data.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from datetime import date, time, timedelta
+from decimal import Decimal
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from onlineauto.errors import InputError
+
+__all__ = ["is_missing", "is_sequence", "no_feature", "plain", "plain_tree", "whole_number"]
+
+_MISSING_TYPES = frozenset({"NAType", "NaTType"})
+"""Types of ``pandas.NA`` and ``pandas.NaT``, by name, since pandas need not be installed."""
+_DATES = (date, time, timedelta, np.datetime64, np.timedelta64)
+
+
+def plain(value: object) -> Any:
+    """Return a value as Python's own: None, a truth value, a string, an int or a float.
+
+    None, NaN, NaT, ``pandas.NA`` and a masked element are missing: None. Scalars of NumPy, pandas, polars and
+    arrow, arrays of no dimension, Decimal and Fraction are numbers. A number too large for a float is
+    infinite. Sequences, mappings and all other values are returned as they are.
+
+    >>> import numpy
+    >>> plain(numpy.float32(0.5)), plain(numpy.array(3)), plain(Decimal("1.5")), plain(float("nan"))
+    (0.5, 3, 1.5, None)
+    """
+    kind = type(value)
+    if kind is str or kind is bool or kind is int or value is None:
+        return value
+    if isinstance(value, float):
+        return None if math.isnan(value) else float(value)
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, np.generic | np.ndarray):
+        return _of_numpy(value)
+    if isinstance(value, Decimal):
+        return None if value.is_nan() else float(value)
+    if isinstance(value, Real):
+        return _as_float(value)
+    if kind.__name__ in _MISSING_TYPES:
+        return None
+    if hasattr(value, "as_py"):  # a scalar of arrow
+        return plain(value.as_py())
+    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):  # a tensor of no dimension
+        return plain(value.item())
+    return value
+
+
+def _of_numpy(value: Any) -> Any:
+    """Return a scalar or an array of NumPy; an array of one dimension or more is returned as it is."""
+    if value is np.ma.masked:
+        return None
+    if value.ndim:
+        return value
+    if value.dtype.kind in "mM":
+        return None if np.isnat(value) else value
+    if value.dtype.kind == "f":
+        return plain(float(value))
+    item = value.item()
+    return value if type(item) is type(value) else plain(item)
+
+
+def _as_float(value: Any) -> float | None:
+    try:
+        number = float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+    return None if math.isnan(number) else number
+
+
+def is_missing(value: object) -> bool:
+    """Return whether a value is missing: None, NaN, NaT, ``pandas.NA`` or masked.
+
+    >>> is_missing(None), is_missing(float("nan")), is_missing(0)
+    (True, True, False)
+    """
+    return value is None or plain(value) is None
+
+
+def is_sequence(value: object) -> bool:
+    """Return whether a value is a sequence of elements, and not a string or a mapping."""
+    if getattr(value, "ndim", 1) != 1:  # a matrix, or a frame
+        return False
+    return isinstance(value, Iterable) and not isinstance(value, str | bytes | bytearray | Mapping)
+
+
+def whole_number(value: object) -> int | None:
+    """Return a whole number, of any library and also as a float, as an int; None for others.
+
+    >>> whole_number(2.0), whole_number(True), whole_number("2")
+    (2, None, None)
+    """
+    number = plain(value)
+    if isinstance(number, float) and number.is_integer():
+        return int(number)
+    return number if isinstance(number, int) and not isinstance(number, bool) else None
+
+
+def plain_tree(value: object, where: str) -> Any:
+    """Return features with all their values as Python's own, as JSON can have them; what is missing is None.
+
+    >>> plain_tree({"age": Decimal(30), "tags": ("new", float("nan"))}, "context")
+    {'age': 30.0, 'tags': ['new', None]}
+
+    Raises
+    ------
+    InputError
+        A value can be no feature.
+    """
+    own = plain(value)
+    if isinstance(own, Mapping):
+        return {str(name): plain_tree(each, f"{where}: {name}") for name, each in own.items()}
+    if is_sequence(own):
+        return [plain_tree(each, f"{where}: {index}") for index, each in enumerate(own)]
+    if own is not None and not isinstance(own, str | int | float):
+        raise no_feature(own, where)
+    if isinstance(own, float) and math.isinf(own):
+        raise InputError(f"{where}: value {value!r} is infinite")
+    return own
+
+
+def no_feature(value: object, where: str) -> InputError:
+    """Return the error for a value that can be no feature, which says what to do."""
+    if isinstance(value, _DATES):
+        return InputError(
+            f"{where}: {value!r} is a date or a time, which is no feature: give what matters of it as "
+            "numbers or strings, such as the weekday and the hour"
+        )
+    if isinstance(value, bytes | bytearray):
+        return InputError(f"{where}: {value!r} is bytes, which are no feature: decode them to a string")
+    if is_sequence(value):
+        return InputError(
+            f"{where}: {value!r} in a list: a list has numbers, names and mappings, and no lists"
+        )
+    return InputError(
+        f"{where}: value {value!r} is a {type(value).__name__}, which is no feature: features are numbers, "
+        "strings, truth values, lists and mappings"
+    )

@@ -1,0 +1,149 @@
+"""Parquet and Arrow datasets as sources of decisions, and as rows with labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from onlineauto.errors import InputError
+from onlineauto.formats.datasets.arrow_arrays import as_texts, column_at, is_list, is_number
+from onlineauto.formats.datasets.columns import DatasetColumns
+from onlineauto.formats.datasets.dataset_source import DatasetSource
+from onlineauto.formats.datasets.files import is_dataset
+from onlineauto.formats.datasets.inference import features_of
+from onlineauto.formats.lines.event_source import EventRules
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+
+    from onlineauto.formats.lines.diagnostics import Diagnostics
+    from onlineauto.interop.frames import Names
+
+    Columns = str | os.PathLike[str] | Mapping[str, Any] | DatasetColumns | None
+
+__all__ = ["dataset_rows", "decisions_in", "is_arrow"]
+
+
+def is_arrow(source: object) -> bool:
+    """Return whether a source is a dataset or a reader of pyarrow, or a path of Parquet.
+
+    >>> is_arrow("logs/*.parquet"), is_arrow("events.txt")
+    (True, False)
+    """
+    return hasattr(source, "get_fragments") or hasattr(source, "read_next_batch") or is_dataset(source)
+
+
+def decisions_in(source: Any, columns: Columns, **named: Any) -> DatasetSource:
+    """Return a source of logged decisions; `named` are columns, as `AutoML.fit` takes them.
+
+    Raises
+    ------
+    InputError
+        Columns are given twice, or do not go together.
+    """
+    named = {name: value for name, value in named.items() if value is not None}
+    if not named:
+        dataset = DatasetSource(source, columns)
+        return dataset if columns is not None else dataset.with_columns(_like_dicts(dataset, decides=True))
+    if columns is not None:
+        raise InputError(f"columns says what the columns are, and so does {next(iter(named))}: give one")
+    if isinstance(named.get("choices"), Mapping):
+        raise InputError("choices of a dataset are a list: features of the actions belong into its columns")
+    found: dict[str, Any] = {
+        name: named[name] for name in ("cost", "reward", "probability", "weight") if name in named
+    }
+    if "actions" not in named:
+        raise InputError("actions names the column of the action, or the columns that describe one")
+    if "event" in named:
+        found |= {"rows": "actions", "event": named["event"], "actions": _groups(named["actions"])}
+    elif isinstance(named["actions"], str):
+        choices = named.get("choices")
+        found |= {"rows": "events", "action": named["actions"]}
+        found["choices"] = None if choices is None else tuple(map(str, choices))
+    else:
+        raise InputError(
+            "rows are events if actions is one column; for rows that are actions, event names a column"
+        )
+    if "context" in named:
+        context = _groups(named["context"])
+    else:
+        of_actions = [each for group in found.get("actions", {}).values() for each in group]
+        taken = {each for each in found.values() if isinstance(each, str)}
+        schema = DatasetSource(source).schema()
+        context, found["left_out"] = features_of(schema, taken | set(of_actions))
+    return DatasetSource(source, DatasetColumns(context=context, **found))
+
+
+def _like_dicts(dataset: DatasetSource, *, decides: bool) -> DatasetColumns:
+    """Return inferred columns whose ids are numbers, as in the dicts that `rank` and `predict` take."""
+    return replace(dataset.columns(decides=decides), categories=())
+
+
+def _groups(names: str | Names) -> dict[str, tuple[str, ...]]:
+    """Return columns by namespace; each column of a list is a namespace."""
+    if isinstance(names, str):
+        return {names: (names,)}
+    if isinstance(names, Mapping):
+        return {str(namespace): tuple(columns) for namespace, columns in names.items()}
+    return {name: (name,) for name in names}
+
+
+def dataset_rows(
+    source: Any, columns: Columns, *, label: str | None, weight: str | None, found: Diagnostics
+) -> Iterator[tuple[dict[str, Any], Any, float]]:
+    """Yield features, label and weight of each row that has a label; problems are added to `found`.
+
+    Raises
+    ------
+    InputError
+        No column is the label, or the columns do not fit the dataset.
+    """
+    if columns is not None and (label is not None or weight is not None):
+        raise InputError("columns says what the columns are, and so do label and weight: give one")
+    dataset = DatasetSource(source, columns)
+    if label is None:
+        of = _like_dicts(dataset, decides=False) if columns is None else dataset.columns(decides=False)
+    else:
+        context, left_out = features_of(dataset.schema(), {label, weight or label})
+        of = DatasetColumns(rows="labels", context=context, label=label, weight=weight, left_out=left_out)
+    if of.label is None or of.decides:
+        raise InputError(f'{dataset.name}: rows = "labels" with a label is needed here')
+    # A label may be a text here, as a tag may.
+    read = dataset.with_columns(replace(of, label=None, tag=of.label))
+    for batch in read.open(EventRules("simple"), found).batches():
+        labels = column_at(batch, of.label).to_pylist()
+        weights = [1.0] * len(labels) if of.weight is None else column_at(batch, of.weight).to_pylist()
+        for features, y, importance in zip(_features(batch, of), labels, weights, strict=True):
+            if y is not None and y == y:
+                yield features, y, importance
+
+
+def _features(batch: Any, of: DatasetColumns) -> Iterator[dict[str, Any]]:
+    """Yield the features of each row of a batch: values, and namespaces of several columns as mappings."""
+    context = of.context
+    values = {
+        column: _values(batch, column, is_category=column in of.categories)
+        for columns in context.values()
+        for column in columns
+    }
+    for row in range(batch.num_rows):
+        features: dict[str, Any] = {}
+        for name, columns in context.items():
+            if tuple(columns) == (name,):
+                features[name] = values[name][row]
+            else:
+                features[name] = {each.removeprefix(f"{name}."): values[each][row] for each in columns}
+        yield features
+
+
+def _values(batch: Any, column: str, *, is_category: bool) -> list[Any]:
+    """Return the values of a column; a list of numbers as a mapping, which names each by its index."""
+    array = column_at(batch, column)
+    if is_category:
+        array = as_texts(array)
+    values: list[Any] = array.to_pylist()
+    if is_list(array.type) and is_number(array.type.value_type):
+        return [each and {f"{column}_{i}": x for i, x in enumerate(each)} for each in values]
+    return values

@@ -1,0 +1,157 @@
+"""``Connections``: the open connections of a server, within limits that hold before a request is known.
+
+A connection is *waiting* while it is idle, or while its client still sends a request; else it is answered.
+Where there are too many, the one that has waited longest is closed to make room for a new one.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter, OrderedDict
+from typing import TYPE_CHECKING, Final, Protocol
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["BACKLOG", "Connection", "ConnectionLimits", "Connections", "most_connections"]
+
+_LOG = logging.getLogger("onlineauto.service")
+BACKLOG: Final = 256
+"""Connections that the system accepts beyond the limit, until they are closed."""
+_RESERVE: Final = 128
+"""File descriptors that are left to the log, the models and the libraries."""
+_MOST: Final = 4096
+
+
+class ConnectionLimits(msgspec.Struct, frozen=True):
+    """Bounds on connections; they hold for requests without a valid token as well.
+
+    Attributes
+    ----------
+    most : int
+        Number of connections.
+    header_bytes, headers : int
+        Size of all headers of a request, and their number.
+    header_seconds : float
+        Seconds for which a connection may be idle, or send a head, until the head is complete.
+    body_seconds : float
+        Seconds for which a request may come, from its first byte to its last.
+    answer_seconds : float
+        Seconds for which a client may not read an answer that is sent.
+    """
+
+    most: int = 1024
+    header_bytes: int = 16_384
+    headers: int = 100
+    header_seconds: float = 10.0
+    body_seconds: float = 20.0
+    answer_seconds: float = 30.0
+
+
+class Connection(Protocol):
+    """A connection, as far as `Connections` needs to know it."""
+
+    since: float
+    """The time since which it waits."""
+
+    def waits_for(self, now: float, limits: ConnectionLimits) -> str:
+        """Return what a waiting connection has waited for too long, or ""."""
+
+    @property
+    def is_waiting(self) -> bool:
+        """True if no answer is being made or sent."""
+
+    def drop(self, status: int, message: str) -> None:
+        """Close it, with an answer unless `status` is 0."""
+
+
+class Connections:
+    """The open connections, those that wait longest first.
+
+    Parameters
+    ----------
+    limits : ConnectionLimits
+        The limits.
+
+    Attributes
+    ----------
+    dropped : Counter of str
+        Number of connections that were closed, by the reason.
+    """
+
+    def __init__(self, limits: ConnectionLimits | None = None) -> None:
+        self.limits = limits or ConnectionLimits()
+        self.dropped: Counter[str] = Counter()
+        self._open: OrderedDict[Connection, None] = OrderedDict()
+        self._logged: dict[str, float] = {}
+
+    def __len__(self) -> int:
+        """Return the number of open connections."""
+        return len(self._open)
+
+    def add(self, connection: Connection) -> None:
+        """Add a new connection; if there are too many, close the one that waits longest, or this one."""
+        if len(self._open) >= self.limits.most:
+            oldest = next((each for each in self._open if each.is_waiting), None)
+            if oldest is None:
+                message = f"there are {len(self._open)} connections; no more are taken"
+                self._drop(connection, "too many", 503, message)
+                return
+            self._drop(oldest, "room for another")
+        self._open[connection] = None
+
+    def discard(self, connection: Connection) -> None:
+        """Remove a connection that is closed."""
+        self._open.pop(connection, None)
+
+    def waits(self, connection: Connection) -> None:
+        """Note that a connection waits from now on."""
+        if connection in self._open:
+            self._open.move_to_end(connection)
+
+    def sweep(self, now: float) -> None:
+        """Close the connections that have waited for too long."""
+        for each, reason in list(self._late(now)):
+            answer = (408, f"{reason} did not come in time") if reason in ("head", "body") else (0, "")
+            self._drop(each, reason, *answer)
+
+    def _late(self, now: float) -> Iterator[tuple[Connection, str]]:
+        for each in self._open:
+            if reason := each.waits_for(now, self.limits):
+                yield each, reason
+
+    def _drop(self, connection: Connection, reason: str, status: int = 0, message: str = "") -> None:
+        self._open.pop(connection, None)
+        self.dropped[reason] += 1
+        connection.drop(status, message)
+        now = time.monotonic()
+        if reason != "idle" and now - self._logged.get(reason, -60.0) >= 60.0:  # a flood is one line
+            self._logged[reason] = now
+            _LOG.warning(
+                "connections are closed: %s",
+                reason,
+                extra={"event": "connection_closed", "reason": reason, "count": self.dropped[reason]},
+            )
+
+
+def most_connections(wanted: int | None = None) -> int:
+    """Return how many connections there may be, so that file descriptors are left for everything else.
+
+    The limit of open files is raised as far as the system allows, and as is needed.
+    """
+    most = _MOST if wanted is None else wanted
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return min(most, 400)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = most + _RESERVE + BACKLOG
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    if soft == resource.RLIM_INFINITY:
+        return most
+    return min(most, max(soft - _RESERVE - BACKLOG, soft // 4))

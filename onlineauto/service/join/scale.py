@@ -1,0 +1,65 @@
+"""``RewardScale``: how large a reward can plausibly be, learnt from the rewards so far."""
+
+from __future__ import annotations
+
+from math import frexp, ldexp
+from typing import Final
+
+__all__ = ["RewardScale"]
+
+_AT_FIRST: Final = 100.0
+"""The bound before there are three rewards other than 0."""
+_ALWAYS: Final = 1.0
+"""Rewards up to this are never cut."""
+_SUPPORT: Final = 3
+_EARLY: Final = 64
+_ROOM_EARLY: Final = 3
+_ROOM: Final = 1
+
+
+class RewardScale:
+    """Bounds rewards by the magnitude of the others, so that one absurd reward does not ruin sums.
+
+    The magnitude of a reward is the power of two above it. A magnitude is supported once three rewards, and
+    one in a thousand of those that are not 0, had it or a larger one. A reward may have twice the largest
+    supported magnitude, or eight times while there are fewer than 64 rewards; a larger one counts as this
+    bound. So a rare reward of a new size is cut the first two times, and then counts in full.
+
+    Parameters
+    ----------
+    counts : mapping of int to int, optional
+        The number of rewards of each magnitude, of a scale that goes on.
+    limit : float
+        Its bound.
+
+    Examples
+    --------
+    >>> scale = RewardScale()
+    >>> [scale.bounded(reward) for reward in (1.0, 0.0, 1.0, 1.0, -1e25, -12.0)]
+    [1.0, 0.0, 1.0, 1.0, -16.0, -12.0]
+    """
+
+    def __init__(self, counts: dict[int, int] | None = None, limit: float = _AT_FIRST) -> None:
+        self.counts: dict[int, int] = dict(counts or {})
+        self._total = sum(self.counts.values())
+        self.limit = limit
+
+    def bounded(self, reward: float) -> float:
+        """Return a reward, or the bound that it exceeds, and count its magnitude."""
+        if reward == 0.0:
+            return reward
+        power = frexp(reward)[1]
+        self.counts[power] = self.counts.get(power, 0) + 1
+        self._total += 1
+        if abs(reward) > self.limit or self._total % _EARLY == 0 or self._total < _EARLY:
+            self.limit = self._bound()
+        return min(max(reward, -self.limit), self.limit)
+
+    def _bound(self) -> float:
+        wanted, found = max(_SUPPORT, self._total // 1000), 0
+        room = _ROOM_EARLY if self._total < _EARLY else _ROOM
+        for power in sorted(self.counts, reverse=True):
+            found += self.counts[power]
+            if found >= wanted:
+                return max(ldexp(1.0, min(power + room, 1023)), _ALWAYS)
+        return _AT_FIRST

@@ -1,0 +1,196 @@
+"""``Timed``: entries by id that expire; ``Finished``: ids that are remembered for a while, within a bound."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["Finished", "Timed"]
+
+Entry = TypeVar("Entry")
+_SPARE = 1024
+
+
+class Timed(Generic[Entry]):
+    """Entries by id, each with a deadline.
+
+    The deadlines of one length of wait are in the order of `add`, since time does not run back. So there is
+    one queue for each length of wait, and a change of the wait delays no entry that was added later.
+
+    Parameters
+    ----------
+    deadline_of : callable
+        Returns the deadline of an entry.
+
+    Attributes
+    ----------
+    earliest : float
+        No deadline is before it.
+    """
+
+    def __init__(self, deadline_of: Callable[[Entry], float]) -> None:
+        self._deadline_of = deadline_of
+        self._entries: dict[str, Entry] = {}
+        self._queues: dict[float, tuple[deque[str], deque[Entry]]] = {}
+        self._queued = 0
+        self.earliest = math.inf
+
+    def __len__(self) -> int:
+        """Return the number of entries."""
+        return len(self._entries)
+
+    def get(self, event_id: str) -> Entry | None:
+        """Return the entry of an id, or None."""
+        return self._entries.get(event_id)
+
+    def add(self, event_id: str, entry: Entry, *, wait: float) -> None:
+        """Add the entry of a new id, whose deadline is `wait` seconds after now."""
+        self._entries[event_id] = entry
+        queue = self._queues.get(wait)
+        if queue is None:
+            queue = self._queues[wait] = deque(), deque()
+        queue[0].append(event_id)
+        queue[1].append(entry)
+        self._queued += 1
+        deadline = self._deadline_of(entry)
+        if deadline < self.earliest:
+            self.earliest = deadline
+
+    def replace(self, event_id: str, entry: Entry) -> None:
+        """Replace the entry of an id by one of the same deadline."""
+        self._entries[event_id] = entry
+
+    def pop(self, event_id: str) -> Entry | None:
+        """Remove the entry of an id and return it, or None."""
+        found = self._entries.pop(event_id, None)
+        if found is not None and self._queued > 2 * len(self._entries) + _SPARE:
+            self._drop_stale()
+        return found
+
+    def pop_due(self, now: float) -> Iterator[tuple[str, Entry]]:
+        """Remove the entries whose deadline is not after `now`, and yield them, the earliest first."""
+        while self.earliest <= now:
+            wait = self._first_queue()
+            if wait is None or self.earliest > now:
+                return
+            ids, entries = self._queues[wait]
+            event_id = ids.popleft()
+            entries.popleft()
+            self._queued -= 1
+            yield event_id, self._entries.pop(event_id)
+
+    @property
+    def next_deadline(self) -> float:
+        """The earliest deadline; infinity without entries."""
+        self._first_queue()
+        return self.earliest
+
+    @property
+    def longest_wait(self) -> float:
+        """The longest wait of any entry; 0 without entries."""
+        return max(self._queues, default=0.0)
+
+    def first_entries(self) -> list[Entry]:
+        """Return the oldest entry of each length of wait."""
+        self._first_queue()
+        return [entries[0] for _, entries in self._queues.values()]
+
+    def columns(self) -> tuple[list[str], list[Entry]]:
+        """Return all ids and all entries, the earliest deadline first for each length of wait."""
+        if self._queued > len(self._entries):
+            self._drop_stale()
+        ids = [event_id for wait in sorted(self._queues) for event_id in self._queues[wait][0]]
+        return ids, list(map(self._entries.__getitem__, ids))
+
+    def items(self) -> list[tuple[str, Entry]]:
+        """Return all ids with their entries, in the same order."""
+        return list(zip(*self.columns(), strict=True))
+
+    def _first_queue(self) -> float | None:
+        """Return the wait of the queue whose head is due first, and note its deadline."""
+        first, self.earliest = None, math.inf
+        for wait in sorted(self._queues) if len(self._queues) > 1 else list(self._queues):
+            ids, entries = self._queues[wait]
+            while ids and not self._is_current(ids[0], entries[0]):
+                ids.popleft()
+                entries.popleft()
+                self._queued -= 1
+            if not ids:
+                del self._queues[wait]
+            elif (deadline := self._deadline_of(entries[0])) < self.earliest:
+                first, self.earliest = wait, deadline
+        return first
+
+    def _is_current(self, event_id: str, entry: Entry) -> bool:
+        """Return whether a queued entry is still that of its id, which may have been added again."""
+        found = self._entries.get(event_id)
+        return found is not None and self._deadline_of(found) == self._deadline_of(entry)
+
+    def _drop_stale(self) -> None:
+        """Rebuild the queues without the entries that were removed."""
+        get = self._entries.get
+        for wait, (ids, entries) in list(self._queues.items()):
+            current = {
+                event_id: entry
+                for event_id, entry in zip(ids, entries, strict=True)
+                if get(event_id) is entry or self._is_current(event_id, entry)
+            }
+            self._queues[wait] = deque(current), deque(current.values())
+            if not current:
+                del self._queues[wait]
+        self._queued = sum(len(ids) for ids, _ in self._queues.values())
+
+
+class Finished(Generic[Entry]):
+    """Entries that are remembered until their deadlines, and no longer than there is room.
+
+    They are in two generations. The older generation is dropped once all of its deadlines are over, or when
+    the younger one has half of the bound: so at least the latest half of the bound is remembered.
+    """
+
+    def __init__(self) -> None:
+        self.young: dict[str, Entry] = {}
+        self.old: dict[str, Entry] = {}
+        self.young_until = self.old_until = -math.inf
+
+    def __len__(self) -> int:
+        """Return the number of entries."""
+        return len(self.young) + len(self.old)
+
+    def get(self, event_id: str) -> Entry | None:
+        """Return the entry of an id, or None."""
+        found = self.young.get(event_id)
+        return self.old.get(event_id) if found is None else found
+
+    def add(self, event_id: str, entry: Entry, *, deadline: float, most: int) -> int:
+        """Add an entry, and return how many others were forgotten to make room."""
+        forgotten = 0
+        if len(self.young) >= max(most // 2, 1):
+            forgotten = len(self.old)
+            self._turn()
+        self.old.pop(event_id, None)
+        self.young[event_id] = entry
+        self.young_until = max(self.young_until, deadline)
+        return forgotten
+
+    def replace(self, event_id: str, entry: Entry) -> None:
+        """Replace the entry of an id by one of the same deadline."""
+        (self.young if event_id in self.young else self.old)[event_id] = entry
+
+    def discard(self, event_id: str) -> None:
+        """Forget the entry of an id, if there is one."""
+        if self.young.pop(event_id, None) is None:
+            self.old.pop(event_id, None)
+
+    def expire(self, now: float) -> None:
+        """Drop a generation whose deadlines are all over."""
+        while len(self) and self.old_until <= now:
+            self._turn()
+
+    def _turn(self) -> None:
+        self.old, self.old_until = self.young, self.young_until
+        self.young, self.young_until = {}, -math.inf

@@ -1,0 +1,136 @@
+"""``SearchJournal``: the journals of a learner's searches, in files that a full disk does not stop."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from onlineauto.engine.search.journal import Journal
+
+if TYPE_CHECKING:
+    from onlineauto.options import Configuration
+
+__all__ = ["JournalFile", "SearchJournal"]
+
+
+class JournalFile:
+    """Appends to a file; what the disk does not take is kept, and written before what comes later.
+
+    Parameters
+    ----------
+    path : path
+        The file; it is made if it does not exist.
+    size : int
+        The number of bytes that are kept of it.
+
+    Raises
+    ------
+    OSError
+        The file cannot be opened.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], size: int) -> None:
+        self.name = Path(path).stem
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        os.ftruncate(self._file, size)
+        self._written, self._rest = size, b""
+
+    def tell(self) -> int:
+        """Return the size of the journal, with what the disk does not have yet."""
+        return self._written + len(self._rest)
+
+    def write(self, data: bytes) -> int:
+        """Append bytes."""
+        self._rest += data
+        return len(data)
+
+    def flush(self) -> None:
+        """Write what the disk takes."""
+        with suppress(OSError):
+            self._write()
+
+    def sync(self) -> None:
+        """Wait until the disk has everything.
+
+        Raises
+        ------
+        OSError
+            It does not take all of it.
+        """
+        self._write()
+        os.fsync(self._file)
+
+    def close(self) -> None:
+        """Write what the disk takes, and close the file."""
+        self.flush()
+        os.close(self._file)
+
+    def _write(self) -> None:
+        while self._rest:
+            done = os.pwrite(self._file, self._rest, self._written)
+            self._written, self._rest = self._written + done, self._rest[done:]
+
+
+class SearchJournal:
+    """The journal of the search that runs, if the options ask for a search.
+
+    Parameters
+    ----------
+    folder : path
+        The folder of the journals; it is made if it does not exist.
+    configuration : Configuration
+        The options of the model.
+
+    Attributes
+    ----------
+    place : tuple of (str, int)
+        The name and the size of the journal; ``("", 0)`` if there is none.
+    """
+
+    def __init__(self, folder: Path, configuration: Configuration) -> None:
+        self._folder, self._configuration = folder, configuration
+        self._file: JournalFile | None = None
+
+    def open(self, name: str, size: int) -> None:
+        """Open a journal as it was when it had `size` bytes.
+
+        Raises
+        ------
+        OSError
+            The file cannot be opened.
+        """
+        self.close()
+        if self._configuration.get("automl") is None:
+            return
+        self._folder.mkdir(exist_ok=True)
+        self._file = JournalFile(self._folder / f"{name}.jsonl", size)
+        self._writer = Journal(self._file, command=self._configuration.command(kept=True), began=size > 0)
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """The name and the size of the journal."""
+        return ("", 0) if self._file is None else (self._file.name, self._file.tell())
+
+    def append(self, entry: Any) -> None:
+        """Write an entry of the search."""
+        if self._file is not None:
+            self._writer.append(entry)
+
+    def sync(self) -> None:
+        """Wait until the disk has everything.
+
+        Raises
+        ------
+        OSError
+            It does not take all of it.
+        """
+        if self._file is not None:
+            self._file.sync()
+
+    def close(self) -> None:
+        """Close the journal, if one is open."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None

@@ -1,0 +1,155 @@
+"""``Claims``: the jobs that one process has in a study: it asks for them, reports, and tells their values."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from onlineauto.errors import OptionError
+from onlineauto.tune.plain import as_json, number, whole
+from onlineauto.tune.store import LeaseLost
+from onlineauto.tune.trial import Job
+from onlineauto.tune.workers.heartbeat import Heartbeat
+from onlineauto.tune.workers.jobs import claim_of
+from onlineauto.tune.workers.owners import new_owner
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from onlineauto.tune.replica import Replica
+    from onlineauto.tune.schedulers import Decision
+    from onlineauto.tune.store import Claim, Record, Store
+
+__all__ = ["Claims"]
+
+_PAUSES: Final = 0.02, 1.0
+"""Seconds between two looks at the store while `wait` waits: at first, and at most."""
+
+
+class Claims:
+    """The jobs of one process. Not for several threads at once, except for the heartbeat.
+
+    Parameters
+    ----------
+    store : Store
+        Where the log is.
+    replica : Replica
+        The state of the study.
+    lease : float
+        Seconds of the leases.
+
+    Attributes
+    ----------
+    owner : str
+        The name under which jobs are claimed.
+    lease : float
+    heartbeat : Heartbeat
+        Renews the leases from the first claim on.
+    """
+
+    def __init__(self, store: Store, replica: Replica, lease: float) -> None:
+        self._store, self._replica, self.lease = store, replica, lease
+        self.owner = new_owner()
+        self.heartbeat = Heartbeat(store, lease)
+        self._empty_at = -1  # the version at which there was no job
+
+    def ask(self) -> Job | None:
+        """Claim the next job; None if there is none now."""
+        job = self._job(self._replica.claim(self.owner, self.lease))
+        if job is None:
+            self._empty_at = self._replica.progress.version
+        return job
+
+    @property
+    def found_no_job(self) -> bool:
+        """True if there was no job when this process asked last, and the study has not changed since."""
+        return self._empty_at == self._replica.progress.version
+
+    def _job(self, asked: Record | None) -> Job | None:
+        """Return the job of a record, whose lease is renewed from now on."""
+        if asked is None:
+            return None
+        progress = self._replica.progress
+        job = Job.of(asked, progress.version, progress.goes_on_behind(asked["trial"]))
+        self.heartbeat.add(claim_of(job))
+        return job
+
+    def changes(self) -> bool:
+        """Record leases that are over; return whether the study has changed since there was no job."""
+        self._replica.reclaim(lambda progress: None, self.owner, self.lease)  # noqa: ARG005
+        progress = self._replica.progress
+        return progress.version > self._empty_at or progress.is_done
+
+    def report(self, job: Job, step: Any, value: Any, details: Mapping[str, Any] | None) -> Decision:
+        """Commit a value on the way and return whether the job goes on."""
+        at = whole(step)
+        if at is None or at < 0:
+            raise OptionError(f"step = {step!r}: the resource spent so far, a whole number, 0 or more")
+        record = {"kind": "reported", **_key(job), "step": at, "value": number(value), **_details(details)}
+        try:
+            version = self._store.commit(claim_of(job), record)
+        except LeaseLost:
+            self.heartbeat.drop(claim_of(job))
+            raise
+        self._replica.follow(record, version)
+        return self._replica.progress.decision(job.trial)
+
+    def tell(self, job: Job, value: float, details: Mapping[str, Any] | None) -> None:
+        """Commit the value with which a job ended."""
+        if job.owner != self.owner:  # another process may have reported where the job stopped
+            self._replica.refresh()
+        resource = self._replica.progress.reached(job)
+        record = {"kind": "told", **_key(job), "resource": resource, "value": value, **_details(details)}
+        self._end(job, record, self._store.commit)
+
+    def fail(self, job: Job, why: str, *, final: bool) -> None:
+        """Commit that a job failed."""
+        traceback = getattr(why, "traceback", "")
+        record = {"kind": "failed", **_key(job), "why": str(why), "final": final}
+        self._end(job, record | ({"traceback": traceback} if traceback else {}), self._store.fail)
+
+    def release(self, job: Job, *, early: bool) -> None:
+        """Commit that a job waits for another claim; early if it has not begun."""
+        record = {"kind": "released", **_key(job)} | ({"early": True} if early else {})
+        self._commit(job, record, self._store.fail)
+
+    def _end(self, job: Job, record: Record, commit: Callable[[Claim, Record], int]) -> None:
+        """Commit the end of a job; if its lease has expired and no process has claimed it since, claim it."""
+        try:
+            self._commit(job, record, commit)
+        except LeaseLost:
+            again = self._job(
+                self._replica.reclaim(
+                    lambda progress: progress.reclaimed(job, self.owner), self.owner, self.lease
+                )
+            )
+            if again is None:
+                raise
+            self._commit(again, {**record, **_key(again)}, commit)
+
+    def _commit(self, job: Job, record: Record, commit: Callable[[Claim, Record], int]) -> None:
+        claim = claim_of(job)
+        try:
+            version = commit(claim, record)
+        finally:
+            self.heartbeat.drop(claim)
+        self._replica.follow(record, version)
+
+
+def pauses(timeout: float | None) -> Any:
+    """Yield at once, and after pauses that grow, until the time is over."""
+    yield
+    end = None if timeout is None else time.monotonic() + timeout
+    pause = _PAUSES[0]
+    while end is None or time.monotonic() < end:
+        time.sleep(pause if end is None else max(min(pause, end - time.monotonic()), 0))
+        pause = min(2 * pause, _PAUSES[1])
+        yield
+
+
+def _key(job: Job) -> dict[str, int]:
+    return {"trial": job.trial, "attempt": job.attempt}
+
+
+def _details(details: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {"details": as_json(details, "a value's details")} if details else {}

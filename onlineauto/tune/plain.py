@@ -1,0 +1,109 @@
+"""Convert numbers, texts and details of any library into plain Python values, which JSON can store."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from decimal import Decimal
+from math import nan
+from numbers import Rational, Real
+from typing import Any, Final
+
+from onlineauto.errors import OptionError
+
+__all__ = ["as_json", "number", "scalar", "whole"]
+
+_SCALARS: Final = (float, int, str, bool, type(None))
+_DEEPEST: Final = 50
+"""Levels of nested lists and mappings; deeper ones are most likely a cycle."""
+
+
+def scalar(value: Any) -> Any:
+    """Return a number, a text or None as Python's own type; return any other value unchanged.
+
+    NumPy scalars, arrays without dimensions, `Decimal`, `Fraction` and subclasses of Python's types become
+    ``bool``, ``int``, ``float`` or ``str``.
+
+    >>> from fractions import Fraction
+    >>> import numpy as np
+    >>> scalar(np.float32(0.5)), scalar(np.array(3)), scalar(np.bool_(True)), scalar(Fraction(1, 4))
+    (0.5, 3, True, 0.25)
+    """
+    if type(value) in _SCALARS:
+        return value
+    if getattr(value, "ndim", None) == 0 and callable(getattr(value, "item", None)):
+        item = value.item()
+        return float(item) if type(item) is type(value) else scalar(item)  # a long double is its own item
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, Decimal | Rational | Real):
+        return _real(value)
+    return value
+
+
+def _real(value: Any) -> int | float:
+    try:
+        return operator.index(value)
+    except TypeError:
+        return float(value)
+
+
+def number(value: Any) -> float:
+    """Return a value as a float; NaN if the value is not a number.
+
+    >>> number("0.5"), number(None), number(Decimal("0.5"))
+    (nan, nan, 0.5)
+    """
+    try:
+        return nan if isinstance(value, str | bytes | bytearray) else float(scalar(value))
+    except (TypeError, ValueError, OverflowError, RuntimeError):  # RuntimeError: a tensor of several values
+        return nan
+
+
+def whole(value: Any) -> int | None:
+    """Return a whole number as an int; None if the value is not a whole number.
+
+    >>> whole(3.0), whole(1.5), whole(True)
+    (3, None, None)
+    """
+    plain = scalar(value)
+    if isinstance(plain, bool):
+        return None
+    if isinstance(plain, int):
+        return plain
+    return int(plain) if isinstance(plain, float) and plain.is_integer() else None
+
+
+def as_json(value: Any, what: str, *, depth: int = 0) -> Any:
+    """Return a value as plain JSON: text, numbers, booleans, None, and lists and mappings of these.
+
+    Raises
+    ------
+    OptionError
+        The value has a part that JSON cannot store; `what` names the value.
+    """
+    plain = scalar(value)
+    if type(plain) in _SCALARS:
+        return plain
+    if depth < _DEEPEST:
+        if isinstance(plain, Mapping):
+            return {_key(name, what): as_json(each, what, depth=depth + 1) for name, each in plain.items()}
+        if isinstance(plain, list | tuple):
+            return [as_json(each, what, depth=depth + 1) for each in plain]
+        if getattr(plain, "ndim", 0) and callable(getattr(plain, "tolist", None)):
+            return as_json(plain.tolist(), what, depth=depth + 1)
+    raise OptionError(
+        f"{what} cannot be stored: a part is of type {type(plain).__name__}; JSON has text, numbers, "
+        "booleans, None, lists and mappings"
+    )
+
+
+def _key(name: Any, what: str) -> str:
+    plain = scalar(name)
+    if isinstance(plain, str):
+        return plain
+    if isinstance(plain, int | float):
+        return str(plain)
+    raise OptionError(f"{what} cannot be stored: the key {name!r} is not text")

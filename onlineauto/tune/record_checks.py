@@ -1,0 +1,120 @@
+"""Check a record of a study's log against the state before it, without changing anything.
+
+A record that fits was committed by the owner of a job, or by a process that decided on the next one. A record
+that does not fit is skipped by `Replica`, and everything after it is applied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isnan
+from typing import TYPE_CHECKING, Any, Final
+
+from onlineauto.errors import OnlineautoError
+from onlineauto.tune.plain import number, whole
+from onlineauto.tune.schedulers import State
+
+if TYPE_CHECKING:
+    from onlineauto.tune.store import Record
+    from onlineauto.tune.trial import Trial
+
+__all__ = ["SkippedRecord", "UnfitRecord", "check_record"]
+
+_OF_JOBS: Final[Mapping[str, tuple[State, ...]]] = {
+    "reported": (State.RUNNING,),
+    "told": (State.RUNNING,),
+    "failed": (State.RUNNING, State.PENDING),
+    "expired": (State.RUNNING,),
+    "released": (State.RUNNING,),
+}
+"""Kinds of records about a job, and the states that its trial may have before them."""
+
+
+class UnfitRecord(OnlineautoError):  # noqa: N818 - the name says what it is
+    """A record cannot be applied to the state before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedRecord:
+    """A record of the log that could not be applied.
+
+    Attributes
+    ----------
+    version : int
+        The position in the log; the first record is 1.
+    kind : str
+        The kind of the record.
+    why : str
+        Why it could not be applied.
+    """
+
+    version: int
+    kind: str
+    why: str
+
+
+def check_record(record: Record, trials: Mapping[int, Trial]) -> None:
+    """Check what does not depend on the scheduler.
+
+    Raises
+    ------
+    UnfitRecord
+        A key is missing or has no sense, or the record is about a job that is not its trial's job now.
+    """
+    try:
+        kind = record["kind"]
+        if kind in _OF_JOBS:
+            _check_job(record, trials)
+        elif kind == "asked":
+            _check_asked(record, trials)
+        elif kind == "named":
+            _need(isinstance(record["trainable"], str), "trainable is not text")
+        elif kind == "enqueued":
+            _need(isinstance(record["config"], Mapping), "config is not a mapping")
+    except KeyError as error:
+        raise UnfitRecord(f"it has no {error}") from None
+
+
+def _check_job(record: Record, trials: Mapping[int, Trial]) -> None:
+    kind, attempt = record["kind"], record["attempt"]
+    trial = _trial(record, trials)
+    _need(trial is not None, f"there is no trial {record['trial']!r}")
+    assert trial is not None
+    _need(trial.attempt == attempt, f"trial {trial.number} has attempt {trial.attempt}, not {attempt!r}")
+    _need(trial.state in _OF_JOBS[kind], f"trial {trial.number} is {trial.state}")
+    if kind == "failed":
+        _need(isinstance(record["why"], str) and isinstance(record["final"], bool), "why or final is wrong")
+    if kind in ("reported", "told"):
+        at, least = ("step", 0) if kind == "reported" else ("resource", 1)
+        _need((whole(record[at]) or 0) >= least and whole(record[at]) is not None, f"{at} = {record[at]!r}")
+        value = record["value"]
+        _need(isinstance(value, int | float), f"value = {value!r}")
+        _need(kind == "reported" or not isnan(number(value)), f"value = {value!r}")
+        _need(isinstance(record.get("details", {}), Mapping), "details are not a mapping")
+
+
+def _check_asked(record: Record, trials: Mapping[int, Trial]) -> None:
+    trial, origin = _trial(record, trials), record["resume_from"]
+    _need(isinstance(record["config"], Mapping), "config is not a mapping")
+    _need(isinstance(record["owner"], str), f"owner = {record['owner']!r}")
+    _need((whole(record["resource"]) or 0) >= 1, f"resource = {record['resource']!r}")
+    pair = isinstance(origin, list | tuple) and len(origin) == 2 and None not in map(whole, origin)
+    _need(origin is None or pair, f"resume_from = {origin!r}")
+    if trial is None:
+        _need(record["trial"] == len(trials), f"trial = {record['trial']!r}, and {len(trials)} is next")
+        _need(record["attempt"] == 0, f"attempt = {record['attempt']!r} of a new trial")
+        return
+    _need(record["attempt"] == trial.attempt + 1, f"attempt {record['attempt']!r} is not the next one")
+    _need(trial.state not in (State.RUNNING, State.ERRORED), f"trial {trial.number} is {trial.state}")
+
+
+def _trial(record: Record, trials: Mapping[int, Trial]) -> Trial | None:
+    found = record["trial"]
+    _need(isinstance(found, int), f"trial = {found!r}")
+    return trials.get(found)
+
+
+def _need(condition: Any, why: str) -> None:
+    if not condition:
+        raise UnfitRecord(why)

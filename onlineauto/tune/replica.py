@@ -1,0 +1,195 @@
+"""``Replica``: the state of a study in this process, which follows the log in a store.
+
+A record is checked before it is committed. A record of the log that cannot be applied later, whoever wrote
+it, is *skipped*: it is counted, reported once with its position, and everything after it is applied. Where an
+error leaves a record half applied, the state is read again from the last snapshot and the log, and the record
+is tried once more before it is skipped.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from onlineauto.tune.record_checks import UnfitRecord
+from onlineauto.tune.store import Claim, Snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from onlineauto.tune.progress import Progress
+    from onlineauto.tune.settings import StudySettings
+    from onlineauto.tune.store import Record, Store
+
+__all__ = ["Replica"]
+
+_LOG: Final = logging.getLogger("onlineauto")
+_SNAPSHOT_AFTER: Final = 1000
+"""Records since the last snapshot after which a new one is saved, if they are a quarter of the log, too."""
+
+
+class _HalfAppliedError(Exception):
+    """A record raised an error while it was applied; it carries the record's version."""
+
+    def __init__(self, version: int) -> None:
+        super().__init__(version)
+        self.version = version
+
+
+class Replica:
+    """The state of a study, as far as this process has read its log. Not for several threads at once.
+
+    Parameters
+    ----------
+    store : Store
+        Where the log is.
+    settings : StudySettings
+        What the study began with.
+    name : str
+        Name of the study, for messages.
+    """
+
+    def __init__(self, store: Store, settings: StudySettings, name: str) -> None:
+        self._store, self._settings, self._name = store, settings, name
+        self._progress: Progress | None = None
+        self._saved = 0
+        self._errors: dict[int, str] = {}  # by version: the error of a record that was half applied
+        self._unfit: dict[int, str] = {}  # the same, of those that are skipped
+        self._reported: set[int] = set()
+
+    @property
+    def progress(self) -> Progress:
+        """The state; at first, and after an error, from the newest snapshot and the log."""
+        while self._progress is None:
+            progress = self._settings.progress()
+            snapshot = self._store.snapshot()
+            if snapshot is not None:
+                progress.load_state_dict(snapshot.state)
+                self._saved = snapshot.version
+                self._report(progress)
+            try:
+                self._apply_all(progress, self._store.load(progress.version))
+            except _HalfAppliedError:
+                continue
+            self._progress = progress
+        return self._progress
+
+    def follow(self, record: Record, version: int) -> None:
+        """Come to the state after a record that was written as this version."""
+        progress = self.progress
+        if version == progress.version + 1:
+            self._advance([record])
+        elif version > progress.version:
+            self.refresh()
+
+    def refresh(self) -> None:
+        """Apply what other processes have written."""
+        self._advance(self._store.load(self.progress.version))
+
+    def claim(self, owner: str, lease: float) -> Record | None:
+        """Claim the next job, and return its record; None if there is none now.
+
+        Raises
+        ------
+        OptionError
+            A searcher or a scheduler proposes what is not in the space. Nothing is written then.
+        """
+        while True:
+            record = self._decided(owner, lease, lambda progress: progress.decide(owner))
+            if record is not None and record["kind"] == "failed":
+                continue  # a trial that loses its process each time; there may be another job
+            if record is None and self._fail_unfinished(lease):
+                continue
+            return record if record is not None and record["kind"] == "asked" else None
+
+    def reclaim(self, decide: Callable[[Progress], Record | None], owner: str, lease: float) -> Record | None:
+        """Append what a function decides, and return it; leases that are over are recorded first."""
+        return self._decided(owner, lease, decide)
+
+    def _decided(
+        self, owner: str, lease: float, decide: Callable[[Progress], Record | None]
+    ) -> Record | None:
+        """Let a function decide on the next record, apply it, and return it."""
+        while True:
+            progress, found = self.progress, None
+            after = progress.version
+            self._progress = None  # if this fails half-way, the state is read again
+
+            def decided(new: Sequence[Record], progress: Progress = progress) -> Record | None:
+                nonlocal found
+                self._apply_all(progress, new)
+                found = decide(progress)
+                return found
+
+            try:
+                records = self._store.claim(owner, lease, after=after, decide=decided)
+                self._apply_all(progress, records[progress.version - after :])
+            except _HalfAppliedError:
+                if self.progress.version > after and found is not None:
+                    return found  # it is committed, and was applied again
+                continue
+            self._progress = progress
+            self._save()
+            return found
+
+    def _fail_unfinished(self, lease: float) -> bool:
+        """Fail trials whose job ended with a record that was skipped; return whether there were any."""
+        failed = False
+        for trial, (attempt, owner) in self.progress.unfinished.items():
+            claim = Claim(trial, attempt, owner)
+            if claim in self._store.heartbeat([claim], lease):  # no process has this job
+                record = self.progress.fail_unfinished(trial)
+                self.follow(record, self._store.append(record))
+                failed = True
+        return failed
+
+    def _advance(self, records: Sequence[Record]) -> None:
+        progress = self.progress
+        self._progress = None
+        try:
+            self._apply_all(progress, records)
+        except _HalfAppliedError:
+            return  # read again when it is needed
+        self._progress = progress
+
+    def _apply_all(self, progress: Progress, records: Sequence[Record]) -> None:
+        """Apply records, or skip those that do not fit.
+
+        Raises
+        ------
+        _HalfAppliedError
+            The state is of no more use. The record is skipped when this has happened twice.
+        """
+        for record in records:
+            version = progress.version + 1
+            if version in self._unfit:
+                progress.skip(record, self._unfit[version])
+            else:
+                try:
+                    progress.apply(record)
+                except UnfitRecord as error:
+                    progress.skip(record, str(error))
+                except Exception as error:
+                    why = f"{type(error).__name__}: {error}"
+                    _LOG.debug("record %d raised an error", version, exc_info=True)
+                    (self._unfit if version in self._errors else self._errors)[version] = why
+                    raise _HalfAppliedError(version) from error
+        self._report(progress)
+
+    def _report(self, progress: Progress) -> None:
+        """Warn once of each record that was skipped."""
+        for each in reversed(progress.skipped):
+            if each.version in self._reported:
+                break
+            self._reported.add(each.version)
+            message = "record %d of study %r (%s) cannot be applied, and is skipped: %s"
+            _LOG.warning(message, each.version, self._name, each.kind, each.why)
+
+    def _save(self) -> None:
+        """Save a snapshot now and then."""
+        progress = self._progress
+        if progress is not None and progress.version - self._saved >= max(
+            _SNAPSHOT_AFTER, progress.version // 4
+        ):
+            self._store.save(Snapshot(progress.version, progress.state_dict()))
+            self._saved = progress.version

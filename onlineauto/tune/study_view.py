@@ -1,0 +1,137 @@
+"""``StudyView``: what can be read of a study: its settings, its trials, the best of them, and its history."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from onlineauto.tune.history import rows
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from threading import RLock
+
+    from onlineauto.tune.record_checks import SkippedRecord
+    from onlineauto.tune.replica import Replica
+    from onlineauto.tune.settings import StudySettings
+    from onlineauto.tune.store import Store
+    from onlineauto.tune.trial import Job, Trial
+
+__all__ = ["StudyState", "StudyView"]
+
+
+class StudyState(StrEnum):
+    """What a study has for a process that asks for a job."""
+
+    OPEN = "open"
+    """There may be a job: `ask`."""
+    NEEDS_RESOURCES = "needs resources"
+    """A job was given back, for lack of resources, and waits for a process that has them."""
+    BUSY = "busy"
+    """Other processes run all jobs that there are now: `wait`."""
+    DONE = "done"
+    """No job is running, and there will be no other one."""
+
+
+class StudyView:
+    """The state of a study, for reading."""
+
+    _store: Store
+    _settings: StudySettings
+    _replica: Replica
+    _lock: RLock
+
+    def refresh(self) -> None:
+        """Read what other processes have written; asking and telling do so without it."""
+        with self._lock:
+            self._replica.refresh()
+
+    @property
+    def settings(self) -> StudySettings:
+        """All that the study is about, with the limits that it has now."""
+        progress = self._replica.progress
+        return self._settings.grown(progress.searcher.limit, progress.scheduler.setting)
+
+    @property
+    def skipped(self) -> list[SkippedRecord]:
+        """The records of the log that cannot be applied, with their positions; everything else is applied."""
+        with self._lock:
+            return list(self._replica.progress.skipped)
+
+    @property
+    def rounds(self) -> int | None:
+        """Times that the scheduler has been through all it does; None if it has no such notion."""
+        return self._replica.progress.scheduler.rounds
+
+    @property
+    def is_done(self) -> bool:
+        """True if no job is running, and there will never be another one."""
+        with self._lock:
+            return self._replica.progress.is_done
+
+    @property
+    def trials(self) -> list[Trial]:
+        """All trials, by their numbers; they do not change any more."""
+        with self._lock:
+            trials = self._replica.progress.trials
+            return [_copied(trials[number]) for number in sorted(trials)]
+
+    @property
+    def best(self) -> Trial | None:
+        """The incumbent: of the trials that were given most, the one with the best value. None at first."""
+        with self._lock:
+            progress = self._replica.progress
+            return None if progress.best is None else _copied(progress.trials[progress.best])
+
+    def needed(self, trial: int) -> set[int]:
+        """Return the resources at which a trial's checkpoints are needed, beside its newest ones."""
+        with self._lock:
+            return self._replica.progress.needed(trial)
+
+    def disposable(self) -> list[int]:
+        """Return trials, each once, that ended early and whose checkpoints nobody needs any more."""
+        with self._lock:
+            return self._replica.progress.disposable()
+
+    def saved(self, trial: int, *, checkpoints: str | Path | None = None) -> Any:
+        """Return what the last checkpoint of a trial has, as its trainable saved it; None if there is none.
+
+        Parameters
+        ----------
+        trial : int
+            Its number.
+        checkpoints : str or Path, optional
+            The folder that `run` was given.
+        """
+        from onlineauto.tune.store.checkpoints import unpacked
+        from onlineauto.tune.workers.running import checkpoints_of
+
+        self.refresh()
+        with self._lock:
+            most = self._replica.progress.trials[trial].job_resource
+        found = checkpoints_of(self._store, checkpoints).newest(trial, most=most)
+        return None if found is None else unpacked(found.saved)
+
+    def history(self, job: Job | None = None) -> list[dict[str, Any]]:
+        """Return a row for each value that was reported or told, in order, as for `pandas.DataFrame`.
+
+        Parameters
+        ----------
+        job : Job, optional
+            Return the history as it was when this job was claimed, the same for the job's whole life.
+
+        Returns
+        -------
+        list of dict
+            Keys: ``trial``, ``attempt``, ``resource``, ``value``, ``told`` (False if it was reported), and
+            ``config_…`` for each parameter of the trial, and the details of the value, but for lists.
+        """
+        self.refresh()
+        records = self._store.load()
+        skipped = {each.version for each in self.skipped}
+        return rows(records if job is None else records[: job.version], skipped)
+
+
+def _copied(trial: Trial) -> Trial:
+    return replace(trial, values=dict(trial.values))

@@ -1,0 +1,67 @@
+"""Events that were ignored or rejected without a fitting word."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from onlineauto.cli.main import main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CONTEXT = '"c":{"U":{"id":"u"},"_multi":[{"T":{"t":"A"}},{"T":{"t":"B"}}],"_slots":[{"S":{"x":1}}]}'
+OUTCOMES = '"_outcomes":[{"_label_cost":1,"_a":[1,0],"_p":[0.5,0.5]}]'
+
+
+def run(path: Path, words: str, text: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    """Return the exit code of a run, its predictions and what it reports."""
+    (path / "events").write_text(text)
+    code = main(["-d", str(path / "events"), "-p", str(path / "p"), *words.split()])
+    return code, (path / "p").read_text(), capsys.readouterr().err
+
+
+@pytest.mark.parametrize("flag", ["--cb 2", "--cb_explore 2"])
+def test_an_action_without_a_cost_is_reported(
+    flag: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, report = run(tmp_path, flag, "1 |a x\n1:1:0.5 |a y\n1 2 |a x\n", capsys)
+    assert code == 0
+    assert (
+        "events:1:1: action '1' has no cost and no probability, and does not limit the choice; label not used"
+        in report
+    )
+    assert "3 problems in the input: 3 x action has no cost and no probability" in report
+    assert "number of examples = 3\n" in report
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("shared |u a\n0:1:.5 |a x\n1:0:.5 |a y\n\n", "3:1: label '1:0:.5' on a second line of the event"),
+        ("0:1:.5 1:0:.5 |a x\n|a y\n\n", "1:8: second label '1:0:.5' on a line that is one action"),
+        ("0:1:.5 |a x\n0:1:.5 |a y\n", "2:1: label '0:1:.5' on a second line of the event"),
+    ],
+)
+def test_a_second_label_has_a_fitting_hint(
+    text: str, place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, report = run(tmp_path, "--cb_explore_adf", text, capsys)
+    assert code == 1
+    assert f"events:{place}" in report
+    assert "an event has one label, of the action that was chosen, and an empty line ends it" in report
+
+
+@pytest.mark.parametrize("line", [f"{{{CONTEXT},{OUTCOMES}}}", f"{{{OUTCOMES},{CONTEXT}}}"])
+def test_slots_within_c_are_read_by_both_formats(
+    line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = [
+        run(tmp_path, f"{flag} --ccb_explore_adf", f"{line}\n" * 3, capsys) for flag in ("--json", "--dsjson")
+    ]
+    for code, predictions, report in found:
+        assert (code, len(predictions.split())) == (0, 3)
+        assert "problem" not in report
+        assert "average loss = n.a." not in report, "the outcomes are learnt"
+    assert found[0][1] == found[1][1]

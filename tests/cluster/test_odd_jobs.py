@@ -1,0 +1,263 @@
+"""Jobs that answer nonsense fail by themselves: the others go on, whatever the policy is."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onlineauto.cluster import Cluster, Demand
+from onlineauto.cluster.named import NAMED
+from onlineauto.cluster.policies.speeds import Speeds
+from onlineauto.errors import OptionError
+from tests.cluster.test_cluster import Clock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+NAN, INF = float("nan"), float("inf")
+
+
+class Steps:
+    """Does one unit at each look while it has workers."""
+
+    demand = Demand({"CPU": 1.0})
+
+    def __init__(self) -> None:
+        self.workers, self.done, self.stops = 0, 0.0, 0
+
+    def resize(self, workers: int, servers: int) -> None:
+        self.workers = workers
+
+    def progress(self) -> Any:
+        self.done = min(self.done + self.workers, 60)
+        return self.done, 60
+
+    def stop(self) -> None:
+        self.workers, self.stops = 0, self.stops + 1
+
+
+def answering(*answers: Any) -> Steps:
+    """A job that answers these one after the other when it is asked how far it is, the last one for good."""
+
+    class Odd(Steps):
+        looks = 0
+
+        def progress(self) -> Any:
+            answer = answers[min(self.looks, len(answers) - 1)]
+            self.looks += 1
+            if isinstance(answer, BaseException):
+                raise answer
+            return answer
+
+    return Odd()
+
+
+class UnspeakableError(Exception):
+    """An error that cannot even be printed."""
+
+    def __str__(self) -> str:
+        raise self
+
+
+class Unspeakable:
+    """A value that cannot be converted or printed."""
+
+    def __float__(self) -> float:
+        raise UnspeakableError
+
+    def __repr__(self) -> str:
+        raise UnspeakableError
+
+
+def run_beside(job: Any, policy: str = "marginal-gain", *, slots: int = 40) -> Cluster:
+    """A cluster that has run an odd job between two that are well."""
+    cluster = Cluster(policy, slot=0.1, capacity={"CPU": 4})
+    for name, each in (("before", Steps()), ("odd", job), ("after", Steps())):
+        cluster.submit(each, name=name)
+    cluster.run(slots=slots)
+    assert [each.state for each in cluster.jobs if each.name != "odd"] == ["done", "done"]
+    return cluster
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onlineauto.cluster.cluster.time", Clock())
+
+
+WRONG: list[Any] = [
+    (NAN, 20),
+    (1, NAN),
+    (1, INF),
+    (INF, INF),
+    (-1, 20),
+    (1, -20),
+    (1e100, 1e101),
+    (10**400, 10**401),
+    (Decimal("NaN"), 20),
+    (np.float32("inf"), 20),
+    ("1", "20"),
+    (b"1", b"20"),
+    (None, 20),
+    (1j, 20),
+    (True, False),
+    (1,),
+    (1, 2, 3),
+    (np.zeros(2), 20),
+    (Unspeakable(), 20),
+    None,
+    7,
+    {},
+    ValueError("a wheel came off"),
+    UnspeakableError(),
+    SystemExit(3),
+    GeneratorExit(),
+    RecursionError(),
+    MemoryError(),
+]
+
+
+@pytest.mark.parametrize("answer", WRONG, ids=lambda each: f"{type(each).__name__}-{id(each)}")
+@pytest.mark.parametrize("before", [[], [(1, 20)]], ids=["at once", "later"])
+def test_a_wrong_answer_fails_the_job_alone(
+    answer: Any, before: list[Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    job = answering(*before, answer)
+    cluster = run_beside(job)
+    odd = next(each for each in cluster.jobs if each.name == "odd")
+    assert odd.state == "failed"
+    assert job.stops == 1
+    assert "the job odd failed: " in caplog.text
+    if not isinstance(answer, BaseException):
+        assert "two numbers from 0 to 1e100 are needed" in odd.error
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (np.float32(20), np.int64(20)),
+        (Decimal(20), Fraction(20)),
+        (np.array(20.0), np.array([20.0])[0]),
+        [20, 20],
+        np.array([20, 20]),
+        (20, 19),
+    ],
+    ids=str,
+)
+def test_numbers_of_any_type_are_numbers(answer: Any) -> None:
+    cluster = run_beside(answering((1, 20), answer))
+    assert [(each.state, each.done) for each in cluster.jobs if each.name == "odd"] == [("done", 20.0)]
+
+
+def test_a_job_may_lose_work() -> None:
+    cluster = run_beside(answering((10, 20), (12, 20), (3, 20), (1, 25), (25, 25)))
+    assert [each.state for each in cluster.jobs] == ["done"] * 3
+
+
+AMOUNTS = st.one_of(
+    st.integers(0, 50),
+    st.floats(0, 1e99),
+    st.sampled_from([0.0, 5e-324, 1e-300, 1e-30, 1e15, 1e30, 1e99, np.float32(1e-38), Decimal("1e-200")]),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    answers=st.lists(st.tuples(AMOUNTS, AMOUNTS), min_size=1, max_size=8),
+    policy=st.sampled_from(sorted(NAMED)),
+    endless=st.booleans(),
+)
+def test_amounts_of_any_size_stop_no_policy(
+    answers: list[tuple[Any, Any]], policy: str, endless: bool
+) -> None:
+    patch = pytest.MonkeyPatch()
+    patch.setattr("onlineauto.cluster.cluster.time", Clock())
+    with patch.context():
+        cluster = Cluster(policy, slot=0.1, capacity={"CPU": 4})
+        cluster.submit(answering(*answers), name="odd", kind="steps", endless=endless)
+        cluster.submit(Steps(), name="well", kind="steps")
+        cluster.submit(Steps(), name="other")
+        cluster.run(slots=150)
+    assert [each.state for each in cluster.jobs if each.name != "odd"] == ["done", "done"]
+
+
+def test_wild_times_leave_the_speeds_of_others_finite() -> None:
+    cluster = Cluster(slot=0.1, capacity={"CPU": 4})
+    cluster.submit(answering((0, 1e99), (1e98, 1e99), (1e98, 1e99)), name="odd", kind="steps")
+    cluster.submit(Steps(), name="well", kind="steps")
+    cluster.run(slots=20)
+    speeds = Speeds()
+    speeds.observe(cluster.history().records)
+    assert np.isfinite(speeds.coefficients("steps")).all()
+
+
+def broken(method: str, error: Callable[[], BaseException]) -> Steps:
+    """A job with a method, or a property, that raises."""
+
+    class Odd(Steps):
+        pass
+
+    def fail(self: Steps, *_: Any) -> Any:
+        if self.done or method != "resize":
+            raise error()
+        self.done = 1
+
+    setattr(Odd, method, property(fail) if method == "held" else fail)
+    return Odd()
+
+
+@pytest.mark.parametrize("method", ["progress", "resize", "held", "stop"])
+@pytest.mark.parametrize("error", [ValueError, SystemExit, UnspeakableError])
+def test_an_error_of_any_method_fails_the_job_alone(method: str, error: type[BaseException]) -> None:
+    cluster = run_beside(broken(method, error))
+    odd = next(each for each in cluster.jobs if each.name == "odd")
+    assert odd.ended
+    assert odd.error if method != "stop" else "it could not be stopped" in odd.error
+
+
+@pytest.mark.parametrize("held", [(NAN, 0), (1,), None, "no", (-1, 0), (0.5, 0), (INF, 0), Unspeakable()])
+def test_a_job_that_does_not_say_what_it_has_fails_alone(held: Any) -> None:
+    job = Steps()
+    job.held = held  # type: ignore[attr-defined]
+    cluster = run_beside(job)
+    assert "two whole numbers" in next(each.error for each in cluster.jobs if each.name == "odd")
+
+
+def test_an_interrupt_is_the_users() -> None:
+    cluster = Cluster(slot=0.1, capacity={"CPU": 4})
+    cluster.submit(answering((0, 9), KeyboardInterrupt()))
+    with pytest.raises(KeyboardInterrupt):
+        cluster.run()
+
+
+@pytest.mark.parametrize(
+    ("demand", "message"),
+    [
+        ({"CPU": 1}, "give a Demand"),
+        (None, "give a Demand"),
+        (Demand({"CPU": NAN}), "CPU = nan: give a number"),
+        (Demand({"CPU": "1"}), "CPU = '1': give a number"),  # type: ignore[dict-item]
+        (Demand(7), "a worker takes 7"),  # type: ignore[arg-type]
+        (Demand(most_workers=NAN), "most_workers = nan: give 1 or more"),  # type: ignore[arg-type]
+        (Demand(most_workers=2.5), "most_workers = 2.5"),  # type: ignore[arg-type]
+        (Demand(most_servers=-1), "most_servers = -1: give 0 or more"),
+    ],
+)
+def test_a_demand_that_is_none_is_refused_at_once(demand: Any, message: str) -> None:
+    job = Steps()
+    job.demand = demand
+    with pytest.raises(OptionError, match=message):
+        Cluster(capacity={"CPU": 4}).submit(job)
+
+
+def test_amounts_of_other_types_are_kept_as_floats() -> None:
+    job = Steps()
+    job.demand = Demand({"CPU": np.float32(0.5)}, most_workers=np.int64(3))  # type: ignore[arg-type, dict-item]
+    cluster = run_beside(job)
+    odd = [each for each in cluster.history().records if each.job == "odd"]
+    assert cluster.history().text().count('"worker":{"CPU":0.5}') == len(odd) > 0

@@ -1,0 +1,224 @@
+"""Events with a number far beyond all others, and labels of actions that a model does not have."""
+
+from __future__ import annotations
+
+import io
+import random
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from onlineauto import AutoML, AutoMLRegressor, Workspace
+from onlineauto.formats.lines.diagnostics import Code, Diagnostics
+from onlineauto.interop import from_dicts
+from onlineauto.workspace.merge import merged
+from tests.api.events import ACTIONS, context, serve
+from tests.bench.poison import MODELS, PLACES, SEVERAL, Poison, bandit_event, compare, make_stream
+from tests.naive.outliers import Outliers
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def labels(odd: str, *, at: int = 50, n: int = 100) -> list[str]:
+    return [f"{odd if i == at else i % 3} |a x" for i in range(n)]
+
+
+@pytest.mark.parametrize("odd", ["1e30", "-3e6"])
+def test_a_label_that_is_far_out_is_located(tmp_path: Path, odd: str) -> None:
+    path = tmp_path / "far.txt"
+    path.write_text("\n".join(labels(odd)))
+    with pytest.warns(
+        UserWarning, match=rf"1 problem .*\n.*{path}:51:1: label or cost '{float(odd):g}'".replace("+", r"\+")
+    ):
+        Workspace().fit(path)
+    with pytest.warns(UserWarning, match="<events>:51:1"):
+        Workspace().fit(labels(odd))
+
+
+@pytest.mark.parametrize(
+    "texts", [labels("1000"), labels("1e30", at=99, n=99), ["0 |a", "1 |a"], ["1e9 |a", "1 |a"]]
+)
+def test_other_labels_are_not(texts: list[str]) -> None:
+    found = Diagnostics()
+    list(Workspace().stream(texts, diagnostics=found))
+    assert found.total == 0
+
+
+def test_parts_of_records_are_looked_at_once() -> None:
+    [whole] = from_dicts({"context": {"a": 1}, "label": 1e30 if i == 50 else i % 3} for i in range(100))
+    parts = [whole.head(40), whole.tail(40).head(20), whole.tail(60)]
+    found = Diagnostics()
+    list(Workspace().stream(parts, diagnostics=found))
+    assert [str(each) for each in found.kept] == [
+        "<blocks>:51:1: label or cost '1e+30' is thousands of times beyond those before; event not learnt"
+    ]
+    found = Diagnostics()
+    list(Workspace(examples=50).stream(labels("1e30"), diagnostics=found))
+    assert found.total == 0
+
+
+def test_exact_mode_says_what_vw_says() -> None:
+    found = Diagnostics()
+    list(Workspace(vw_exact=True).stream(labels("1e30"), diagnostics=found))
+    assert found.total == 0
+
+
+def test_costs_in_every_form() -> None:
+    costs = [-1e30 if i == 50 else -1.0 for i in range(100)]
+    texts = [f"shared |u a\n|a x\n0:{cost}:0.5 |a y\n" for cost in costs]
+    with pytest.warns(UserWarning, match=r"<events>:\d+:1: label or cost '-1e\+30' is thousands of times"):
+        AutoML().fit(texts)
+    logged = {"context": {"u": 1}, "actions": [{"a": "x"}, {"a": "y"}], "chosen": 1, "probability": 0.5}
+    with pytest.warns(UserWarning, match=r"<events>:\d+:1: label or cost '-1e\+30' is thousands of times"):
+        AutoML().fit(logged | {"reward": -cost} for cost in costs)
+
+
+def test_a_reward_that_is_far_out_is_warned_of() -> None:
+    bandit = AutoML(seed=1)
+    serve(bandit, 50)
+    with pytest.warns(UserWarning, match=r"event 'late': a reward of -1e\+30 is thousands of times"):
+        bandit.learn(bandit.rank(context(0), ACTIONS, event_id="late"), reward=-1e30)
+
+
+def test_a_number_that_is_far_out_is_warned_of() -> None:
+    model = AutoMLRegressor().fit([({"a": i % 3}, float(i % 3)) for i in range(50)])
+    with pytest.warns(UserWarning, match=r"<events>:2:1: label or cost '1e\+30'"):
+        model.fit([({"a": 1}, 1.0), ({"a": 1}, 1e30)])
+    with pytest.warns(UserWarning, match=r"the label -1e\+38 is thousands of times"):
+        model.learn({"a": 1}, -1e38)
+
+
+def test_actions_that_there_are_not_are_located(tmp_path: Path) -> None:
+    path = tmp_path / "cb.txt"
+    path.write_text("1:1:0.5 |a x\n7:1:0.5 |a x\n0:2:0.5 |a y\n4:1:0.5 |a z\n|a x\n")
+    found = Diagnostics()
+    for _, outcomes in Workspace(cb_explore=4).stream(path, diagnostics=found):
+        assert outcomes.labelled.tolist() == [True, False, False, True, False]
+    assert found.counts == {Code.ACTION_OUT_OF_RANGE: 2}
+    assert [str(each) for each in found.kept] == [
+        f"{path}:2:1: action '7' is out of range, which begins at 1; label not used",
+        f"{path}:3:1: action '0' is out of range, which begins at 1; label not used",
+    ]
+
+
+def wild(draw: random.Random, often: float) -> float:
+    """Return a number of usual size, or now and then one of any size."""
+    size = 10.0 ** draw.uniform(-6, 37) if draw.random() < often else draw.lognormvariate(0, 2)
+    return float(np.float32(size)) * draw.choice((-1, 1))
+
+
+def wild_events(seed: int, n: int = 1500) -> list[tuple[float, float, list[tuple[str, float]]]]:
+    """Return labels, weights and features by name of single lines."""
+    draw, found = random.Random(seed), []
+    for _ in range(n):
+        features = [(f"x{draw.randrange(40)}", wild(draw, 0.004)) for _ in range(draw.randrange(1, 8))]
+        features += [("word", 1.0)]
+        found.append((wild(draw, 0.02), abs(wild(draw, 0.02)), features))
+    return found
+
+
+@pytest.mark.parametrize("options", [{"sgd": True}, {"sgd": True, "automl": 3, "default_lease": 50}], ids=str)
+@pytest.mark.parametrize("seed", range(3))
+def test_outliers_are_those_of_the_reference(seed: int, options: dict[str, Any]) -> None:
+    events, slow = wild_events(seed), Outliers()
+    names = ["", "cost", "weight", "probability", "value", "begins again"]
+    expected = []
+    for label, weight, features in events:
+        found = slow.find(label, weight, 1.0, features)
+        if found == "begins again":
+            found = slow.find(label, weight, 1.0, features) or found
+        expected.append(found)
+    text = "".join(
+        f"{label!r} {weight!r} |a {' '.join(f'{name}:{value!r}' for name, value in features)}\n"
+        for label, weight, features in events
+    )
+    workspace = Workspace(**options)
+    rows = [outcomes.outlier for _, outcomes in workspace.stream(text.encode())]
+    assert [names[code] for code in np.concatenate(rows)] == expected
+    assert len(set(expected)) >= 4
+    assert workspace.outliers == {what: expected.count(what) for what in names[1:5]}
+
+
+def digest(workspace: Workspace, events: list[str]) -> list[list[float]]:
+    return [workspace.learn(event).tolist() for event in events]
+
+
+@pytest.mark.parametrize("at", [5, 17, 30, 400])
+@pytest.mark.parametrize("model", ["fixed", "stack"])
+def test_a_saved_model_goes_on_as_if_it_had_not_been_saved(model: str, at: int) -> None:
+    poisons = {0: Poison("cost", 1e25), 300: Poison("cost", -1e25), 410: Poison("value", 1e30)}
+    events = [event.text for event in make_stream("bandit", 700, poisons)]
+    whole, first, file = (
+        Workspace(**MODELS["bandit"][model]),
+        Workspace(**MODELS["bandit"][model]),
+        io.BytesIO(),
+    )
+    expected = digest(whole, events)
+    assert digest(first, events[:at]) == expected[:at]
+    first.save(file)
+    again = Workspace.load(file.getvalue())
+    assert digest(again, events[at:]) == expected[at:]
+    assert again.outliers == whole.outliers == {"cost": 1, "weight": 0, "probability": 0, "value": 1}
+
+
+def test_blocks_of_any_size_give_the_same() -> None:
+    poisons = {3: Poison("cost", 1e25), 9: Poison("probability", 1e20), 400: Poison("value", -1e25)}
+    events = [event.text for event in make_stream("bandit", 500, poisons)]
+    for options in MODELS["bandit"].values():
+        whole, one_by_one = Workspace(**options), Workspace(**options)
+        scores = [outcomes.score for _, outcomes in whole.stream("".join(events).encode())]
+        digest(one_by_one, events)
+        assert whole.outliers == one_by_one.outliers
+        assert whole.weights.tobytes() == one_by_one.weights.tobytes()
+        assert np.isfinite(np.concatenate(scores)).all()
+
+
+@pytest.mark.parametrize("place", [*PLACES, *SEVERAL])
+@pytest.mark.parametrize(("task", "model"), [(task, model) for task in MODELS for model in MODELS[task]])
+def test_a_model_predicts_soon_again_as_if_it_had_not_seen_an_absurd_number(
+    task: str, model: str, place: str
+) -> None:
+    kinds = ("cost", "value", "probability" if task == "bandit" else "weight")
+    poisons = [Poison(kind, size) for kind, size in zip(kinds, (-3e38, 1e12, 1e6), strict=True)]
+    rows = compare(task, model, MODELS[task][model], (PLACES | SEVERAL)[place], poisons)
+    assert [row for row in rows if not row.recovers] == []
+
+
+def test_an_ignored_event_is_none_of_the_labelled_ones() -> None:
+    events = [event.text for event in make_stream("bandit", 200, {150: Poison("cost", 1e30)})]
+    workspace, loss, labelled = Workspace(cb_explore_adf=True), 0.0, 0
+    for _, outcomes in workspace.stream("".join(events).encode()):
+        loss += float(outcomes.loss.sum())
+        labelled += int(outcomes.labelled.sum())
+    assert labelled == 199
+    assert abs(loss) < 1000
+
+
+def test_a_slot_with_an_absurd_cost_is_not_learnt() -> None:
+    draw, found = random.Random(2), Diagnostics()
+    costs = [-float(draw.random() < 0.5) for _ in range(400)]
+    costs[300] = 1e30
+    text = "".join(
+        f"ccb shared |u a\nccb action |a x\nccb action |a y\nccb slot 0:{cost!r}:0.5 |s p\n\n"
+        for cost in costs
+    )
+    workspace = Workspace(ccb_explore_adf=True, automl=2)
+    rows = [outcomes for _, outcomes in workspace.stream(text.encode(), diagnostics=found)]
+    assert workspace.outliers["cost"] == 1
+    assert found.counts == {Code.LABEL_FAR_OUT: 1}
+    assert sum(int(each.labelled.sum()) for each in rows) == 399
+
+
+def test_a_merged_model_does_not_begin_again() -> None:
+    draw = random.Random(4)
+    parts = [Workspace(cb_explore_adf=True, quadratic=["::"]) for _ in range(2)]
+    for part in parts:
+        part.fit([bandit_event(draw).text for _ in range(200)])
+    made = merged(parts)
+    before = abs(made.weights[:, 0]).sum()
+    for _ in range(5):
+        made.learn(bandit_event(draw, Poison("cost", 1e20)).text)
+    assert made.outliers["cost"] == 5
+    assert abs(made.weights[:, 0]).sum() == before

@@ -1,0 +1,123 @@
+"""The same row through every door of a regression or a classification is the same prediction and learning."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas
+import polars
+import pytest
+
+import onlineauto
+from onlineauto import OnlineautoError
+from tests.property.door_events import Leaf, drawn_leaf
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pytest.importorskip("river")
+pytest.importorskip("sklearn")
+
+import onlineauto.river
+import onlineauto.sklearn
+
+COLUMNS = ("n", "m", "s", "b")
+CLASSES = ("x", "y", "z")
+
+
+def drawn_row(random: Random) -> dict[str, Leaf]:
+    """A row of values of any kind and library."""
+    row = {name: drawn_leaf(random) for name in COLUMNS}
+    if random.random() < 0.03:
+        value = random.choice([math.inf, -math.inf, 1e39, -3.5e38])
+        row["n"] = Leaf(value, value)
+    return row
+
+
+class Model:
+    """A model, how it learns a row, and how it predicts one."""
+
+    def __init__(self, learn: Callable[[Any, Any], Any], predict: Callable[[Any], Any]) -> None:
+        self.learn, self.predict = learn, predict
+
+
+def frame_of(kind: Any, row: dict[str, Leaf], label: Any = None) -> Any:
+    """The row as a frame."""
+    columns = {name: [leaf.plain] for name, leaf in row.items()} | ({} if label is None else {"y": [label]})
+    if kind is polars:
+        return polars.DataFrame(columns, strict=False)
+    return pandas.DataFrame({name: pandas.Series(each, dtype=object) for name, each in columns.items()})
+
+
+def dressed_of(row: dict[str, Leaf]) -> dict[str, Any]:
+    return {name: leaf.dressed for name, leaf in row.items()}
+
+
+def models(kind: str) -> dict[str, Model]:
+    """A model for each door; `kind` is that of the class."""
+    make = getattr(onlineauto, kind)
+    by_row, by_fit, by_frame, by_polars, by_y = (make(live_configs=2) for _ in range(5))
+    river = getattr(onlineauto.river, kind)(live_configs=2)
+    sklearn = getattr(onlineauto.sklearn, kind)(live_configs=2)
+    classes = {"classes": list(CLASSES)} if kind.endswith("Classifier") else {}
+
+    def of(model: Any) -> Callable[[Any], Any]:
+        return lambda row: _answer(model, dressed_of(row))
+
+    def partial_fit(row: Any, y: Any) -> None:
+        sklearn.partial_fit(frame_of(pandas, row), np.array([y]), **classes)
+
+    return {
+        "learn": Model(lambda row, y: by_row.learn(dressed_of(row), y), of(by_row)),
+        "pairs": Model(lambda row, y: by_fit.fit([(dressed_of(row), y)]), of(by_fit)),
+        "pandas": Model(lambda row, y: by_frame.fit(frame_of(pandas, row, y), label="y"), of(by_frame)),
+        "polars": Model(lambda row, y: by_polars.fit(frame_of(polars, row, y), label="y"), of(by_polars)),
+        "X, y": Model(lambda row, y: by_y.fit([dressed_of(row)], [y]), of(by_y)),
+        "river": Model(lambda row, y: river.learn_one(dressed_of(row), y), of(river.model)),
+        "scikit-learn": Model(partial_fit, lambda row: _of_sklearn(sklearn, row)),
+    }
+
+
+def _answer(model: Any, row: dict[str, Any]) -> Any:
+    if hasattr(model, "predict_proba"):
+        found = model.predict_proba(row)
+        return [found.get(label, 0.0) for label in CLASSES]
+    return model.predict(row)
+
+
+def _of_sklearn(model: Any, row: dict[str, Leaf]) -> Any:
+    frame = frame_of(pandas, row)
+    if hasattr(model, "classes_"):
+        return model.predict_proba(frame)[0].tolist()
+    return model.predict(frame)[0]
+
+
+@pytest.mark.parametrize("kind", ["AutoMLRegressor", "AutoMLClassifier"])
+def test_every_door_learns_the_same_row(kind: str) -> None:
+    doors, random = models(kind), Random(kind)
+    for number in range(60):
+        row = drawn_row(random)
+        bad = isinstance(row["n"].plain, float) and math.isinf(row["n"].plain)
+        y = random.choice(CLASSES) if kind.endswith("Classifier") else random.choice([0, 1, 2.5, -3])
+        refused = set()
+        for name, door in doors.items():
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                try:
+                    door.learn(row, y)
+                except (OnlineautoError, ValueError):
+                    refused.add(name)
+        assert refused in (set(), set(doors)), (number, row)
+        assert bool(refused) == bad, (number, row)
+        asked = drawn_row(random)
+        if number < 5 or any(
+            isinstance(leaf.plain, float) and math.isinf(leaf.plain) for leaf in asked.values()
+        ):
+            continue
+        expected = doors["learn"].predict(asked)
+        for name, door in doors.items():
+            assert np.allclose(door.predict(asked), expected, rtol=1e-3, atol=1e-4), (number, name, asked)

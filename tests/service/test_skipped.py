@@ -1,0 +1,247 @@
+"""Nothing stops what comes after it: a record that cannot be applied is skipped, counted and located."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from onlineauto.errors import InputError
+from onlineauto.service.join.join import Join, JoinSettings
+from onlineauto.service.learning.joined import joined_lines
+from onlineauto.service.learning.learner import Learner
+from onlineauto.service.learning.values import Values
+from onlineauto.service.log.record import read_record, sealed
+from onlineauto.service.log.segment_log import SegmentLog
+from onlineauto.service.loop.loop import Every, Loop
+from tests.service.traffic import CONFIGURATION, decision, record, records, reward
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from onlineauto.engine.event.outcomes import Outcomes
+
+SETTINGS = JoinSettings(reward_wait=30.0)
+ODD = 0.123
+"""The reward of a decision whose learning fails."""
+LINES = list(records(25))
+BAD = {
+    "no time": sealed(b'{"Type":"reward","EventId":"e1","RewardValue":1}'),
+    "another kind": sealed(b'{"Type":"other","Timestamp":"2026-01-01T00:00:00Z"}'),
+    "a word for a number": record("reward", 1.0, EventId="e1", RewardValue="many"),
+    "a number that is too large": sealed(
+        b'{"Type":"reward","Timestamp":"2023-11-14T22:13:21Z","EventId":"e1","RewardValue":1e999}'
+    ),
+    "a year of five digits": sealed(b'{"Type":"tick","Timestamp":"10000-01-01T00:00:00Z"}'),
+    "settings of a later program": record("settings", 1.0, Settings={"unheard_of": 1}),
+    "settings of another type": record("settings", 1.0, Settings={"reward_wait": "long"}),
+    "a model that is not there": record("model", 1.0, Model="000000000099"),
+    "a wrong checksum": LINES[0][:40] + b"?" + LINES[0][41:],
+    "half a line": LINES[0][:100] + b"\n",
+    "bytes": b"\x00\xff\xfe of another file\n",
+    "no JSON": sealed(b'{"Type":"rank",}'),
+}
+UNLEARNABLE = {
+    "no probabilities": decision("bad", 1.0, a=[], p=[]),
+    "no actions": record("rank", 1.0, EventId="bad", a=[1], p=[1.0], c={"_multi": []}),
+    "an action that is not there": decision("bad", 1.0, a=[9, 1, 2]),
+}
+
+
+@pytest.fixture(autouse=True)
+def failing_learning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the learning of a decision with the reward `ODD` raise, when half of its step is done."""
+    take = Values.take
+
+    def odd(self: Values, outcomes: Outcomes, *, explored: bool) -> None:
+        take(self, outcomes, explored=explored)
+        if any(abs(cost + ODD) < 1e-6 for cost in outcomes.known_cost.tolist()):
+            raise FloatingPointError("a line has 3463924201 features once its namespaces are crossed")
+
+    monkeypatch.setattr(Values, "take", odd)
+
+
+def log_of(folder: Path, lines: Sequence[bytes]) -> SegmentLog:
+    log = SegmentLog(folder / "log", segment_bytes=3000)
+    for line in lines:
+        log.append([line])
+    log.sync()
+    return log
+
+
+class Learnt:
+    """A learner that has taken a log to its end: its model, its values and what it has skipped."""
+
+    def __init__(self, folder: Path, log: SegmentLog) -> None:
+        folder.mkdir(exist_ok=True)
+        learner = Learner(folder, log, CONFIGURATION, settings=SETTINGS)
+        while learner.step():
+            if learner.snapshot_due:
+                learner.snapshot()
+        file = io.BytesIO()
+        learner.workspace.save(file)
+        self.model, self.values = file.getvalue(), learner.values.values()
+        self.learnt, self.counts = learner.learnt, learner.join.counts
+        self.faulty, self.skipped, self.latest = learner.faulty, learner.skipped, learner.latest
+        learner.close()
+
+
+@pytest.fixture(scope="module")
+def wanted(tmp_path_factory: pytest.TempPathFactory) -> Learnt:
+    folder = tmp_path_factory.mktemp("wanted")
+    log = log_of(folder, LINES)
+    found = Learnt(folder / "loop", log)
+    assert (found.learnt, found.skipped, found.faulty) == (25, 0, 0)
+    return found
+
+
+def place_of(log: SegmentLog, bad: bytes) -> tuple[str, int]:
+    return log.place_of(next(position for position, line in log.lines(0) if line == bad))
+
+
+@pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
+def test_a_record_that_cannot_be_applied_is_skipped_wherever_it_is(
+    tmp_path: Path, wanted: Learnt, bad: bytes
+) -> None:
+    for at in range(0, len(LINES) + 1, 4):
+        folder = tmp_path / str(at)
+        log = log_of(folder, [*LINES[:at], bad, *LINES[at:]])
+        found = Learnt(folder / "loop", log)
+        assert (found.model, found.values, found.learnt) == (wanted.model, wanted.values, wanted.learnt)
+        assert found.counts == wanted.counts
+        assert found.skipped == 1
+        assert (found.latest[0].segment, found.latest[0].offset) == place_of(log, bad)
+        again = Learnt(folder / "loop", log)  # after a restart
+        assert (again.model, again.skipped) == (wanted.model, 1)
+        assert len(list(joined_lines(log))) == 25
+
+
+@pytest.mark.parametrize("bad", UNLEARNABLE.values(), ids=UNLEARNABLE)
+def test_a_decision_that_cannot_be_learnt_is_counted_wherever_it_is(
+    tmp_path: Path, wanted: Learnt, bad: bytes
+) -> None:
+    for at in range(0, len(LINES), 7):
+        folder = tmp_path / str(at)
+        log = log_of(folder, [*LINES[:at], bad, *LINES[at:]])
+        found = Learnt(folder / "loop", log)
+        assert (found.model, found.values, found.learnt) == (wanted.model, wanted.values, wanted.learnt)
+        assert (found.faulty, found.skipped) == (1, 1)
+        assert (found.latest[0].segment, found.latest[0].offset) == place_of(log, bad)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_decision_whose_learning_fails_is_left_out_wherever_it_is(
+    tmp_path: Path, wanted: Learnt, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for at in range(0, len(LINES), 5):
+        folder = tmp_path / str(at)
+        time = read_record(LINES[at]).time.timestamp() - 1.7e9
+        bad = [decision(f"odd{number}", time) for number in range(count)]
+        bad += [reward(f"odd{number}", time, ODD) for number in range(count)]
+        log = log_of(folder, [*LINES[:at], *bad, *LINES[at:]])
+        monkeypatch.setattr("onlineauto.service.learning.learner.MOST_RECORDS", 1 + at)
+        found = Learnt(folder / "loop", log)
+        assert (found.model, found.values, found.learnt) == (wanted.model, wanted.values, wanted.learnt)
+        assert (found.faulty, found.skipped) == (count, count)
+        assert "3463924201 features" in found.latest[0].reason
+        assert (found.latest[0].segment, found.latest[0].offset) == place_of(log, bad[0])
+        assert Learnt(folder / "loop", log).model == wanted.model
+
+
+def test_damage_at_the_end_of_a_log_is_cut_and_damage_before_it_is_skipped(
+    tmp_path: Path, wanted: Learnt
+) -> None:
+    damaged, torn = BAD["a wrong checksum"], LINES[0][:200]
+    log = log_of(tmp_path / "loop", [*LINES[:5], damaged, *LINES[5:], damaged, torn])
+    log.close()
+    for _ in range(2):
+        loop = Loop(tmp_path / "loop", CONFIGURATION, settings={"reward_wait": 30.0})
+        while loop.learn():
+            pass
+        assert (loop.learner.learnt, loop.learner.skipped) == (wanted.learnt, 1)
+        loop.close()
+
+
+def test_a_service_goes_on_and_says_what_it_has_skipped(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    from onlineauto.service.http.status import status_of
+
+    log_of(tmp_path / "loop", [*LINES[:9], *BAD.values(), *LINES[9:]]).close()
+    loop = Loop(tmp_path / "loop", CONFIGURATION, settings={"reward_wait": 30.0}, every=Every(publish=0.0))
+    while loop.learn():
+        pass
+    status: Any = status_of(loop)
+    assert (status.learnt, status.skipped, status.learning, status.error) == (25, len(BAD), True, "")
+    assert len(status.skipped_latest) == len(BAD)
+    assert any("checksum" in said for said in status.skipped_latest)
+    assert all(" of 0" in said and "was skipped: " in said for said in status.skipped_latest)
+    assert caplog.text.count("was skipped") == len(BAD)
+    loop.close()
+
+
+def damaged(data: bytes) -> Iterator[bytes]:
+    yield b""
+    yield data[: len(data) // 2]
+    yield b"no model at all"
+    for at in (10, len(data) // 3, len(data) - 5):
+        yield data[:at] + bytes([data[at] ^ 255]) + data[at + 1 :]
+
+
+def test_a_damaged_snapshot_is_learnt_again_from_a_whole_log(
+    tmp_path: Path, wanted: Learnt, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = log_of(tmp_path, LINES)
+    Learnt(tmp_path / "loop", log)
+    snapshot = tmp_path / "loop/snapshot.oam"
+    whole = snapshot.read_bytes()
+    for data in damaged(whole):
+        snapshot.write_bytes(data)
+        assert Learnt(tmp_path / "loop", log).model == wanted.model
+        assert "the snapshot is damaged" in caplog.text
+        assert (tmp_path / "loop/snapshot.damaged").read_bytes() == data
+        assert snapshot.stat().st_size == len(whole)
+        caplog.clear()
+
+
+def test_a_snapshot_with_a_damaged_join_is_learnt_again(
+    tmp_path: Path, wanted: Learnt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = log_of(tmp_path, LINES)
+    for broken in ({}, {"now": "late"}, None, [1]):
+        with monkeypatch.context() as changed:
+            changed.setattr(Join, "state", lambda _, broken=broken: broken)
+            Learnt(tmp_path / "loop", log)
+        assert Learnt(tmp_path / "loop", log).model == wanted.model
+
+
+def test_without_the_beginning_of_the_log_a_model_of_the_history_takes_the_place_of_the_snapshot(
+    tmp_path: Path, wanted: Learnt
+) -> None:
+    log, folder = log_of(tmp_path, LINES), tmp_path / "loop"
+    folder.mkdir()
+    learner = Learner(folder, log, CONFIGURATION, settings=SETTINGS)
+    while learner.step():
+        pass
+    learner.models.put("put-0123", b"what somebody else has learnt")
+    name = learner.keep()
+    learner.close()
+    log.remove_first(1)
+    assert log.begin > 0
+    (folder / "snapshot.oam").write_bytes(b"damaged")
+    assert Learnt(folder, log).model == wanted.model
+    (folder / "snapshot.oam").write_bytes(b"damaged")
+    (folder / f"models/{name}.oam").unlink()
+    with pytest.raises(InputError, match="no longer has its beginning: restore the file from a backup"):
+        Learnt(folder, log)
+
+
+def test_a_model_that_cannot_be_used_is_skipped(tmp_path: Path, wanted: Learnt) -> None:
+    (tmp_path / "loop/models").mkdir(parents=True)
+    (tmp_path / "loop/models/broken.oam").write_bytes(b"no model")
+    log = log_of(tmp_path, [*LINES, record("model", 900.0, Model="broken")])
+    found = Learnt(tmp_path / "loop", log)
+    assert (found.model, found.skipped) == (wanted.model, 1)
+    assert "not a model" in found.latest[0].reason or "broken.oam" in found.latest[0].reason

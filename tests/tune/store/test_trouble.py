@@ -1,0 +1,133 @@
+"""A store in trouble: no room, no right to write, no locks, a file without its log; what messages say."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import subprocess
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import pytest
+
+from onlineauto.errors import OptionError, UnreachableError
+from onlineauto.tune import Float, Study
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+SPACE = {"x": Float(0, 1)}
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 1 MB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=1000k", "tmpfs", str(folder)]
+    if os.geteuid() or shutil.which("mount") is None or subprocess.run(command, check=False).returncode:
+        pytest.skip("no disk can be mounted")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def test_a_study_goes_on_when_there_is_room_again(small_disk: Path) -> None:
+    study = Study(SPACE, "fifo", storage=f"sqlite:///{small_disk}/s.db", max_trials=2000, max_resource=9)
+
+    def tells(count: int) -> None:
+        for _ in range(count):
+            job = study.ask()
+            assert job is not None
+            study.tell(job, 0.5, {"note": "x" * 500})
+
+    tells(20)
+    ballast = small_disk / "ballast"
+    with ballast.open("wb", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(b"0" * 4096)
+    with pytest.raises(
+        UnreachableError, match=r"disk is full; make room on this disk|disk I/O error; make room"
+    ):
+        tells(100)
+    told = len(Study.load("study", storage=study._store).trials)
+    assert told >= 20
+    os.truncate(ballast, ballast.stat().st_size - 120_000)
+    tries = 0
+    while len(study.trials) < told + 20:  # as a run does, which tries again for minutes
+        tries += 1
+        assert tries < 30
+        with suppress(UnreachableError):
+            tells(1)
+    assert tries < 25
+
+
+def test_the_log_of_sqlite_stays_small_if_room_is_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("onlineauto.tune.store.connecting._SHORT", 1 << 60)
+    study = Study(SPACE, "fifo", storage=f"sqlite:///{tmp_path}/s.db")
+    for _ in range(100):
+        job = study.ask()
+        assert job is not None
+        study.tell(job, 0.5, {"note": "x" * 4000})
+    assert (tmp_path / "s.db-wal").stat().st_size < 600_000
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        (
+            sqlite3.SQLITE_READONLY,
+            "copy the file, and FILE-wal if there is one, to a folder that you may write to",
+        ),
+        (sqlite3.SQLITE_BUSY, "network file systems, has no locks: then keep the file on a local disk"),
+        (sqlite3.SQLITE_PROTOCOL, "does not lock files: keep the file on a local disk"),
+        (sqlite3.SQLITE_IOERR_LOCK, "does not lock files, as some network file systems"),
+        (sqlite3.SQLITE_CANTOPEN, "FILE-wal and FILE-shm beside the file"),
+        (sqlite3.SQLITE_FULL, "make room on this disk"),
+    ],
+)
+def test_errors_of_sqlite_say_what_to_do(code: int, message: str, tmp_path: Path) -> None:
+    from sqlalchemy.exc import OperationalError
+
+    from onlineauto.tune.store.connecting import connect, explained
+
+    engine = connect(f"sqlite:///{tmp_path}/s.db")
+    error = sqlite3.OperationalError("it does not work")
+    error.sqlite_errorcode = code
+    with pytest.raises(UnreachableError, match=message), explained(engine):
+        raise OperationalError("SELECT", {}, error)
+    engine.dispose()
+
+
+def test_a_copy_without_its_log_says_so(tmp_path: Path) -> None:
+    study = Study(SPACE, storage=f"sqlite:///{tmp_path}/s.db")
+    assert study.ask() is not None
+    shutil.copy(tmp_path / "s.db", tmp_path / "copy.db")
+    with pytest.raises(OptionError, match="FILE-wal belongs to it"):
+        Study.load("study", storage=f"sqlite:///{tmp_path}/copy.db")
+
+
+def test_a_worker_that_starts_while_its_server_is_away_tries_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from onlineauto.cli.main import main
+    from onlineauto.cli.tuning import worker
+
+    url = f"sqlite:///{tmp_path}/s.db"
+    Study(SPACE, storage=url, name="study", max_trials=1).run(lambda config: config["x"])
+    load, calls = Study.load, []
+
+    def loads(name: str, **words: object) -> Study:
+        calls.append(words.pop("storage"))
+        if len(calls) < 3:
+            raise UnreachableError("the database system is starting up")
+        return load(name, storage=url)
+
+    monkeypatch.setattr(Study, "load", loads)
+    monkeypatch.setattr(worker, "_PATIENCE", 20)
+    words = ["worker", "--study", "postgresql://me@nowhere/db", "--name", "study", "--trainable", "time:time"]
+    assert main([*words, "--quiet"]) == 0
+    assert calls == ["postgresql://me@nowhere/db"] * 3

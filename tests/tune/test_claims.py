@@ -1,0 +1,231 @@
+"""Jobs of ask and tell: leases that a thread renews, jobs that are given back, what `ask` and `wait` say."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from onlineauto.tune import Float, LeaseLost, State, Study, StudyState, Workers
+from onlineauto.tune.progress import TRIES
+from onlineauto.tune.store import MemoryStore
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from onlineauto.tune.trial import Job
+
+SPACE = {"x": Float(0, 1)}
+
+
+class Clock:
+    """A time that tests move."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def asked(study: Study) -> Job:
+    job = study.ask()
+    assert job is not None
+    return job
+
+
+def heartbeats() -> int:
+    return sum(thread.name == "onlineauto heartbeat" for thread in threading.enumerate())
+
+
+def until(condition: Any, seconds: float = 20) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_a_job_that_takes_longer_than_its_lease_is_still_its_owners(url: str) -> None:
+    first = Study(SPACE, "fifo", storage=url, max_trials=2, lease=0.6)
+    second = Study.load("study", storage=url)
+    job = asked(first)
+    time.sleep(1.5)
+    other = asked(second)
+    assert other.trial == 1
+    assert second.ask() is None
+    first.tell(job, 0.5)
+    second.tell(other, 0.5)
+    assert [trial.attempt for trial in second.trials] == [0, 0]
+
+
+def test_the_lease_is_a_setting_of_the_study(url: str) -> None:
+    Study(SPACE, storage=url, lease=2.5)
+    assert Study.load("study", storage=url)._claims.lease == 2.5
+    assert Study(SPACE, storage=url)._claims.lease == 2.5
+    assert Study.load("study", storage=url, lease=7)._claims.lease == 7
+    assert Study.load("study", storage=url).settings.lease == 2.5
+    Study(SPACE, storage=url, name="other")
+    assert Study.load("other", storage=url)._claims.lease == 60
+
+
+def test_the_heartbeat_begins_with_the_first_job_and_ends_with_the_last_or_the_study(tmp_path: Path) -> None:
+    before = heartbeats()
+    study = Study(SPACE, storage=f"sqlite:///{tmp_path}/s.db", lease=0.1)
+    assert heartbeats() == before
+    study.tell(asked(study), 1.0)
+    until(lambda: heartbeats() == before)
+    job = asked(study)
+    assert heartbeats() == before + 1
+    del study
+    gc.collect()
+    until(lambda: heartbeats() == before)
+    other = Study.load("study", storage=f"sqlite:///{tmp_path}/s.db")
+    until(lambda: (found := other.ask()) is not None and found.trial == job.trial)
+
+
+def test_a_process_with_a_job_can_end(tmp_path: Path) -> None:
+    program = (
+        "from onlineauto.tune import *\n"
+        f"study = Study({{'x': Float(0, 1)}}, storage='sqlite:///{tmp_path}/s.db', lease=100)\n"
+        "study.ask()\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=50)
+
+
+def test_a_value_is_accepted_until_another_process_has_claimed_the_job() -> None:
+    clock = Clock()
+    store = MemoryStore(clock)
+    first, second = (Study(SPACE, "fifo", storage=store, lease=10, retries=1) for _ in range(2))
+    slow, slower = asked(first), asked(first)
+    clock.now = 11
+    third = asked(second)  # records that both leases are over, and claims the first of them again
+    assert (third.trial, third.attempt) == (slow.trial, 1)
+    with pytest.raises(LeaseLost):
+        first.tell(slow, 0.25)
+    first.tell(slower, 0.75)
+    assert (first.trials[1].value, first.trials[1].state) == (0.75, State.TERMINATED)
+    with pytest.raises(LeaseLost):
+        first.tell(slower, 0.5)
+    second.fail(third, "no luck")
+    with pytest.raises(LeaseLost):  # it failed, and waits for its next attempt
+        second.tell(third, 0.5)
+
+
+def test_a_job_that_is_given_back_is_the_next_one_without_delay(url: str) -> None:
+    first, second = (Study(SPACE, storage=url) for _ in range(2))
+    job = asked(first)
+    first.release(job)
+    assert first.trials[0].state is State.PENDING
+    again = asked(second)
+    assert (again.trial, again.attempt) == (job.trial, 1)
+    with pytest.raises(LeaseLost):
+        first.tell(job, 0.5)
+
+
+def test_nothing_now_is_not_the_end() -> None:
+    store = MemoryStore()
+    first, second = (Study(SPACE, "fifo", storage=store, max_trials=1) for _ in range(2))
+    job = asked(first)
+    assert second.ask() is None
+    assert not second.is_done
+    assert second.wait(timeout=0.1) is False
+    assert not second.is_done
+    threading.Timer(0.2, lambda: first.tell(job, 0.5)).start()
+    assert second.ask(wait=True) is None
+    assert second.is_done
+    assert second.wait() is False
+
+
+def test_a_study_says_why_there_is_no_job() -> None:
+    study = Study(SPACE, "fifo", max_trials=1, max_resource=1)
+    assert str(study.state) == "open"
+    job = asked(study)
+    assert study.ask() is None
+    assert str(study.state) == "busy"
+    study.release(job)
+    assert str(study.state) == "needs resources"
+    study.tell(asked(study), 1.0)
+    assert study.state is StudyState.DONE
+
+
+def test_waiting_ends_when_a_job_is_free_again() -> None:
+    clock = Clock()
+    store = MemoryStore(clock)
+    first, second = (Study(SPACE, "fifo", storage=store, max_trials=1, lease=5) for _ in range(2))
+    job = asked(first)
+    threading.Timer(0.2, lambda: setattr(clock, "now", 6.0)).start()
+    again = second.ask(wait=True)
+    assert again is not None
+    assert (again.trial, again.attempt) == (job.trial, 1)
+
+
+def test_a_trial_whose_process_is_lost_each_time_fails_by_the_store_alone(url: str) -> None:
+    Study(SPACE, "fifo", storage=url, max_trials=2)
+    for attempt in range(TRIES):
+        study = Study.load("study", storage=url)  # a command that is started again
+        job = asked(study)
+        assert (job.trial, job.attempt) == (0, attempt)
+        study._store.heartbeat([study_claim(job)], -1)  # and dies
+    study = Study.load("study", storage=url)
+    assert asked(study).trial == 1
+    assert study.trials[0].state is State.ERRORED
+    assert study.trials[0].error == "its process was lost 3 times after step 0; it is not tried again"
+
+
+def study_claim(job: Job) -> Any:
+    from onlineauto.tune.workers.jobs import claim_of
+
+    return claim_of(job)
+
+
+def test_a_trial_that_comes_further_each_time_does_not_fail() -> None:
+    clock = Clock()
+    study = Study(SPACE, "fifo", storage=MemoryStore(clock), lease=1, max_trials=1)
+    for step in range(1, 9):
+        job = asked(study)
+        study.report(job, step, 0.5)
+        clock.now += 2
+    assert asked(study).attempt == 8
+    assert study.trials[0].preemptions == 8
+
+
+def needs_gpu(config: Any, resource: int) -> float:
+    time.sleep(0.3)
+    return float(config["x"]) + resource
+
+
+def test_a_trial_that_waits_for_resources_is_pending(tmp_path: Path) -> None:
+    seen: set[tuple[int, int]] = set()
+    url = f"sqlite:///{tmp_path}/s.db"
+    study = Study(SPACE, "fifo", storage=url, max_trials=4, max_resource=3)
+    workers = Workers(2, has={"gpu": 1}, needs={"gpu": 1})
+    thread = threading.Thread(target=lambda: study.run(needs_gpu, workers=workers))
+    thread.start()
+    other = Study.load("study", storage=url)
+    while thread.is_alive():
+        other.refresh()
+        states = [trial.state for trial in other.trials]
+        seen.add((states.count(State.RUNNING), states.count(State.PENDING)))
+        time.sleep(0.02)
+    thread.join()
+    assert (1, 1) in seen
+    assert max(running for running, _ in seen) <= 2  # for a moment, until it is given back
+    assert [trial.state for trial in study.trials] == [State.TERMINATED] * 4
+    assert [trial.preemptions for trial in study.trials] == [0] * 4
+
+
+def test_a_loop_of_wait_and_ask_comes_to_the_end() -> None:
+    study = Study(SPACE, "fifo", max_trials=3)
+    told = 0
+    while study.wait():
+        job = study.ask()
+        if job is not None:
+            study.tell(job, 1.0)
+            told += 1
+    assert told == 3
+    assert study.is_done

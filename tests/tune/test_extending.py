@@ -1,0 +1,142 @@
+"""Studies that are given more trials, or a larger resource; and what is enqueued after the end."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from onlineauto.cli.main import main
+from onlineauto.errors import OptionError
+from onlineauto.tune import Choice, Float, Int, State, Study
+from onlineauto.tune.store import MemoryStore
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SPACE = {"x": Float(0, 1)}
+
+
+def value(config: Any, resource: int) -> float:
+    return float(config["x"]) + 1 / resource
+
+
+@pytest.mark.parametrize("scheduler", ["hyperband", "race", "dehb", "asha", "median", "fifo"])
+def test_the_same_script_with_more_trials_goes_on(scheduler: str, url: str) -> None:
+    arguments: dict[str, Any] = {"storage": url, "max_resource": 9}
+    Study(SPACE, scheduler, max_trials=5, **arguments).run(value)
+    other = Study.load("study", storage=url)
+    study = Study(SPACE, scheduler, max_trials=12, **arguments)
+    study.run(value)
+    assert len(study.trials) == 12
+    assert study.is_done
+    assert study.skipped == []
+    other.refresh()
+    again = Study.load("study", storage=url)
+    states = [json.dumps(each._current().state_dict(), sort_keys=True) for each in (study, other, again)]
+    assert len(set(states)) == 1
+    assert again.settings.max_trials == 12
+    assert {trial.state for trial in again.trials} <= {State.TERMINATED, State.PAUSED}
+
+
+def test_a_study_may_only_grow(url: str) -> None:
+    study = Study(SPACE, storage=url, max_trials=5, max_resource=27)
+    for smaller in ({"max_trials": 4}, {"max_resource": 9}):
+        with pytest.raises(OptionError, match="these may only grow"):
+            study.extend(**smaller)
+    with pytest.raises(OptionError, match="with max_resource = 27 and not 81"):
+        Study(SPACE, storage=url, max_trials=5)
+    with pytest.raises(OptionError, match="with max_trials = 5 and not None"):
+        Study(SPACE, storage=url, max_resource=27)
+    study.extend(max_trials=5)
+    assert len(study._store.load()) == 1
+
+
+@pytest.mark.parametrize("scheduler", ["hyperband", "race", "asha", "median", "fifo"])
+def test_the_largest_resource_may_grow(scheduler: str, url: str) -> None:
+    study = Study(SPACE, scheduler, storage=url, max_trials=9, max_resource=9)
+    study.run(value)
+    study.extend(max_trials=60, max_resource=27)
+    best = study.run(value)
+    assert best is not None
+    assert best.resource == 27
+    assert study.skipped == []
+    again = Study.load("study", storage=url)
+    assert [trial.values for trial in again.trials] == [trial.values for trial in study.trials]
+    assert again.settings.setting.max_resource == 27
+    assert again.rounds == study.rounds
+
+
+def test_a_snapshot_keeps_the_limits() -> None:
+    store = MemoryStore()
+    study = Study(SPACE, "hyperband", storage=store, max_trials=9, max_resource=9)
+    study.run(value)
+    study.extend(max_trials=500, max_resource=27)
+    study.run(value)
+    assert store.snapshot() is not None
+    again = Study.load("study", storage=store)
+    assert json.dumps(again._current().state_dict()) == json.dumps(study._current().state_dict())
+
+
+@pytest.mark.parametrize("scheduler", ["dehb"])
+def test_a_scheduler_that_cannot_change_its_resource_says_so(scheduler: str) -> None:
+    study = Study(SPACE, scheduler, max_trials=5, max_resource=9)
+    with pytest.raises(OptionError, match=f"scheduler '{scheduler}' keeps the 9 that it began with"):
+        study.extend(max_resource=27)
+    study.extend(max_trials=6)
+    assert study.settings.max_trials == 6
+
+
+def test_more_jobs_of_a_study_that_is_done_are_no_silence(url: str, caplog: pytest.LogCaptureFixture) -> None:
+    Study(SPACE, "fifo", storage=url, max_trials=5).run(value)
+    study = Study.load("study", storage=url)
+    with caplog.at_level(logging.WARNING):
+        study.run(value, jobs=5)
+    assert "the study 'study' is done, and runs no job: it has had 5 trials of 5" in caplog.text
+    with pytest.raises(OptionError, match=r"has max_trials = 5, and is done: Study.extend\(max_trials=…\)"):
+        study.enqueue({"x": 0.5})
+    study.extend(max_trials=6)
+    study.enqueue({"x": 0.5})
+    study.run(value)
+    assert study.trials[5].config == {"x": 0.5}
+
+
+@pytest.mark.parametrize("scheduler", ["hyperband", "fifo", "asha"])
+def test_a_config_that_is_enqueued_after_the_end_is_tried(scheduler: str, url: str) -> None:
+    space = {"n": Int(0, 1), "word": Choice(["a", "b"])}
+    study = Study(space, scheduler, "grid", storage=url, max_resource=9)
+    while (job := study.ask()) is not None:
+        study.tell(job, 1.0)
+    assert study.is_done
+    study.enqueue({"n": 1, "word": "a"})
+    assert not study.is_done
+    while (job := study.ask()) is not None:
+        study.tell(job, 1.0)
+    assert study.is_done
+    assert study.trials[-1].config == {"n": 1, "word": "a"}
+    assert len(study.trials) == 5
+    assert [trial.config for trial in Study.load("study", storage=url).trials][4] == {"n": 1, "word": "a"}
+
+
+def test_a_config_for_which_there_is_no_trial_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    study = Study(SPACE, "fifo", max_trials=1)
+    assert study.ask() is not None
+    study.enqueue({"x": 0.5})
+    assert "the config that was enqueued is tried only if it is extended" in caplog.text
+
+
+def test_the_command_with_more_trials_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "extended_in_a_test.py").write_text("def f(config, resource):\n    return config['x']\n")
+    (tmp_path / "s.toml").write_text("x = {type = 'float', low = 0, high = 1}\n")
+    words = ["tune", "--trainable", "extended_in_a_test:f", "--space", "s.toml", "--study", "sqlite:///s.db"]
+    for most in ("3", "7"):
+        assert main([*words, "--scheduler", "fifo", "--max_resource", "3", "--max_trials", most]) == 0
+    assert main(["tune", "--study", "sqlite:///s.db", "--max_trials", "8"]) == 0
+    assert [line.split(":")[0] for line in capsys.readouterr().out.splitlines() if "best of" in line] == [
+        f"best of {most} trials" for most in (3, 7, 8)
+    ]

@@ -1,0 +1,271 @@
+"""The law of a study's log: what cannot be applied is skipped and located; everything else is applied."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from onlineauto.errors import OptionError
+from onlineauto.tune import Float, Searcher, State, Study
+from onlineauto.tune.schedulers.fifo import Fifo
+from onlineauto.tune.schedulers.hyperband import Hyperband
+from onlineauto.tune.store import MemoryStore, Record, Store, open_store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from onlineauto.tune.trial import Job
+
+SPACE = {"x": Float(0, 1)}
+SCHEDULERS = ["hyperband", "race", "dehb", "asha", "median", "pbt", "fifo"]
+
+
+def asked(study: Study) -> Job:
+    job = study.ask()
+    assert job is not None
+    return job
+
+
+def run_to_the_end(study: Study) -> None:
+    while (job := study.ask()) is not None:
+        if job.resource > 1:
+            study.report(job, 1, job.config["x"])  # type: ignore[arg-type]
+        study.tell(job, job.config["x"])  # type: ignore[arg-type]
+
+
+def state_of(study: Study) -> dict[str, Any]:
+    state = study._current().state_dict()
+    del state["skipped"], state["version"]
+    found: dict[str, Any] = json.loads(json.dumps(state))
+    return found
+
+
+UNFIT: list[Record] = [
+    {"kind": "told", "trial": 999, "attempt": 0, "resource": 1, "value": 0.5},
+    {"kind": "told", "trial": 0, "attempt": 77, "resource": 1, "value": 0.5},
+    {"kind": "told", "trial": 0, "attempt": 0, "resource": "one", "value": None},
+    {"kind": "reported", "trial": 0, "attempt": 0, "step": 1.5, "value": 0.5},
+    {"kind": "reported", "trial": 0},
+    {"kind": "failed", "trial": 0, "attempt": 55, "why": "x", "final": True},
+    {
+        "kind": "asked",
+        "trial": 5000,
+        "attempt": 0,
+        "owner": "o",
+        "config": {},
+        "resource": 1,
+        "resume_from": None,
+    },
+    {"kind": "expired", "trial": "zero", "attempt": 0},
+    {"kind": "released", "trial": 0, "attempt": 33},
+    {"kind": "enqueued", "config": {"y": 3}},
+    {"kind": "extended", "max_trials": 1, "max_resource": 1},
+    {"kind": "study", "settings": {}},
+    {"kind": "something else"},
+    {"no kind": 1},
+]
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_an_unfit_record_at_any_position_changes_nothing_else(
+    scheduler: str, in_memory: bool, tmp_path: Path
+) -> None:
+    whole = MemoryStore()
+    study = Study(SPACE, scheduler, storage=whole, max_resource=9, max_trials=8)
+    run_to_the_end(study)
+    records = whole.load()
+    for position in range(1, len(records) + 1, 1 if in_memory else 7):
+        unfit = UNFIT[position % len(UNFIT)]
+        # A job's number of the scheduler's next trial makes the scheduler itself refuse the record.
+        seen = [each for each in records[:position] if each["kind"] == "asked" and not each["attempt"]]
+        if position % 3 == 0:
+            unfit = {**UNFIT[6], "trial": len(seen), "resource": 8, "config": {"x": 0.5}}
+        store: Store = (
+            MemoryStore() if in_memory else open_store(f"sqlite:///{tmp_path}/{position}.db", "study")
+        )
+        store.begin(records[0])
+        for record in [*records[1:position], unfit, *records[position:]]:
+            store.append(record)
+        again = Study.load("study", storage=store)
+        assert state_of(again) == state_of(study), unfit
+        assert [each.version for each in again.skipped] == [position + 1], unfit
+        assert again.history() == study.history()
+        assert again.ask() is None
+
+
+def test_a_skipped_record_is_reported_once_with_its_position(caplog: pytest.LogCaptureFixture) -> None:
+    store = MemoryStore()
+    study = Study(SPACE, storage=store)
+    store.append(UNFIT[0])
+    with caplog.at_level(logging.WARNING):
+        for _ in range(3):
+            study.refresh()
+            assert asked(study).trial >= 0
+    warnings = [each.getMessage() for each in caplog.records if "is skipped" in each.getMessage()]
+    assert warnings == [
+        "record 2 of study 'study' (told) cannot be applied, and is skipped: there is no trial 999"
+    ]
+    (skipped,) = study.skipped
+    assert (skipped.version, skipped.kind, skipped.why) == (2, "told", "there is no trial 999")
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_a_report_beyond_the_rung_is_one_at_the_rung(scheduler: str, url: str) -> None:
+    arguments: dict[str, Any] = {"storage": url, "min_resource": 3, "max_resource": 27, "max_trials": 40}
+    study = Study(SPACE, scheduler, **arguments)
+    for _ in range(3):
+        job = asked(study)
+        study.tell(job, 0.5)
+    job = asked(study)
+    step = next(step for step in range(2, 100, 2) if study.report(job, step, 0.25) == "STOP")
+    assert step <= job.resource + 1
+    study.tell(job, 0.25)
+    assert max(study.trials[job.trial].values) <= job.resource
+    assert asked(study).trial > 0
+    assert asked(Study.load("study", storage=url)).trial > 0
+    assert asked(Study(SPACE, scheduler, **arguments)).trial > 0
+    assert study.skipped == []
+
+
+@pytest.mark.parametrize("scheduler", ["hyperband", "race", "dehb", "asha"])
+def test_a_store_that_has_a_value_beyond_the_rung_is_readable(scheduler: str) -> None:
+    """Earlier versions committed such a record, and could never read the study again."""
+    store = MemoryStore()
+    study = Study(SPACE, scheduler, storage=store, min_resource=3, max_resource=27, max_trials=40)
+    jobs = [asked(study) for _ in range(2)]
+    for job in jobs:
+        store.append({"kind": "reported", "trial": job.trial, "attempt": 0, "step": 2, "value": 0.5})
+        store.append({"kind": "reported", "trial": job.trial, "attempt": 0, "step": 4, "value": 0.4})
+        store.append({"kind": "told", "trial": job.trial, "attempt": 0, "resource": 4, "value": 0.4})
+    again = Study.load("study", storage=store)
+    assert [trial.values for trial in again.trials] == [{3: 0.4}, {3: 0.4}]
+    assert again.skipped == []
+    assert asked(again).trial == 2
+
+
+class Twice(Hyperband):
+    """Raises an error for trial 1, once, or each time."""
+
+    name = "twice"
+    errors = 0
+    most = 1
+
+    def on_result(self, trial: int, resource: int, loss: float) -> dict[int, State]:
+        changed = super().on_result(trial, resource, loss)
+        if trial == 1 and Twice.errors < Twice.most:
+            Twice.errors += 1
+            raise ArithmeticError("a scheduler of one's own")
+        return changed
+
+
+@pytest.mark.parametrize("most", [1, 1000])
+def test_an_error_of_a_scheduler_leaves_the_study_whole(most: int, url: str) -> None:
+    Twice.errors, Twice.most = 0, most
+    study = Study(SPACE, Twice(), storage=url, max_resource=9, max_trials=9)
+    best = study.run(lambda config: config["x"])
+    assert best is not None
+    assert study.is_done
+    assert len(study.trials) == 9
+    errored = [trial for trial in study.trials if trial.state is State.ERRORED]
+    if most == 1:
+        assert not errored
+        assert study.skipped == []
+    else:
+        assert [trial.number for trial in errored] == [1]
+        assert "ArithmeticError: a scheduler of one's own" in errored[0].error
+        assert [each.kind for each in study.skipped] == ["told"]
+    assert study.run(lambda config: config["x"]) is not None
+
+
+class Hearing(Searcher):
+    """Notes what it hears, and may raise an error at one thing."""
+
+    name = "hearing"
+    heard: list[tuple[Any, ...]]
+    raises = ""
+    proposal: Any = None
+
+    def __init__(self) -> None:
+        Hearing.heard = []
+
+    def propose(self, number: int, rng: Any) -> Any:  # noqa: ARG002
+        return self.proposal or {"x": number / 10}
+
+    def _hear(self, *what: Any) -> None:
+        if self.raises == what[0]:
+            raise LookupError(what[0])
+        self.heard.append(what)
+
+    def on_report(self, config: Any, resource: int, loss: float) -> None:
+        self._hear("report", config["x"], resource, loss)
+
+    def on_result(self, config: Any, resource: int, loss: float) -> None:
+        self._hear("result", config["x"], resource, loss)
+
+    def on_retry(self, config: Any, why: str) -> None:
+        self._hear("retry", config["x"], why)
+
+    def on_error(self, config: Any) -> None:
+        self._hear("error", config["x"])
+
+    def on_complete(self, config: Any) -> None:
+        self._hear("complete", config["x"])
+
+
+def test_a_searcher_hears_each_step_each_error_and_completion() -> None:
+    study = Study(SPACE, "fifo", Hearing(), max_resource=3, max_trials=2, mode="max", retries=1)
+    job = asked(study)
+    study.report(job, 1, 1.0)
+    study.report(job, 2, 2.0)
+    study.tell(job, 3.0)
+    for _ in range(2):
+        study.fail(asked(study), "bad luck")
+    steps = [("report", 0.0, 1, -1.0), ("report", 0.0, 2, -2.0), ("result", 0.0, 3, -3.0), ("complete", 0.0)]
+    assert Hearing.heard == [*steps, ("retry", 0.1, "bad luck"), ("error", 0.1)]
+
+
+@pytest.mark.parametrize("what", ["report", "result", "retry", "error", "complete"])
+def test_an_error_of_a_searcher_is_reported_and_the_study_goes_on(
+    what: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    searcher = type("Raising", (Hearing,), {"raises": what})()
+    study = Study(SPACE, "fifo", searcher, max_resource=3, max_trials=4, retries=1)
+
+    def trains(config: Any, resource: int, report: Callable[..., None]) -> None:
+        for _ in range(resource):
+            if config["x"] == 0.1:
+                raise ValueError("bad")
+            report(config["x"])
+
+    best = study.run(trains)
+    assert best is not None
+    assert (best.value, len(study.trials), study.skipped) == (0.0, 4, [])
+    assert f"raised an error in on_{what} of record" in caplog.text
+
+
+@pytest.mark.parametrize("proposal", [{"x": 7.0}, {"y": 0.5}, {"x": None}, "x"])
+def test_a_config_outside_the_space_is_rejected_by_name(proposal: Any, url: str) -> None:
+    searcher = type("Wide", (Hearing,), {"name": "wide", "proposal": proposal})()
+    study = Study(SPACE, "fifo", searcher, storage=url, max_trials=2)
+    with pytest.raises(OptionError, match=r"searcher 'wide' proposed .*, which is not in the space"):
+        study.ask()
+    assert study.trials == []
+    study.enqueue({"x": 0.5})
+    study.tell(asked(study), 1.0)
+
+    class Wild(Fifo):
+        name = "wild"
+
+        def suggest(self, searcher: Searcher) -> Any:
+            job = super().suggest(searcher)
+            return job and job._replace(config=proposal)
+
+    study = Study(SPACE, Wild(), storage=url, name="other", max_trials=2)
+    with pytest.raises((OptionError, TypeError, AttributeError)):
+        study.ask()
+    assert study.trials == []
