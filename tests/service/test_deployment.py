@@ -66,10 +66,12 @@ def test_the_command_of_the_container_serves_and_makes_a_token_once(tmp_path: Pa
                 [*entry, *words, "--port", str(port)], env=environment, stdout=subprocess.PIPE, stderr=errors
             )
             held.close()
-            until(lambda: (tmp_path / "stderr").read_text().count('"serving"') > 0)
-            assert httpx.get(f"http://127.0.0.1:{port}/healthz").text == "ok\n"
-            assert httpx.get(f"http://127.0.0.1:{port}/v1/status").status_code == 401
-            process.terminate()
+            try:
+                until(lambda: (tmp_path / "stderr").read_text().count('"serving"') > 0)
+                assert httpx.get(f"http://127.0.0.1:{port}/healthz").text == "ok\n"
+                assert httpx.get(f"http://127.0.0.1:{port}/v1/status").status_code == 401
+            finally:
+                process.terminate()
             out, _ = process.communicate(timeout=PATIENCE)
             tokens.append(out.decode())
     assert re.fullmatch(r"token: [\w-]{43}\n", tokens[0])

@@ -89,7 +89,9 @@ class Strange:
     """Nothing that JSON knows."""
 
 
-@pytest.mark.parametrize("strange", [Strange(), {1, 2}, 1j, {(1, 2): 3}], ids=str)
+@pytest.mark.parametrize(
+    "strange", [Strange(), {1, 2}, 1j, {(1, 2): 3}], ids=lambda each: type(each).__name__
+)
 @pytest.mark.parametrize("workers", [0, 1])
 def test_what_cannot_be_stored_fails_its_trial_alone(strange: Any, workers: int, tmp_path: Path) -> None:
     if workers and isinstance(strange, Strange):

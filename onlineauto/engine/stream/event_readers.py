@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from onlineauto.engine.stream.source import kind_of, open_lines
 from onlineauto.features.options import FeatureOptions
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     `onlineauto.interop.from_dicts` takes it."""
 
 __all__ = ["EventReaders", "ReadsOne", "event_readers"]
+
+_TEXTS: Final = (str, bytes, list, tuple)
+"""Types of an event that is a text, or the lines of one."""
 
 
 class ReadsOne(Protocol):
@@ -60,7 +63,7 @@ class EventReaders(NamedTuple):
 
     def reader_of(self, event: OneEventLike) -> ReadsOne:
         """Return the reader for an event."""
-        return self.text if isinstance(event, str | bytes | list | tuple) else self.mapping
+        return self.text if isinstance(event, _TEXTS) else self.mapping
 
 
 def event_readers(configuration: Configuration) -> EventReaders:

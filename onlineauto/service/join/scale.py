@@ -12,7 +12,7 @@ _AT_FIRST: Final = 100.0
 _ALWAYS: Final = 1.0
 """Rewards up to this are never cut."""
 _SUPPORT: Final = 3
-_EARLY: Final = 64
+_EARLY: Final = 32
 _ROOM_EARLY: Final = 3
 _ROOM: Final = 1
 
@@ -22,7 +22,7 @@ class RewardScale:
 
     The magnitude of a reward is the power of two above it. A magnitude is supported once three rewards, and
     one in a thousand of those that are not 0, had it or a larger one. A reward may have twice the largest
-    supported magnitude, or eight times while there are fewer than 64 rewards; a larger one counts as this
+    supported magnitude, or eight times while there are fewer than 32 rewards; a larger one counts as this
     bound. So a rare reward of a new size is cut the first two times, and then counts in full.
 
     Parameters
