@@ -28,6 +28,8 @@ def regression(n: int) -> Regression:
         waiting=np.zeros((1, WAITING, n)),
         observed=np.zeros((1, WAITING, 3)),
         n_waiting=np.zeros(1, np.int64),
+        prepared=np.zeros(2, np.int64),
+        gains=np.zeros((WAITING, n)),
     )
 
 
