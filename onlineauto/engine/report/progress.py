@@ -196,7 +196,7 @@ class Progress(Counters):
             self._keep_totals(outcomes, totals)
 
     def _without_first(self, outcomes: Outcomes, begin: int) -> Outcomes:
-        """Count all events before event `begin` of a block as unlabelled, since learning begins again there."""
+        """Count all events before event `begin` of a block as unlabelled: learning begins again there."""
         self.weighted_unlabelled += self.weighted_labelled
         self.weighted_labelled = self.weighted_labels = self.sum_loss = 0.0
         self._recent_loss = self._old_labelled = 0.0
