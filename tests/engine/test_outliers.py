@@ -13,6 +13,7 @@ from onlineauto import AutoML, AutoMLRegressor, Workspace
 from onlineauto.formats.lines.diagnostics import Code, Diagnostics
 from onlineauto.interop import from_dicts
 from onlineauto.workspace.merge import merged
+from onlineauto.workspace.run import Run
 from tests.api.events import ACTIONS, context, serve
 from tests.bench.poison import MODELS, PLACES, SEVERAL, Poison, bandit_event, compare, make_stream
 from tests.naive.outliers import Outliers
@@ -222,3 +223,15 @@ def test_a_merged_model_does_not_begin_again() -> None:
         made.learn(bandit_event(draw, Poison("cost", 1e20)).text)
     assert made.outliers["cost"] == 5
     assert abs(made.weights[:, 0]).sum() == before
+
+
+@pytest.mark.parametrize("task", ["bandit", "line"])
+@pytest.mark.parametrize("every", [1, 7, 400])
+def test_the_average_loss_is_that_since_learning_began_again(task: str, every: int) -> None:
+    events = [event.text for event in make_stream(task, 400, {0: Poison("cost", 1e30)})]
+    run = Run(Workspace(**MODELS[task]["fixed"]), events, every=every)
+    run.step()
+    assert run.progress.weighted_examples == 400
+    assert 380 < run.progress.weighted_labelled < 400
+    assert abs(run.progress.sum_loss) < 1000
+    assert -2 <= run.progress.min_label <= run.progress.max_label < 10

@@ -13,11 +13,13 @@ Source: VW ``shared_data.cc``, ``simple_label.cc``, ``cb.cc``, ``best_constant.h
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from onlineauto.engine.event.ccb_outcomes import EventOutcomes, of_events
+from onlineauto.engine.event.state import BEGINS_AGAIN
 from onlineauto.engine.options.registry import OutputOptions, RunOptions
 from onlineauto.engine.stream.counters import Counters, total
 from onlineauto.explorers.slots import SlotOptions
@@ -149,6 +151,7 @@ class Progress(Counters):
         self.max_label = float(np.float32(update.max_prediction or 0))
         if self._widens and configuration[LossOptions].loss_function in ("logistic", "poisson"):
             self.min_label, self.max_label = -_LOGISTIC_RANGE, _LOGISTIC_RANGE
+        self._first_range = self.min_label, self.max_label
 
     def _set_marks(self, text: str | None) -> None:
         self._adds = text is not None and "." not in text
@@ -174,6 +177,9 @@ class Progress(Counters):
             Receives each row of the table that is due, without a newline. Without it no row is made.
         """
         with np.errstate(all="ignore"):
+            begins = np.flatnonzero(outcomes.outlier == BEGINS_AGAIN)
+            if len(begins):
+                outcomes = self._without_first(outcomes, int(begins[-1]))
             if outcomes.slots is not None:
                 outcomes = of_events(outcomes, outcomes.slots, all_slots=self._all_slots)
             self._see_labels(outcomes)
@@ -188,6 +194,18 @@ class Progress(Counters):
                 start = row + 1
             self._add_recent(terms, start, len(outcomes))
             self._keep_totals(outcomes, totals)
+
+    def _without_first(self, outcomes: Outcomes, begin: int) -> Outcomes:
+        """Count all events before event `begin` of a block as unlabelled: learning begins again there."""
+        self.weighted_unlabelled += self.weighted_labelled
+        self.weighted_labelled = self.weighted_labels = self.sum_loss = 0.0
+        self._recent_loss = self._old_labelled = 0.0
+        self.first_label = self.second_label = FLOAT_MAX
+        self.more_labels = False
+        self.min_label, self.max_label = self._first_range
+        rows = outcomes.rows.copy()
+        rows["labelled"][:begin], rows["loss"][:begin] = False, 0
+        return replace(outcomes, rows=rows)
 
     def end_pass(self) -> float:
         """Close a pass and return the average loss of its held-out events.
