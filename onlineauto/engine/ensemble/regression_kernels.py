@@ -19,7 +19,7 @@ from onlineauto.engine.ensemble.least_squares_kernels import (
     learn_lately,
 )
 from onlineauto.engine.event.state import ACTIONS, MOST_ACTIONS
-from onlineauto.jit import inline_kernel, kernel
+from onlineauto.jit import entry_kernel, inline_kernel, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -95,13 +95,14 @@ def _is_taken(seen: int) -> bool:
     return bool(np.uint64(seen) * _MIX < _QUARTER)
 
 
-@kernel
+@entry_kernel
 def learn_regression(
     regression: Regression, lesson: Lesson, inputs: NDArray[np.float64], seen: int, unsure: float
 ) -> None:
     """Let the regression of the logged action learn its cost; it has been learnt `seen` times.
 
-    `unsure` is the variance of a weight before the first event.
+    `unsure` is the variance of a weight before the first event. Members call it by the address in `Units`, so
+    that it is compiled once for all of them.
     """
     n, action, gains = len(inputs), lesson.known, regression.gains
     noise = 1.0 / lesson.weight

@@ -294,6 +294,7 @@ class Units(NamedTuple):
     after_event: int  # its comparisons of live configs
     score_stack: int  # scores of the stack
     learn_stack: int  # its weights and tests
+    learn_regression: int  # least squares of members
     score_members: NDArray[
         np.int64
     ]  # [members]: the kernels of each, see `onlineauto.engine.ensemble.member`

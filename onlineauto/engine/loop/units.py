@@ -8,6 +8,8 @@ import numpy as np
 
 from onlineauto.engine.ensemble.combiner_kernels import learn_stack, score_stack
 from onlineauto.engine.ensemble.member import Lesson, Part
+from onlineauto.engine.ensemble.regression import make_regression
+from onlineauto.engine.ensemble.regression_kernels import learn_regression
 from onlineauto.engine.ensemble.states import states_of
 from onlineauto.engine.ensembles.ensemble_kernels import visit_members
 from onlineauto.engine.event.ccb_slot_kernels import settle_slot
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["NO_UNITS", "make_units"]
 
 _NONE = np.zeros(0, np.int64)
-NO_UNITS = Units(0, 0, 0, 0, 0, 0, 0, 0, _NONE, _NONE, _NONE)
+NO_UNITS = Units(0, 0, 0, 0, 0, 0, 0, 0, 0, _NONE, _NONE, _NONE)
 """The units of a run that needs none."""
 _CURSOR = np.zeros(4, np.int64)
 _ACTIONS = Actions(0, 0, 0, 0, 0, 0, 0)
@@ -64,6 +66,9 @@ def make_units(
         after_event=_address(searching, after_event, *on, _CURSOR, _ACTIONS, _LABEL),
         score_stack=_address(context.live.stack.on, score_stack, *on, _ACTIONS, _LABEL, True),
         learn_stack=_address(context.live.stack.on and decides, learn_stack, *on, _CURSOR, _ACTIONS, _LABEL),
+        learn_regression=_address(
+            bool(learning), learn_regression, Sealed(make_regression(0, 0)), _LESSON, np.zeros(1), 0, 0.0
+        ),
         score_members=_addresses(each.score.address(*on, _ACTIONS, _PART, *own) for each, *own in kernels),
         learn_members=_addresses(each.learn.address(*on, _ACTIONS, _LESSON, *own) for each, *own in learning),
         grow_members=_addresses(each.grow.address(on[0], own) for each, own, _ in learning),

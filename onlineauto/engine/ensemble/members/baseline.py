@@ -102,7 +102,7 @@ def _sum_of(state: State, crossed: NDArray[np.uint64], key: np.uint64, end: int)
 
 
 @entry_kernel
-def score(
+def score_baseline(
     context: Context, stream: Stream, actions: Actions, part: Part, state: State, scratch: Scratch
 ) -> None:
     """Score the actions of an event."""
@@ -159,7 +159,7 @@ def _noise_of(state: State) -> float:
 
 
 @entry_kernel
-def learn(
+def learn_baseline(
     context: Context, stream: Stream, actions: Actions, lesson: Lesson, state: State, scratch: Scratch
 ) -> None:
     """Learn an event."""
@@ -187,7 +187,7 @@ def learn(
 
 
 @entry_kernel
-def grow(context: Context, state: State) -> None:
+def grow_baseline(context: Context, state: State) -> None:
     """Do nothing: cells need no preparation."""
 
 
@@ -199,7 +199,7 @@ class Baseline(Member):
 
     def kernels(self) -> Kernels:
         """Return its kernels."""
-        return Kernels(score, learn, grow)
+        return Kernels(score_baseline, learn_baseline, grow_baseline)
 
     def make_state(self, sizes: Sizes) -> State:
         """Return a table of as many cells as that of the live configs, within limits."""

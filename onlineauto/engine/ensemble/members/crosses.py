@@ -299,7 +299,7 @@ def _score_joint(
 
 
 @entry_kernel
-def score(
+def score_crosses(
     context: Context, stream: Stream, actions: Actions, part: Part, state: Crosses, scratch: Scratch
 ) -> None:
     """Score the actions of an event."""
@@ -358,7 +358,7 @@ def learn_products(
 
 
 @entry_kernel
-def learn(
+def learn_crosses(
     context: Context, stream: Stream, actions: Actions, lesson: Lesson, state: Crosses, scratch: Scratch
 ) -> None:
     """Learn an event."""
@@ -377,7 +377,7 @@ def learn(
 
 
 @entry_kernel
-def grow(context: Context, state: Crosses) -> None:
+def grow_crosses(context: Context, state: Crosses) -> None:
     """Do nothing: cells need no preparation."""
 
 
@@ -390,7 +390,7 @@ class CrossesMember(Member):
 
     def kernels(self) -> Kernels:
         """Return its kernels."""
-        return Kernels(score, learn, grow)
+        return Kernels(score_crosses, learn_crosses, grow_crosses)
 
     def make_state(self, sizes: Sizes) -> Crosses:
         """Return a table of as many cells as that of the live configs, within limits.

@@ -22,7 +22,7 @@ from onlineauto.engine.ensemble.regression import (
     regression_to_predict,
     restore_regression,
 )
-from onlineauto.engine.ensemble.regression_kernels import grow_regression, learn_regression, score_of
+from onlineauto.engine.ensemble.regression_kernels import grow_regression, score_of
 from onlineauto.engine.event.example_kernels import line_of
 from onlineauto.engine.event.pass_kernels import run_on
 from onlineauto.engine.event.state import (
@@ -33,7 +33,7 @@ from onlineauto.engine.event.state import (
     MOST_NUMBERS,
     NUMBERS,
 )
-from onlineauto.jit import entry_kernel, inline_kernel, kernel, short_loop
+from onlineauto.jit import call_at, entry_kernel, inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,7 +82,7 @@ def _added_by(run: Run, line: int, state: Regression, raw: NDArray[np.float64]) 
 
 
 @entry_kernel
-def score(
+def score_features(
     context: Context, stream: Stream, actions: Actions, part: Part, state: Regression, scratch: Scratch
 ) -> None:
     """Score the actions of an event."""
@@ -104,14 +104,16 @@ def score(
 
 
 @entry_kernel
-def learn(
+def learn_features(
     context: Context, stream: Stream, actions: Actions, lesson: Lesson, state: Regression, scratch: Scratch
 ) -> None:
     """Learn an event."""
     stack = context.live.stack
     if lesson.known >= 0 and works(stack, lesson.score):
         n, seen = stack.inputs.tally[FEATURES], stack.inputs.seen[lesson.known]
-        learn_regression(state, lesson, context.buffers.taken.values[:n], seen, UNSURE)
+        call_at(
+            context.units.learn_regression, (state, lesson, context.buffers.taken.values[:n], seen, UNSURE)
+        )
 
 
 @kernel
@@ -124,7 +126,7 @@ def _divide(inputs: Inputs, state: Regression, before: int, n: int) -> None:
 
 
 @entry_kernel
-def grow(context: Context, state: Regression) -> None:
+def grow_features(context: Context, state: Regression) -> None:
     """Prepare for features, bins and actions that are new."""
     inputs = context.live.stack.inputs
     n, before = min(inputs.tally[FEATURES], MOST_FEATURES), state.prepared[0]
@@ -140,7 +142,7 @@ class Features(Member):
 
     def kernels(self) -> Kernels:
         """Return its kernels."""
-        return Kernels(score, learn, grow)
+        return Kernels(score_features, learn_features, grow_features)
 
     def make_state(self, sizes: Sizes) -> Regression:
         """Return regressions of no input."""

@@ -26,7 +26,7 @@ from onlineauto.engine.ensemble.regression import (
     regression_to_predict,
     restore_regression,
 )
-from onlineauto.engine.ensemble.regression_kernels import grow_regression, learn_regression, score_of
+from onlineauto.engine.ensemble.regression_kernels import grow_regression, score_of
 from onlineauto.engine.ensemble.wave_kernels import (
     WAVES,
     WAVY_SPREAD,
@@ -35,7 +35,7 @@ from onlineauto.engine.ensemble.wave_kernels import (
     make_waves,
 )
 from onlineauto.engine.event.state import ACTIONS, MOST_ACTIONS
-from onlineauto.jit import entry_kernel, inline_kernel, kernel, short_loop
+from onlineauto.jit import call_at, entry_kernel, inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -107,7 +107,7 @@ def measure_scores(state: State, n: int, column: int, buffers: Buffers) -> None:
 
 
 @entry_kernel
-def score(
+def score_layer(
     context: Context, stream: Stream, actions: Actions, part: Part, state: State, scratch: Scratch
 ) -> None:
     """Score the actions of an event; those of features are there by now."""
@@ -122,7 +122,7 @@ def score(
 
 
 @entry_kernel
-def learn(
+def learn_layer(
     context: Context, stream: Stream, actions: Actions, lesson: Lesson, state: State, scratch: Scratch
 ) -> None:
     """Learn an event that was scored."""
@@ -131,12 +131,12 @@ def learn(
         return
     if lesson.known >= 0 and works(stack, lesson.score):
         seen = stack.inputs.seen[lesson.known]
-        learn_regression(state.regression, lesson, scratch.waves, seen, WAVY_SPREAD)
+        call_at(context.units.learn_regression, (state.regression, lesson, scratch.waves, seen, WAVY_SPREAD))
     measure_scores(state, actions.n, _column_of_features(context, lesson.score, lesson.column), buffers)
 
 
 @entry_kernel
-def grow(context: Context, state: State) -> None:
+def grow_layer(context: Context, state: State) -> None:
     """Prepare for actions that are new."""
     inputs, before = context.live.stack.inputs, state.regression.prepared[1]
     if before <= MOST_ACTIONS < inputs.tally[ACTIONS]:
@@ -153,7 +153,7 @@ class Layer(Member):
 
     def kernels(self) -> Kernels:
         """Return its kernels."""
-        return Kernels(score, learn, grow)
+        return Kernels(score_layer, learn_layer, grow_layer)
 
     def make_state(self, sizes: Sizes) -> State:
         """Return regressions of no action."""

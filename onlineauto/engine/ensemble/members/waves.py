@@ -23,7 +23,7 @@ from onlineauto.engine.ensemble.regression import (
     regression_to_predict,
     restore_regression,
 )
-from onlineauto.engine.ensemble.regression_kernels import grow_regression, learn_regression, score_of
+from onlineauto.engine.ensemble.regression_kernels import grow_regression, score_of
 from onlineauto.engine.ensemble.wave_kernels import (
     WAVES,
     WAVY_SPREAD,
@@ -35,7 +35,7 @@ from onlineauto.engine.ensemble.wave_kernels import (
 from onlineauto.engine.event.example_kernels import line_of
 from onlineauto.engine.event.pass_kernels import run_on
 from onlineauto.engine.event.state import MOST_FEATURES, MOST_NUMBERS, NUMBERS, WORD
-from onlineauto.jit import entry_kernel, inline_kernel, short_loop
+from onlineauto.jit import call_at, entry_kernel, inline_kernel, short_loop
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -113,7 +113,7 @@ def _add_action(run: Run, line: int, words: int, state: State, scratch: Scratch)
 
 
 @entry_kernel
-def score(
+def score_waves(
     context: Context, stream: Stream, actions: Actions, part: Part, state: State, scratch: Scratch
 ) -> None:
     """Score the actions of an event."""
@@ -138,7 +138,7 @@ def score(
 
 
 @entry_kernel
-def learn(
+def learn_waves(
     context: Context, stream: Stream, actions: Actions, lesson: Lesson, state: State, scratch: Scratch
 ) -> None:
     """Learn an event."""
@@ -149,11 +149,11 @@ def learn(
         _add_up(stack.inputs, context.buffers.taken, state, scratch.sums)
         _take_waves(stack.inputs, context.buffers.taken, state, scratch)
     seen = stack.inputs.seen[lesson.known]
-    learn_regression(state.regression, lesson, scratch.waves, seen, WAVY_SPREAD)
+    call_at(context.units.learn_regression, (state.regression, lesson, scratch.waves, seen, WAVY_SPREAD))
 
 
 @entry_kernel
-def grow(context: Context, state: State) -> None:
+def grow_waves(context: Context, state: State) -> None:
     """Prepare for actions that are new."""
     grow_regression(state.regression, context.live.stack.inputs, WAVES, WAVY_SPREAD)
 
@@ -166,7 +166,7 @@ class Waves(Member):
 
     def kernels(self) -> Kernels:
         """Return its kernels."""
-        return Kernels(score, learn, grow)
+        return Kernels(score_waves, learn_waves, grow_waves)
 
     def make_state(self, sizes: Sizes) -> State:
         """Return regressions of no action."""
