@@ -219,6 +219,19 @@ def test_wide_decisions_are_learnt_and_counted(tmp_path: Path, log: SegmentLog) 
     assert 0 < board_of(learner).too_wide <= learner.learnt
 
 
+def test_decisions_with_absurd_numbers_are_counted(tmp_path: Path) -> None:
+    log = SegmentLog(tmp_path / "log")
+    for number in range(30):
+        size = 1e25 if number == 20 else 1.5
+        context = {"user": {"age": size}, "_multi": [{"_tag": "x"}, {"_tag": "y"}, {"_tag": "z"}]}
+        log.append([decision(f"e{number}", number, c=context), reward(f"e{number}", number, 1.0)])
+    log.sync()
+    learner = learner_of(tmp_path / "loop", log)
+    finished(learner)
+    assert (learner.faulty, board_of(learner).outliers) == (0, 1)
+    log.close()
+
+
 def test_other_options_and_other_logs_are_refused(tmp_path: Path, log: SegmentLog) -> None:
     learner = learner_of(tmp_path / "loop", log)
     finished(learner)

@@ -35,6 +35,7 @@ COUNTERS: Final = {
     "repeated": "Decisions whose id another one had.",
     "faulty": "Decisions that could not be learnt.",
     "too_wide": "Decisions that were learnt without their widest interactions.",
+    "outliers": "Decisions that were not learnt, since a number is far beyond all others of its kind.",
     "skipped": "Records that could not be applied.",
     "clipped": "Rewards beyond the range that is declared or learnt.",
     "forgotten": "Finished decisions that were forgotten before their wait was over.",

@@ -74,6 +74,7 @@ class Status(msgspec.Struct, frozen=True):
     clock_jumps: int
     faulty: int
     too_wide: int
+    outliers: int
     skipped: int
     skipped_latest: list[str]
     mean_wait: float
@@ -182,6 +183,7 @@ def status_of(loop: Loop, *, points: bool = False) -> Status:
         clock_jumps=counts.clock_jumps,
         faulty=loop.learner.faulty,
         too_wide=board.too_wide,
+        outliers=board.outliers,
         skipped=loop.learner.skipped,
         skipped_latest=list(map(str, loop.learner.latest)),
         mean_wait=board.waited,

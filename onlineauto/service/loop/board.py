@@ -49,6 +49,8 @@ class Board(msgspec.Struct, frozen=True):
         Decisions that were learnt, and that could not be.
     too_wide : int
         Decisions since the start that were learnt without their widest interactions; see ``--max_crossed``.
+    outliers : int
+        Decisions that were not learnt, since a number is far beyond all others of its kind.
     waited : float
         Mean seconds that a learnt decision has waited.
     champion_changes : int
@@ -65,6 +67,7 @@ class Board(msgspec.Struct, frozen=True):
     learnt: int
     faulty: int
     too_wide: int
+    outliers: int
     waited: float
     champion_changes: int
     changes: list[ChampionChange]
@@ -99,6 +102,7 @@ def board_of(learner: Learner) -> Board:
         learnt=learner.learnt,
         faulty=learner.faulty,
         too_wide=workspace.diagnostics.counts[Code.TOO_WIDE],
+        outliers=sum(workspace.outliers.values()),
         waited=learner.waited / max(learner.learnt, 1),
         champion_changes=champion.changes,
         changes=[
