@@ -223,8 +223,7 @@ def test_decisions_with_absurd_numbers_are_counted(tmp_path: Path) -> None:
     log = SegmentLog(tmp_path / "log")
     for number in range(30):
         size = 1e25 if number == 20 else 1.5
-        context = {"user": {"age": size}, "_multi": [{"_tag": "x"}, {"_tag": "y"}, {"_tag": "z"}]}
-        log.append([decision(f"e{number}", number, c=context), reward(f"e{number}", number, 1.0)])
+        log.append([decision(f"e{number}", number, age=size), reward(f"e{number}", number, 1.0)])
     log.sync()
     learner = learner_of(tmp_path / "loop", log)
     finished(learner)

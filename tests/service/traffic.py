@@ -22,11 +22,13 @@ def record(kind: str, time: float, **members: Any) -> bytes:
     return sealed(msgspec.json.encode({"Type": kind, "Timestamp": stamp(BEGIN + time), **members}))
 
 
-def decision(event_id: str, time: float, action: int = 0, *, user: str = "tom", **members: Any) -> bytes:
+def decision(
+    event_id: str, time: float, action: int = 0, *, user: str = "tom", age: float = 1, **members: Any
+) -> bytes:
     ranked = [action + 1, *(each + 1 for each in range(3) if each != action)]
     actions = [{"_tag": topic, "article": {topic: 1}} for topic in TOPICS]
     chances = {"a": ranked, "p": [0.5, 0.25, 0.25], "mode": "online"}
-    context = {"user": {user: 1}, "_multi": actions}
+    context = {"user": {user: age}, "_multi": actions}
     return record("rank", time, EventId=event_id, **{**chances, **members}, c=context)
 
 
