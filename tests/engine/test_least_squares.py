@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 
 from onlineauto.engine.ensemble.least_squares_kernels import (
+    LATE,
+    WAITING,
     Observed,
+    Regression,
     begin_weight,
     catch_up,
     cut_off,
     learn_lately,
     learn_squares,
 )
-from onlineauto.engine.event.state import LATE, WAITING, Regression
 
 
 def regression(n: int) -> Regression:
@@ -26,6 +28,8 @@ def regression(n: int) -> Regression:
         waiting=np.zeros((1, WAITING, n)),
         observed=np.zeros((1, WAITING, 3)),
         n_waiting=np.zeros(1, np.int64),
+        prepared=np.array([n, 1]),
+        gains=np.zeros((WAITING, n)),
     )
 
 

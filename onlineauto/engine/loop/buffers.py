@@ -8,17 +8,10 @@ import numpy as np
 
 from onlineauto.engine.event.event_seed_kernels import name_events
 from onlineauto.engine.event.outcomes import Outcomes
-from onlineauto.engine.event.state import (
-    CB,
-    MOST_FEATURES,
-    MOST_NUMBERS,
-    ROW,
-    SIMPLE,
-    Buffers,
-    Results,
-    Taken,
-)
 from onlineauto.engine.loop.size_kernels import largest_example, largest_namespaces
+from onlineauto.engine.records.ensemble import MOST_FEATURES, MOST_NUMBERS, Taken
+from onlineauto.engine.records.loop import ROW, Buffers, Results
+from onlineauto.engine.records.task import CB, SIMPLE
 from onlineauto.errors import InputError
 from onlineauto.explorers.explore_kernels import ROWS
 from onlineauto.features.block import UNLABELLED
@@ -29,7 +22,8 @@ from onlineauto.jit import Sealed, SealedRecords
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.engine.event.state import Context, Task
+    from onlineauto.engine.records.loop import Context
+    from onlineauto.engine.records.task import Task
     from onlineauto.features.block import Block
     from onlineauto.features.layout import Layout
     from onlineauto.features.records import Interactions, Stream

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto.automl.options import AutomlOptions
-from onlineauto.engine.ensembles.decay import DECAY_STATE
 from onlineauto.engine.loop.task import make_task, parts_of_slot
 from onlineauto.engine.options.registry import RunOptions
+from onlineauto.engine.policies.decay import DECAY_STATE
 from onlineauto.errors import OptionError
 from onlineauto.estimators.robust import stored_evidence
 from onlineauto.explorers.exploration import EXPLORER_STATE, make_exploration

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from onlineauto.engine.event.state import Context
+    from onlineauto.engine.records.loop import Context
     from onlineauto.features.records import Layout, Stream
 
 

@@ -6,14 +6,16 @@ from operator import is_not
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from onlineauto.engine.ensemble.states import states_of
-from onlineauto.engine.event.state import Context
 from onlineauto.engine.loop.buffers import enough_room, enough_scratch, make_buffers
 from onlineauto.engine.loop.units import NO_UNITS, make_units
+from onlineauto.engine.records.loop import Context
 from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.jit import Sealed, SealedRecords
 
 if TYPE_CHECKING:
-    from onlineauto.engine.event.state import Buffers, Live, Results, Screen, Task, Units
+    from onlineauto.engine.records.loop import Buffers, Results, Units
+    from onlineauto.engine.records.search import Live, Screen
+    from onlineauto.engine.records.task import Task
     from onlineauto.engine.stream.ccb_slots import SlotFinder
     from onlineauto.features.block import Block
     from onlineauto.features.layout import Layout

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from onlineauto.engine.event.state import CB
+from onlineauto.engine.records.task import CB
 from onlineauto.features.records import CONSTANT_HASH
 
 if TYPE_CHECKING:
