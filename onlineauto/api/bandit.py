@@ -13,8 +13,8 @@ from onlineauto.api.decisions.decisions import Decisions
 from onlineauto.api.decisions.events import copied, cost_of, index_of, listed
 from onlineauto.api.decisions.from_logs import FromLogs
 from onlineauto.api.decisions.pending import check_limits
-from onlineauto.engine.event.state import FAR_COST
 from onlineauto.engine.outliers.located import WHAT, outlier_message
+from onlineauto.engine.records.loop import FAR_COST
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.mappings.encoded_event import EncodedEvent

@@ -16,8 +16,8 @@ from onlineauto.api.hints import nothing_learnt
 from onlineauto.api.progress_bar import progress_bar
 from onlineauto.api.report import html_report, summary, text_report
 from onlineauto.api.tally import Tally
-from onlineauto.engine.event.state import BEGINS_AGAIN
 from onlineauto.engine.outliers.located import WHAT
+from onlineauto.engine.records.loop import BEGINS_AGAIN
 from onlineauto.engine.search.journal import Entry
 from onlineauto.errors import EventTypeError, InputError
 from onlineauto.formats.lines.diagnostics import Diagnostics

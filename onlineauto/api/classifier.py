@@ -14,7 +14,7 @@ from onlineauto.api.base import HASH_BITS
 from onlineauto.api.champion import champion_of
 from onlineauto.api.single_lines import SingleLines
 from onlineauto.api.tables import rows_of
-from onlineauto.engine.event.state import BEGINS_AGAIN
+from onlineauto.engine.records.loop import BEGINS_AGAIN
 from onlineauto.errors import InputError
 from onlineauto.features.stored import Stored
 from onlineauto.formats.mappings.values import is_missing, plain

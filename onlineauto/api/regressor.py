@@ -12,7 +12,7 @@ from onlineauto.api.base import HASH_BITS
 from onlineauto.api.numbers import Moments, TypicalSize, as_float
 from onlineauto.api.single_lines import SingleLines
 from onlineauto.api.tables import rows_of
-from onlineauto.engine.event.state import BEGINS_AGAIN, FAR_COST, FAR_WEIGHT, NO_OUTLIER
+from onlineauto.engine.records.loop import BEGINS_AGAIN, FAR_COST, FAR_WEIGHT, NO_OUTLIER
 from onlineauto.errors import InputError
 from onlineauto.estimators.typical_size_kernels import BEYOND, RUINED
 from onlineauto.features.block import UNLABELLED

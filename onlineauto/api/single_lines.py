@@ -23,8 +23,8 @@ from onlineauto.api.tables import (
     is_frame,
     labelled_rows,
 )
-from onlineauto.engine.event.state import FAR_COST, FAR_VALUE, FAR_WEIGHT
 from onlineauto.engine.outliers.located import WHAT, add_outlier, outlier_message
+from onlineauto.engine.records.loop import FAR_COST, FAR_VALUE, FAR_WEIGHT
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.block import UNLABELLED
 from onlineauto.features.options import FeatureOptions

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from onlineauto.engine.event.state import BEGINS_AGAIN
+from onlineauto.engine.records.loop import BEGINS_AGAIN
 
 if TYPE_CHECKING:
     from onlineauto.engine.event.outcomes import Outcomes

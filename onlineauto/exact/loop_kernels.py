@@ -29,21 +29,20 @@ from onlineauto.engine.event.live_config_kernels import (
 )
 from onlineauto.engine.event.outcome_kernels import explore, open_row, rank_actions, settle_bandit
 from onlineauto.engine.event.pass_kernels import account, run_on
-from onlineauto.engine.event.state import (
+from onlineauto.engine.loop.visit_kernels import label_to_learn, settle_line, visit_actions
+from onlineauto.engine.records.loop import (
     ASIDE,
     BLOCK_END,
     BOUND_CROSSED,
-    CB_ADF,
     EVENT,
     NEW_NAMESPACE,
     RECOUNTED,
     SIGNAL,
-    SIMPLE,
     SLOT,
     STEP,
     STREAM,
 )
-from onlineauto.engine.loop.visit_kernels import label_to_learn, settle_line, visit_actions
+from onlineauto.engine.records.task import CB_ADF, SIMPLE
 from onlineauto.explorers.explore_kernels import note_cost, note_learnt
 from onlineauto.features._kernels import forget
 from onlineauto.jit import call_at, entry_kernel, inline_kernel
@@ -52,7 +51,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from onlineauto.engine.event.state import Actions, Context, Results, Run
+    from onlineauto.engine.records.loop import Actions, Context, Results, Run
     from onlineauto.features.records import Stream
 
 
@@ -107,7 +106,7 @@ def run_events_as_vw(
         row = results.rows[event]
         if exploration.policies > 0:
             rows, compares = results.rows[event : event + 1], bool(learns or trains_on_all)
-            call_at(units.members, (context, stream, rows, actions, label, learns, compares))
+            call_at(units.policies, (context, stream, rows, actions, label, learns, compares))
         else:
             visit_actions(context, run, row, actions, learnt, learns, buffers)
         if run.task.shape == SIMPLE:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
-from onlineauto.engine.event.state import CB_ADF
 from onlineauto.engine.loop.block_runner import BlockRunner
 from onlineauto.engine.loop.holdout import Holdout
 from onlineauto.engine.loop.learner import Learner
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.outliers.located import locate_outliers
+from onlineauto.engine.records.task import CB_ADF
 from onlineauto.engine.search.factory import make_layout
 from onlineauto.engine.search.search_engine import Searching
 from onlineauto.engine.stream.event_readers import event_readers

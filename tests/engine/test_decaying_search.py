@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from onlineauto import Workspace
-from onlineauto.engine.event.state import DROPPED, PROMOTED
+from onlineauto.engine.records.task import DROPPED, PROMOTED
 from onlineauto.engine.search import live_configs as live_slots
 from onlineauto.engine.search.waiting_configs import put_back
 from onlineauto.estimators.robust_kernels import LOWER

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 from onlineauto import Workspace
-from onlineauto.engine.event.state import DROPPED, OUTSIDE_RANGE, PROMOTED
+from onlineauto.engine.records.task import DROPPED, OUTSIDE_RANGE, PROMOTED
 from onlineauto.errors import OptionError
 from onlineauto.estimators.robust_kernels import LOWER
 from onlineauto.estimators.robust_kernels import T as AGE

@@ -28,7 +28,7 @@ def regression(n: int) -> Regression:
         waiting=np.zeros((1, WAITING, n)),
         observed=np.zeros((1, WAITING, 3)),
         n_waiting=np.zeros(1, np.int64),
-        prepared=np.zeros(2, np.int64),
+        prepared=np.array([n, 1]),
         gains=np.zeros((WAITING, n)),
     )
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from onlineauto import Workspace, read
-from onlineauto.engine.event.state import FEATURES, NUMBERS
+from onlineauto.engine.records.ensemble import FEATURES, NUMBERS
 from onlineauto.estimators.paired_kernels import BETTER, WORSE
 from tests.engine.stack_streams import bent, named, numbered, odd, others, repeated, worded
 from tests.naive.hashing import hash_name

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from onlineauto.engine.event.state import Actions, Context, Inputs
+    from onlineauto.engine.records.ensemble import Inputs
+    from onlineauto.engine.records.loop import Actions, Context
     from onlineauto.features.records import Stream
     from onlineauto.features.stored import Stored
 

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onlineauto.engine.ensembles.rnd_noise_kernels import normal_of
+from onlineauto.engine.policies.rnd_noise_kernels import normal_of
 from onlineauto.exact.quirks import EXPLORING
 from onlineauto.explorers import EXPLORERS
 from onlineauto.explorers._kernels import LEARNT, rank_by_probability

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 
 from onlineauto.engine.event.event_kernels import open_event
 from onlineauto.engine.event.example_kernels import list_action
-from onlineauto.engine.event.state import Run
 from onlineauto.engine.loop.buffers import make_buffers
+from onlineauto.engine.records.loop import Run
 from onlineauto.features._kernels import forget
 from onlineauto.features.records import make_stream
 from onlineauto.jit import kernel
@@ -24,7 +24,7 @@ from tests.property.strategies import bandit_events
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.engine.event.state import Actions, Buffers, Counted
+    from onlineauto.engine.records.loop import Actions, Buffers, Counted
     from onlineauto.features.block import Block
     from tests.naive.features import Example, Featurizer
     from tests.naive.interactions import Feature

@@ -49,7 +49,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "formats/numbers": ("formats/test_number_kernels.py", "formats/test_float_kernels.py"),
     "formats/json": ("formats/test_json_kernels.py", "formats/test_json_twin.py"),
     "formats": ("formats/test_text_twin.py", "formats/test_mark_kernels.py", "formats/test_slots.py"),
-    "engine/ensembles": ("engine/test_native_twin.py", "engine/test_explorers.py"),
+    "engine/policies": ("engine/test_native_twin.py", "engine/test_explorers.py"),
     "engine": ("engine/test_native_twin.py", "engine/test_slots.py"),
 }
 """Tests that belong to kernels, by how the path of the kernels begins; the first that fits is taken.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 
-from onlineauto.engine.event.state import DROPPED, PROMOTED
+from onlineauto.engine.records.task import DROPPED, PROMOTED
 from onlineauto.estimators.robust_kernels import LOWER, SUM, UPPER, T
 from tests.parity import case as plain
 from tests.parity.automl_compare import metric_differences
@@ -19,7 +19,7 @@ from tests.parity.result import differences
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from onlineauto.engine.event.state import Decay
+    from onlineauto.engine.records.task import Decay
     from tests.parity.wheel import Wheel
 
 _SURE = "--bonferroni_denominator 1 --epsilon_decay_significance_level"

@@ -10,7 +10,7 @@ from onlineauto.engine.ensemble.registry import members_of
 
 if TYPE_CHECKING:
     from onlineauto.engine.ensemble.member import Member
-    from onlineauto.engine.event.state import Task
+    from onlineauto.engine.records.task import Task
     from onlineauto.options import Configuration
 
 __all__ = ["chosen_members"]

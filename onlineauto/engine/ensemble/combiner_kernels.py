@@ -36,21 +36,17 @@ from onlineauto.engine.ensemble.need_kernels import INPUTS, all_rest, works
 from onlineauto.engine.ensemble.number_bin_kernels import see_numbers
 from onlineauto.engine.event.live_config_kernels import LEANING, best_action, is_one_in_eight, mixed, rarity
 from onlineauto.engine.event.pass_kernels import run_on
-from onlineauto.engine.event.state import (
-    ACTIONS,
+from onlineauto.engine.records.ensemble import ACTIONS, FEATURES, NUMBERS
+from onlineauto.engine.records.loop import (
     BLOCK_END,
-    CHAMPION,
     CHAMPION_EARNS,
     CHAMPION_PREDICTS,
-    FEATURES,
-    LEARNT,
-    NUMBERS,
-    SELF,
     SIGNAL,
-    SIMPLE,
     STACK_EARNS,
     STACK_PREDICTS,
 )
+from onlineauto.engine.records.search import CHAMPION, LEARNT, SELF
+from onlineauto.engine.records.task import SIMPLE
 from onlineauto.estimators.difference_kernels import (
     observe_any_difference,
     observe_difference_within,
@@ -67,7 +63,9 @@ from onlineauto.learners._kernels import clip
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.engine.event.state import Actions, Buffers, Context, Label, Live, Run, Stack
+    from onlineauto.engine.records.ensemble import Stack
+    from onlineauto.engine.records.loop import Actions, Buffers, Context, Label, Run
+    from onlineauto.engine.records.search import Live
     from onlineauto.features.records import Stream
 
 UNSURE = 2.0

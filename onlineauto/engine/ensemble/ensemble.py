@@ -19,7 +19,7 @@ from onlineauto.engine.ensemble.inputs import (
 from onlineauto.engine.ensemble.member import Needs, Sizes, Work
 from onlineauto.engine.ensemble.prices import LEARNT
 from onlineauto.engine.ensemble.states import MemberStates, states_of
-from onlineauto.engine.event.state import (
+from onlineauto.engine.records.ensemble import (
     ACTIONS,
     FEATURES,
     MOST_ACTIONS,

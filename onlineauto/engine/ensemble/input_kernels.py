@@ -17,24 +17,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.engine.event.example_kernels import line_of
-from onlineauto.engine.event.state import (
+from onlineauto.engine.records.ensemble import (
     ACTIONS,
-    CB,
     FEATURES,
     MOST_ACTIONS,
     MOST_FEATURES,
     MOST_NUMBERS,
     NUMBERS,
-    SIMPLE,
     WORD,
 )
+from onlineauto.engine.records.task import CB, SIMPLE
 from onlineauto.features.name_kernels import NO_STEM, numbered_name
 from onlineauto.jit import inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.engine.event.state import Actions, Buffers, Inputs, Run
+    from onlineauto.engine.records.ensemble import Inputs
+    from onlineauto.engine.records.loop import Actions, Buffers, Run
 
 _FAR = 4.0
 _MIX = np.uint64(0x9E3779B97F4A7C15)

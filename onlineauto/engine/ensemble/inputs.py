@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onlineauto.engine.event.state import (
+from onlineauto.engine.records.ensemble import (
     BINS,
-    CB,
     MOST_ACTIONS,
     MOST_FEATURES,
     MOST_NUMBERS,
@@ -16,11 +15,12 @@ from onlineauto.engine.event.state import (
     Inputs,
     Numbers,
 )
+from onlineauto.engine.records.task import CB
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.engine.event.state import Task
+    from onlineauto.engine.records.task import Task
     from onlineauto.features.stored import Stored
 
 __all__ = [

@@ -14,12 +14,12 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from onlineauto.automl.member_seats import LEAST_WORTH
-from onlineauto.engine.event.state import MOST_ACTIONS, MOST_FEATURES, MOST_NUMBERS
+from onlineauto.engine.records.ensemble import MOST_ACTIONS, MOST_FEATURES, MOST_NUMBERS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from onlineauto.engine.event.state import Inputs
+    from onlineauto.engine.records.ensemble import Inputs
     from onlineauto.features.stored import Stored
     from onlineauto.options import Configuration
     from onlineauto.options.option import Group

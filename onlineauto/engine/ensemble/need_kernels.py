@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Final
 
 from onlineauto.engine.ensemble.input_kernels import joins
 from onlineauto.engine.ensemble.member import Need
-from onlineauto.engine.event.state import ACTIONS, FEATURES, MOST_ACTIONS, NUMBERS, WIDEST
+from onlineauto.engine.records.ensemble import ACTIONS, FEATURES, MOST_ACTIONS, NUMBERS, WIDEST
 from onlineauto.jit import inline_kernel
 
 if TYPE_CHECKING:
-    from onlineauto.engine.event.state import Stack
+    from onlineauto.engine.records.ensemble import Stack
 
 _MOST_FEATURES: Final = int(Need.MOST_FEATURES)
 _MOST_NUMBERS: Final = int(Need.MOST_NUMBERS)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.engine.ensemble.input_kernels import add_input, bin_of
-from onlineauto.engine.event.state import (
+from onlineauto.engine.records.ensemble import (
     BIN,
     BINS,
     FEATURES,
@@ -24,7 +24,7 @@ from onlineauto.jit import inline_kernel, kernel
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.engine.event.state import Inputs
+    from onlineauto.engine.records.ensemble import Inputs
 
 MEMORY = 16384.0
 """Events that means and variances take account of."""

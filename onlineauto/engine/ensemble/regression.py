@@ -10,10 +10,10 @@ import numpy as np
 from onlineauto.engine.ensemble.least_squares_kernels import LATE, WAITING, Observed, Regression
 from onlineauto.engine.ensemble.regression_kernels import EACH
 from onlineauto.engine.ensemble.wave_kernels import WAVES, Basis
-from onlineauto.engine.event.state import ACTIONS, MOST_ACTIONS, MOST_NUMBERS
+from onlineauto.engine.records.ensemble import ACTIONS, MOST_ACTIONS, MOST_NUMBERS
 
 if TYPE_CHECKING:
-    from onlineauto.engine.event.state import Inputs
+    from onlineauto.engine.records.ensemble import Inputs
     from onlineauto.features.stored import Stored
 
 __all__ = [

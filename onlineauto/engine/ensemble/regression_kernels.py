@@ -18,7 +18,7 @@ from onlineauto.engine.ensemble.least_squares_kernels import (
     cut_off,
     learn_lately,
 )
-from onlineauto.engine.event.state import ACTIONS, MOST_ACTIONS
+from onlineauto.engine.records.ensemble import ACTIONS, MOST_ACTIONS
 from onlineauto.jit import entry_kernel, inline_kernel, kernel
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from onlineauto.engine.ensemble.least_squares_kernels import Regression
     from onlineauto.engine.ensemble.member import Lesson
-    from onlineauto.engine.event.state import Inputs
+    from onlineauto.engine.records.ensemble import Inputs
 
 INPUTS, ACTIONS_OF = 0, 1
 """Entries of what a regression is prepared for: inputs and actions."""

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from onlineauto.engine.ensemble.member import Member
-    from onlineauto.engine.event.state import Stack
+    from onlineauto.engine.records.ensemble import Stack
 
 __all__ = ["MemberStates", "states_of"]
 

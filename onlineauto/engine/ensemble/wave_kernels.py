@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from onlineauto.engine.event.state import MOST_NUMBERS
+from onlineauto.engine.records.ensemble import MOST_NUMBERS
 from onlineauto.jit import inline_kernel, kernel
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.engine.event.outcomes import Outcomes
-from onlineauto.engine.event.state import ROW
+from onlineauto.engine.records.loop import ROW
 from onlineauto.features.block import UNLABELLED
 
 if TYPE_CHECKING:

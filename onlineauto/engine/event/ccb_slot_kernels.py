@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.engine.event.pass_kernels import account, run_on
-from onlineauto.engine.event.state import BEGINS_AGAIN, NO_OUTLIER, Actions, Label
+from onlineauto.engine.records.loop import BEGINS_AGAIN, NO_OUTLIER, Actions, Label
 from onlineauto.features._kernels import leave_slot, open_slot
 from onlineauto.features.records import FIRST_SLOT, INDEX_FEATURE, SHARED_LINE, SLOT_LINE
 from onlineauto.jit import entry_kernel, kernel
 
 if TYPE_CHECKING:
-    from onlineauto.engine.event.state import Context, Results, Run
+    from onlineauto.engine.records.loop import Context, Results, Run
     from onlineauto.features.records import Stream
 
 _ZERO = np.float32(0)

@@ -10,7 +10,7 @@ import numpy as np
 from onlineauto.engine.event.example_kernels import list_action
 from onlineauto.engine.event.live_config_kernels import place_of
 from onlineauto.engine.event.pass_kernels import over_again, run_on
-from onlineauto.engine.event.state import CB
+from onlineauto.engine.records.task import CB
 from onlineauto.explorers._kernels import LEARNT
 from onlineauto.explorers.pmf.cost_range_kernels import allowed_loss, highest_cost, lowest_cost
 from onlineauto.jit import F32, entry_kernel, short_loop
@@ -18,7 +18,7 @@ from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, Lesson, rule_of
 from onlineauto.learners.sensitivity_kernels import sensitivity
 
 if TYPE_CHECKING:
-    from onlineauto.engine.event.state import Actions, Context
+    from onlineauto.engine.records.loop import Actions, Context
     from onlineauto.features.records import Stream
 
 _ZERO = np.float32(0)

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.engine.event.ccb_slot_kernels import open_slot_event
-from onlineauto.engine.event.state import CB, CB_ADF, SIMPLE, Actions, Label
+from onlineauto.engine.records.loop import Actions, Label
+from onlineauto.engine.records.task import CB, CB_ADF, SIMPLE
 from onlineauto.features._kernels import open_constant, open_line
 from onlineauto.jit import inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
-    from onlineauto.engine.event.state import Run
+    from onlineauto.engine.records.loop import Run
     from onlineauto.features.records import Stream
 
 _ZERO = np.float32(0)

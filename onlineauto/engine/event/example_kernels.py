@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.engine.event.screen_kernels import screen_action
-from onlineauto.engine.event.state import CB, CB_ADF, Counted
+from onlineauto.engine.records.loop import Counted
+from onlineauto.engine.records.task import CB, CB_ADF
 from onlineauto.features._kernels import forget, merge_shared, open_constant, open_line, open_numbered
 from onlineauto.features.product_kernels import cross_all, crossed_squares, linear_squares, list_linear
 from onlineauto.features.records import Example, Listing
@@ -16,7 +17,7 @@ from onlineauto.jit import F32, inline_kernel, short_loop
 from onlineauto.learners._kernels import clip, dot, rule_of, see_label, update
 
 if TYPE_CHECKING:
-    from onlineauto.engine.event.state import Actions, Buffers, Run
+    from onlineauto.engine.records.loop import Actions, Buffers, Run
     from onlineauto.features.records import Interactions
     from onlineauto.learners._kernels import Lesson, Place
 

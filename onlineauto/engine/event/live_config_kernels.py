@@ -8,29 +8,30 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.engine.event.example_kernels import line_of
-from onlineauto.engine.event.state import (
+from onlineauto.engine.records.loop import (
     BLOCK_END,
     BOUND_CROSSED,
-    CB,
-    CHAMPION,
-    GROUP,
-    LEARNT,
     LEASE_DUE,
     LOSS_CROSSED,
-    MARK,
     MET,
-    N_ACTIONS,
-    N_EVENTS,
-    OUTSIDE,
-    PLACES,
     PROVED_WORSE,
     REVIEW_DUE,
     REVIEWED,
     SCHEDULED,
-    SELF,
-    SIMPLE,
     STEP,
 )
+from onlineauto.engine.records.search import (
+    CHAMPION,
+    GROUP,
+    LEARNT,
+    MARK,
+    N_ACTIONS,
+    N_EVENTS,
+    OUTSIDE,
+    PLACES,
+    SELF,
+)
+from onlineauto.engine.records.task import CB, SIMPLE
 from onlineauto.estimators.difference_kernels import observe_any_difference, share
 from onlineauto.estimators.draw_kernels import by_draws, events_per_draw, note_draw, tell_of_actions
 from onlineauto.estimators.interval_kernels import observe_loss, observe_policy
@@ -47,7 +48,8 @@ from onlineauto.learners.loss_kernels import loss_value
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.engine.event.state import Actions, Label, Live, Run
+    from onlineauto.engine.records.loop import Actions, Label, Run
+    from onlineauto.engine.records.search import Live
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.engine.event.pass_kernels import draw_otherwise, explore_otherwise
-from onlineauto.engine.event.state import SIMPLE, STREAM
+from onlineauto.engine.records.loop import STREAM
+from onlineauto.engine.records.task import SIMPLE
 from onlineauto.explorers._kernels import rank
 from onlineauto.explorers.pmf.greedy_kernels import greedy
 from onlineauto.jit import F32, inline_kernel, short_loop
@@ -16,7 +17,7 @@ from onlineauto.learners.cost_kernels import DR
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.engine.event.state import Buffers, Context, Label, Results, Run
+    from onlineauto.engine.records.loop import Buffers, Context, Label, Results, Run
 
 _ZERO = np.float32(0)
 _UNLABELLED = np.float32(np.finfo(np.float32).max)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.engine.event.state import SIMPLE, Run
+from onlineauto.engine.records.loop import Run
+from onlineauto.engine.records.task import SIMPLE
 from onlineauto.explorers.sample_kernels import put_first
 from onlineauto.jit import F32, call_at, inline_kernel, kernel
 from onlineauto.learners._kernels import HOLDOUT_WEIGHT, UNLABELLED_WEIGHT, T
@@ -20,7 +21,7 @@ from onlineauto.learners.cost_kernels import DR, IPS, MTR, dr_cost, ips_cost, mt
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.engine.event.state import Actions, Context, Label
+    from onlineauto.engine.records.loop import Actions, Context, Label
     from onlineauto.features.records import Stream
     from onlineauto.learners._kernels import Model
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.engine.event.example_kernels import open_action, shown_features
-from onlineauto.engine.event.state import CB_ADF, SIMPLE, Counted
+from onlineauto.engine.records.loop import Counted
+from onlineauto.engine.records.task import CB_ADF, SIMPLE
 from onlineauto.features._kernels import forget, turned
 from onlineauto.features.product_kernels import cross_any, is_linear, look_up
 from onlineauto.features.records import Listing
@@ -22,7 +23,7 @@ from onlineauto.learners._kernels import CONTRACTION
 from onlineauto.learners.score_kernels import add_listed, add_pair, add_run, add_triple
 
 if TYPE_CHECKING:
-    from onlineauto.engine.event.state import Actions, Buffers, Run
+    from onlineauto.engine.records.loop import Actions, Buffers, Run
 
 EVENT, ACTION = 0, 1
 """Rows of the totals: the part that all actions of an event share; the sum of one action."""

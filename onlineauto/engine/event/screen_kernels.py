@@ -26,7 +26,8 @@ from onlineauto.learners._kernels import CONTRACTION, MAX_LABEL, MIN_LABEL, clip
 from onlineauto.learners.loss_kernels import loss_slope, loss_value
 
 if TYPE_CHECKING:
-    from onlineauto.engine.event.state import Buffers, Run, Screen
+    from onlineauto.engine.records.loop import Buffers, Run
+    from onlineauto.engine.records.search import Screen
 
 SUM, COUNT, LARGEST = 0, 1, 2
 """Entries of a feature: Σ x·residual and Σ x², with |x| as a part of the largest seen; and that largest."""

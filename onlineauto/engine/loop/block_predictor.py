@@ -10,19 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onlineauto.engine.event.state import ASIDE, SIMPLE, Screen
 from onlineauto.engine.loop.buffers import make_outcomes, make_results
 from onlineauto.engine.loop.one_event import one_event
 from onlineauto.engine.loop.working_memory import Parts, Predicting, WorkingMemory
+from onlineauto.engine.records.loop import ASIDE
+from onlineauto.engine.records.search import Screen
+from onlineauto.engine.records.task import SIMPLE
 from onlineauto.features.records import Interactions, make_stream
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.engine.event.outcomes import Outcomes
-    from onlineauto.engine.event.state import Task
     from onlineauto.engine.loop.one_event import OneEvent
     from onlineauto.engine.loop.semantics import Semantics
+    from onlineauto.engine.records.task import Task
     from onlineauto.engine.stream.event_readers import ReadsOne
     from onlineauto.features.block import Block
     from onlineauto.features.layout import Layout

@@ -6,20 +6,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from onlineauto.engine.event.state import (
-    ASIDE,
-    BEGIN_AGAIN,
-    BLOCK_END,
-    EVENT,
-    NOTICED,
-    SIGNAL,
-    SIMPLE,
-    STREAM,
-)
 from onlineauto.engine.loop.buffers import make_outcomes, make_results
 from onlineauto.engine.loop.one_event import one_event
 from onlineauto.engine.loop.wide_events import WideEvent, report
 from onlineauto.engine.loop.working_memory import Parts, Predicting, WorkingMemory
+from onlineauto.engine.records.loop import ASIDE, BEGIN_AGAIN, BLOCK_END, EVENT, NOTICED, SIGNAL, STREAM
+from onlineauto.engine.records.task import SIMPLE
 from onlineauto.engine.stream.ccb_slots import SlotFinder
 from onlineauto.features.records import make_stream
 
@@ -27,10 +19,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.engine.event.outcomes import Outcomes
-    from onlineauto.engine.event.state import Live, Results, Screen
     from onlineauto.engine.loop.learner import Learner
     from onlineauto.engine.loop.one_event import OneEvent
     from onlineauto.engine.loop.semantics import Semantics
+    from onlineauto.engine.records.loop import Results
+    from onlineauto.engine.records.search import Live, Screen
     from onlineauto.engine.stream.event_readers import ReadsOne
     from onlineauto.errors import ParseError
     from onlineauto.features.block import Block

@@ -8,19 +8,9 @@ import numpy as np
 
 from onlineauto.engine.event.event_seed_kernels import name_events
 from onlineauto.engine.event.outcomes import Outcomes
-from onlineauto.engine.event.state import (
-    BEGINS_AGAIN,
-    CB,
-    FAR_WEIGHT,
-    MOST_FEATURES,
-    MOST_NUMBERS,
-    NO_OUTLIER,
-    ROW,
-    SIMPLE,
-    Buffers,
-    Results,
-    Taken,
-)
+from onlineauto.engine.records.ensemble import MOST_FEATURES, MOST_NUMBERS, Taken
+from onlineauto.engine.records.loop import BEGINS_AGAIN, FAR_WEIGHT, NO_OUTLIER, ROW, Buffers, Results
+from onlineauto.engine.records.task import CB, SIMPLE
 from onlineauto.errors import InputError
 from onlineauto.explorers.explore_kernels import ROWS
 from onlineauto.features.block import UNLABELLED
@@ -31,7 +21,8 @@ from onlineauto.jit import SealedRecords
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.engine.event.state import Context, Task
+    from onlineauto.engine.records.loop import Context
+    from onlineauto.engine.records.task import Task
     from onlineauto.features.block import Block
     from onlineauto.features.layout import Layout
     from onlineauto.features.records import Scratch, Stream

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto.automl.options import AutomlOptions
-from onlineauto.engine.ensembles.decay import DECAY_STATE
-from onlineauto.engine.event.state import BEGINS_AGAIN, FAR_COST
 from onlineauto.engine.loop.task import make_task, parts_of_slot
 from onlineauto.engine.options.registry import RunOptions
+from onlineauto.engine.policies.decay import DECAY_STATE
+from onlineauto.engine.records.loop import BEGINS_AGAIN, FAR_COST
 from onlineauto.errors import OptionError
 from onlineauto.estimators.robust import stored_evidence
 from onlineauto.estimators.typical_size_kernels import LARGEST_SIZE, MANY

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from onlineauto.engine.event.state import CB, ROW, Results
 from onlineauto.engine.loop.run_kernels import ENDED, PREDICTED, RAN, Single, run_single
+from onlineauto.engine.records.loop import ROW, Results
+from onlineauto.engine.records.task import CB
 from onlineauto.features.layout import most_spans
 from onlineauto.features.records import NO_SLOTS, Stream
 from onlineauto.formats.records.size_kernels import FEATURES, LINES, NAMES, SIZES, SPANS, WIDEST
@@ -21,9 +22,9 @@ from onlineauto.jit import Bound, Sealed
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.engine.event.state import Context
     from onlineauto.engine.loop.semantics import Loop
     from onlineauto.engine.loop.working_memory import Predicting
+    from onlineauto.engine.records.loop import Context
     from onlineauto.engine.stream.event_readers import ReadsOne
     from onlineauto.features.layout import Layout
 

@@ -14,19 +14,19 @@ from onlineauto.engine.ensemble.combiner_kernels import stacked
 from onlineauto.engine.event.event_kernels import learns_from, open_event
 from onlineauto.engine.event.outcome_kernels import explore, open_row, rank_actions, settle_bandit
 from onlineauto.engine.event.pass_kernels import account, run_on
-from onlineauto.engine.event.state import (
+from onlineauto.engine.loop.visit_kernels import label_to_learn, settle_line, visit_actions
+from onlineauto.engine.outliers.outlier_kernels import find_outlier, without_label
+from onlineauto.engine.records.loop import (
     BEGIN_AGAIN,
     BEGINS_AGAIN,
     BLOCK_END,
     EVENT,
     NO_OUTLIER,
     SIGNAL,
-    SIMPLE,
     STEP,
     STREAM,
 )
-from onlineauto.engine.loop.visit_kernels import label_to_learn, settle_line, visit_actions
-from onlineauto.engine.outliers.outlier_kernels import find_outlier, without_label
+from onlineauto.engine.records.task import SIMPLE
 from onlineauto.explorers.explore_kernels import note_cost, note_learnt
 from onlineauto.features._kernels import forget
 from onlineauto.features.records import CONSTANT_HASH
@@ -37,7 +37,7 @@ from onlineauto.learners._kernels import clip
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.engine.event.state import Context, Results
+    from onlineauto.engine.records.loop import Context, Results
     from onlineauto.features.records import Stream
 
 
@@ -82,7 +82,7 @@ def run_events(
         row, exploration = results.rows[event], run.task.exploration
         if exploration.policies > 0:
             rows = results.rows[event : event + 1]
-            call_at(units.members, (context, stream, rows, actions, label, learns, learns))
+            call_at(units.policies, (context, stream, rows, actions, label, learns, learns))
         else:
             learnt = label_to_learn(run, actions, label)
             visit_actions(context, run, row, actions, learnt, learns, buffers)

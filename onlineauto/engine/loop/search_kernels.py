@@ -17,14 +17,15 @@ from onlineauto.engine.event.live_config_kernels import (
     verdict,
 )
 from onlineauto.engine.event.pass_kernels import run_on
-from onlineauto.engine.event.state import BLOCK_END, EVENT, NEW_NAMESPACE, SIGNAL, SIMPLE, SLOT
+from onlineauto.engine.records.loop import BLOCK_END, EVENT, NEW_NAMESPACE, SIGNAL, SLOT
+from onlineauto.engine.records.task import SIMPLE
 from onlineauto.jit import entry_kernel
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from onlineauto.engine.event.state import Actions, Context, Label
+    from onlineauto.engine.records.loop import Actions, Context, Label
     from onlineauto.features.records import Stream
 
 

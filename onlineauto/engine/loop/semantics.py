@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Protocol
 
-from onlineauto.engine.event.quirks import NO_QUIRKS
 from onlineauto.engine.loop.run_kernels import run_events
+from onlineauto.engine.records.quirks import NO_QUIRKS
 from onlineauto.explorers.quirks import NO_EXPLORING_QUIRKS
 from onlineauto.learners.table import lanes_side_by_side
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from onlineauto.engine.event.quirks import Quirks
-    from onlineauto.engine.event.state import Context, Results
+    from onlineauto.engine.records.loop import Context, Results
+    from onlineauto.engine.records.quirks import Quirks
     from onlineauto.explorers.quirks import ExploringQuirks
     from onlineauto.features.records import Stream
     from onlineauto.learners.table import TableShape

@@ -16,7 +16,7 @@ from onlineauto.jit import entry_kernel, inline_kernel, short_loop
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.engine.event.state import Context
+    from onlineauto.engine.records.loop import Context
     from onlineauto.features.records import Layout, Stream
 
 

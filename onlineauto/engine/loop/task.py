@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.engine.ensembles.decay import make_decay
 from onlineauto.engine.event.example_kernels import EXPONENTIAL, GLF1, IDENTITY, LOGIT
-from onlineauto.engine.event.state import CB, CB_ADF, SIMPLE, Task
 from onlineauto.engine.options.registry import RunOptions
+from onlineauto.engine.policies.decay import make_decay
+from onlineauto.engine.records.task import CB, CB_ADF, SIMPLE, Task
 from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.explorers.options import ExplorerOptions
 from onlineauto.features.records import Numbering

@@ -11,11 +11,11 @@ from onlineauto.engine.ensemble.member import Lesson, Part
 from onlineauto.engine.ensemble.regression import make_regression
 from onlineauto.engine.ensemble.regression_kernels import learn_regression
 from onlineauto.engine.ensemble.states import states_of
-from onlineauto.engine.ensembles.ensemble_kernels import visit_members
 from onlineauto.engine.event.ccb_slot_kernels import settle_slot
 from onlineauto.engine.event.cost_bound_kernels import bound_costs
-from onlineauto.engine.event.state import Actions, Label, Units
 from onlineauto.engine.loop.search_kernels import after_event, before_event
+from onlineauto.engine.policies.visit_kernels import visit_policies
+from onlineauto.engine.records.loop import Actions, Label, Units
 from onlineauto.explorers.exploration import pmf_address
 from onlineauto.jit import Sealed
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from onlineauto.engine.event.state import Context, Results
+    from onlineauto.engine.records.loop import Context, Results
     from onlineauto.explorers.explorer import Explorer
     from onlineauto.features.records import Stream
     from onlineauto.jit import SealedRecords
@@ -59,7 +59,7 @@ def make_units(
     learning = kernels if decides else []
     return Units(
         explore=pmf_address(explorer, exploration),
-        members=_address(exploration.policies > 0, visit_members, *on, *event),
+        policies=_address(exploration.policies > 0, visit_policies, *on, *event),
         bounds=_address(exploration.bounds, bound_costs, *on, _ACTIONS, _ZERO),
         ccb_slot=_address(task.slots, settle_slot, *on, Sealed(results), 0, True, True),
         before_event=_address(searching, before_event, *on, _CURSOR, _ACTIONS, True),

@@ -23,7 +23,8 @@ from onlineauto.engine.event.example_kernels import (
 from onlineauto.engine.event.live_config_kernels import compares_rewards, learner, mixed, place_of
 from onlineauto.engine.event.pass_kernels import ESTIMATE, LEARN, SCORE, target_of, visited, weight_of
 from onlineauto.engine.event.score_kernels import score_actions, scores_directly
-from onlineauto.engine.event.state import SIMPLE, Label, Run
+from onlineauto.engine.records.loop import Label, Run
+from onlineauto.engine.records.task import SIMPLE
 from onlineauto.explorers.explore_kernels import learnt_probability
 from onlineauto.jit import call_at, inline_kernel, short_loop
 from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, Lesson, clip, see_label
@@ -32,7 +33,7 @@ from onlineauto.learners.loss_kernels import loss_value
 from onlineauto.learners.update_kernels import has_fours, update_four
 
 if TYPE_CHECKING:
-    from onlineauto.engine.event.state import Actions, Buffers, Context, Results
+    from onlineauto.engine.records.loop import Actions, Buffers, Context, Results
     from onlineauto.features.records import Example, Records
 
 _ZERO = np.float32(0)

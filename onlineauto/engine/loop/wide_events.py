@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from onlineauto.engine.event.state import CB
 from onlineauto.engine.loop.size_kernels import (
     LARGEST,
     OWN,
@@ -24,6 +23,7 @@ from onlineauto.engine.loop.size_kernels import (
     count_products,
     largest_namespaces,
 )
+from onlineauto.engine.records.task import CB
 from onlineauto.errors import ParseError
 from onlineauto.features.options import FeatureOptions
 from onlineauto.features.records import Interactions, Scratch, largest
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from onlineauto.engine.event.state import Context
     from onlineauto.engine.loop.semantics import Semantics
+    from onlineauto.engine.records.loop import Context
     from onlineauto.features.block import Block
     from onlineauto.features.layout import Layout
     from onlineauto.features.records import Stream

@@ -6,10 +6,10 @@ from operator import is_not
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from onlineauto.engine.ensemble.states import states_of
-from onlineauto.engine.event.state import BLOCK_END, EVENT, SIGNAL, STREAM, Context
 from onlineauto.engine.loop.buffers import enough_room, enough_scratch, make_buffers
 from onlineauto.engine.loop.units import NO_UNITS, make_units
 from onlineauto.engine.loop.wide_events import limit_of, measure, without_widest
+from onlineauto.engine.records.loop import BLOCK_END, EVENT, SIGNAL, STREAM, Context
 from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.jit import Sealed, SealedRecords
 
@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from onlineauto.engine.event.state import Buffers, Live, Results, Screen, Task, Units
     from onlineauto.engine.loop.semantics import Loop, Semantics
     from onlineauto.engine.loop.wide_events import Sizes
+    from onlineauto.engine.records.loop import Buffers, Results, Units
+    from onlineauto.engine.records.search import Live, Screen
+    from onlineauto.engine.records.task import Task
     from onlineauto.engine.stream.ccb_slots import SlotFinder
     from onlineauto.features.block import Block
     from onlineauto.features.layout import Layout

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from onlineauto.engine.event.state import BEGINS_AGAIN, FAR_COST, FAR_PROBABILITY, FAR_VALUE, FAR_WEIGHT
+from onlineauto.engine.records.loop import BEGINS_AGAIN, FAR_COST, FAR_PROBABILITY, FAR_VALUE, FAR_WEIGHT
 from onlineauto.features.block import UNLABELLED
 from onlineauto.formats.lines.diagnostics import Code, make_diagnostic
 

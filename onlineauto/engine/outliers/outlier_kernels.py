@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.engine.event.state import (
+from onlineauto.engine.records.loop import (
     BEGINS_AGAIN,
     FAR_COST,
     FAR_PROBABILITY,
@@ -41,7 +41,7 @@ from onlineauto.jit import inline_kernel, kernel, short_loop
 from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, SCALE
 
 if TYPE_CHECKING:
-    from onlineauto.engine.event.state import Context
+    from onlineauto.engine.records.loop import Context
     from onlineauto.features.records import Stream
 
 FIRST_EVENTS = 64

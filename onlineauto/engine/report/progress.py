@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from onlineauto.engine.event.ccb_outcomes import EventOutcomes, of_events
-from onlineauto.engine.event.state import BEGINS_AGAIN
 from onlineauto.engine.options.registry import OutputOptions, RunOptions
+from onlineauto.engine.records.loop import BEGINS_AGAIN
 from onlineauto.engine.stream.counters import Counters, total
 from onlineauto.explorers.slots import SlotOptions
 from onlineauto.features.block import UNLABELLED

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from onlineauto.automl.config import Kind
 from onlineauto.automl.text import elements_text, flags_text, words_text
-from onlineauto.engine.event.state import OUTSIDE, OUTSIDE_RANGE
+from onlineauto.engine.records.search import OUTSIDE
+from onlineauto.engine.records.task import OUTSIDE_RANGE
 from onlineauto.estimators.scale_kernels import BELOW, FLOOR, HIGH, LOW
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from onlineauto.engine.event.state import Decay
+    from onlineauto.engine.records.task import Decay
     from onlineauto.engine.search.journal import Change
     from onlineauto.engine.search.search_engine import Searching
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from onlineauto.automl.decisions import STACK, MemberTerms
 from onlineauto.engine.ensemble.ensemble import prices, terms, worths
 from onlineauto.engine.ensemble.prices import price_of_config
-from onlineauto.engine.event.state import CHAMPION, LEARNT, N_ACTIONS, N_EVENTS, SELF
+from onlineauto.engine.records.search import CHAMPION, LEARNT, N_ACTIONS, N_EVENTS, SELF
 from onlineauto.estimators.interval_kernels import interval
 from onlineauto.estimators.robust_kernels import lower_bound, upper_bound
 from onlineauto.jit import prepare

@@ -10,7 +10,8 @@ from onlineauto.automl.options import AutomlOptions
 from onlineauto.automl.oracles import ORACLES
 from onlineauto.automl.search import REVIEW
 from onlineauto.engine.ensemble.ensemble import begin_again, make_stack
-from onlineauto.engine.event.state import GROUP, PLACES, SIMPLE, Live
+from onlineauto.engine.records.search import GROUP, PLACES, Live
+from onlineauto.engine.records.task import SIMPLE
 from onlineauto.estimators.difference_kernels import SPREAD_SIZE
 from onlineauto.estimators.draw_kernels import DRAWS_SIZE
 from onlineauto.estimators.interval_kernels import POLICY_SIZE

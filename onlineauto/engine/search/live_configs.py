@@ -11,7 +11,8 @@ from onlineauto.automl.config import Config
 from onlineauto.automl.decisions import STACK, PredictWith, Remove, Reopen, RestMembers, Rotate, Swap, Widen
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.engine.ensemble import ensemble as stacking
-from onlineauto.engine.event.state import CHAMPION, GROUP, LEARNT, MARK, SELF, SIMPLE
+from onlineauto.engine.records.search import CHAMPION, GROUP, LEARNT, MARK, SELF
+from onlineauto.engine.records.task import SIMPLE
 from onlineauto.engine.search.drift import LOOK
 from onlineauto.engine.search.lanes import Lanes
 from onlineauto.engine.search.live_arrays import NEVER, forget_evidence, make_live

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto.automl.config import Interaction
-from onlineauto.engine.event.state import Screen
+from onlineauto.engine.records.search import Screen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence

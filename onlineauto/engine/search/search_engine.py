@@ -37,24 +37,24 @@ from onlineauto.automl.search_checks import config_problem, search_problem
 from onlineauto.engine.ensemble.choice import chosen_members
 from onlineauto.engine.ensemble.ensemble import names_of
 from onlineauto.engine.event.live_config_kernels import loss_level, reward_level
-from onlineauto.engine.event.state import (
+from onlineauto.engine.options.registry import RunOptions
+from onlineauto.engine.options.stacking import predicts_with
+from onlineauto.engine.records.loop import (
     BLOCK_END,
     BOUND_CROSSED,
     CHAMPION_EARNS,
     CHAMPION_PREDICTS,
-    LEARNT,
     LOSS_CROSSED,
     NEW_NAMESPACE,
     PROVED_WORSE,
     REVIEW_DUE,
     SIGNAL,
-    SIMPLE,
     SLOT,
     STACK_EARNS,
     STACK_PREDICTS,
 )
-from onlineauto.engine.options.registry import RunOptions
-from onlineauto.engine.options.stacking import predicts_with
+from onlineauto.engine.records.search import LEARNT
+from onlineauto.engine.records.task import SIMPLE
 from onlineauto.engine.search.action_namespaces import of_actions
 from onlineauto.engine.search.drift import Drift
 from onlineauto.engine.search.estimates import Estimates

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto.automl.search import REVIEW
-from onlineauto.engine.event.state import GROUP
+from onlineauto.engine.records.search import GROUP
 from onlineauto.engine.search.waiting_configs import WaitingConfig
 from onlineauto.estimators.robust import stored_evidence
 from onlineauto.features.stored import MOST, Stored
@@ -17,7 +17,7 @@ from onlineauto.learners.cells import FIELDS
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.engine.event.state import Decay
+    from onlineauto.engine.records.task import Decay
     from onlineauto.learners._kernels import Model
 
 __all__ = ["stored_array", "stored_counts", "stored_waiting"]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from onlineauto.engine.event.state import Decay
+    from onlineauto.engine.records.task import Decay
     from onlineauto.learners._kernels import Model
 
 __all__ = ["WaitingConfig", "began", "learnt_cells", "prepare_waiting", "put_back", "unlearn"]

@@ -37,7 +37,7 @@ from onlineauto.workspace.model_file import replace_file
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.engine.event.state import Decay
+    from onlineauto.engine.records.task import Decay
     from onlineauto.workspace.workspace import Workspace
 
 __all__ = ["vw_model_bytes", "write_vw_model"]

@@ -11,7 +11,7 @@ import numpy as np
 
 from onlineauto.automl.config import Config, Kind
 from onlineauto.automl.search import Candidate, LiveConfig, State
-from onlineauto.engine.event.state import CHAMPION, LEARNT, SELF
+from onlineauto.engine.records.search import CHAMPION, LEARNT, SELF
 from onlineauto.engine.report.progress import Progress
 from onlineauto.errors import InputError
 from onlineauto.explorers._kernels import LEARNT as EXPLORED
@@ -42,8 +42,8 @@ from onlineauto.workspace.workspace import Workspace
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from onlineauto.engine.event.state import Decay
     from onlineauto.engine.loop.learner import Learner
+    from onlineauto.engine.records.task import Decay
     from onlineauto.engine.stream.counters import Count
     from onlineauto.interop.vw.decay import VwDecay
     from onlineauto.interop.vw.file import VwDescent, VwFile

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.engine.event.state import SIMPLE
+from onlineauto.engine.records.task import SIMPLE
 from onlineauto.engine.report.predictions import spell_number
 from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.features.block import UNLABELLED
@@ -22,7 +22,7 @@ from onlineauto.learners._kernels import CONTRACTION, GRADIENTS, GRAVITY, MAX_LA
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from onlineauto.engine.event.state import Task
+    from onlineauto.engine.records.task import Task
     from onlineauto.features.block import Block
     from onlineauto.workspace.inspection.named_examples import Listed, NamedExample
     from onlineauto.workspace.workspace import Workspace

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from onlineauto.engine.event.state import CB
 from onlineauto.engine.loop.wide_events import kept_interactions
+from onlineauto.engine.records.task import CB
 from onlineauto.features.records import CONSTANT_HASH
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from onlineauto.automl.config import Kind
-from onlineauto.engine.event.state import CHAMPION, LEARNT, SELF
+from onlineauto.engine.records.search import CHAMPION, LEARNT, SELF
 from onlineauto.estimators.robust_kernels import HISTOGRAM, LOW, LOWER, MID, SUM, UPPER, USED, T
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from onlineauto.engine.event.state import Context, Run
+    from onlineauto.engine.records.loop import Context, Run
     from onlineauto.features.records import Stream
     from onlineauto.learners._kernels import Model
 

@@ -40,7 +40,7 @@ from onlineauto.engine.ensemble.need_kernels import works
 from onlineauto.engine.ensemble.number_bin_kernels import add_value
 from onlineauto.engine.ensemble.prices import LEARNT
 from onlineauto.engine.event.pass_kernels import run_on
-from onlineauto.engine.event.state import MOST_ACTIONS, WIDEST
+from onlineauto.engine.records.ensemble import MOST_ACTIONS, WIDEST
 from onlineauto.jit import entry_kernel, inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
@@ -48,7 +48,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from onlineauto.engine.event.state import Actions, Context, Inputs, Run
+    from onlineauto.engine.records.ensemble import Inputs
+    from onlineauto.engine.records.loop import Actions, Context, Run
     from onlineauto.features.records import Stream
     from onlineauto.features.stored import Stored
 

@@ -29,7 +29,7 @@ from onlineauto.engine.ensemble.need_kernels import works
 from onlineauto.engine.ensemble.prices import LEARNT
 from onlineauto.engine.event.example_kernels import line_of
 from onlineauto.engine.event.pass_kernels import run_on
-from onlineauto.engine.event.state import ACTIONS, MOST_ACTIONS, WIDEST
+from onlineauto.engine.records.ensemble import ACTIONS, MOST_ACTIONS, WIDEST
 from onlineauto.jit import entry_kernel, inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from onlineauto.engine.event.state import Actions, Context, Inputs, Run, Stack
+    from onlineauto.engine.records.ensemble import Inputs, Stack
+    from onlineauto.engine.records.loop import Actions, Context, Run
     from onlineauto.features.records import Stream
     from onlineauto.features.stored import Stored
 

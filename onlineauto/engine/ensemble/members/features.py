@@ -25,7 +25,7 @@ from onlineauto.engine.ensemble.regression import (
 from onlineauto.engine.ensemble.regression_kernels import grow_regression, score_of
 from onlineauto.engine.event.example_kernels import line_of
 from onlineauto.engine.event.pass_kernels import run_on
-from onlineauto.engine.event.state import (
+from onlineauto.engine.records.ensemble import (
     ACTIONS,
     FEATURES,
     MOST_ACTIONS,
@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.engine.ensemble.least_squares_kernels import Regression
-    from onlineauto.engine.event.state import Actions, Context, Inputs, Run
+    from onlineauto.engine.records.ensemble import Inputs
+    from onlineauto.engine.records.loop import Actions, Context, Run
     from onlineauto.features.records import Stream
     from onlineauto.features.stored import Stored
 

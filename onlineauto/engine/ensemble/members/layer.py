@@ -34,7 +34,7 @@ from onlineauto.engine.ensemble.wave_kernels import (
     add_wave,
     make_waves,
 )
-from onlineauto.engine.event.state import ACTIONS, MOST_ACTIONS
+from onlineauto.engine.records.ensemble import ACTIONS, MOST_ACTIONS
 from onlineauto.jit import call_at, entry_kernel, inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.engine.ensemble.least_squares_kernels import Regression
-    from onlineauto.engine.event.state import Actions, Buffers, Context, Inputs
+    from onlineauto.engine.records.ensemble import Inputs
+    from onlineauto.engine.records.loop import Actions, Buffers, Context
     from onlineauto.features.records import Stream
     from onlineauto.features.stored import Stored
 

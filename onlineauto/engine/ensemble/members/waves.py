@@ -34,7 +34,7 @@ from onlineauto.engine.ensemble.wave_kernels import (
 )
 from onlineauto.engine.event.example_kernels import line_of
 from onlineauto.engine.event.pass_kernels import run_on
-from onlineauto.engine.event.state import MOST_FEATURES, MOST_NUMBERS, NUMBERS, WORD
+from onlineauto.engine.records.ensemble import MOST_FEATURES, MOST_NUMBERS, NUMBERS, WORD
 from onlineauto.jit import call_at, entry_kernel, inline_kernel, short_loop
 
 if TYPE_CHECKING:
@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.engine.ensemble.least_squares_kernels import Regression
-    from onlineauto.engine.event.state import Actions, Context, Inputs, Run, Taken
+    from onlineauto.engine.records.ensemble import Inputs, Taken
+    from onlineauto.engine.records.loop import Actions, Context, Run
     from onlineauto.features.records import Stream
     from onlineauto.features.stored import Stored
 

@@ -22,7 +22,7 @@ from onlineauto.learners._kernels import Lesson, clip
 from onlineauto.learners.cost_kernels import DR, MTR
 
 if TYPE_CHECKING:
-    from onlineauto.engine.event.state import Actions, Buffers, Label, Run
+    from onlineauto.engine.records.loop import Actions, Buffers, Label, Run
 
 _ZERO = np.float32(0)
 

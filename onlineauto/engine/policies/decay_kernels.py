@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.engine.ensembles.policy_kernels import learn_as, part_of, score_all
-from onlineauto.engine.event.state import DROPPED, OUTSIDE_RANGE, PROMOTED
+from onlineauto.engine.policies.policy_kernels import learn_as, part_of, score_all
+from onlineauto.engine.records.task import DROPPED, OUTSIDE_RANGE, PROMOTED
 from onlineauto.estimators.robust_kernels import LARGEST_WEIGHT, LOWER, T, is_better, observe
 from onlineauto.explorers._kernels import rank
 from onlineauto.explorers.explore_kernels import FILLED
@@ -22,7 +22,8 @@ from onlineauto.learners._kernels import GRADIENTS, LATEST, NORM, SCALE, WEIGHT,
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.engine.event.state import Actions, Buffers, Decay, Label, Run
+    from onlineauto.engine.records.loop import Actions, Buffers, Label, Run
+    from onlineauto.engine.records.task import Decay
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.engine.ensembles.bag_kernels import add_vote, draw_time
-from onlineauto.engine.ensembles.cover_kernels import FALLS, PSI, add_policy, pseudo_cost
-from onlineauto.engine.ensembles.decay_kernels import compare_models, visit_models
-from onlineauto.engine.ensembles.policy_kernels import estimate_all, learn_as, learn_costs, part_of, score_all
-from onlineauto.engine.ensembles.rnd_guess_kernels import guess
-from onlineauto.engine.ensembles.rnd_noise_kernels import draw_noise
 from onlineauto.engine.event.example_kernels import begin_squares
 from onlineauto.engine.event.live_config_kernels import learner
 from onlineauto.engine.event.pass_kernels import run_on
-from onlineauto.engine.event.state import Label
+from onlineauto.engine.policies.bag_kernels import add_vote, draw_time
+from onlineauto.engine.policies.cover_kernels import FALLS, PSI, add_policy, pseudo_cost
+from onlineauto.engine.policies.decay_kernels import compare_models, visit_models
+from onlineauto.engine.policies.policy_kernels import estimate_all, learn_as, learn_costs, part_of, score_all
+from onlineauto.engine.policies.rnd_guess_kernels import guess
+from onlineauto.engine.policies.rnd_noise_kernels import draw_noise
+from onlineauto.engine.records.loop import Label
 from onlineauto.explorers._kernels import BAG, COVER, EPSILON_DECAY, RND
 from onlineauto.explorers.explore_kernels import BONUS, FILLED, SUMS, VOTES, WORK
 from onlineauto.explorers.pmf.floor_kernels import falling_floor
@@ -32,7 +32,7 @@ from onlineauto.jit import entry_kernel, inline_kernel, kernel, short_loop
 from onlineauto.learners.cost_kernels import IPS, MTR, dr_cost, ips_cost
 
 if TYPE_CHECKING:
-    from onlineauto.engine.event.state import Actions, Buffers, Context, Run
+    from onlineauto.engine.records.loop import Actions, Buffers, Context, Run
     from onlineauto.features.records import Records, Stream
 
 _ZERO = np.float32(0)
@@ -163,7 +163,7 @@ def _distil(
 
 
 @entry_kernel
-def visit_members(
+def visit_policies(
     context: Context,
     stream: Stream,
     rows: Records,

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.automl.options import AutomlOptions
-from onlineauto.engine.event.state import Decay
+from onlineauto.engine.records.task import Decay
 from onlineauto.estimators.robust_kernels import SIZE, Test
 from onlineauto.explorers.kinds.epsilon_decay import EpsilonDecayOptions, models_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.engine.event.quirks import Quirks
+    from onlineauto.engine.records.quirks import Quirks
     from onlineauto.options import Configuration
 
 __all__ = ["DECAY_STATE", "make_decay"]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.engine.ensembles.rnd_noise_kernels import VARIANCE, normal_of
 from onlineauto.engine.event.example_kernels import open_action
+from onlineauto.engine.policies.rnd_noise_kernels import VARIANCE, normal_of
 from onlineauto.explorers.explore_kernels import WORK
 from onlineauto.explorers.sample_kernels import mixed_state
 from onlineauto.features._kernels import forget
@@ -17,7 +17,7 @@ from onlineauto.features.records import Listing
 from onlineauto.jit import F32, kernel, short_loop
 
 if TYPE_CHECKING:
-    from onlineauto.engine.event.state import Actions, Buffers, Run
+    from onlineauto.engine.records.loop import Actions, Buffers, Run
 
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _ZERO = np.float32(0)

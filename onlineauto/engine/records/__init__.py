@@ -1,0 +1,1 @@
+"""The records that kernels take, by who owns them: task, search, ensemble, loop."""

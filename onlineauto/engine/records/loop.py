@@ -1,0 +1,220 @@
+"""Records that the kernels of the loop pass around, and its cursor and signals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from onlineauto.engine.records.ensemble import Taken
+    from onlineauto.engine.records.search import Live, Screen
+    from onlineauto.engine.records.task import Task
+    from onlineauto.features.records import Interactions, Layout, Records, Scratch, Stream
+    from onlineauto.jit import F32
+    from onlineauto.learners._kernels import Model, Rule
+
+__all__ = [
+    "ASIDE",
+    "BLOCK_END",
+    "BOUND_CROSSED",
+    "CHAMPION_EARNS",
+    "CHAMPION_PREDICTS",
+    "EVENT",
+    "LEASE_DUE",
+    "LOSS_CROSSED",
+    "MET",
+    "NEW_NAMESPACE",
+    "NOTICED",
+    "PROVED_WORSE",
+    "RECOUNTED",
+    "REVIEWED",
+    "REVIEW_DUE",
+    "ROW",
+    "SCHEDULED",
+    "SIGNAL",
+    "SLOT",
+    "STACK_EARNS",
+    "STACK_PREDICTS",
+    "STEP",
+    "STREAM",
+    "Actions",
+    "Buffers",
+    "Context",
+    "Counted",
+    "Label",
+    "Results",
+    "Run",
+    "Units",
+]
+
+EVENT, STEP, SIGNAL, SLOT = range(4)
+"""Entries of a cursor: the next event, the last step done of it, why the loop stopped, and the live config
+that the signal is about."""
+
+BLOCK_END, NEW_NAMESPACE, REVIEW_DUE, LEASE_DUE, BOUND_CROSSED, LOSS_CROSSED, PROVED_WORSE = range(7)
+
+STACK_EARNS, STACK_PREDICTS, CHAMPION_EARNS, CHAMPION_PREDICTS = range(7, 11)
+"""Signals: the reasons for which the loop stops. The last four are about the stack and the champion: which of
+them is proved to earn more, or to predict the costs of logged actions better."""
+
+BEGIN_AGAIN = 11
+"""The signal that a number among the first ones has ruined what was learnt, so learning begins again."""
+
+NO_OUTLIER, FAR_COST, FAR_WEIGHT, FAR_PROBABILITY, FAR_VALUE, BEGINS_AGAIN = range(6)
+"""Whether and why an event is not learnt though it has a label, or that learning begins again with it. These
+are also the places of their counts in `Model.outliers`, and of the first three kinds in `Model.sizes`."""
+
+FIRST_FEATURE = 4
+"""Place in `Model.sizes` at which those of features begin."""
+
+MET, RECOUNTED, REVIEWED, SCHEDULED = 1, 2, 3, 4
+"""Steps of an event: its namespaces are counted, and counted again by a loop that does so; the review is
+checked; the leases are checked."""
+
+STREAM, ASIDE, NOTICED = range(3)
+"""Standing of events: learnt as part of the stream; only predicted; only predicted, but their namespaces are
+counted."""
+
+
+class Units(NamedTuple):
+    """Addresses, in this process, of kernels that few runs need; 0 for those that a run does not need.
+
+    Each is compiled and loaded when the options ask for it. The loop, which calls it by its address, is
+    compiled without it.
+    """
+
+    explore: int  # scores to probabilities, but for ε-greedy
+    policies: int  # the models of an explorer with several
+    bounds: int  # plausible costs
+    ccb_slot: int  # what a CCB slot leaves to the next
+    before_event: int  # namespaces, leases and reviews of a search
+    after_event: int  # its comparisons of live configs
+    score_stack: int  # scores of the stack
+    learn_stack: int  # its weights and tests
+    learn_regression: int  # least squares of members
+    score_members: NDArray[
+        np.int64
+    ]  # [members]: the kernels of each, see `onlineauto.engine.ensemble.member`
+    learn_members: NDArray[np.int64]  # [members]
+    grow_members: NDArray[np.int64]  # [members]
+
+
+class Context(NamedTuple):
+    """The arrays and constants of the loop, the same for many blocks."""
+
+    task: Task
+    rule: Rule
+    layout: Layout
+    interactions: Interactions
+    again: Interactions  # for a second walk over the features, when VW has forgotten some
+    scratch: Scratch
+    model: Model
+    live: Live
+    screen: Screen
+    units: Units
+    buffers: Buffers
+
+
+class Run(NamedTuple):
+    """The context of the loop, but for its buffers, together with the block that it works on."""
+
+    task: Task
+    rule: Rule
+    layout: Layout
+    interactions: Interactions
+    again: Interactions
+    scratch: Scratch
+    stream: Stream
+    model: Model
+    live: Live
+    screen: Screen
+
+
+ROW = np.dtype(
+    [
+        ("n_features", np.int64),
+        ("shown_features", np.int64),
+        ("known_action", np.int64),
+        ("action_start", np.int64),
+        ("n_actions", np.int64),
+        ("loss", np.float32),
+        ("prediction", np.float32),
+        ("raw", np.float32),
+        ("known_cost", np.float32),
+        ("known_probability", np.float32),
+        ("labelled", np.bool_),
+        ("outlier", np.uint8),
+    ],
+    align=True,
+)
+"""Columns of `Outcomes` that the loop fills, as a record for each event."""
+
+
+class Results(NamedTuple):
+    """The arrays that the loop fills for a block, and the names by which it draws."""
+
+    rows: Records  # [n_events]
+    action: NDArray[np.int32]  # [n_actions of all events]
+    score: NDArray[np.float32]  # [n_actions of all events]
+    name: NDArray[np.uint64]  # [n_events]: hash of an event's name, by which its action is drawn; or empty
+    named: NDArray[np.bool_]  # [n_events]: the event has a name
+
+
+class Buffers(NamedTuple):
+    """Working arrays that grow with the largest action and the longest event.
+
+    An axis ``actions`` is as long as the longest event; ``slots + 3`` lets live configs be scored in fours.
+    Behind them are the scores of the members, and that of the stack.
+    """
+
+    cell: NDArray[np.uint32]
+    name: NDArray[np.uint64]  # whole hashes, for an explorer that needs them
+    value: NDArray[np.float32]
+    runs: Records  # [1 + products]: runs of features that the same live configs use
+    score: NDArray[np.float32]  # [actions, slots + 3 + scores + 1]
+    target: NDArray[np.float32]  # [actions]: estimated costs
+    squares: NDArray[np.float32]  # [slots]: Σ x² of the listed action, if the rule needs it
+    first_squares: NDArray[np.float32]  # [actions]: Σ x² as the first learner got it, NaN before
+    total: NDArray[np.float32]  # [2, slots + 3]: sums of what all actions share; sums of one action
+    cost: NDArray[np.float32]  # [actions]: estimated costs, for online cover
+    order: NDArray[np.int32]  # [actions]: a policy's ranking
+    taken: Taken
+    scored: NDArray[np.bool_]  # [scores]: whether members have given the event a score
+    members: NDArray[
+        np.int64
+    ]  # [members]: addresses of the scratch of each; a `SealedRecords` outside of kernels
+    known: NDArray[np.int64]  # [actions]: for members: the index of each action that was learnt, or -1
+    explored: NDArray[np.float32]  # [4, actions]: scratch of the explorer
+    parted: NDArray[np.int64]  # [1 + products]: products, those that all actions share first
+
+
+class Counted(NamedTuple):
+    """The numbers of features that VW reports of an example."""
+
+    own: int  # own features and the constant
+    crossed: int  # features of the champion's interactions
+
+
+class Actions(NamedTuple):
+    """The lines of an event's actions, and the groups [0, n_shared) that they share."""
+
+    first: int  # line of the first action; the only line under ``--cb N``
+    n: int
+    n_lines: int  # lines of the event, with the shared one
+    n_shared: int
+    room: int  # first free feature behind those that the shared line needs
+    repeated: int  # shared features that VW counts for each action
+    once: int  # shared features that VW counts once
+
+
+class Label(NamedTuple):
+    """The logged action of an event and its cost, or the label of a single line."""
+
+    action: np.int64  # 0-based, -1 if none
+    cost: F32
+    probability: F32
+    weight: F32  # importance weight
+    initial: F32  # initial prediction

@@ -1,0 +1,74 @@
+"""Records of what a task is: the constants by which events are predicted and learnt."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from onlineauto.engine.records.quirks import Quirks
+    from onlineauto.estimators.robust_kernels import Test
+    from onlineauto.explorers._kernels import Exploration
+    from onlineauto.features.records import Numbering
+    from onlineauto.jit import F32
+
+__all__ = [
+    "CB",
+    "CB_ADF",
+    "DROPPED",
+    "OUTSIDE_RANGE",
+    "PROMOTED",
+    "SIMPLE",
+    "Decay",
+    "Task",
+]
+
+SIMPLE, CB_ADF, CB = 0, 1, 2
+"""Shapes of events: a single line with a label; one line for each action; all actions on one line."""
+
+
+class Decay(NamedTuple):
+    """The models of ``--epsilon_decay``, the youngest first; the last one is the champion."""
+
+    test: Test
+    initial: F32  # ε before the first event
+    constant: bool  # ε is the explorer's and does not decay
+    explores: bool  # rewards of challengers are estimated for ε-greedy choices, not for greedy ones
+    cost_is_reward: bool
+    low: F32  # lowest reward
+    high: F32  # highest reward
+    min_scope: int  # a challenger that is not older is kept
+    min_events: int  # a challenger that is younger is not compared
+    shift: int
+    unlearnt: NDArray[np.float32]  # [4]: a cell of a model that begins anew
+    everywhere: bool  # untouched cells must be reset too: their initial value is not `unlearnt`
+    place: NDArray[np.int64]  # [models]: the policy whose lanes a model has
+    evidence: NDArray[np.float64]  # [i, j <= i, LOWER | UPPER, SIZE]: on model i, since model j began
+    epsilon: NDArray[np.float32]  # [1]: the champion's ε at its last prediction
+    tally: NDArray[np.int64]  # [3]: PROMOTED, DROPPED, OUTSIDE_RANGE
+
+
+PROMOTED, DROPPED, OUTSIDE_RANGE = range(3)
+"""Entries of a decay's tally: changes of champion; challengers dropped as too old; rewards out of range."""
+
+
+class Task(NamedTuple):
+    """The constants by which events are predicted and learnt, from the options."""
+
+    shape: int
+    slots: bool  # events of shape CB_ADF have slots; the loop visits each slot as an event
+    n_actions: int  # under ``--cb N``
+    numbering: Numbering  # under ``--cb N``
+    exploration: Exploration
+    decay: Decay
+    parts: int  # lanes of a live config
+    predicts_apart: bool  # the explorer predicts an event in a walk of its own, before it is learnt
+    clip_p: F32
+    uniform: bool  # a label without a probability counts as logged uniformly
+    link: int
+    binary: bool
+    training: bool
+    quirks: Quirks
+    mask: np.uint64  # selects the low bits of a hash that number the cell
