@@ -72,10 +72,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(f"{error}", code=2)
     except BrokenPipeError:
         return _reader_gone()
+    except OnlineautoError as error:  # an OutputError is an OSError as well, and names its file
+        return _fail(f"{error}", code=1)
     except OSError as error:
         return _fail(_told(error), code=1)
-    except OnlineautoError as error:
-        return _fail(f"{error}", code=1)
     except KeyboardInterrupt:
         code = _INTERRUPTED
     finally:

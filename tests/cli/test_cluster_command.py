@@ -158,7 +158,7 @@ def test_an_interrupt_ends_all_and_the_same_command_goes_on(folder: Path) -> Non
         (
             'model = "learnt.model"',
             'model = "no/m"',
-            "jobs.toml:18: cannot write .*its directory is not there",
+            "jobs.toml:18: cannot write no/m: the folder .* does not exist",
         ),
         (
             'model = "learnt.model"',
@@ -181,7 +181,7 @@ def test_an_interrupt_ends_all_and_the_same_command_goes_on(folder: Path) -> Non
         ("cluster:loss", "cluster:lost", "jobs.toml:8: trainable = .*: the module .* has no 'lost'"),
         ("events = 500", "worker = 3", "jobs.toml:17: worker = 3: give names and amounts, as {CPU = 1}"),
         ("capacity = {CPU = 3}", "capacity = 3", "jobs.toml:2: capacity = 3: give names and amounts"),
-        ("slot = 0.5", 'history = "no/h"', "jobs.toml:3: cannot write no/h: its directory is not there"),
+        ("slot = 0.5", 'history = "no/h"', "jobs.toml:3: cannot write no/h: the folder .* does not exist"),
         ("///study.db", "///no/study.db", "jobs.toml:7: study: the folder .*no of .* is not there"),
         ('{rate = {type = "float", low = 0, high = 1}}', '"no.toml"', "jobs.toml:9: space: no.toml: No such"),
         (
