@@ -217,7 +217,7 @@ def test_a_run_that_is_killed_at_any_instant_is_resumed(log: Path, tmp_path: Pat
         ("-i log.txt -d log.txt", 1, "log.txt is not a model file of onlineauto"),
         ("-i none.model -d log.txt", 1, "cannot read the model none.model: No such file or directory"),
         ("-d log.txt -f log.txt", 2, "--final_regressor log.txt is the input: it would be lost"),
-        ("-d log.txt -f no/m.model", 1, "cannot write no/m.model: its directory is not there"),
+        ("-d log.txt -f no/m.model", 1, "cannot write no/m.model: the folder"),
         ("-d log.txt -f .", 1, "cannot write .: it is a directory"),
         ("-d log.txt -f x -p x", 2, "x is named for two outputs"),
         ("-d log.txt --save_every 9", 2, "--save_every needs -f, which names the file for the model"),
