@@ -11,6 +11,7 @@ import msgspec
 from onlineauto.errors import InputError
 from onlineauto.estimators.typical_size_kernels import (
     BEYOND,
+    FIRST_EVENTS,
     LARGEST_SIZE,
     ORDINARY,
     RUINED,
@@ -94,15 +95,18 @@ class TypicalSize(msgspec.Struct):
     """
 
     state: list[int] = msgspec.field(default_factory=lambda: [0] * STATE)
+    events: int = 0
 
     def judge(self, number: float, *, before: float = 0.0) -> int:
         """Return whether a number is `ORDINARY`, `BEYOND` all before, or has `RUINED` them; count it.
 
         `before` is a number of typical size to assume if none was counted yet; 0 if there is none.
         """
+        self.events += 1
         if number == 0.0:
             return ORDINARY
-        verdict: int = _judge([self.state], 0, _size(number), _size(before) if before else 0)
+        typical, first = _size(before) if before else 0, self.events <= FIRST_EVENTS
+        verdict: int = _judge([self.state], 0, _size(number), typical, first)
         return verdict
 
 

@@ -34,10 +34,13 @@ since the last one was taken off those beyond, modulo 256."""
 
 STATE = 4
 
+FIRST_EVENTS = 64
+"""Learnt events after which no number is taken as typical because it came first."""
+
 ORDINARY, BEYOND, RUINED = range(3)
 """Verdicts on a number."""
 
-MANY, FEW, GAP, FIRST_GAP, SMALLEST = 16, 4, 10, 16, -9
+MANY, FEW, GAP, FIRST_GAP, SMALLEST = 16, 4, 15, 17, -9
 
 _UNIT = 1 - SMALLEST  # the least size is 1, as 0 stands for none
 _POWERS = 2.0 ** np.arange(float(SMALLEST), 128.0)
@@ -64,10 +67,11 @@ ONE, USUAL = 1 + _UNIT, 7 + _UNIT
 
 
 @kernel
-def judge(sizes: NDArray[np.uint8], at: int, size: int, before: int) -> int:
+def judge(sizes: NDArray[np.uint8], at: int, size: int, before: int, first: bool) -> int:
     """Return the verdict on a number of a size, and add it to the state at ``sizes[at]``.
 
     `before` is the typical size to assume if there was no number yet; if it is 0, that of the number itself.
+    Only among the `first` events the numbers before can prove to be ruined.
     """
     state = sizes[at]
     if state[TYPICAL] == 0:
@@ -80,7 +84,7 @@ def judge(sizes: NDArray[np.uint8], at: int, size: int, before: int) -> int:
             return BEYOND
         state[TYPICAL], state[KNOWN], state[ABOVE], state[BELOW] = size, min(known + 1, MANY), 0, 0
         return ORDINARY
-    if known < MANY and size < typical - gap:
+    if first and known < MANY and size < typical - gap:
         state[BELOW] += 1
         if state[BELOW] <= known:
             return ORDINARY
@@ -100,7 +104,7 @@ def judge(sizes: NDArray[np.uint8], at: int, size: int, before: int) -> int:
 
 
 @inline_kernel
-def judge_number(sizes: NDArray[np.uint8], at: int, number: float, before: int) -> int:
+def judge_number(sizes: NDArray[np.uint8], at: int, number: float, before: int, first: bool) -> int:
     """Return the verdict on a number, and add it to the state at ``sizes[at]``; see `judge`.
 
     Most numbers are of at most the typical size, and count as of that: their own needs no search.
@@ -109,4 +113,4 @@ def judge_number(sizes: NDArray[np.uint8], at: int, number: float, before: int) 
         return ORDINARY
     typical, known = int(sizes[at, TYPICAL]), sizes[at, KNOWN]
     usual = bool(known == MANY and abs(number) < _POWERS[min(typical, len(_POWERS)) - 1])
-    return int(judge(sizes, at, typical if usual else size_of(number), before))
+    return int(judge(sizes, at, typical if usual else size_of(number), before, first))

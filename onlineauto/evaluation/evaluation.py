@@ -162,6 +162,8 @@ class Evaluation:
         }
         self._estimates = estimates or Workspace(**options)
         low, high = (np.inf, -np.inf) if cost_range is None else (-cost_range[1], -cost_range[0])
+        for policy in (*policies.values(), self._estimates):
+            policy.learner.accept_all()  # the value of a policy is that of the log, whatever its numbers are
         self._evidence = {name: make_evidence(low, high, floor=min_prob) for name in (LOGGED, *policies)}
         self._given_range, self._given_floor = cost_range is not None, min_prob is not None
         self._losses = dict.fromkeys((LOGGED, *policies), 0.0)

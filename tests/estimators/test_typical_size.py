@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 
 from onlineauto.api.numbers import TypicalSize
-from onlineauto.estimators.typical_size_kernels import BEYOND, ORDINARY, RUINED, STATE, judge_number, size_of
+from onlineauto.estimators.typical_size_kernels import (
+    BEYOND,
+    FIRST_EVENTS,
+    ORDINARY,
+    RUINED,
+    STATE,
+    judge_number,
+    size_of,
+)
 from tests.naive.outliers import Size, exponent
 
 VERDICTS = {"ordinary": ORDINARY, "beyond": BEYOND, "ruined": RUINED}
@@ -38,9 +46,10 @@ def test_the_size_of_a_number_is_its_exponent() -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_verdicts_are_those_of_the_reference(seed: int) -> None:
     slow, state, one_by_one = Size(), np.zeros((1, STATE), np.uint8), TypicalSize()
-    for number in numbers(seed):
-        verdict = VERDICTS[slow.judge(number)]
-        assert judge_number(state, 0, number, 0) == verdict
+    for at, number in enumerate(numbers(seed)):
+        first = at < FIRST_EVENTS
+        verdict = VERDICTS[slow.judge(number, first=first)]
+        assert judge_number(state, 0, number, 0, first) == verdict
         assert one_by_one.judge(number) == verdict
         assert state[0].tolist() == one_by_one.state
 
@@ -57,6 +66,12 @@ def test_a_new_scale_is_ordinary_after_a_few_numbers() -> None:
     assert all(size.judge(1.0) == ORDINARY for _ in range(5000))
     assert [size.judge(1e9) for _ in range(20)] == [BEYOND] * 16 + [ORDINARY] * 4
     assert size.judge(1.0) == ORDINARY
+
+
+def test_small_numbers_do_not_ruin_what_was_learnt_long_ago() -> None:
+    size = TypicalSize()
+    verdicts = {size.judge(number) for number in (1e6, *[0.0] * 100, *[1.0] * 20, 1e6)}
+    assert verdicts == {ORDINARY}
 
 
 def test_the_first_number_may_be_the_absurd_one() -> None:

@@ -31,20 +31,20 @@ class Size:
     below: int = 0
     since: int = 0
 
-    def judge(self, number: float, *, assumed: int | None = None) -> str:
+    def judge(self, number: float, *, assumed: int | None = None, first: bool = True) -> str:
         if number == 0 or not math.isfinite(number):
             return "ordinary"
         size = exponent(number)
         if self.typical is None:
             self.typical, self.known = (size, 0) if assumed is None else (assumed, MANY)
-        gap = 10 if self.known >= FEW else 16
+        gap = 15 if self.known >= FEW else 17
         if size > self.typical + gap:
             self.above += 1
             if self.above <= self.known:
                 return "beyond"
             self.begin(size)
             return "ordinary"
-        if self.known < MANY and size < self.typical - gap:
+        if first and self.known < MANY and size < self.typical - gap:
             self.below += 1
             if self.below <= self.known:
                 return "ordinary"
@@ -72,6 +72,7 @@ class Outliers:
     weight: Size = field(default_factory=Size)
     probability: Size = field(default_factory=Size)
     values: dict[Hashable, Size] = field(default_factory=lambda: defaultdict(Size))
+    any_value: Size = field(default_factory=Size)
     learnt: int = 0
     largest: float = 0.0
     """The largest label learnt, in size."""
@@ -85,16 +86,20 @@ class Outliers:
         assumed = max(exponent(self.largest), 1) if self.largest and not first else usual
         inverse = 1 / probability if probability > 0 else 0.0
         verdicts = {
-            "cost": self.label.judge(label, assumed=assumed),
-            "weight": self.weight.judge(weight, assumed=usual),
-            "probability": self.probability.judge(inverse, assumed=usual),
+            "cost": self.label.judge(label, assumed=assumed, first=first),
+            "weight": self.weight.judge(weight, assumed=usual, first=first),
+            "probability": self.probability.judge(inverse, assumed=usual, first=first),
         }
         of_values = []
+        largest = max((abs(value) for _, value in values), default=0.0)
+        unseen = None if first else max(self.any_value.typical or USUAL, USUAL)
         for feature, value in values:
             known = self.values[feature].typical is not None
             if abs(value) > 1 or (first and known):
-                of_values.append(self.values[feature].judge(value, assumed=usual))
-        if "ruined" in verdicts.values() or (first and "ruined" in of_values):
+                of_values.append(self.values[feature].judge(value, assumed=unseen, first=first))
+        if first or largest > 1:
+            self.any_value.judge(largest, assumed=usual, first=first)
+        if first and "ruined" in (*verdicts.values(), *of_values):
             self.largest = 0.0
             return "begins again"
         verdicts["value"] = "beyond" if "beyond" in of_values else ""

@@ -137,6 +137,10 @@ class Learner:
         """The number of events not learnt since a number was far beyond all others, by what it stands for."""
         return dict(zip(KINDS, self.model.outliers[FAR_COST:BEGINS_AGAIN].tolist(), strict=True))
 
+    def accept_all(self) -> None:
+        """Accept numbers of any size from now on, and learn them as they are."""
+        self.model.sizes[:] = LARGEST_SIZE, MANY, 0, 0
+
     def accept_labels(self) -> None:
         """Accept labels of any size from now on: the caller, who changes their unit, looks for outliers."""
         self.model.sizes[FAR_COST] = LARGEST_SIZE, MANY, 0, 0

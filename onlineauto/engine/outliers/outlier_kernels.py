@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.engine.records.loop import (
+    ANY_VALUE,
     BEGINS_AGAIN,
     FAR_COST,
     FAR_PROBABILITY,
@@ -28,6 +29,7 @@ from onlineauto.engine.records.loop import (
 )
 from onlineauto.estimators.typical_size_kernels import (
     BEYOND,
+    FIRST_EVENTS,
     ONE,
     ORDINARY,
     RUINED,
@@ -36,16 +38,13 @@ from onlineauto.estimators.typical_size_kernels import (
     judge_number,
     size_of,
 )
-from onlineauto.features.records import FIRST_SLOT, SHARED_LINE
+from onlineauto.features.records import FIRST_SLOT, SHARED_LINE, SLOT_LINE
 from onlineauto.jit import inline_kernel, kernel, short_loop
 from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, SCALE
 
 if TYPE_CHECKING:
     from onlineauto.engine.records.loop import Context
     from onlineauto.features.records import Stream
-
-FIRST_EVENTS = 64
-"""Learnt events after which no number is taken as typical because it came first."""
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
@@ -56,46 +55,48 @@ _SHIFT = np.uint64(52)
 
 @inline_kernel
 def _lines_of(context: Context, stream: Stream, event: int) -> tuple[int, int]:
-    """Return the range [first, end) of the lines of an event; with slots those of context and actions."""
+    """Return the range [first, end) of the lines of context and actions of an event."""
     if context.task.slots:
         return int(stream.slots[event, SHARED_LINE]), int(stream.slots[event, FIRST_SLOT])
     return int(stream.events[event]), int(stream.events[event + 1])
 
 
 @inline_kernel
-def _has_large(stream: Stream, begin: int, end: int) -> bool:
-    """Return whether a value of the features [begin, end) is larger than 1 in size."""
-    large = False
+def _largest_value(stream: Stream, begin: int, end: int) -> float:
+    """Return the size of the largest finite value of the features [begin, end)."""
+    largest = 0.0
     for i in range(begin, end):
-        large |= abs(stream.features[i].value) > _ONE
-    return large
+        size = abs(np.float64(stream.features[i].value))
+        if math.isfinite(size):
+            largest = max(largest, size)
+    return largest
 
 
 @kernel
 def _judge_value(context: Context, feature: np.uint32, value: float, first: bool) -> int:
     """Return the verdict on a value, other than 0, of a feature.
 
-    The scale of the feature's weight stands for a typical size that is not known yet. Values up to 1 are
-    looked at only among the `first` events, if larger ones came before.
+    A typical size that is not known yet is that of the values of all features or, if it is known, the scale
+    of the feature's weight. Values up to 1 are looked at only among the `first` events, if larger ones came
+    before.
     """
     model = context.model
     place = FIRST_FEATURE + int((np.uint64(feature) * _MIX) >> _SHIFT)
     if model.sizes[place, TYPICAL] == 0:
         if abs(value) <= 1.0:
             return ORDINARY
-        before = 0 if first else USUAL
+        before = 0 if first else max(int(model.sizes[ANY_VALUE, TYPICAL]), USUAL)
         if context.rule.normalized and not first:
             scale = model.statistics[np.uint64(feature) & context.task.mask, SCALE, 0]
             before = max(size_of(scale), ONE) if scale > _ZERO else before
-        return judge_number(model.sizes, place, value, before)
-    return judge_number(model.sizes, place, value, 0)
+        return judge_number(model.sizes, place, value, before, first)
+    return judge_number(model.sizes, place, value, 0, first)
 
 
 @kernel
-def _judge_values(context: Context, stream: Stream, event: int, first: bool) -> int:
-    """Return the worst verdict on the values of the features of an event."""
+def _judge_lines(context: Context, stream: Stream, begin: int, end: int, first: bool) -> int:
+    """Return the worst verdict on the values of the features of the lines [begin, end)."""
     lines, spans, layout, worst = stream.lines, stream.spans, context.layout, ORDINARY
-    begin, end = _lines_of(context, stream, event)
     for span in range(lines[begin].start, lines[end].start):
         short_loop()
         if layout.ignore[layout.key[spans[span].namespace]]:
@@ -108,6 +109,32 @@ def _judge_values(context: Context, stream: Stream, event: int, first: bool) -> 
     return worst
 
 
+@inline_kernel
+def _largest_of_lines(stream: Stream, begin: int, end: int) -> float:
+    """Return the size of the largest finite value of the features of the lines [begin, end)."""
+    spans = stream.spans
+    return _largest_value(
+        stream, spans[stream.lines[begin].start].start, spans[stream.lines[end].start].start
+    )
+
+
+@kernel
+def _judge_values(context: Context, stream: Stream, event: int, first: bool) -> int:
+    """Return the worst verdict on the values of the features of an event, and of the slot that it is."""
+    begin, end = _lines_of(context, stream, event)
+    slot = int(stream.slots[event, SLOT_LINE]) if context.task.slots else -1
+    largest = _largest_of_lines(stream, begin, end)
+    if slot >= 0:
+        largest = max(largest, _largest_of_lines(stream, slot, slot + 1))
+    if not first and largest <= 1.0:
+        return ORDINARY
+    worst = _judge_lines(context, stream, begin, end, first)
+    if slot >= 0:
+        worst = max(worst, _judge_lines(context, stream, slot, slot + 1, first))
+    judge_number(context.model.sizes, ANY_VALUE, largest, 0 if first else USUAL, first)
+    return worst
+
+
 @kernel
 def find_outlier(context: Context, stream: Stream, event: int, label: Label) -> int:
     """Return which number of an event to be learnt is far beyond all before, `NO_OUTLIER` if there is none.
@@ -116,22 +143,19 @@ def find_outlier(context: Context, stream: Stream, event: int, label: Label) -> 
     once learning begins again. All of that is counted.
     """
     model = context.model
-    first = model.outliers[NO_OUTLIER] < FIRST_EVENTS
+    first = bool(model.outliers[NO_OUTLIER] < FIRST_EVENTS)
     unknown = 0 if first else USUAL
     largest, before = max(-model.shared[MIN_LABEL], model.shared[MAX_LABEL]), unknown
     if largest > 0.0 and model.sizes[FAR_COST, TYPICAL] == 0 and not first:
         before = max(size_of(largest), ONE)
     label_size = max(abs(np.float64(label.cost)), abs(np.float64(label.initial)))
     inverse = 1.0 / np.float64(label.probability) if label.probability > _ZERO else 0.0
-    cost = judge_number(model.sizes, FAR_COST, label_size, before)
-    weight = judge_number(model.sizes, FAR_WEIGHT, np.float64(label.weight), unknown)
-    probability = judge_number(model.sizes, FAR_PROBABILITY, inverse, unknown)
-    value, lines, spans = ORDINARY, stream.lines, stream.spans
-    begin, end = _lines_of(context, stream, event)
-    if first or _has_large(stream, spans[lines[begin].start].start, spans[lines[end].start].start):
-        value = _judge_values(context, stream, event, first)
+    cost = judge_number(model.sizes, FAR_COST, label_size, before, first)
+    weight = judge_number(model.sizes, FAR_WEIGHT, np.float64(label.weight), unknown, first)
+    probability = judge_number(model.sizes, FAR_PROBABILITY, inverse, unknown, first)
+    value = _judge_values(context, stream, event, first)
     found = NO_OUTLIER
-    if cost == RUINED or weight == RUINED or probability == RUINED or (first and value == RUINED):
+    if first and (cost == RUINED or weight == RUINED or probability == RUINED or value == RUINED):
         found = BEGINS_AGAIN
     elif cost == BEYOND:
         found = FAR_COST

@@ -67,6 +67,9 @@ NO_OUTLIER, FAR_COST, FAR_WEIGHT, FAR_PROBABILITY, FAR_VALUE, BEGINS_AGAIN = ran
 """Whether and why an event is not learnt though it has a label, or that learning begins again with it. These
 are also the places of their counts in `Model.outliers`, and of the first three kinds in `Model.sizes`."""
 
+ANY_VALUE = 0
+"""Place in `Model.sizes` of the largest value of the features of an event."""
+
 FIRST_FEATURE = 4
 """Place in `Model.sizes` at which those of features begin."""
 
