@@ -117,10 +117,8 @@ class AutomlOptions:
     )
     predict_with: str | None = option(
         None,
-        "What predicts: the champion, which is the best single live config; a mix of all live configs "
-        "(single lines); or the ensemble (stack, the default where it is possible), a sum of the scores of "
-        "all members under learnt weights, once it is proved better than its fallback, the champion or the "
-        "mix.",
+        "Predict with the champion, a mix of all live configs (single lines), or the ensemble (stack, the "
+        "default where it is possible) once it is proved better than the champion or the mix.",
         vw=False,
         keep=True,
         override=True,

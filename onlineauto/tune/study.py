@@ -204,7 +204,7 @@ class Study(StudyView):
 
     @property
     def state(self) -> StudyState:
-        """What there is for a process that asks: "open", "needs resources", "busy" or "done"."""
+        """The state for a process that asks for a job: "open", "needs resources", "busy" or "done"."""
         with self._lock:
             progress = self._replica.progress
             if progress.is_done:

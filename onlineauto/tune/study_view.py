@@ -22,7 +22,7 @@ __all__ = ["StudyState", "StudyView"]
 
 
 class StudyState(StrEnum):
-    """What a study has for a process that asks for a job."""
+    """States of a study, for a process that asks for a job."""
 
     OPEN = "open"
     """There may be a job: `ask`."""

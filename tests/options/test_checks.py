@@ -101,7 +101,7 @@ def test_options_that_go_together(words: str) -> None:
             "--automl --cb_adf --oracle_type one_diff --feature_cost 0.1",
             "--feature_cost has no effect with --oracle_type one_diff",
         ),
-        ("--automl --cb_adf --predict_with mix", "--predict_with mix is for single lines; a bandit has"),
+        ("--automl --cb_adf --predict_with mix", "--predict_with mix is for single lines; bandits have"),
         ("--automl --cb_adf --vw_exact --min_prob 0.1", "--min_prob has no effect with --vw_exact, which"),
         (
             "--automl --cb_adf --automl_significance_level 1.5",

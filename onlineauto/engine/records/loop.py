@@ -55,10 +55,11 @@ EVENT, STEP, SIGNAL, SLOT = range(4)
 that the signal is about."""
 
 BLOCK_END, NEW_NAMESPACE, REVIEW_DUE, LEASE_DUE, BOUND_CROSSED, LOSS_CROSSED, PROVED_WORSE = range(7)
+"""Signals: the reasons for which the loop stops."""
 
 STACK_EARNS, STACK_PREDICTS, CHAMPION_EARNS, CHAMPION_PREDICTS = range(7, 11)
-"""Signals: the reasons for which the loop stops. The last four are about the stack and the champion: which of
-them is proved to earn more, or to predict the costs of logged actions better."""
+"""Signals about the ensemble and the champion: which of them is proved to earn more, or to predict the costs
+of logged actions better."""
 
 BEGIN_AGAIN = 11
 """The signal that a number among the first ones has ruined what was learnt, so learning begins again."""

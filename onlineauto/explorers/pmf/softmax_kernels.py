@@ -12,7 +12,7 @@ from onlineauto.jit import F32, inline_kernel
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_ZERO = np.float32(0)
+_ZERO, _ONE = np.float32(0), np.float32(1)
 
 
 @inline_kernel
@@ -23,6 +23,8 @@ def softmax(score: NDArray[np.float32], n: int, lambda_: F32) -> None:
         least = min(least, score[i])
     for i in range(n):
         score[i] = math.exp(-lambda_ * (score[i] - least))
+        if math.isnan(score[i]):  # the least score is infinite, and this is one of them
+            score[i] = _ONE
         total += score[i]
     for i in range(n):
         score[i] /= total
