@@ -127,7 +127,7 @@ class AutomlOptions:
     )
     member_budget: float = option(
         100.0,
-        "Largest price of all members of --members that work at the same time, as a multiple of the "
+        "Largest price of all members of --members that work at once, as a multiple of the "
         "champion's. Members with the least worth for their price rest; members without measurable worth "
         "rest for longer and longer pauses.",
         vw=False,
