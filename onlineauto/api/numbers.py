@@ -17,8 +17,8 @@ from onlineauto.estimators.typical_size_kernels import (
     RUINED,
     SMALLEST,
     STATE,
-    judge,
 )
+from onlineauto.estimators.typical_size_kernels import judge as judge_size
 from onlineauto.formats.mappings.values import plain
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Moments", "Numbers", "TypicalSize", "as_float"]
 
-_judge = cast("Any", judge).py_func
+_judge = cast("Any", judge_size).py_func
 
 
 def as_float(value: Any) -> float:

@@ -184,6 +184,7 @@ def test_events_without_a_log_are_to_predict() -> None:
     assert Workspace(cb_explore_adf=True).predict_block(block).score.tolist() == [0.5, 0.5]
 
 
+@pytest.mark.filterwarnings("ignore:.*problem:UserWarning")  # of numbers far beyond all before
 @given(rows=st.lists(ROW, min_size=1, max_size=5))
 def test_frames_text_and_binary_lose_nothing(
     tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, Any]]

@@ -23,7 +23,7 @@ class EnsembleOptions:
     members: str = option(
         DEFAULT,
         "Learners that the ensemble has beside the live configs, separated by commas, or none: "
-        + "; ".join(f"{name} ({entry.help})" for name, entry in MEMBERS.items())
+        + ", ".join(MEMBERS)
         + ".",
         vw=False,
         keep=True,
