@@ -247,8 +247,9 @@ def worths(stack: Stack, resting: Collection[str]) -> dict[str, float]:
     resting = _with_those_upon(stack, resting)
     weights, spread = stack.weights.copy(), stack.spread.copy()
     places = {name: at for at, name in enumerate(names_of(stack), _first(stack))}
-    for name in resting:
-        _leave_out(weights, spread, places[name])
+    for name, at in places.items():  # in this order, on which the last bits depend
+        if name in resting:
+            _leave_out(weights, spread, at)
     able, error = able_scores(stack), float(stack.error[0])
     found = {
         name: float(weights[at] ** 2 / (spread[at, at] * error)) if error > 0 else 0.0
