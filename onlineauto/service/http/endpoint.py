@@ -193,19 +193,19 @@ def reply_to_error(error: Exception, endpoint: str) -> Reply:
     """Return the answer to a request that has raised an error; what nobody expects is logged."""
     if isinstance(error, RefusedError):
         return problem(str(error), error.status, error.retry_after)
-    if isinstance(error, OnlineautoError | msgspec.MsgspecError | UnicodeError | RecursionError):
-        status = 422 if isinstance(error, OptionError) else 400
-        return problem(str(error) or "the body is nested too deeply", status)
-    if isinstance(error, OSError):
-        cause = error if error.errno is not None else error.__cause__
-        full = isinstance(cause, OSError) and cause.errno in _FULL
+    if isinstance(error, OSError):  # an OutputError too
+        cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
+        full = cause.errno in _FULL
         _LOG.error(
             "the disk cannot be written: %s", error, extra={"event": "not_written", "endpoint": endpoint}
         )
         why = (
-            "there is no room on the disk" if full else f"a file cannot be read or written: {error.strerror}"
+            "there is no room on the disk" if full else f"a file cannot be read or written: {cause.strerror}"
         )
         return problem(f"{why}; try again later", 507 if full else 503, 10.0)
+    if isinstance(error, OnlineautoError | msgspec.MsgspecError | UnicodeError | RecursionError):
+        status = 422 if isinstance(error, OptionError) else 400
+        return problem(str(error) or "the body is nested too deeply", status)
     _LOG.error("an endpoint failed", exc_info=error, extra={"event": "failed", "endpoint": endpoint})
     return problem("the service has failed; its log says why", 500)
 
