@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.errors import OptionError
@@ -14,7 +15,7 @@ from onlineauto.tune.workers.jobs import claim_of
 from onlineauto.tune.workers.owners import new_owner
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from onlineauto.tune.replica import Replica
     from onlineauto.tune.schedulers import Decision
@@ -152,4 +153,15 @@ def _key(job: Job) -> dict[str, int]:
 
 
 def _details(details: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the part of a record that keeps the details of a value.
+
+    Raises
+    ------
+    OptionError
+        They are no mapping, or JSON cannot store them.
+    """
+    if details is None:
+        return {}
+    if not isinstance(details, Mapping):
+        raise OptionError(f"details are a {type(details).__name__}: give a mapping, as in {{'epoch': 3}}")
     return {"details": as_json(details, "a value's details")} if details else {}

@@ -16,6 +16,8 @@ __all__ = ["as_json", "number", "scalar", "whole"]
 _SCALARS: Final = (float, int, str, bool, type(None))
 _DEEPEST: Final = 50
 """Levels of nested lists and mappings; deeper ones are most likely a cycle."""
+_LONGEST: Final = 1024
+"""Bits of a whole number: more than these no float has, and from about 14,000 on JSON cannot be read back."""
 
 
 def scalar(value: Any) -> Any:
@@ -85,6 +87,8 @@ def as_json(value: Any, what: str, *, depth: int = 0) -> Any:
         The value has a part that JSON cannot store; `what` names the value.
     """
     plain = scalar(value)
+    if isinstance(plain, int) and plain.bit_length() > _LONGEST:
+        raise OptionError(f"{what} cannot be stored: a whole number has more than 300 digits")
     if type(plain) in _SCALARS:
         return plain
     if depth < _DEEPEST:
@@ -105,5 +109,5 @@ def _key(name: Any, what: str) -> str:
     if isinstance(plain, str):
         return plain
     if isinstance(plain, int | float):
-        return str(plain)
+        return str(as_json(plain, what))
     raise OptionError(f"{what} cannot be stored: the key {name!r} is not text")

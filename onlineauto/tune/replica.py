@@ -75,11 +75,11 @@ class Replica:
         return self._progress
 
     def follow(self, record: Record, version: int) -> None:
-        """Come to the state after a record that was written as this version."""
+        """Come to the state after a record that was written as this version; 0 if it was there before."""
         progress = self.progress
         if version == progress.version + 1:
             self._advance([record])
-        elif version > progress.version:
+        elif version > progress.version or version == 0:
             self.refresh()
 
     def refresh(self) -> None:
@@ -98,7 +98,7 @@ class Replica:
             record = self._decided(owner, lease, lambda progress: progress.decide(owner))
             if record is not None and record["kind"] == "failed":
                 continue  # a trial that loses its process each time; there may be another job
-            if record is None and self._fail_unfinished(lease):
+            if (record is None or record["kind"] == "idle") and self._fail_unfinished(lease):
                 continue
             return record if record is not None and record["kind"] == "asked" else None
 

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from onlineauto.errors import OptionError
 from onlineauto.tune import Float, LeaseLost, State, Study, StudyState, Workers
 from onlineauto.tune.progress import TRIES
 from onlineauto.tune.store import MemoryStore
+from onlineauto.tune.workers.jobs import claim_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -229,3 +231,51 @@ def test_a_loop_of_wait_and_ask_comes_to_the_end() -> None:
             told += 1
     assert told == 3
     assert study.is_done
+
+
+@pytest.mark.parametrize("scheduler", ["fifo", "asha", "hyperband"])
+def test_a_step_reported_again_behind_a_record_of_another_process(scheduler: str, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/s.db"
+    ours = Study(SPACE, scheduler, max_resource=9, max_trials=6, storage=url)
+    theirs = Study.load("study", storage=url)
+    mine, other = ours.ask(), theirs.ask()
+    assert mine is not None
+    assert other is not None
+    ours.report(mine, 0, 0.5)
+    ours.refresh()
+    theirs.tell(other, 0.1)
+    ours.report(mine, 0, 0.5)  # appends nothing: what is new is the other's
+    assert ours.trials == theirs.trials
+    ours.tell(mine, 0.2)
+    while (job := ours.ask()) is not None:
+        ours.tell(job, 0.3)
+    fresh = Study.load("study", storage=url)
+    assert ours.is_done
+    assert (fresh.trials, list(fresh.skipped)) == (ours.trials, [])
+
+
+@pytest.mark.parametrize("details", [["epoch", 3], "epoch", 3, [], {"n": 10**5000}, {10**5000: 1}])
+def test_details_that_cannot_be_kept_write_nothing(details: Any) -> None:
+    study = Study(SPACE, "fifo", max_resource=1, max_trials=1)
+    job = study.ask()
+    assert job is not None
+    with pytest.raises(OptionError, match="details"):
+        study.tell(job, 1.0, details)
+    with pytest.raises(OptionError, match="details"):
+        study.report(job, 1, 1.0, details)
+    study.tell(job, 1.0)
+    assert [trial.value for trial in study.trials] == [1.0]
+
+
+def test_ask_waits_for_no_job_whose_value_cannot_be_applied() -> None:
+    store = MemoryStore()
+    study = Study(SPACE, "fifo", max_resource=1, max_trials=2, storage=store)
+    jobs = [study.ask(), study.ask()]
+    for job, details in zip(jobs, (["no mapping"], {}), strict=True):
+        assert job is not None
+        record = {"kind": "told", "trial": job.trial, "attempt": 0, "resource": 1, "value": 0.5}
+        store.commit(claim_of(job), record | {"details": details})
+    study.refresh()
+    assert study.ask() is None  # not by a wait, which would last for ever
+    assert study.is_done
+    assert [trial.state for trial in study.trials] == [State.ERRORED, State.TERMINATED]

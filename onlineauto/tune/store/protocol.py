@@ -129,6 +129,9 @@ class Store(Protocol):
     def commit(self, claim: Claim, record: Record) -> int:
         """Append ``reported`` or ``told``, if the claim still holds, and return its version.
 
+        The version is that of this record. A store that does not append a step again which the same attempt
+        has reported before returns 0, never the version of another record.
+
         ``told`` ends the claim, and ``reported`` renews its lease; the same transaction does both.
 
         Raises

@@ -202,7 +202,7 @@ class SqlStore:
         """Append ``reported`` or ``told``, if the claim still holds, and return its version.
 
         A step that this attempt has reported before is not appended again: a worker that lost its connection
-        may try again. Then the version is that of the last record.
+        may try again. Then 0 is returned.
 
         Raises
         ------
@@ -213,7 +213,9 @@ class SqlStore:
             return self._finish(claim, record)
         if self._at_once:
             version = self._write_at_once(at_once.REPORT, claim, record, reported=record["step"])
-            return self._version_of(claim) if version is None else version
+            if version is None:
+                self._still_holds(claim)
+            return version or 0
         with writing(self.engine) as connection:
             version = self._existing(connection.execute(_NEXT_VERSION, self._mine).scalar())
             fence = self._fence(claim)
@@ -223,7 +225,7 @@ class SqlStore:
             if connection.execute(_HOLDS, fence).first() is None:
                 raise self._lost(claim)
             connection.execute(_SET_VERSION, {**self._mine, "last": version - 1})
-            return version - 1
+            return 0
 
     def fail(self, claim: Claim, record: Record) -> int:
         """Append ``failed``, end the claim and return the record's version.
@@ -349,17 +351,15 @@ class SqlStore:
             found: int | None = connection.exec_driver_sql(statement, words).scalar()
             return found
 
-    def _version_of(self, claim: Claim) -> int:
-        """Return the version of the study if a claim still holds."""
+    def _still_holds(self, claim: Claim) -> None:
         with writing(self.engine) as connection:
             self.check(connection, claim)
-            return self._lock(connection)
 
     def _finish(self, claim: Claim, record: Record) -> int:
         if self._at_once:
             told = self._write_at_once(at_once.END, claim, record)
             if told is None:
-                self._version_of(claim)  # raises what is wrong
+                self._still_holds(claim)  # raises what is wrong
                 raise self._lost(claim)
             return told
         with writing(self.engine) as connection:
