@@ -194,15 +194,22 @@ class Loop(Front):
                 if record.kind not in ("rank", "reward", "activate"):
                     line = sealed(b'{"Type":"tick","Timestamp":"%b"}' % stamp(now).encode())
                 if position > known:
-                    taken.append(taken_over(line, source=source, behind=position, time=now))
-            self._check_room(self.join.waiting + len(taken), WAITING, now)
-            for line in taken[:-1]:
+                    moved = taken_over(line, source=source, behind=position, time=now)
+                    taken.append((record, position, moved))
+            begin = known
+            for record, behind, line in taken:
+                waits = record.kind == "rank" and self.join.find(record.event_id, now) is None
+                if waits and known > begin and self.join.waiting >= self.limits.pending:
+                    break  # it is sent again, with those behind it
+                if waits or known == begin:
+                    self._check_room(self.join.waiting if waits else 0, WAITING, now)
                 self._submit(line, nobody)
-            if taken:
-                self._submit(taken[-1], done)
+                known = behind
+            if known > begin:
+                self._write(b"", done)  # is called once all of them are written
             else:
                 done(None)
-            return max(position, known)
+            return known
 
     def change(self, settings: Mapping[str, Any], done: Done) -> JoinSettings:
         """Change how decisions are joined and who decides, from here on in the log; return what holds then.
