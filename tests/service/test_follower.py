@@ -177,6 +177,33 @@ def test_records_that_do_not_follow_are_refused(loop: Loop) -> None:
         loop.take_over("rank", 0, b'{"Type":"rank"}\n', nobody)
 
 
+@pytest.mark.parametrize("rewarded", [True, False])
+def test_a_part_of_more_records_than_may_wait_is_taken_as_far_as_there_is_room(
+    tmp_path: Path, rewarded: bool
+) -> None:
+    loop = Loop(tmp_path / "loop", CONFIGURATION, limits=Limits(pending=10), settings={"reward_wait": 100.0})
+    follower = Follower(tmp_path / "rank", Beside(loop))
+    for number in range(30):
+        follower.rank(question(f"e{number}"), nobody)
+        if rewarded:
+            follower.reward(f"e{number}", 1.0, nobody)
+    until(lambda: not follower.unwritten)
+    while follower.follow():
+        pass
+    assert loop.join.counts.ranked == (30 if rewarded else 10)
+    if not rewarded:
+        assert "10 decisions wait for their rewards" in str(follower.failed)
+        for number in range(10):
+            loop.reward(f"e{number}", 1.0, nobody)
+        while follower.follow():
+            pass
+        assert (loop.join.counts.ranked, loop.join.waiting) == (20, 10)
+    else:
+        assert (follower.failed, follower.behind, loop.join.waiting) == (None, 0, 0)
+    follower.close()
+    loop.close()
+
+
 def test_three_processes_share_one_model(tmp_path: Path) -> None:
     with Service(tmp_path / "loop", "--publish_every", "0.1") as learner:
         following = [Service(tmp_path / f"rank{n}", "--follow", learner.url, model=()) for n in range(2)]

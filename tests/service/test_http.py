@@ -442,7 +442,12 @@ def test_rewards_beyond_the_declared_range_are_refused(serve: Callable[..., Test
         answer = rewarded(value)
         assert answer.status_code == 422
         assert "not within the reward_range of 0 to 1" in answer.json()["error"]["message"]
-    for change in ({"reward_range": [1.0, 0.0]}, {"default_reward": 2.0}, {"max_finished": 0}):
+    for change in (
+        {"reward_range": [1.0, 0.0]},
+        {"default_reward": 2.0},
+        {"max_finished": 0},
+        {"max_finished": 2 * 10**22},
+    ):
         assert client.patch("/v1/settings", json=change).status_code == 422
     assert client.patch("/v1/settings", json={"reward_range": None}).json()["reward_range"] is None
     assert rewarded(5.0).status_code == 204

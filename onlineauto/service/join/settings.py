@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from onlineauto.errors import InputError
+from onlineauto.errors import InputError, OptionError
+from onlineauto.service.join.aggregation import AGGREGATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["JoinSettings", "read_settings"]
+__all__ = ["MODES", "JoinSettings", "check_settings", "read_settings"]
+
+MODES: Final = ("online", "apprentice", "logging-only")
+"""The model decides; the baseline decides and the model learns; the baseline decides, and nobody learns."""
+_MOST_FINISHED: Final = 10**12
 
 
 class JoinSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -46,15 +51,50 @@ class JoinSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_finished: int = 1_000_000
 
 
+def check_settings(settings: JoinSettings) -> None:
+    """Check that each setting is within its range.
+
+    Raises
+    ------
+    OptionError
+        One is not.
+    """
+    if settings.aggregation not in AGGREGATIONS:
+        raise OptionError(
+            f"reward_aggregation takes one of {', '.join(AGGREGATIONS)}, not {settings.aggregation}"
+        )
+    if settings.mode not in MODES:
+        raise OptionError(f"mode takes one of {', '.join(MODES)}, not {settings.mode}")
+    if not 0 < settings.reward_wait <= 30 * 86400 or not abs(settings.default_reward) < 3e38:
+        raise OptionError(
+            f"reward_wait is {settings.reward_wait} and default_reward {settings.default_reward}; the first "
+            "is above 0 and at most 30 days in seconds, the second finite"
+        )
+    low, high = settings.reward_range or (-3e38, 3e38)
+    if not -3e38 <= low < high <= 3e38 or not low <= settings.default_reward <= high:
+        raise OptionError(
+            f"reward_range is {low:g},{high:g} and default_reward {settings.default_reward:g}; the range is "
+            "two finite numbers, the lower one first, and has the default reward in it"
+        )
+    if not 1 <= settings.max_finished <= _MOST_FINISHED:
+        raise OptionError(
+            f"max_finished is at least 1 and at most {_MOST_FINISHED:,}, not {settings.max_finished}"
+        )
+
+
 def read_settings(values: Mapping[str, Any]) -> JoinSettings:
     """Return the settings of a record of the log.
 
     Raises
     ------
     InputError
-        They are those of a later program, or of none.
+        They are those of a later program, or of none, or out of range.
     """
     try:
-        return msgspec.convert(values, JoinSettings)
+        found = msgspec.convert(values, JoinSettings)
+        check_settings(found)
     except msgspec.ValidationError as error:
         raise InputError(f"the log has settings that this program does not know: {error}") from None
+    except OptionError as error:
+        raise InputError(f"the log has settings that are out of range: {error}") from None
+    return found

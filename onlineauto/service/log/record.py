@@ -14,7 +14,7 @@ from __future__ import annotations
 import time
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 from zlib import crc32
 
 import msgspec
@@ -66,7 +66,7 @@ class Record(msgspec.Struct, frozen=True):
     settings: dict[str, Any] = msgspec.field(name="Settings", default_factory=dict)
     model: str = msgspec.field(name="Model", default="")
     source: str = msgspec.field(name="Source", default="")
-    behind: int = msgspec.field(name="Behind", default=0)
+    behind: Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)] = msgspec.field(name="Behind", default=0)
     taken: datetime | None = msgspec.field(name="Taken", default=None)
 
 

@@ -17,6 +17,7 @@ import msgspec
 from onlineauto.errors import InputError, OnlineautoError
 from onlineauto.service.join.join import Join, JoinSettings
 from onlineauto.service.join.replay import replayed
+from onlineauto.service.join.settings import read_settings
 from onlineauto.service.learning.learner import Published
 from onlineauto.service.log.group_commit import call_all
 from onlineauto.service.log.record import read_record, sealed, stamp
@@ -101,11 +102,11 @@ class Follower(Front):
             self.shipped = log.begin
             join, settings = Join(JoinSettings()), None
             try:
-                settings = msgspec.convert(upstream.settings(), JoinSettings)
+                settings = read_settings(upstream.settings())
                 join = Join(settings)
                 self.shipped = upstream.take(self.source, 0, b"")
                 published = self._fetched("", clock())
-            except (InputError, msgspec.ValidationError) as error:
+            except InputError as error:
                 published = self._stored(error, clock())
             assert published is not None
         except OnlineautoError:
@@ -147,7 +148,7 @@ class Follower(Front):
                 if self.limits.only is None:
                     self._namespaces.update(self._learnt)
             if found is not None or abs(now - self._agreed) >= _SETTINGS:  # a learner may no longer learn
-                self._agree(msgspec.convert(self._upstream.settings(), JoinSettings))
+                self._agree(read_settings(self._upstream.settings()))
                 self._agreed = now
             self._keep(now)
             self.failed = None

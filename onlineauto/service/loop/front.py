@@ -315,10 +315,7 @@ class Front:
             now = (known.taken or known.time).timestamp()
         else:
             now = round(now * 1e6) / 1e6  # in microseconds, as the line has it
-        try:
-            position = self._commit.submit(line, done)
-        except InputError as error:
-            raise RefusedError(str(error), status=503, retry_after=1.0) from None
+        position = self._write(line, done)
         if jump := self.join.jump_at(now):
             _LOG.warning(
                 "the clock has jumped by %.0f seconds; decisions wait as before",
@@ -326,6 +323,19 @@ class Front:
                 extra={"event": "clock_jump", "seconds": round(jump, 3)},
             )
         self.join.take(known, position, len(line), at=now)
+
+    def _write(self, line: bytes, done: Done) -> int:
+        """Let a line be written, and return its position; nothing as a line waits for those before it.
+
+        Raises
+        ------
+        RefusedError
+            The log cannot be written.
+        """
+        try:
+            return self._commit.submit(line, done)
+        except InputError as error:
+            raise RefusedError(str(error), status=503, retry_after=1.0) from None
 
 
 class _Ranking:

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from onlineauto.errors import OnlineautoError, OptionError
-from onlineauto.service.join.aggregation import AGGREGATIONS
 from onlineauto.service.join.duration import seconds_of
 from onlineauto.service.join.join import Join, JoinSettings
 from onlineauto.service.join.replay import replayed
+from onlineauto.service.join.settings import check_settings
 from onlineauto.service.learning.learner import Learner
 from onlineauto.service.log.group_commit import call_all
 from onlineauto.service.log.record import read_record, sealed, stamp, taken_over
@@ -39,10 +39,7 @@ if TYPE_CHECKING:
     from onlineauto.options import Configuration
     from onlineauto.service.log.group_commit import Done
 
-__all__ = ["MODES", "Every", "Loop"]
-
-MODES = ("online", "apprentice", "logging-only")
-"""The model decides; the baseline decides and the model learns; the baseline decides, and nobody learns."""
+__all__ = ["Every", "Loop"]
 
 _LOG = logging.getLogger("onlineauto.service")
 _MOST_SOURCES = 256
@@ -197,15 +194,22 @@ class Loop(Front):
                 if record.kind not in ("rank", "reward", "activate"):
                     line = sealed(b'{"Type":"tick","Timestamp":"%b"}' % stamp(now).encode())
                 if position > known:
-                    taken.append(taken_over(line, source=source, behind=position, time=now))
-            self._check_room(self.join.waiting + len(taken), WAITING, now)
-            for line in taken[:-1]:
+                    moved = taken_over(line, source=source, behind=position, time=now)
+                    taken.append((record, position, moved))
+            begin = known
+            for record, behind, line in taken:
+                waits = record.kind == "rank" and self.join.find(record.event_id, now) is None
+                if waits and known > begin and self.join.waiting >= self.limits.pending:
+                    break  # it is sent again, with those behind it
+                if waits or known == begin:
+                    self._check_room(self.join.waiting if waits else 0, WAITING, now)
                 self._submit(line, nobody)
-            if taken:
-                self._submit(taken[-1], done)
+                known = behind
+            if known > begin:
+                self._write(b"", done)  # is called once all of them are written
             else:
                 done(None)
-            return max(position, known)
+            return known
 
     def change(self, settings: Mapping[str, Any], done: Done) -> JoinSettings:
         """Change how decisions are joined and who decides, from here on in the log; return what holds then.
@@ -428,23 +432,5 @@ def _changed(before: JoinSettings, given: Mapping[str, Any]) -> JoinSettings:
         found = msgspec.convert({**msgspec.to_builtins(before), **given}, JoinSettings)
     except msgspec.ValidationError as error:
         raise OptionError(f"settings: {error}") from None
-    if found.aggregation not in AGGREGATIONS:
-        raise OptionError(
-            f"reward_aggregation takes one of {', '.join(AGGREGATIONS)}, not {found.aggregation}"
-        )
-    if found.mode not in MODES:
-        raise OptionError(f"mode takes one of {', '.join(MODES)}, not {found.mode}")
-    if not 0 < found.reward_wait <= 30 * 86400 or not abs(found.default_reward) < 3e38:
-        raise OptionError(
-            f"reward_wait is {found.reward_wait} and default_reward {found.default_reward}; the first is "
-            "above 0 and at most 30 days in seconds, the second finite"
-        )
-    low, high = found.reward_range or (-3e38, 3e38)
-    if not -3e38 <= low < high <= 3e38 or not low <= found.default_reward <= high:
-        raise OptionError(
-            f"reward_range is {low:g},{high:g} and default_reward {found.default_reward:g}; the range is two "
-            "finite numbers, the lower one first, and has the default reward in it"
-        )
-    if found.max_finished < 1:
-        raise OptionError(f"max_finished is at least 1, not {found.max_finished}")
+    check_settings(found)
     return found
