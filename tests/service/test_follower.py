@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -202,6 +203,27 @@ def test_a_part_of_more_records_than_may_wait_is_taken_as_far_as_there_is_room(
         assert (follower.failed, follower.behind, loop.join.waiting) == (None, 0, 0)
     follower.close()
     loop.close()
+
+
+@pytest.mark.parametrize("away", [False, True])
+def test_a_rank_server_restored_from_a_backup_loses_no_decision(
+    tmp_path: Path, loop: Loop, away: bool
+) -> None:
+    folder, backup = tmp_path / "rank", tmp_path / "backup"
+    for begin, end in ((0, 5), (5, 40), (100, 103), (103, 150)):
+        if begin == 5:
+            shutil.copytree(folder, backup)
+        if begin == 100:
+            shutil.rmtree(folder)
+            shutil.copytree(backup, folder)
+        follower = Follower(folder, Away() if away and begin == 100 else Beside(loop))
+        for number in range(begin, end):
+            follower.rank(question(f"e{number}"), nobody)
+        assert follower.behind >= 0
+        follower.close()
+    settled(loop)
+    assert loop.join.counts.ranked == 40 + 50
+    assert len(loop.join.sources) == 2
 
 
 def test_three_processes_share_one_model(tmp_path: Path) -> None:

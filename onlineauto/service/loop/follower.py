@@ -98,13 +98,15 @@ class Follower(Front):
         self._held = FolderLock(folder)
         try:
             log = SegmentLog(Path(folder) / "log", keep_damaged=True)
-            self.source = _name_of(Path(folder) / "source")
+            self._opened = log
+            self._source_path = Path(folder) / "source"
+            self.source, self._base = _name_of(self._source_path)
             self.shipped = log.begin
             join, settings = Join(JoinSettings()), None
             try:
                 settings = read_settings(upstream.settings())
                 join = Join(settings)
-                self.shipped = upstream.take(self.source, 0, b"")
+                self.shipped = self._known()
                 published = self._fetched("", clock())
             except InputError as error:
                 published = self._stored(error, clock())
@@ -133,13 +135,13 @@ class Follower(Front):
     @property
     def behind(self) -> int:
         """The number of bytes of its log that the learner does not have yet."""
-        return self._commit.position - self.shipped
+        return max(self._commit.position - self.shipped, 0)
 
     def follow(self) -> bool:
         """Hand over records, and take a newer model and other settings; return whether there were any."""
         try:
             if self.failed is not None:
-                self.shipped = self._upstream.take(self.source, 0, b"")
+                self.shipped = self._known()
             sent = self._ship()
             now = self.clock()
             found = self._fetched(self.published.name, now)
@@ -169,6 +171,25 @@ class Follower(Front):
             _LOG.error("the log cannot be written: %s", error, extra={"event": "unsaved"})
         self._held.release()
 
+    def _known(self) -> int:
+        """Return the position up to which the learner has the log.
+
+        A folder that was restored from a backup has a log that ends before that, or has other records there.
+        Then the log gets a new name, by which the learner takes all of it once more: what it knows it drops.
+        """
+        log, known = self._opened, self._base + self._upstream.take(self.source, 0, b"")
+        if log.begin < known and (known > log.end or log.line_at(known - 1, 1) != b"\n"):
+            _LOG.error(
+                "the learner has the log up to %d, where this one has no record: it is an older copy, and is "
+                "handed over again under another name",
+                known,
+                extra={"event": "log_restored"},
+            )
+            self._source_path.write_text(f"{secrets.token_hex(8)} {log.begin}")
+            self.source, self._base = _name_of(self._source_path)
+            known = self._base + self._upstream.take(self.source, 0, b"")
+        return known
+
     def _ship(self) -> bool:
         """Hand over some records that the learner does not have yet."""
         lines, size, short = [], 0, b""
@@ -180,7 +201,8 @@ class Follower(Front):
             if size >= _PART:
                 break
         if size:
-            self.shipped = self._upstream.take(self.source, self.shipped, b"".join(lines))
+            position = self.shipped - self._base
+            self.shipped = self._base + self._upstream.take(self.source, position, b"".join(lines))
         return size > 0
 
     def _fetched(self, known: str, now: float) -> Published | None:
@@ -255,8 +277,9 @@ def _readable(line: bytes, now: float) -> bytes:
     return line
 
 
-def _name_of(path: Path) -> str:
-    """Return the name in a file, which is made if it is not there."""
+def _name_of(path: Path) -> tuple[str, int]:
+    """Return the name in a file, which is made if it is not there, and the position at which it begins."""
     if not path.exists():
         path.write_text(secrets.token_hex(8))
-    return path.read_text().strip()
+    name, _, base = path.read_text().strip().partition(" ")
+    return name, int(base or 0)
