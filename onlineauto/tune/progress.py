@@ -252,6 +252,8 @@ class Progress:
 
     def _idle(self, record: Record) -> None:
         if record != self._decided:
+            if self._waiting:
+                raise UnfitRecord(f"trial {self._waiting[0]} waits for a job")
             with self.searcher.repeating(None):
                 suggested = self.scheduler.suggest(self.searcher)
             if suggested is not None:

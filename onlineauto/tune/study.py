@@ -314,6 +314,10 @@ class Study(StudyView):
         with self._lock:
             self.refresh()
             now = self.settings
+            for what, given in (("max_trials", max_trials), ("max_resource", max_resource)):
+                count = whole(given)
+                if given is not None and (count is None or not 1 <= count < 2**53):
+                    raise OptionError(f"{what} = {given!r}: give a whole number from 1 to 2**53 - 1")
             trials = now.max_trials if max_trials is None else whole(max_trials)
             resource = now.setting.max_resource if max_resource is None else whole(max_resource)
             if (trials, resource) == (now.max_trials, now.setting.max_resource):

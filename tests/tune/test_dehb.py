@@ -23,6 +23,7 @@ from onlineauto.tune.schedulers.evolution.differential_evolution import (
 from onlineauto.tune.schedulers.evolution.populations import Populations
 from onlineauto.tune.schedulers.rungs import hpbandster
 from onlineauto.tune.searchers import SEARCHERS
+from onlineauto.tune.store import MemoryStore
 
 if TYPE_CHECKING:
     from onlineauto.tune.schedulers import Suggestion
@@ -321,3 +322,23 @@ def test_strategies_are_those_of_the_book() -> None:
 def test_slots_have_one_strategy() -> None:
     with pytest.raises(OptionError, match="strategy = 'best1_bin': valid for slots are rand1_bin"):
         Dehb("slots", strategy="best1_bin")
+
+
+@pytest.mark.parametrize("searcher", ["random", "quasi"])
+def test_the_log_says_that_a_small_space_has_no_more(searcher: str) -> None:
+    space = {"c": Choice(["a", "b"]), "k": Int(1, 3, when={"c": ["a"]})}
+    for seed in range(4):
+        store = MemoryStore()
+        study = Study(space, "dehb", searcher, max_resource=3, seed=seed, storage=store)
+        held = []
+        while (job := study.ask()) is not None:
+            held.append(job)
+        for job in held:
+            study.tell(job, 0.5)
+            study.ask()
+        study.enqueue({"c": "b"})
+        for _ in range(3):
+            study.ask()
+        fresh = Study.load("study", storage=store)
+        assert fresh.trials == study.trials
+        assert not list(fresh.skipped)

@@ -140,3 +140,12 @@ def test_the_command_with_more_trials_goes_on(
     assert [line.split(":")[0] for line in capsys.readouterr().out.splitlines() if "best of" in line] == [
         f"best of {most} trials" for most in (3, 7, 8)
     ]
+
+
+@pytest.mark.parametrize("wrong", ["9", 8.5, True, float("nan"), 0, 10**30])
+@pytest.mark.parametrize("what", ["max_trials", "max_resource"])
+def test_extend_refuses_what_is_no_count(what: str, wrong: Any) -> None:
+    study = Study({"x": Float(0, 1)}, "fifo", max_trials=4, max_resource=3)
+    with pytest.raises(OptionError, match=f"{what} = .* whole number"):
+        study.extend(**{what: wrong})
+    assert study.settings.max_trials == 4

@@ -269,3 +269,23 @@ def test_a_config_outside_the_space_is_rejected_by_name(proposal: Any, url: str)
     with pytest.raises((OptionError, TypeError, AttributeError)):
         study.ask()
     assert study.trials == []
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+@pytest.mark.parametrize("searcher", ["random", "quasi", "tpe", "grid"])
+def test_a_record_that_there_is_no_job_fits_only_where_there_is_none(scheduler: str, searcher: str) -> None:
+    whole = MemoryStore()
+    study = Study(SPACE, scheduler, searcher, storage=whole, max_resource=9, max_trials=6)
+    study.tell(asked(study), 0.5)
+    store = MemoryStore()
+    store.begin(whole.load()[0])
+    for record in [*whole.load()[1:], {"kind": "idle"}]:
+        store.append(record)
+    again = Study.load("study", storage=store)
+    run_to_the_end(again)
+    assert again.is_done
+    assert len(again.trials) == (5 if searcher == "grid" and scheduler != "pbt" else 6)
+    assert [each.kind for each in again.skipped] == ["idle"]
+    fresh = Study.load("study", storage=store)
+    assert state_of(fresh) == state_of(again)
+    assert len(fresh.skipped) == 1

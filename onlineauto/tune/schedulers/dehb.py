@@ -144,7 +144,9 @@ class Dehb(Scheduler):
             config = searcher.ask(self._was_tried)
         if config is None and searcher.refusals == refusals:
             config, code = self._child(slot, target, self._draw.at(number))
-            if config is not None and not searcher.take(searcher.known or config):
+            if config is None:
+                searcher.refuse()
+            elif not searcher.take(searcher.known or config):
                 config = None
         if config is None:
             return self._without_more(slot, searcher)

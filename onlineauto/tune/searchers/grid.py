@@ -50,6 +50,9 @@ class GridSearcher(Searcher):
         self._configs.extend(islice(self._rest, number + 1 - len(self._configs)))
         return dict(self._configs[number]) if number < len(self._configs) else None
 
+    def may_end(self, number: int) -> bool:  # noqa: D102
+        return self.propose(number, self._draw.at(number)) is None
+
     def _combinations(self) -> Iterator[Config]:
         """Yield all configs; where a parameter does not exist, only its first value counts."""
         grids = {name: each.grid(self._points) for name, each in self.space.parameters.items()}

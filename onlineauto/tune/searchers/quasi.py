@@ -46,6 +46,9 @@ class QuasiSearcher(Searcher):
         self._seed = seed % 2**64
         self._points = np.empty((0, max(space.width, 1)))
 
+    def may_end(self, number: int) -> bool:  # noqa: ARG002, D102
+        return False
+
     def propose(self, number: int, rng: np.random.Generator) -> Config | None:  # noqa: ARG002, D102
         if number >= len(self._points):
             self._points = self._first(max(_FIRST, number.bit_length()))

@@ -25,6 +25,9 @@ class RandomSearcher(Searcher):
         super().begin(space, seed=seed)
         self._tried: dict[tuple[Any, ...], None] = {}
 
+    def may_end(self, number: int) -> bool:  # noqa: ARG002, D102
+        return False
+
     def propose(self, number: int, rng: np.random.Generator) -> Config | None:  # noqa: ARG002, D102
         return self.untried(self._tried, rng)
 

@@ -81,6 +81,10 @@ class Searcher(ABC):
             Random numbers that belong to this number.
         """
 
+    def may_end(self, number: int) -> bool:  # noqa: ARG002 - for those who know better
+        """Return whether `propose` may have returned None for this number; True where that is not known."""
+        return True
+
     def on_ask(self, config: Config) -> None:
         """Learn that a config is tried now, whoever proposed it."""
 
@@ -137,8 +141,12 @@ class Searcher(ABC):
         OptionError
             If `propose` returns what is not in the space.
         """
-        queued = self.queued
+        queued, over = self.queued, self._is_over()
         config = self._next()
+        if config is None and self._repeats and not over and not self.may_end(self.count - 1):
+            if unwanted is None:
+                raise ValueError(f"searcher {self.name!r} has a config for a new trial")
+            return None  # it was dropped when this was decided
         if config is None:
             self.refusals += 1
         elif unwanted is not None and not queued and not self._repeats and unwanted(config):
@@ -176,6 +184,10 @@ class Searcher(ABC):
             yield
         finally:
             self._known, self._repeats = None, False
+
+    def refuse(self) -> None:
+        """Count that there is no new trial, because the scheduler has no config for one."""
+        self.refusals += 1
 
     def take(self, config: Config) -> bool:
         """Count a trial whose config the scheduler made; return False if there may be no more.

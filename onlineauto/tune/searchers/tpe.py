@@ -115,6 +115,9 @@ class TpeSearcher(Searcher):
         if resource >= self._levels[row]:
             self._levels[row], self._losses[row] = resource, loss
 
+    def may_end(self, number: int) -> bool:  # noqa: ARG002, D102
+        return False
+
     def propose(self, number: int, rng: np.random.Generator) -> Config | None:  # noqa: D102
         if number < self._startup or not self._levels[: self._size].any():
             return self.untried(self._rows, rng)
