@@ -175,6 +175,8 @@ class Cluster:
             )
             if not isinstance(name, str):
                 raise OptionError(f"name = {name!r}: give a text")
+            if any("\ud800" <= letter <= "\udfff" for letter in name + kind):
+                raise OptionError(f"name = {name!r}, kind = {kind!r}: a text that UTF-8 cannot write")
             if name in taken:
                 raise OptionError(f"there is a job {name!r} already")
             entry = Submitted(name, kind, job, demand, self.at, endless)

@@ -261,3 +261,9 @@ def test_amounts_of_other_types_are_kept_as_floats() -> None:
     cluster = run_beside(job)
     odd = [each for each in cluster.history().records if each.job == "odd"]
     assert cluster.history().text().count('"worker":{"CPU":0.5}') == len(odd) > 0
+
+
+@pytest.mark.parametrize("given", [{"name": "a\udc80"}, {"kind": "a\udc80"}])
+def test_names_that_no_history_can_write_are_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(OptionError, match="UTF-8"):
+        Cluster(slot=1.0, capacity={"CPU": 4}).submit(Steps(), **given)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -276,3 +277,16 @@ def test_commands_exit_with_an_error_if_no_trial_has_a_value(
         words = ["--trainable", "bad_in_a_test:bad", "--space", "s.toml", "--max_trials", "3"]
         assert main(["tune", *words]) == 1
         assert "no trial of study has a value" in capsys.readouterr().out
+
+
+def leaves(config: Any, resource: int) -> float:
+    sys.exit(0)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_trainable_that_exits_fails_its_trial_alone(workers: int, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/s.db"
+    study = Study(SPACE, "fifo", max_trials=2, max_resource=1, storage=url)
+    study.run(leaves, workers=workers)
+    assert [trial.state for trial in study.trials] == [State.ERRORED] * 2
+    assert "SystemExit" in study.trials[0].error
