@@ -216,6 +216,7 @@ class History:
 
 
 _DECODER: msgspec.json.Decoder[Head | Record] = msgspec.json.Decoder(Head | Record)
+_MOST_SLOTS: Final = 2**40  # the slots behind the last line of a file still have numbers that are accepted
 
 
 def _line(each: msgspec.Struct) -> str:
@@ -236,6 +237,8 @@ def _read(line: bytes, head: Head | None, where: str) -> Head | Record:
         raise InputError(f"{where}: not a line of a cluster's history: {error}") from error
     if isinstance(each, Record):
         _check_record(each, head, where)
+        if each.slot >= _MOST_SLOTS:
+            raise InputError(f"{where}: slot {each.slot}: no cluster has had so many slots")
         return each
     _check_amounts(each.capacity, where)
     if head is not None and each.capacity.keys() != head.capacity.keys():

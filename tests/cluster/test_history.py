@@ -109,6 +109,7 @@ UNAPPLICABLE = [
         b'"done":%s,"total":9,"worker":{"%s":1}}' % values
         for values in [
             (b"-1", b"1", b"CPU"),
+            (b"9007199254740991", b"1", b"CPU"),
             (b"9", b"1e300", b"CPU"),
             (b"9", b"1", b"GPU"),
             (b"9", b'"1"', b"CPU"),
