@@ -99,8 +99,9 @@ class Evaluation:
 
     A policy is a `Workspace` of a bandit whose actions are lines. One that learns is evaluated as it was
     before each event, that is, by its cost while it learns. It learns every number of the log, also those far
-    beyond all others, here and afterwards. One with ``testonly`` is evaluated as it is. The intervals are about the mean, over the contexts of the log, of the policy's expected cost. Each interval
-    holds at all times at once, but for a probability of `alpha`.
+    beyond all others, here and afterwards. One with ``testonly`` is evaluated as it is. The intervals are
+    about the mean, over the contexts of the log, of the policy's expected cost. Each interval holds at all
+    times at once, but for a probability of `alpha`.
 
     Parameters
     ----------
