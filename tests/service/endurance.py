@@ -1,7 +1,7 @@
 """Traffic of a simulated clock through the join: how many decisions wait, how many are remembered, memory.
 
-``python -m tests.service.endurance --rate 2000 --wait 3600 --hours 50`` prints a line for each simulated hour,
-then what `simulate` returns. Each record is taken by the join as a service takes it, without HTTP, disk and model.
+``python -m tests.service.endurance --rate 2000 --wait 3600 --hours 50`` prints a line for each simulated
+hour, then what `simulate` returns. The join takes each record as in a service, without HTTP, disk and model.
 """
 
 from __future__ import annotations

@@ -161,6 +161,15 @@ class Join:
         early = self._early.get(event_id)
         return 0 if early is None else 1 + len(early.rewards)
 
+    def range_of(self, event_id: str) -> tuple[float, float] | None:
+        """Return the range of a reward of a decision, or of one that is made now; None if it is learnt."""
+        found = self._waiting.get(event_id)
+        return (
+            self.settings.reward_range
+            if found is None
+            else self._book[read_decision(found).rules].reward_range
+        )
+
     def is_known(self, event_id: str) -> bool:
         """Return whether there is a decision of an id, or something that waits for it."""
         return self._packed_of(event_id) is not None or self._early.get(event_id) is not None
