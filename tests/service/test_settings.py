@@ -194,6 +194,7 @@ DAMAGE: dict[str, Any] = {
     "a bound of rewards that is none": ("scale", [{}, nan]),
     "rules of another aggregation": ("rules", [0, [[0, 0.0, ["median", 0.0, None]]]]),
     "rules of no decision": ("rules", [1, [[1, 0.0, ["first", 0.0, None]]]]),
+    "half a decision": ("waiting", "entries", b"half a decision"),
     "no rules": ("rules", [0, []]),
 }
 
@@ -214,6 +215,8 @@ def test_a_snapshot_with_settings_out_of_range_is_learnt_again(
         for each in path:
             inner = inner[each]
         inner[name] = value
+        if value == b"half a decision":
+            inner["sizes"] = len(value).to_bytes(4, "little")
         return found
 
     (tmp_path / "loop").mkdir()

@@ -19,6 +19,7 @@ __all__ = [
     "deadline_of",
     "entries_of",
     "hash_of",
+    "is_decision",
     "is_plain",
     "keyed",
     "n_keys",
@@ -87,6 +88,12 @@ def read_decision(packed: bytes) -> Decision:
     if len(packed) == _PLAIN.size:
         return Decision._make((*_PLAIN.unpack(packed), 0, 0.0, b""))
     return Decision._make((*_REWARDED.unpack_from(packed), packed[_REWARDED.size :]))
+
+
+def is_decision(packed: bytes) -> bool:
+    """Return whether bytes have the length of a packed decision."""
+    rest = len(packed) - _REWARDED.size
+    return len(packed) == _PLAIN.size or (rest >= 0 and rest % _KEY.size == 0)
 
 
 def upgraded(packed: bytes) -> bytes:

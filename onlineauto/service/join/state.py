@@ -9,12 +9,12 @@ import msgspec
 
 from onlineauto.errors import InputError, OptionError
 from onlineauto.service.join.counts import Counts
-from onlineauto.service.join.decision import Decision, DecisionTable, entries_of, upgraded
+from onlineauto.service.join.decision import Decision, DecisionTable, entries_of, is_decision, upgraded
 from onlineauto.service.join.rules import RuleBook, Rules
 from onlineauto.service.join.settings import MOST_WAIT, JoinSettings, check_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterator
 
 __all__ = ["Early", "JoinState", "check_state", "checked_wait", "decisions_of"]
 
@@ -63,10 +63,19 @@ def checked_wait(decision: Decision, book: RuleBook) -> float:
     return decision.wait
 
 
-def decisions_of(table: DecisionTable, kept: JoinState) -> Iterable[tuple[str, bytes]]:
-    """Return the entries of a table of a state; those of the second version get the rules of the settings."""
-    entries = entries_of(table)
-    return entries if kept.rules is not None else ((name, upgraded(packed)) for name, packed in entries)
+def decisions_of(table: DecisionTable, kept: JoinState) -> Iterator[tuple[str, bytes]]:
+    """Yield the entries of a table of a state; those of the second version get the rules of the settings.
+
+    Raises
+    ------
+    InputError
+        One of them is no decision.
+    """
+    for event_id, packed in entries_of(table):
+        found = packed if kept.rules is not None else upgraded(packed)
+        if not is_decision(found):
+            raise InputError(f"{event_id!r} has {len(packed)} bytes, as no decision has")
+        yield event_id, found
 
 
 def check_state(kept: JoinState) -> None:
