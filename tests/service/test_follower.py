@@ -258,6 +258,16 @@ def test_a_restored_rank_server_repeats_no_reward_and_no_decision(
     loop.close()
 
 
+def test_names_of_a_log_that_are_damaged_are_an_error(tmp_path: Path, loop: Loop) -> None:
+    Follower(tmp_path / "rank", Beside(loop)).close()
+    for damaged in (b"name here", b"\xff\x00"):
+        (tmp_path / "rank/source").write_bytes(damaged)
+        with pytest.raises(InputError, match="source is damaged: restore it"):
+            Follower(tmp_path / "rank", Beside(loop))
+    (tmp_path / "rank/source").write_bytes(b"")
+    Follower(tmp_path / "rank", Beside(loop)).close()
+
+
 def test_rank_servers_that_are_long_gone_make_room_for_others(tmp_path: Path) -> None:
     now = [1.7e9]
 

@@ -32,7 +32,7 @@ class Early(msgspec.Struct, array_like=True):
 
 
 class JoinState(msgspec.Struct):
-    """What a snapshot has of a join; all versions so far can be read."""
+    """The state of a join in a snapshot; the states of all versions so far can be read."""
 
     settings: JoinSettings
     now: float

@@ -65,7 +65,7 @@ def erase(
 ) -> Counter[str]:
     """Take the features of decisions out of a log that nobody writes to; return how many each id had.
 
-    Of a damaged record that has one of the ids, nothing is left but blanks: nobody can read it anyway.
+    A damaged record that has one of the ids is overwritten with blanks: no reader of the log can use it.
 
     Parameters
     ----------

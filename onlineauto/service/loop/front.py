@@ -214,8 +214,8 @@ class Front:
     def _now(self) -> float:
         """Return the time as the next record has it: a year has four digits, whatever the clock says.
 
-        A day without a record is written down by the process that has counted it. Whoever reads the log could
-        not tell it from a clock that was set.
+        A day without a record is written down by the process that has counted it: a reader of the log could
+        not distinguish it from a clock that was set.
 
         Raises
         ------

@@ -1,8 +1,8 @@
 """``LogParts``: the names by which a learner knows the log of a rank server, and where each begins.
 
-A log that was restored from a backup goes on with other records than those that the learner has by its name.
-So a part with a new name begins wherever the learner knows more of a name than the log has, and wherever a
-process has started that could not ask. What is before it, the learner has; no record is handed over twice.
+A log that was restored from a backup goes on with other records than those that the learner knows by its
+name. So a part with a new name begins where the log ended when a process opened it, if the learner knew more
+of the name than the log had, or could not be asked. No record is handed over twice.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING, NamedTuple
 
+from onlineauto.errors import InputError
 from onlineauto.workspace.model_file import replace_file
 
 if TYPE_CHECKING:
@@ -37,13 +38,25 @@ class LogParts:
         The file; it is made if it is not there.
     log : SegmentLog
         The log, which was just opened.
+
+    Raises
+    ------
+    InputError
+        The file is damaged, or cannot be written.
     """
 
     def __init__(self, path: Path, log: SegmentLog) -> None:
         self._path, self._opened_at = path, log.end
-        found = [line.split() for line in path.read_text().splitlines()] if path.exists() else []
-        parts = [Part(words[0], int(words[1]) if words[1:] else 0) for words in found if words]
-        self.parts = [each for each in parts if each.begin <= log.end]
+        try:
+            lines = path.read_text("ascii").splitlines() if path.exists() else []
+            parts = [
+                Part(name, int(begin or 0)) for name, _, begin in (line.partition(" ") for line in lines)
+            ]
+        except ValueError:
+            raise InputError(
+                f"{path} is damaged: restore it from a backup, or begin with an empty folder"
+            ) from None
+        self.parts = [each for each in parts if each.name and each.begin <= log.end]
         if not self.parts:
             self._begin(log.begin)
 
@@ -77,7 +90,11 @@ class LogParts:
 
     def _begin(self, position: int) -> None:
         """Begin a part; an empty one at the same position is replaced, since its name may be in use."""
-        self.parts = [each for each in self.parts if each.begin < position]
-        self.parts.append(Part(secrets.token_hex(8), position))
-        lines = [f"{each.name} {each.begin}" if each.begin else each.name for each in self.parts]
-        replace_file(self._path, ["\n".join(lines).encode()])
+        parts = [each for each in self.parts if each.begin < position]
+        parts.append(Part(secrets.token_hex(8), position))
+        lines = [f"{each.name} {each.begin}" if each.begin else each.name for each in parts]
+        try:
+            replace_file(self._path, ["\n".join(lines).encode()])
+        except OSError as error:
+            raise InputError(f"cannot write {self._path}: {error.strerror}") from None
+        self.parts = parts
