@@ -216,6 +216,24 @@ def test_a_rank_is_repeated_only_with_what_was_asked(tmp_path: Path) -> None:
     loop.close()
 
 
+def test_a_reward_is_held_to_the_range_of_its_decision(tmp_path: Path) -> None:
+    loop = Loop(
+        tmp_path / "loop",
+        REGISTRY.parse("--cb_explore_adf --bit_precision 10"),
+        settings={"reward_range": (0.0, 1.0)},
+    )
+    loop.rank(question("old"), nobody)
+    loop.change({"reward_range": (0.0, 10.0)}, nobody)
+    loop.rank(question("new"), nobody)
+    with pytest.raises(RefusedError, match="not within the reward_range of 0 to 1") as refused:
+        loop.reward("old", 5.0, nobody)
+    assert refused.value.status == 422
+    loop.reward("new", 5.0, nobody)
+    loop.reward("old", 0.5, nobody)
+    assert (loop.join.counts.joined, loop.join.counts.clipped) == (2, 0)
+    loop.close()
+
+
 def test_a_repeated_rank_whose_record_is_damaged_is_refused(tmp_path: Path) -> None:
     loop = Loop(tmp_path / "loop", REGISTRY.parse("--cb_explore_adf --bit_precision 10"))
     loop.rank(question("e"), nobody)
