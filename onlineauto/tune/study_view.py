@@ -6,7 +6,9 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from onlineauto.errors import OptionError
 from onlineauto.tune.history import rows
+from onlineauto.tune.trial import Job
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from onlineauto.tune.replica import Replica
     from onlineauto.tune.settings import StudySettings
     from onlineauto.tune.store import Store
-    from onlineauto.tune.trial import Job, Trial
+    from onlineauto.tune.trial import Trial
 
 __all__ = ["StudyState", "StudyView"]
 
@@ -127,6 +129,8 @@ class StudyView:
             Keys: ``trial``, ``attempt``, ``resource``, ``value``, ``told`` (False if it was reported), and
             ``config_…`` for each parameter of the trial, and the details of the value, but for lists.
         """
+        if job is not None and not isinstance(job, Job):
+            raise OptionError(f"job = {job!r}: give what Study.ask returned, or None for all values")
         self.refresh()
         records = self._store.load()
         skipped = {each.version for each in self.skipped}
