@@ -332,9 +332,9 @@ class Study(StudyView):
             record = {"kind": "extended", "max_trials": trials, "max_resource": resource}
             if self.is_done and not self._replica.leads_to_job(record):
                 raise OptionError(
-                    f"the study {self.name!r} is done, and there is no job for it with max_trials = {trials} "
-                    f"and max_resource = {resource}: trials that have ended are given no more. Let max_trials "
-                    "be larger than the number of trials, or enqueue a config first"
+                    f"the study {self.name!r} is done, and has no job with max_trials = {trials} and "
+                    f"max_resource = {resource}: trials that have ended are given no more. Let max_trials be "
+                    "larger than the number of trials, or enqueue a config first"
                 )
             self._replica.follow(record, self._store.append(record))
 

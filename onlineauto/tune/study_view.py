@@ -39,6 +39,7 @@ class StudyState(StrEnum):
 class StudyView:
     """The state of a study, for reading."""
 
+    name: str
     _store: Store
     _settings: StudySettings
     _replica: Replica
@@ -105,13 +106,21 @@ class StudyView:
             Its number.
         checkpoints : str or Path, optional
             The folder that `run` was given.
+
+        Raises
+        ------
+        OptionError
+            There is no such trial.
         """
         from onlineauto.tune.store.checkpoints import unpacked
         from onlineauto.tune.workers.running import checkpoints_of
 
         self.refresh()
         with self._lock:
-            most = self._replica.progress.trials[trial].job_resource
+            trials = self._replica.progress.trials
+            if trial not in trials:
+                raise OptionError(f"there is no trial {trial!r}; the study {self.name!r} has {len(trials)}")
+            most = trials[trial].job_resource
         found = checkpoints_of(self._store, checkpoints).newest(trial, most=most)
         return None if found is None else unpacked(found.saved)
 

@@ -130,7 +130,9 @@ def test_a_larger_resource_alone_is_rejected_once_a_study_is_done(scheduler: str
     study = Study(SPACE, scheduler, storage=url, max_trials=9, max_resource=9)
     study.run(value)
     written = len(study._store.load())
-    with pytest.raises(OptionError, match="there is no job for it with max_trials = 9 and max_resource = 27"):
+    with pytest.raises(
+        OptionError, match="is done, and has no job with max_trials = 9 and max_resource = 27"
+    ):
         study.extend(max_resource=27)
     with pytest.raises(OptionError, match="trials that have ended are given no more"):
         Study(SPACE, scheduler, storage=url, max_trials=9, max_resource=27)
@@ -144,7 +146,7 @@ def test_more_trials_than_a_scheduler_or_a_searcher_has_are_rejected(url: str) -
     space = {"n": Int(0, 1)}
     study = Study(space, "fifo", "grid", storage=url, max_resource=3, max_trials=2)
     study.run(value_of_n)
-    with pytest.raises(OptionError, match="there is no job"):
+    with pytest.raises(OptionError, match="is done, and has no job"):
         study.extend(max_trials=4)
 
 

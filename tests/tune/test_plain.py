@@ -325,6 +325,7 @@ def test_an_odd_value_is_used_or_rejected_by_name(call: Callable[[Any], object])
         (lambda: Study(SPACE).enqueue(None), "config = None: give values by names; the space has x"),  # type: ignore[arg-type]
         (lambda: Study(SPACE).tell(None, 1), "job = None: give what Study.ask returned, unless that is None"),  # type: ignore[arg-type]
         (lambda: Study(SPACE).run(max, callbacks=Callback()), "callbacks = .*: give a list of Callback"),  # type: ignore[arg-type]
+        (lambda: Study(SPACE).saved(3), "there is no trial 3; the study 'study' has 0"),
         (lambda: check_demand(Demand({"CPU": 1}, most_workers=2**60)), "most_workers = .* to 1,000,000"),
         (lambda: Cluster(places=2**60), "places = .* from 1 to 10,000"),
         (lambda: Headcount(2**60), "workers = .* from 0 to 100,000"),
