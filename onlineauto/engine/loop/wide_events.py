@@ -155,7 +155,7 @@ def report(wide: Sequence[WideEvent], block: Block, found: Diagnostics, *, stopp
         line, fatal = int(block.line_number[block.event_start[event]]), stopped and number == len(wide)
         problem = make_diagnostic(
             Code.TOO_WIDE,
-            file=found.reading,
+            file=block.objects or found.reading,
             line=line,
             column=1,
             text=b"%d" % crossed,
