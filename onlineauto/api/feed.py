@@ -168,8 +168,7 @@ def checked(source: Any) -> Sources:
         return source
     what = "None" if source is None else type(source).__name__
     raise EventTypeError(
-        f"{what} is not a source of events: give a path, a frame, blocks, or an iterable of "
-        "mappings or texts"
+        f"{what} is not a source of events: give a path, a frame, blocks, or an iterable of mappings or texts"
     )
 
 

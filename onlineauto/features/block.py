@@ -229,7 +229,7 @@ class Block:
         )
 
     def place_of(self, line: int) -> str:
-        """Return where a line is, for messages: ``line 5``, or ``event 4`` or ``row 4`` of Python's objects."""
+        """Return where a line is, for messages: ``line 5``; of Python's objects, ``event 4`` or ``row 4``."""
         number = int(self.line_number[line])
         return f"{self.objects} {number - 1}" if self.objects else f"line {number}"
 

@@ -115,8 +115,7 @@ def dataset_rows(
     for batch in read.open(EventRules("simple"), found).batches():
         labels = column_at(batch, of.label).to_pylist()
         weights = [1.0] * len(labels) if of.weight is None else column_at(batch, of.weight).to_pylist()
-        for features, y, importance in zip(_features(batch, of), labels, weights, strict=True):
-            yield features, y, importance
+        yield from zip(_features(batch, of), labels, weights, strict=True)
 
 
 def _features(batch: Any, of: DatasetColumns) -> Iterator[dict[str, Any]]:

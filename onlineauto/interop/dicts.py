@@ -69,8 +69,8 @@ def from_dicts(
     Raises
     ------
     InputError
-        If an event is not as above; the message says which one, counted from `first`. The events before it have
-        been yielded.
+        If an event is not as above; the message says which one, counted from `first`. The events before it
+        have been yielded.
 
     Examples
     --------

@@ -26,8 +26,10 @@ WHAT: Final = {
 """What is far beyond all before, by the outlier of an event, for messages."""
 
 BEGAN_AGAIN: Final = (
-    "numbers of the first events are thousands of times beyond those since; learning began again with this event"
+    "numbers of the first events are thousands of times beyond those since; "
+    "learning began again with this event"
 )
+"""The message that learning begins again."""
 
 _CODES: Final = {
     FAR_COST: Code.LABEL_FAR_OUT,

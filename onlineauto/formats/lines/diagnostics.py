@@ -132,7 +132,7 @@ _TEXTS: dict[Code, tuple[str, str]] = {
     Code.VALUE_FAR_OUT: ("value {text} of a feature is thousands of times beyond those before", _NOT_LEARNT),
     Code.BEGAN_AGAIN: (
         "numbers of the first events are thousands of times beyond those since",
-        "learning began again with this event",
+        "learning and averages began again with this event",
     ),
     Code.ACTION_OUT_OF_RANGE: ("action {text} is out of range, which begins at 1", _UNUSED),
     Code.NO_LABEL: ("the label is missing: {text}", "not learnt"),
