@@ -125,8 +125,8 @@ class SingleLines(AutoModel):
         if is_missing(y):
             raise InputError(f"the label is missing: {y!r}; `fit` counts and skips such events")
         with self._lock:
-            event, label = {"context": self._encoded(features)}, self._checked(y)
-            event["weight"] = checked_weight(weight, "event")
+            event: dict[str, Any] = {"context": self._encoded(features)}
+            label, event["weight"] = self._checked(y), checked_weight(weight, "event")
             if far := self._numbers.first_far(features):
                 text = outlier_message(f"{far[0]}: the value {far[1]:g}")
                 warnings.warn(text, UserWarning, stacklevel=2)
