@@ -32,6 +32,7 @@ from onlineauto.engine.ensemble.members.crosses import (
     find_cells,
     key_of,
     multiply,
+    note_width,
     shift_of,
     take_features,
     take_keys,
@@ -40,7 +41,7 @@ from onlineauto.engine.ensemble.need_kernels import works
 from onlineauto.engine.ensemble.number_bin_kernels import add_value
 from onlineauto.engine.ensemble.prices import LEARNT
 from onlineauto.engine.event.pass_kernels import run_on
-from onlineauto.engine.records.ensemble import MOST_ACTIONS, WIDEST
+from onlineauto.engine.records.ensemble import MOST_ACTIONS, OF_BASELINE
 from onlineauto.jit import entry_kernel, inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
@@ -83,7 +84,8 @@ class Scratch(NamedTuple):
 def _take_products(run: Run, actions: Actions, scratch: Scratch) -> tuple[int, int, int]:
     """Fill the products of the context: the empty one and single features, then pairs.
 
-    Returns where each kind ends, and the number of features, which may be more than are crossed.
+    Returns where each kind ends, and the number of features. An event with more of them than are crossed is
+    not taken.
     """
     line, n = context_line(run, actions), 0
     if line >= 0:
@@ -108,7 +110,9 @@ def score_baseline(
 ) -> None:
     """Score the actions of an event."""
     run, buffers, crossed = run_on(context, stream), context.buffers, scratch.crossed
-    single, end, _ = _take_products(run, actions, scratch)
+    single, end, n = _take_products(run, actions, scratch)
+    if n > _MOST_FEATURES:
+        return
     shared, joined = state.costs[_MEAN] + _sum_of(state, crossed, _SHARED, end), joins(run.live.stack.inputs)
     for action in range(part.begin, part.end):
         short_loop()
@@ -167,8 +171,8 @@ def learn_baseline(
     run, stack, crossed = run_on(context, stream), context.live.stack, scratch.crossed
     single, end, n = _take_products(run, actions, scratch)
     seen = min(np.float64(stack.inputs.seen[MOST_ACTIONS] + 1), LATEST)
-    stack.inputs.tally[WIDEST] = max(stack.inputs.tally[WIDEST], n)
-    if lesson.known >= 0 and works(stack, lesson.score):
+    note_width(stack.inputs, n, OF_BASELINE)
+    if lesson.known >= 0 and works(stack, lesson.score) and n <= _MOST_FEATURES:
         crossed[KEYS, 0], keys = key_of(lesson.known), 1
         if joins(stack.inputs):
             keys = take_keys(run, actions, lesson.action, crossed)
