@@ -246,7 +246,7 @@ def test_extend_refuses_what_is_no_count(what: str, wrong: Any) -> None:
     assert study.settings.max_trials == 4
 
 
-@pytest.mark.parametrize("scheduler", [*SCHEDULERS, Pbt(3, 2), Dehb("slots"), Asha("stopping")], ids=str)
+@pytest.mark.parametrize("scheduler", [*SCHEDULERS, Pbt(3, 2), Dehb("slots"), Asha("stopping")])
 def test_a_study_that_grows_at_random_comes_to_its_end_in_every_process(scheduler: Any) -> None:
     for seed in range(8):
         draw, store = Random(seed), MemoryStore()
