@@ -141,7 +141,7 @@ def merge_difference_tests(
     state = fresh.copy()
     state[:LANES] += sum(end[:LANES] - before[:LANES] for before, end in pairs)
     for bound in (FIRST_BOUND, BOUND):
-        state[bound] = max(end[bound] for _, end in pairs)
+        state[bound] = max([end[bound] for before, end in pairs if end[T] > before[T]], default=0.0)
     if state[T] > 0.0:
         _merge_wealth(state, fresh, pairs, floor=True)
     return state, spread

@@ -36,9 +36,8 @@ def check_member(member: Member) -> None:
     It has a weight for each score, and all scores and weights are finite. A model that is saved and loaded
     learns on as if it had not been, bit for bit. Predicting changes nothing, and a snapshot does not change
     when the model learns. A model that only predicts does so like the whole model. A section of an unknown
-    version lets the member begin from nothing, with a warning. States that continued from a common base merge,
-    whatever their order, into one that predicts much like them; they stay as they are, and a state that has
-    learnt nothing changes nothing.
+    version lets the member begin from nothing, with a warning. States that continued from a common base merge
+    whatever their order, and stay as they are; one that has learnt nothing changes nothing.
 
     Parameters
     ----------
