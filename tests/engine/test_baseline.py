@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from onlineauto import Workspace
-from onlineauto.engine.ensemble.states import states_of
 from tests.bench.context_effect import earned, stream
 from tests.naive.baseline import Baseline
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,13 +13,13 @@ from onlineauto import OptionError, Workspace
 from onlineauto.automl.decisions import PredictWith
 from onlineauto.engine.ensemble.branches import (
     Branch,
-    Sums,
     averaging,
     forgetting,
     merge_cells,
     merge_moments,
     merge_squares,
     shares,
+    sums_of,
 )
 from onlineauto.engine.ensemble.ensemble import begin_again, names_of
 from onlineauto.engine.ensemble.least_squares_kernels import WAITING, Observed, begin_weight, learn_lately
@@ -49,9 +50,10 @@ def events_of(text: bytes) -> list[str]:
 
 
 def made(members: str = MEMBERS) -> Workspace:
-    """A model whose ensemble predicts from the start."""
+    """A model whose ensemble predicts from the start, and whose tests decide nothing."""
     workspace = Workspace(**OPTIONS, members=members)
     workspace.searching.live_configs.apply(PredictWith("stack", "loss"), workspace.learner.model)
+    stack_of(workspace).level[0] = 1e-300
     return workspace
 
 
@@ -61,9 +63,9 @@ def learn(workspace: Workspace, events: Sequence[str]) -> None:
 
 
 def merge(base: Workspace, ends: Sequence[Workspace], learnt: Sequence[int]) -> Workspace:
-    """A copy of the first with the merged ensemble."""
+    """A copy of the branch that has learnt most, with the merged ensemble."""
     stack = merge_ensembles(stack_of(base), list(map(stack_of, ends)), learnt=learnt, floor=True)
-    result = copy.deepcopy(ends[0])
+    result = copy.deepcopy(ends[int(np.argmax(learnt))])
     begin_again(stack_of(result), stack)
     return result
 
@@ -100,20 +102,16 @@ def squares(
     return result
 
 
-def sums(of: Squares) -> Sums:
-    information = np.linalg.inv(of.spread)
-    return Sums(information, information @ of.weights)
-
-
 @pytest.mark.parametrize("keeps", [1.0, 0.9995, 0.99])
 def test_least_squares_merge_as_their_events_say(keeps: float) -> None:
-    """Nothing is lost: without forgetting it is what one learner has, else what the weights of events give."""
+    """Without forgetting it is what one learner has, else what the weights of the events give."""
     draw = np.random.default_rng(0)
     base = squares(Squares(1e3, 6), *data(draw, 60), keeps)
     parts = [data(draw, n) for n in (150, 40, 90)]
     ends = [squares(base, *part, keeps) for part in parts]
     counts = shares([150, 40, 90], forgetting(keeps))
-    weights, spread = merge_squares(sums(base), list(map(sums, ends)), counts, 1e3)
+    began, *rest = [sums_of(each.weights, each.spread) for each in (base, *ends)]
+    weights, spread = merge_squares(began, rest, counts, 1e3)
     if keeps == 1.0:
         whole = base
         for part in parts:
@@ -121,7 +119,7 @@ def test_least_squares_merge_as_their_events_say(keeps: float) -> None:
         np.testing.assert_allclose(weights, whole.weights, rtol=1e-9)
         np.testing.assert_allclose(spread, whole.spread, rtol=1e-6, atol=1e-12)
         return
-    fitted = fit_branches(Fitted(*sums(base)), parts, keeps=keeps)
+    fitted = fit_branches(Fitted(*sums_of(base.weights, base.spread)), parts, keeps=keeps)
     np.testing.assert_allclose(weights, fitted.weights, rtol=1e-6)
     np.testing.assert_allclose(spread, fitted.spread, rtol=1e-5, atol=1e-9)
     assert np.array_equal(spread, spread.T)
@@ -196,8 +194,7 @@ def test_a_regression_learns_its_waiting_events_when_it_is_merged() -> None:
     base = Branch(copy.deepcopy(state), np.arange(n), np.arange(0), np.arange(1), np.zeros((33, 2), np.int64))
     for at in range(130):
         if at == 101:
-            while state.n_waiting[0]:
-                n = n + 0
+            while state.n_waiting[0]:  # none waits when an input is new
                 learn_lately(state, 0, np.zeros(n), room, Observed(0.0, 1.0, KEEPS, 0), 1)
                 twin.waiting.append((np.zeros(n), 0.0, 1.0, 0))
             begin_weight(state, 0, n, 0.5)
@@ -218,24 +215,23 @@ def test_a_regression_learns_its_waiting_events_when_it_is_merged() -> None:
     np.testing.assert_allclose(merged.spread[0, :n, :n], twin.spread, rtol=1e-5, atol=1e-9)
 
 
-@pytest.mark.parametrize("began", [0, 400])
-def test_two_halves_predict_like_one_learner(began: int) -> None:
-    """In units of the standard deviation of predictions: members 0.1 or less, and far nearer than a half is."""
-    events = events_of(odd(began + 900, numbers=2, shuffled=True))
+def test_two_halves_predict_like_one_learner() -> None:
+    """Distances are in standard deviations of the predictions of one learner."""
+    events = events_of(odd(1300, numbers=2))
     base = made()
-    learn(base, events[:began])
+    learn(base, events[:400])
     ends, whole = [copy.deepcopy(base) for _ in range(2)], copy.deepcopy(base)
-    for at, event in enumerate(events[began : began + 600]):
+    for at, event in enumerate(events[400:1000]):
         ends[at % 2].learn(event)
         whole.learn(event)
     result = merge(base, ends, [300, 300])
-    rest = events[began + 600 :]
+    rest = events[1000:]
     for name in ("", *names_of(stack_of(base))):
         if name != "layer":  # it begins after 1,024 events
             one, both, half = (predicted(each, rest, name) for each in (whole, result, ends[0]))
             away = distance(one, both) / one.std()
-            assert away < 0.15, name
-            assert away < 0.75 * distance(one, half) / one.std(), name
+            assert away < (0.05 if name in ("", "features", "waves") else 0.15), name
+            assert away < 0.6 * distance(one, half) / one.std(), name
     mine, yours = stack_of(result), stack_of(whole)
     np.testing.assert_allclose(mine.inputs.numbers.mean, yours.inputs.numbers.mean, atol=1e-9)
     np.testing.assert_allclose(mine.inputs.numbers.variance, yours.inputs.numbers.variance, rtol=1e-9)
@@ -300,16 +296,28 @@ def test_branches_may_find_features_and_actions_in_any_order() -> None:
         )
     assert inputs.seen[MOST_ACTIONS] == 400
     assert inputs.seen[:5].sum() == 400
-    result, rest = (
-        merge(base, [one, other], [200, 200]),
-        events_of(odd(500, numbers=2, words=9, actions=5, ids=4))[400:],
-    )
+    result = merge(base, [one, other], [200, 200])
+    rest = events_of(odd(500, numbers=2, words=9, actions=5, ids=4))[400:]
     whole = made("features,waves")
     learn(whole, events)
     away = distance(predicted(result, rest, "features"), predicted(whole, rest, "features"))
-    assert away < 0.5 * distance(predicted(one, rest, "features"), predicted(whole, rest, "features"))
+    assert away < 0.8 * distance(predicted(one, rest, "features"), predicted(whole, rest, "features"))
     learn(result, rest)
     assert np.isfinite(predicted(result, rest)).all()
+
+
+def test_waves_of_numbers_in_another_order_are_left_out() -> None:
+    """A wave is of the first number, the second and so on, so a branch that has them otherwise is no help."""
+    events = events_of(odd(300, numbers=2))
+    turned = [re.sub(r"(x0:\S+) (x1:\S+)", r"\2 \1", event) for event in events]
+    base, one, other = (made("features,waves") for _ in range(3))
+    learn(one, events[:200])
+    learn(other, turned[:200])
+    both, alone = merge(base, [one, other], [200, 200]), merge(base, [one], [200])
+    regressions = [states_of(stack_of(each)).of("waves").regression for each in (both, alone)]
+    np.testing.assert_allclose(regressions[0].weights, regressions[1].weights, atol=1e-6)
+    features = [states_of(stack_of(each)).of("features").spread[0] for each in (both, alone)]
+    assert np.trace(features[0]) < 0.9 * np.trace(features[1])  # features may be in any order
 
 
 def test_more_actions_than_are_told_apart_are_joined() -> None:
@@ -336,24 +344,25 @@ def test_ensembles_that_cannot_be_merged_are_named() -> None:
 
 
 def test_four_partitions_earn_nearly_what_one_learner_earns() -> None:
-    """Digits by the pen, 4,000 events: merged every 400, in the second half; a quarter of the events earns less."""
+    """Digits by the pen: 1,000 events of one learner, then 3,000 of four, merged every 400 or never."""
     log = head(load("penbased-n-u"), 4000)
     events = [f"{event.decode()}\n\n" for event in log.events]
 
     def earned(partitions: int, *, merges: bool) -> float:
         base, rewards = made("features,waves,crosses,layer"), []
+        learn(base, events[:1000])
         ends = [copy.deepcopy(base) for _ in range(partitions)]
-        for at, event in enumerate(events):
+        for at, event in enumerate(events[1000:], 1000):
             end = ends[at % partitions]
             rewards.append(log.rewards[at, int(np.argmin(end.predict(event)))])
             end.learn(event)
-            if merges and (at + 1) % 400 == 0:
+            if merges and (at + 1) % 400 == 200:
                 learnt = [400 // partitions] * partitions
                 stack = merge_ensembles(stack_of(base), list(map(stack_of, ends)), learnt=learnt, floor=True)
                 for each in (base, *ends):
                     begin_again(stack_of(each), stack)
-        return float(np.mean(rewards[2000:]))
+        return float(np.mean(rewards[1000:]))
 
     one, merged, apart = earned(1, merges=False), earned(4, merges=True), earned(4, merges=False)
-    assert merged > one - 0.01
-    assert apart < one - 0.05
+    assert merged > one - 0.005
+    assert apart < one - 0.01

@@ -1,4 +1,4 @@
-"""Merging the slow, obvious way: events with the weights that they have in the end, and all bets by formula."""
+"""Merging the slow, obvious way: events with the weights that they have in the end, and cells by formula."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Fitted(NamedTuple):
     products: NDArray[np.float64]
 
     @property
-    def weights(self) -> NDArray[np.float64]:
+    def weights(self) -> NDArray[np.floating]:
         return np.linalg.solve(self.information, self.products)
 
     @property
-    def spread(self) -> NDArray[np.float64]:
+    def spread(self) -> NDArray[np.floating]:
         return np.linalg.inv(self.information)
 
 
@@ -55,13 +55,13 @@ def fit_branches(
     *,
     keeps: float,
 ) -> Fitted:
-    """Normal equations of the base and of the events of all branches, each event with its weight in the end."""
+    """Normal equations of the base and of all branches' events, each with its weight in the end."""
     learnt = [len(targets) for _, targets in branches]
     all_left = keeps ** sum(learnt)
     result = Fitted(began.information * all_left, began.products * all_left)
     for at, (inputs, targets) in enumerate(branches):
         back = np.arange(len(targets))[::-1]
-        result = fit(result, inputs, targets, share(learnt, at, keeps) * keeps**back)
+        result = fit(result, inputs, targets, np.array(share(learnt, at, keeps) * keeps**back))
     return result
 
 

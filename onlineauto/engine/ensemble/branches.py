@@ -101,7 +101,8 @@ def shares(learnt: Any, kept: Kept) -> NDArray[np.float64]:
     new, all_new = 1.0 - kept(n), 1.0 - kept(total)
     some = (n > 0.0) & (new > 0.0)
     part = np.divide(n, total, where=some, out=np.ones_like(n))
-    return np.multiply(part, np.divide(all_new, new, where=some, out=np.ones_like(n)))
+    counts: NDArray[np.float64] = part * np.divide(all_new, new, where=some, out=np.ones_like(n))
+    return counts
 
 
 def merged(base: Any, ends: Sequence[Any], parts: NDArray[np.float64]) -> NDArray[np.float64]:
