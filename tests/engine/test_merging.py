@@ -320,6 +320,23 @@ def test_waves_of_numbers_in_another_order_are_left_out() -> None:
     assert np.trace(features[0]) < 0.9 * np.trace(features[1])  # features may be in any order
 
 
+def test_features_beyond_the_room_of_a_merged_ensemble_are_left_out() -> None:
+    """Two branches of 200 words each: the first's fit, and as many of the other's as there is room for."""
+    base, one, other = (made("features") for _ in range(3))
+    for branch, begin in ((one, 0), (other, 200)):
+        for at in range(200):
+            label = f"0:{at % 3}:0.5 |a x\n|a y" if at % 2 else f"|a x\n0:{at % 4}:0.5 |a y"
+            branch.learn(f"shared |w long_word_{begin + at}\n{label}\n\n")
+        assert stack_of(branch).inputs.tally[FEATURES] == 201
+        stack_of(branch).inputs.wide[0] = 2
+    result = merge(base, [one, other], [200, 200])
+    inputs = stack_of(result).inputs
+    assert inputs.tally[FEATURES] == 300
+    assert inputs.wide[0] == 4
+    assert np.isfinite(states_of(stack_of(result)).of("features").weights).all()
+    assert np.isfinite(predicted(result, ["shared |w long_word_3\n|a x\n|a y\n\n"])).all()
+
+
 def test_more_actions_than_are_told_apart_are_joined() -> None:
     """Two branches of 20 actions each, of which no more than 32 may have a regression each."""
     text = odd(300, actions=20, numbers=1).decode()

@@ -161,8 +161,8 @@ def _merged_error(base: Stack, ends: Sequence[Stack], learnt: Sequence[int]) -> 
 def merge_inputs(base: Inputs, ends: Sequence[Inputs]) -> tuple[Inputs, list[Branch]]:
     """Return the inputs of all, and branches without states: that of the base, then one for each of `ends`.
 
-    What is new in several branches is taken in their order. The bins of a number are those of the branch that
-    has the most of them; bins of others become the ones in which their middle lies.
+    What is new in several branches is taken in their order, as far as there is room. The bins of a number are
+    those of the branch that has the most of them; bins of others become the ones in which their middle lies.
     """
     inputs, everyone = copy.deepcopy(base), [base, *ends]
     known = max(int(base.tally[FEATURES]), 1)
@@ -170,6 +170,7 @@ def merge_inputs(base: Inputs, ends: Sequence[Inputs]) -> tuple[Inputs, list[Bra
         _add_features(inputs, end)
         _add_actions(inputs, end)
     inputs.tally[WIDEST] = max(each.tally[WIDEST] for each in everyone)
+    inputs.wide[:] += sum(end.wide - base.wide for end in ends)
     numbers = [_numbers_of(inputs, each) for each in everyone]
     for number in range(min(int(inputs.tally[NUMBERS]), MOST_NUMBERS)):
         _merge_number(inputs, base, number, list(zip(ends, numbers[1:], strict=True)), known)
@@ -191,10 +192,9 @@ def _features_of(inputs: Inputs) -> dict[int, int]:
 
 
 def _new_input(inputs: Inputs, kind: int) -> int:
-    """Add an input of a kind and return its number; -1 if there are too many, which is noted."""
+    """Add an input of a kind and return its number; -1 if there is no room for it."""
     at = int(inputs.tally[FEATURES])
     if at >= MOST_FEATURES:
-        inputs.tally[FEATURES] = MOST_FEATURES + 1
         return -1
     inputs.number[at], inputs.names[at], inputs.divided[at] = kind, -1, 0
     inputs.tally[FEATURES] += 1
@@ -216,11 +216,10 @@ def _add_features(inputs: Inputs, end: Inputs) -> None:
     keys = {own: key for key, own in theirs.items()}
     for own in end.numbers.of_number[: min(int(end.tally[NUMBERS]), MOST_NUMBERS)].tolist():
         at, number = known.get(keys[own], -1), int(inputs.tally[NUMBERS])
-        if at >= 0 and inputs.number[at] < 0 and number <= MOST_NUMBERS:
+        if at >= 0 and inputs.number[at] < 0 and number < MOST_NUMBERS:
             inputs.tally[NUMBERS] += 1
-            if number < MOST_NUMBERS:
-                inputs.number[at], inputs.numbers.of_number[number] = number, at
-                inputs.numbers.named[number] = end.numbers.named[end.number[own]]
+            inputs.number[at], inputs.numbers.of_number[number] = number, at
+            inputs.numbers.named[number] = end.numbers.named[end.number[own]]
     for tally, most in ((FEATURES, MOST_FEATURES), (NUMBERS, MOST_NUMBERS)):
         if end.tally[tally] > most:
             inputs.tally[tally] = most + 1
