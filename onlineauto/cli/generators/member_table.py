@@ -30,13 +30,14 @@ def member_table() -> str:
 
 
 def _rows() -> Iterator[str]:
-    yield "| member | score | least worth | needs |"
-    yield "| --- | --- | --- | --- |"
+    yield "| member | score | least worth | needs | how states merge |"
+    yield "| --- | --- | --- | --- | --- |"
     for name, entry in MEMBERS.items():
         member = member_of(name)
         for at, (score, needs) in enumerate(zip(member.names, member.needs, strict=True)):
             which = f"`{name}`: {entry.help}" + ("" if entry.default else " (if chosen)") if at == 0 else ""
-            yield f"| {which} | {score} | {member.least_worth:g} | {'; '.join(_needs(needs)) or 'nothing'} |"
+            terms = f"{member.least_worth:g} | {'; '.join(_needs(needs)) or 'nothing'}"
+            yield f"| {which} | {score} | {terms} | {member.merges if at == 0 else ''} |"
 
 
 def _needs(needs: Needs) -> Iterator[str]:

@@ -71,7 +71,7 @@ if TYPE_CHECKING:
 UNSURE = 2.0
 """Variance of a weight before the first event; it never grows beyond it."""
 
-_KEEPS, _RAREST, _LATEST = 0.9995, 32.0, 2000.0
+KEEPS, _RAREST, LATEST = 0.9995, 32.0, 2000.0
 _FIRST, _SOON = 512, 0.5
 
 _ZERO = np.float32(0)
@@ -419,7 +419,7 @@ def _learn_weights(
     error = cost
     for i in range(last + 1):
         error -= stack.weights[i] * inputs[i]
-    stack.error[1] = min(stack.error[1] + 1.0, _LATEST)
+    stack.error[1] = min(stack.error[1] + 1.0, LATEST)
     stack.error[0] += (error * error / noise - stack.error[0]) / stack.error[1]
-    learn_squares(stack.weights, stack.spread, inputs, stack.scratch[1], Observed(cost, noise, _KEEPS, 1))
+    learn_squares(stack.weights, stack.spread, inputs, stack.scratch[1], Observed(cost, noise, KEEPS, 1))
     cut_off(stack.spread, len(inputs), UNSURE, stack.scratch[1])
