@@ -21,8 +21,6 @@ from onlineauto.workspace.options import REGISTRY
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["VERBS", "main"]
-
 _INTERRUPTED: Final = 130
 _TERMINATED: Final = 143
 _OF_WORDS: Final = {

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from onlineauto.pictures import Picture
 
-__all__ = ["REGISTRY", "PlotOptions", "run"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlotOptions:

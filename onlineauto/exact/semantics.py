@@ -7,8 +7,6 @@ from onlineauto.exact.loop_kernels import run_events_as_vw
 from onlineauto.exact.quirks import EVENT, EXPLORING
 from onlineauto.exact.table import lanes_interleaved
 
-__all__ = ["EXACT"]
-
 EXACT = Semantics(
     place="onlineauto.exact.semantics:EXACT",
     flags={"vw_exact": True},

@@ -7,8 +7,6 @@ import numpy as np
 from onlineauto.features.records import CONSTANT_HASH
 from onlineauto.learners.table import TableShape
 
-__all__ = ["lanes_interleaved"]
-
 
 def lanes_interleaved(bits: int, *, configs: int, parts: int, policies: int) -> TableShape:
     """Return the shape of VW's table for ``-b`` bits: 2^n lanes, which share the cells and penalties.

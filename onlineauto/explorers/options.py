@@ -13,8 +13,6 @@ from onlineauto.options import option
 if TYPE_CHECKING:
     from onlineauto.options.option import Group
 
-__all__ = ["EXPLORER_GROUPS", "ExplorerOptions"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplorerOptions:

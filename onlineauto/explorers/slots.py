@@ -7,8 +7,6 @@ from typing import ClassVar
 
 from onlineauto.options import option
 
-__all__ = ["SlotOptions"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotOptions:

@@ -11,8 +11,6 @@ from onlineauto.jit.operation import Operation
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-__all__ = ["local_array"]
-
 
 def local_array(shape: int | tuple[int, ...], dtype: DTypeLike) -> Any:
     """Return a function for kernels that returns a contiguous array of this shape, with undefined content.

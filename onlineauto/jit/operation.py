@@ -6,8 +6,6 @@ from functools import cached_property
 from importlib import import_module
 from typing import Any
 
-__all__ = ["Operation", "call_at", "short_loop"]
-
 
 class Operation:
     """A name for an intrinsic of `onlineauto.jit.compiler`, which is imported when a kernel is compiled.

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from onlineauto.pictures.look import Look
 
-__all__ = ["completion_times"]
-
 
 class Compared(Protocol):
     """A policy beside another one."""

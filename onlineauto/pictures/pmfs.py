@@ -11,8 +11,6 @@ from onlineauto.pictures.picture import Picture
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["pmfs"]
-
 EXPLORERS: Final[Mapping[str, dict[str, Any]]] = {
     "greedy, epsilon 0.2": {"epsilon": 0.2},
     "softmax, lambda 5": {"softmax": True, "lambda": 5.0},

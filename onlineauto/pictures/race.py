@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from onlineauto.pictures.look import Look
     from onlineauto.pictures.story import Journal, Story, Stretch
 
-__all__ = ["difference", "race"]
-
 _WIDTH: Final = 11.0
 _HALF: Final = 0.34
 """Half of the height of a stretch; lanes are 1 apart."""

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from onlineauto.pictures.story import Interval, Journal, Story
 
-__all__ = ["draw_reward", "reward_bands"]
-
 _NARROW: Final = 0.5
 """An interval is drawn if it rests on this part of the events of the one before, or more."""
 _FEW: Final = 8

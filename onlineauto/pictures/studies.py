@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from onlineauto.pictures.look import Look
 
-__all__ = ["study_picture"]
-
 _FEW: Final = 12
 """So many values or words are named on an axis."""
 _WIDE: Final = 10

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["best_so_far", "code_of", "compared", "importance"]
-
 _BINS = 5
 _IN_A_BIN = 6
 """Trials that a bin has at least, on average."""

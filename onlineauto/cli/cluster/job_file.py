@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from onlineauto.options import Configuration
 
-__all__ = ["JobFile"]
-
 
 class JobFile:
     """A file with the table ``cluster`` and the tables ``jobs``.

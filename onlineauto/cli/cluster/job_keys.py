@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["CLUSTER", "OF_STUDY", "RUNS", "keys_of", "wrong_in"]
-
 CLUSTER: Final = {"capacity", "slot", "policy", "learned", "backend", "history", "places", "address"}
 """Keys of the table ``cluster``."""
 OF_STUDY: Final = {

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from onlineauto.cluster.policies import Policy
     from onlineauto.cluster.simulator import Compared, Traces, Workload
 
-__all__ = ["REGISTRY", "SimulateOptions", "run"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulateOptions:

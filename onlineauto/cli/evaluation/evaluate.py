@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
     from onlineauto.evaluation.evaluation import PolicyValue
 
-__all__ = ["REGISTRY", "EvaluateOptions", "run"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluateOptions:

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from onlineauto.evaluation.evaluation import Bounded, PolicyValue
 
-__all__ = ["table"]
-
 _WIDE = 40
 _TITLES = ("policy", "doubly robust", "self-normalised", "inverse propensity", "sample size", "VW's loss")
 

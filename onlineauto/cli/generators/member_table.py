@@ -18,8 +18,6 @@ from onlineauto.engine.ensemble.registry import MEMBERS, member_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["main", "member_table"]
-
 _BEGIN: Final = "<!-- members:begin -->"
 _END: Final = "<!-- members:end -->"
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from onlineauto.options import Group, Option
 
-__all__ = ["BEGIN", "END", "main", "option_tables", "update"]
-
 BEGIN: Final = "<!-- options:begin -->"
 """The marker before the tables."""
 END: Final = "<!-- options:end -->"

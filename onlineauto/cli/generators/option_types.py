@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from onlineauto.options import Option
 
-__all__ = ["main", "option_types"]
-
 _HEAD = '''\
 """``Options``: the keyword arguments that stand for options, with the types of their values.
 

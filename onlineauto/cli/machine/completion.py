@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from onlineauto.options import Option
 
-__all__ = ["run"]
-
 _OWN: Final = {
     "evaluate": EVALUATE,
     "plot": PLOT,

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from onlineauto.cluster.policies.situation import Bools, Floats, Ints, Situation
     from onlineauto.cluster.simulator.workload import Workload
 
-__all__ = ["improved"]
-
 _OUT_OF_PROPORTION: Final = 3
 _CHECKED: Final = 16
 """Traces, at each rate, on which policies are compared."""

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from onlineauto.cluster.policies.situation import Floats, Situation
     from onlineauto.cluster.simulator.workload import Workload
 
-__all__ = ["Learned"]
-
 _COMMITTED = Path(__file__).with_name("mixed.npz")
 
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from onlineauto.cluster.policies.situation import Floats, Situation
     from onlineauto.cluster.policies.speeds import Speeds
 
-__all__ = ["check_asked", "score_asked", "time_asked"]
-
 
 def check_asked(asked: int) -> int:
     """Return how many bundles a job asks for, or refuse it.

@@ -10,8 +10,6 @@ from onlineauto.cluster.policies.policy import Policy
 if TYPE_CHECKING:
     from onlineauto.cluster.policies.situation import Floats, Situation
 
-__all__ = ["Fair"]
-
 
 class Fair(Policy):
     """Give every job an equal dominant share: dominant resource fairness (DRF).

@@ -12,8 +12,6 @@ from onlineauto.cluster.policies.policy import Policy
 if TYPE_CHECKING:
     from onlineauto.cluster.policies.situation import Floats, Situation
 
-__all__ = ["Fifo"]
-
 
 class Fifo(Policy):
     """Serve jobs in the order of their arrival; each gets what it asked for, and no more.

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from onlineauto.cluster.policies.situation import Floats, Ints, Situation
     from onlineauto.cluster.policies.speeds import Speeds
 
-__all__ = ["MarginalGain"]
-
 _FIRST = 1e12
 """Scores of first bundles are above those of all others."""
 

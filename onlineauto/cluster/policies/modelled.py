@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from onlineauto.cluster.history import Record
 
-__all__ = ["Modelled"]
-
 
 class Modelled(Policy):
     """Base of the policies that go by speeds.

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from onlineauto.cluster.history import Record
     from onlineauto.cluster.policies.situation import Floats, Ints, Situation
 
-__all__ = ["TERMS", "Speeds", "fit_slowness", "terms"]
-
 TERMS: Final = 5
 """Coefficients of a kind."""
 _UNKNOWN: Final = (0.8, 0.1, 0.05, 0.03, 0.02)

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from onlineauto.cluster.policies.situation import Floats, Situation
     from onlineauto.cluster.policies.speeds import Speeds
 
-__all__ = ["Srtf"]
-
 
 class Srtf(Modelled):
     """Serve the shortest remaining time first; each job gets what it asked for, and no more.

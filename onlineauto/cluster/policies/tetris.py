@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from onlineauto.cluster.policies.situation import Floats, Situation
     from onlineauto.cluster.policies.speeds import Speeds
 
-__all__ = ["Tetris"]
-
 
 class Tetris(Modelled):
     """Pack: a high score for demands that go along with what is left, and for little time that remains.

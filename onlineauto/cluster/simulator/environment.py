@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from onlineauto.cluster.policies.situation import Bools, Situation
 
-__all__ = ["ClusterEnv"]
-
 _OF_JOB = 8
 """Numbers of a job, beside one for each kind."""
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from onlineauto.cluster.history import History, Record
     from onlineauto.cluster.policies.policy import Policy
 
-__all__ = ["Simulated", "fit_workload", "policies_for", "simulate"]
-
 _RUN: Final = 8
 """Jobs that follow each other in a history stay together in a made-up trace, in runs of about so many."""
 _FEWEST: Final = 3

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from onlineauto.engine.event.outcomes import Outcomes
     from onlineauto.options import Configuration
 
-__all__ = ["COLUMN_TITLES", "FLOAT_MAX", "Progress", "fixed", "trimmed"]
-
 COLUMN_TITLES: Final = (
     "average  since         example        example        current        current  current",
     "loss     last          counter         weight          label        predict features",

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from onlineauto.features.records import Records
     from onlineauto.formats.records.reader_state_kernels import Text
 
-__all__ = ["read_vw_slot_label"]
-
 _SPACE, _MINUS, _PLUS, _ZERO_DIGIT, _NINE = 32, 45, 43, 48, 57
 _ONE = np.float32(1)
 _TOLERANCE = np.float32(1e-4)

@@ -6,8 +6,6 @@ from onlineauto.exact.quirks import READING
 from onlineauto.exact.text.line_kernels import read_vw_lines
 from onlineauto.formats.text_reader import TextReader
 
-__all__ = ["VwTextReader"]
-
 
 class VwTextReader(TextReader):
     r"""Iterator over the events of a VW text, in Blocks, read with VW's oddities and warnings.

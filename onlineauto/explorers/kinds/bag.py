@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from onlineauto.explorers._kernels import Exploration
     from onlineauto.options import Configuration
 
-__all__ = ["Bag", "BagOptions"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BagOptions:

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from onlineauto.explorers.quirks import ExploringQuirks
     from onlineauto.options import Configuration
 
-__all__ = ["Cover", "CoverOptions"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoverOptions:

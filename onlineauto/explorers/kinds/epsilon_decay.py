@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from onlineauto.explorers._kernels import Exploration
     from onlineauto.options import Configuration
 
-__all__ = ["EpsilonDecay", "EpsilonDecayOptions", "models_of"]
-
 _NEEDS = ("epsilon_decay",)
 
 

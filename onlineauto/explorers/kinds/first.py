@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from onlineauto.explorers._kernels import Exploration
     from onlineauto.options import Configuration
 
-__all__ = ["First", "FirstOptions", "left_to_explore"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstOptions:

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from onlineauto.explorers._kernels import Exploration
 
-__all__ = ["Greedy"]
-
 
 class Greedy(Explorer):
     """Mostly the best action; its options are those that other explorers share."""

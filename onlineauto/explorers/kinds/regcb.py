@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from onlineauto.explorers._kernels import Exploration
     from onlineauto.options import Configuration
 
-__all__ = ["Regcb", "RegcbOptions"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegcbOptions:

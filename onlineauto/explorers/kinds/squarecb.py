@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from onlineauto.explorers._kernels import Exploration
     from onlineauto.options import Configuration
 
-__all__ = ["Squarecb", "SquarecbOptions"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SquarecbOptions:

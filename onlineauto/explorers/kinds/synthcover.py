@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from onlineauto.explorers._kernels import Exploration
     from onlineauto.options import Configuration
 
-__all__ = ["Synthcover", "SynthcoverOptions"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SynthcoverOptions:

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from onlineauto.features.records import Records
 
-__all__ = ["EVENTS", "FINE", "LINE", "LINES", "NUMBERS", "POINTERS", "SLOTS", "Sections", "find_problem"]
-
 LINE, LINES, SLOTS = range(3)
 """Shapes of an event: one line; an optional shared line, then a line for each action; these, then slots."""
 

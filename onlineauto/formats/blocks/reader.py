@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from onlineauto.features.records import Records
     from onlineauto.formats.sources.source import ByteSource, Source
 
-__all__ = ["BEGIN", "BlockReader", "Rules"]
-
 BEGIN = MAGIC[:4]
 """First bytes of a file of blocks, even of one that a transfer as text has spoilt."""
 

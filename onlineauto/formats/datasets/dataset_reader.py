@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from onlineauto.formats.lines.diagnostics import Diagnostics
     from onlineauto.formats.lines.event_source import EventRules
 
-__all__ = ["DatasetReader"]
-
 _LINES: Final = 1 << 14
 """Number of lines of a block, about."""
 _ARROW_ERRORS: Final = (OSError, ValueError, NotImplementedError)

@@ -23,30 +23,6 @@ if TYPE_CHECKING:
     from onlineauto.formats.records.json_state_kernels import JsonText, Stage
     from onlineauto.formats.records.reader_state_kernels import Reader
 
-__all__ = [
-    "ARRAY",
-    "LABEL",
-    "LOG_OBJECT",
-    "MULTI",
-    "NAMESPACE",
-    "OUTCOMES",
-    "SLOTS",
-    "add_feature",
-    "add_staged_cost",
-    "begin_event",
-    "begin_line",
-    "close_namespace",
-    "confine",
-    "has_outcome",
-    "include",
-    "open_again",
-    "open_default",
-    "open_frame",
-    "open_namespace",
-    "put_outcome",
-    "write_event",
-]
-
 LOG_OBJECT, NAMESPACE, LABEL, ARRAY, MULTI, SLOTS, OUTCOMES = range(7)
 """Kinds of open objects and arrays; the last four are arrays."""
 

@@ -12,8 +12,6 @@ from onlineauto.jit import kernel
 if TYPE_CHECKING:
     from onlineauto.features.records import Records
 
-__all__ = ["CONFINED", "slot_problem"]
-
 CONFINED = np.float32(-np.inf)
 """Marks, in place of a probability, a record that is no cost but an action that the slot is confined to."""
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from onlineauto.features.records import Records
     from onlineauto.formats.records.reader_state_kernels import Text
 
-__all__ = ["ACTION", "CCB", "COLON", "COMMA", "SHARED", "SLOT", "next_part", "read_slot_label"]
-
 COLON, COMMA = 58, 44
 """Bytes that separate the parts of an outcome."""
 

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from onlineauto.features.namespaces import Namespaces
     from onlineauto.formats.lines.diagnostics import Diagnostics
 
-__all__ = ["EventReader"]
-
 
 class EventReader(Protocol):
     """A reader of events in blocks; can be iterated once.

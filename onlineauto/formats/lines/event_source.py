@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from onlineauto.formats.lines.diagnostics import Diagnostics
     from onlineauto.formats.lines.event_reader import EventReader
 
-__all__ = ["EventRules", "EventSource"]
-
 
 class EventRules(NamedTuple):
     """The options by which a source makes events of its rows.

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from onlineauto.formats.records.reader_state_kernels import Reader
 
-__all__ = ["InPlaceReader"]
-
 _MOST = 1 << 16
 """Bytes of the longest text for which room is made whatever may be in it."""
 

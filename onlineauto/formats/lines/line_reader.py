@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from onlineauto.formats.records.reader_state_kernels import Rules
     from onlineauto.formats.sources.source import ByteSource, Source
 
-__all__ = ["LineReader", "joined_lines"]
-
 
 class LineReader(RecordReader, ABC):
     """Iterator over the events of a source, in Blocks; can be iterated once.

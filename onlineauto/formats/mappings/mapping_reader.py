@@ -23,8 +23,6 @@ from onlineauto.jit import Bound
 if TYPE_CHECKING:
     from onlineauto.features.block import Block
 
-__all__ = ["MappingReader"]
-
 _KEYS = frozenset(KEYS)
 _FIRST_BYTES = 1 << 12
 _BRIEF = 1 << 16

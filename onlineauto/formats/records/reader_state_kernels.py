@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from onlineauto.features.records import Records
 
-__all__ = ["NAME", "RULES", "STATE", "Reader", "Rules", "Text", "is_blank", "report"]
-
 KEPT_PROBLEMS = 128
 
 STATE = np.dtype(

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from onlineauto.features.records import Records
     from onlineauto.formats.records.reader_state_kernels import Rules
 
-__all__ = ["RecordReader"]
-
 _FIRST_TABLE = 1024
 
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from onlineauto.formats.records.reader_state_kernels import Reader
 
-__all__ = ["FEATURES", "FINE", "LINES", "NAMES", "SIZES", "SPANS", "WIDEST", "measure"]
-
 FINE, NAMES, LINES, SPANS, FEATURES, WIDEST, SIZES = range(7)
 """What is said of an event: whether it is a usual one, the number of names so far, and its own sizes.
 

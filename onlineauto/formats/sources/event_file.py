@@ -10,8 +10,6 @@ from onlineauto.errors import EventTypeError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["EventFile"]
-
 
 class EventFile(io.BufferedIOBase):
     r"""A binary file that consists of the texts of events, one after the other.

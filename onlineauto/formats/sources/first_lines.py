@@ -10,8 +10,6 @@ from onlineauto.formats.sources.source import opened
 if TYPE_CHECKING:
     from onlineauto.formats.sources.source import ByteSource, Source
 
-__all__ = ["FirstLines"]
-
 
 class FirstLines(io.BufferedIOBase):
     r"""A binary file of the first `n` lines of a source; empty lines count too.

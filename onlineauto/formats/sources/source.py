@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from onlineauto.formats.sources.unpacking import Unpacker
 
-__all__ = ["ByteSource", "Source", "name_of", "opened"]
-
 Source = str | os.PathLike[str] | bytes | IO[bytes] | None
 """A path, ``"-"`` or None for standard input, the text itself as bytes, or an open binary file."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from onlineauto.errors import InputError
 
-__all__ = ["Turn"]
-
 
 class Turn:
     """A context manager that admits one caller at a time, of any thread, and refuses others; can be copied.

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from onlineauto.features.records import Records
     from onlineauto.formats.records.reader_state_kernels import Text
 
-__all__ = ["read_head"]
-
 _QUOTE = 39
 _SHARED = np.frombuffer(b"shared", np.uint8)
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from onlineauto.jit.packing import Packed
 
-__all__ = ["call_at", "enter", "result_of"]
-
 _WORD = ir.IntType(64)
 _CODES = {
     types.boolean: "?", types.int8: "b", types.uint8: "B", types.int16: "h", types.uint16: "H",

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from onlineauto.jit.packing import Kind, Packed
 
-__all__ = ["compile_kernel", "type_for_callers"]
-
 _SETTINGS: dict[str, Any] = {"nopython": True, "nogil": True, "error_model": "numpy", **PRIVATE_SETTINGS}
 _inner: list[Inner] = []
 

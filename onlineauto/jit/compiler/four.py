@@ -12,24 +12,6 @@ from numba.extending import intrinsic, models, overload, register_model
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = [
-    "at_most",
-    "below",
-    "both",
-    "element",
-    "flag",
-    "flags",
-    "four",
-    "load",
-    "load_flags",
-    "pick",
-    "prefetch",
-    "root",
-    "some",
-    "splat",
-    "store",
-]
-
 _N = 4
 _WRITE, _SOON, _DATA = 1, 3, 1
 """Hints of ``llvm.prefetch``: for a write, into the nearest cache, of data."""

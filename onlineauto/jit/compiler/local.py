@@ -13,8 +13,6 @@ from onlineauto.jit.compiler.numba_private import stack_array
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["local_array"]
-
 
 def local_array(shape: int | tuple[int, ...], dtype: np.dtype[Any]) -> Any:
     """Return an intrinsic that makes a contiguous array on the stack."""

@@ -12,8 +12,6 @@ from numba.extending import intrinsic
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["LANES", "below", "equal", "first_one", "load1", "load4", "load8", "ones", "store8"]
-
 LANES = 64
 """Number of bytes that `equal` and `below` compare at once."""
 _WORD = ir.IntType(64)
