@@ -12,7 +12,7 @@ import pytest
 from onlineauto import Workspace
 from onlineauto.errors import InputError, OptionError
 from onlineauto.evaluation.evaluation import Bounded
-from onlineauto.pictures import Picture, check_picture, crossings, pmfs, race, reward_bands, rewards, values
+from onlineauto.pictures import Picture, check_picture, crossings, pmfs, race, rewards, values
 from onlineauto.pictures.race import difference
 from onlineauto.pictures.runs import course_of, has_table
 from onlineauto.pictures.story import story_of
@@ -106,15 +106,6 @@ def test_courses(tmp_path: Path) -> None:
     heights = sorted(text.xy[1] for text in picture.figure.axes[0].texts)  # type: ignore[attr-defined]
     assert heights[1] - heights[0] > 0.01  # names of curves that end together are apart
     assert rewards([course], losses=True).figure.axes[0].get_ylabel() == "average loss"
-
-
-def test_reward_bands() -> None:
-    picture = reward_bands({"one": JOURNAL, "other": JOURNAL})
-    (axes,) = picture.figure.axes
-    assert len(axes.collections) == 2 * 2 * 2  # runs, champions, bands and bars
-    (legend,) = picture.figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == ["one", "other"]
-    assert axes.get_xlim() == (0, 100)
 
 
 def test_crossings() -> None:

@@ -12,7 +12,7 @@ from onlineauto.cluster.learned.features import features
 from onlineauto.cluster.learned.learned import Learned
 from onlineauto.cluster.learned.replay import Replay, Sample
 from onlineauto.cluster.learned.torch_net import as_tensors, as_weights, log_probabilities, require_torch
-from onlineauto.cluster.policies.fair import Fair
+from onlineauto.cluster.policies.baselines import Fair
 from onlineauto.cluster.policies.policy import Policy, allocate
 from onlineauto.cluster.simulator.comparison import paired
 from onlineauto.cluster.simulator.simulation import Simulation, run

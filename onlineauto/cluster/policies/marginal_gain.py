@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from onlineauto.cluster.policies.actions import NEVER, scores
-from onlineauto.cluster.policies.modelled import Modelled
+from onlineauto.cluster.policies.speeds import Modelled
 from onlineauto.errors import OptionError
 
 if TYPE_CHECKING:

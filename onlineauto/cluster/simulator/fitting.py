@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from onlineauto.cluster.policies import POLICIES
-from onlineauto.cluster.policies.modelled import Modelled
-from onlineauto.cluster.policies.speeds import Speeds
+from onlineauto.cluster.policies.speeds import Modelled, Speeds
 from onlineauto.cluster.simulator.comparison import Compared, compare
 from onlineauto.cluster.simulator.simulation import run
 from onlineauto.cluster.simulator.traces import Traces, draw_noise
