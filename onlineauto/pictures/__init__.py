@@ -1,4 +1,4 @@
-"""Pictures of searches, runs, champions, policies and explorers, in one look, light or dark.
+"""Pictures of searches, runs, champions, policies and studies, in one look, light or dark.
 
 Each function returns a `Picture`, which a notebook shows and `Picture.save` writes as SVG, PNG or PDF. They
 need matplotlib, the extra ``plot``, which is imported when the first picture is drawn.
@@ -6,7 +6,6 @@ need matplotlib, the extra ``plot``, which is imported when the first picture is
 
 from onlineauto.pictures.crossings import crossings
 from onlineauto.pictures.picture import Picture, check_picture
-from onlineauto.pictures.pmfs import pmfs
 from onlineauto.pictures.race import race
 from onlineauto.pictures.rewards import rewards
 from onlineauto.pictures.studies import study_picture
@@ -16,7 +15,6 @@ __all__ = [
     "Picture",
     "check_picture",
     "crossings",
-    "pmfs",
     "race",
     "rewards",
     "study_picture",
