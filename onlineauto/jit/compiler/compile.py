@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from llvmlite import binding
 from numba import types
 
-from onlineauto.jit.compiler.calling import enter, result_of
+from onlineauto.jit.compiler.intrinsics import enter, result_of
 from onlineauto.jit.compiler.numba_private import PRIVATE_SETTINGS, Inner, optimized_module, processor
 
 if TYPE_CHECKING:
