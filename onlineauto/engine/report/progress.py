@@ -22,7 +22,7 @@ from onlineauto.engine.event.ccb_outcomes import EventOutcomes, of_events
 from onlineauto.engine.options.registry import OutputOptions, RunOptions
 from onlineauto.engine.records.loop import BEGINS_AGAIN
 from onlineauto.engine.stream.counters import Counters, total
-from onlineauto.explorers.slots import SlotOptions
+from onlineauto.explorers.options import SlotOptions
 from onlineauto.features.block import UNLABELLED
 from onlineauto.learners.options import LossOptions, UpdateOptions
 

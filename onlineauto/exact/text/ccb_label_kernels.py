@@ -12,8 +12,16 @@ from onlineauto.formats.json.text_label_kernels import (
     vw_number,
     vw_probability,
 )
-from onlineauto.formats.lines.ccb_event_kernels import CONFINED
-from onlineauto.formats.lines.ccb_label_kernels import ACTION, CCB, COLON, COMMA, SHARED, SLOT, next_part
+from onlineauto.formats.lines.ccb_kernels import (
+    ACTION,
+    CCB,
+    COLON,
+    COMMA,
+    CONFINED,
+    SHARED,
+    SLOT,
+    next_part,
+)
 from onlineauto.formats.lines.label_kernels import UNLABELLED, add_cost, is_word
 from onlineauto.formats.records.problem_code_kernels import Code
 from onlineauto.formats.records.reader_state_kernels import report

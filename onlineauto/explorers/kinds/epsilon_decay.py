@@ -160,7 +160,7 @@ class EpsilonDecay(Explorer):
         """Return the kernel."""
         import numpy as np
 
-        from onlineauto.explorers.pmf.greedy_kernels import greedy
+        from onlineauto.explorers.pmf_kernels import greedy
         from onlineauto.jit import entry_kernel
 
         @entry_kernel

@@ -64,7 +64,7 @@ class First(Explorer):
 
         from onlineauto.explorers._kernels import LEARNT
         from onlineauto.explorers.explore_kernels import WORK
-        from onlineauto.explorers.pmf.floor_kernels import hold_floor
+        from onlineauto.explorers.pmf_kernels import hold_floor
         from onlineauto.jit import entry_kernel
 
         zero, one = np.float32(0), np.float32(1)

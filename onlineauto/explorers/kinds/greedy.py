@@ -35,7 +35,7 @@ class Greedy(Explorer):
     @staticmethod
     def kernel() -> Callable[..., None]:
         """Return the kernel for scores that are not of the loop, which has ε-greedy in itself."""
-        from onlineauto.explorers.pmf.greedy_kernels import greedy as spread
+        from onlineauto.explorers.pmf_kernels import greedy as spread
         from onlineauto.jit import entry_kernel
 
         @entry_kernel

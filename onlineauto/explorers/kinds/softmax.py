@@ -62,8 +62,8 @@ class Softmax(Explorer):
         import numpy as np
 
         from onlineauto.explorers.explore_kernels import WORK
-        from onlineauto.explorers.pmf.floor_kernels import hold_floor
-        from onlineauto.explorers.pmf.softmax_kernels import softmax as spread
+        from onlineauto.explorers.pmf_kernels import hold_floor
+        from onlineauto.explorers.pmf_kernels import softmax as spread
         from onlineauto.jit import entry_kernel
 
         @entry_kernel

@@ -89,9 +89,9 @@ class Squarecb(Explorer):
         import numpy as np
 
         from onlineauto.explorers._kernels import LEARNT
+        from onlineauto.explorers.cost_range_kernels import best_highest
         from onlineauto.explorers.explore_kernels import WORK
-        from onlineauto.explorers.pmf.cost_range_kernels import best_highest
-        from onlineauto.explorers.pmf.floor_kernels import hold_floor
+        from onlineauto.explorers.pmf_kernels import hold_floor
         from onlineauto.jit import F32, entry_kernel, kernel
 
         zero, one = np.float32(0), np.float32(1)

@@ -88,7 +88,7 @@ class Synthcover(Explorer):
 
         from onlineauto.explorers._kernels import HIGH, LOW, rank_by_probability
         from onlineauto.explorers.explore_kernels import FILLED, WORK
-        from onlineauto.explorers.pmf.floor_kernels import hold_floor
+        from onlineauto.explorers.pmf_kernels import hold_floor
         from onlineauto.jit import entry_kernel, kernel, short_loop
 
         zero, one, infinite = np.float32(0), np.float32(1), np.float32(np.inf)

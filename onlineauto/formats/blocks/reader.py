@@ -28,8 +28,7 @@ from onlineauto.formats.blocks.file import (
     section_sizes,
 )
 from onlineauto.formats.lines.diagnostics import Diagnostics
-from onlineauto.formats.sources.source import opened
-from onlineauto.formats.sources.turn import Turn
+from onlineauto.formats.sources.source import Turn, opened
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping

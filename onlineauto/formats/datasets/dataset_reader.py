@@ -13,7 +13,7 @@ from onlineauto.formats.datasets.row_decoder import RowDecoder
 from onlineauto.formats.datasets.schema import families, problem_of_schema
 from onlineauto.formats.lines.diagnostics import Code, make_diagnostic, summary_of
 from onlineauto.formats.mappings.name_hashes import NameHashes
-from onlineauto.formats.sources.turn import Turn
+from onlineauto.formats.sources.source import Turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.formats.lines.ccb_event_kernels import CONFINED
+from onlineauto.formats.lines.ccb_kernels import CONFINED
 from onlineauto.formats.lines.feature_kernels import close_span
 from onlineauto.formats.lines.label_kernels import UNLABELLED, add_cost
 from onlineauto.formats.lines.line_kernels import open_line

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from onlineauto.formats.lines.ccb_event_kernels import slot_problem
+from onlineauto.formats.lines.ccb_kernels import slot_problem
 from onlineauto.formats.lines.label_kernels import UNLABELLED
 from onlineauto.formats.lines.mark_kernels import next_one
 from onlineauto.formats.records.problem_code_kernels import Code
