@@ -29,7 +29,7 @@ from onlineauto.formats.sources.source import ByteSource, Source, name_of
 if TYPE_CHECKING:
     from onlineauto.formats.blocks.reader import Rules as BlockRules
     from onlineauto.formats.lines.diagnostics import Diagnostics
-    from onlineauto.formats.lines.event_reader import EventReader
+    from onlineauto.formats.lines.event_source import EventReader
     from onlineauto.formats.lines.line_reader import LineReader
     from onlineauto.options import Configuration
 
