@@ -316,7 +316,6 @@ Workspace(cb_explore_adf=True, automl=2, lease=1, bit_precision=8).fit(2500 * ev
 
 EXTRAS_IN_USE = (
     "blocks",
-    "cluster",
     "coba",
     "configspace",
     "frames",
