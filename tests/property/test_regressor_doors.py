@@ -98,7 +98,7 @@ def _of_sklearn(model: Any, row: dict[str, Leaf]) -> Any:
 
 def is_beyond(leaf: Leaf) -> bool:
     """Whether a value is a number that no float32 has."""
-    return isinstance(leaf.plain, float) and abs(leaf.plain) > np.finfo(np.float32).max
+    return isinstance(leaf.plain, float) and abs(leaf.plain) > float(np.finfo(np.float32).max)
 
 
 @pytest.mark.parametrize("kind", ["AutoMLRegressor", "AutoMLClassifier"])
