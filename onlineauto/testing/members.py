@@ -90,7 +90,7 @@ def _check_stream(member: Member, options: dict[str, Any], events: list[str], wh
     half = len(events) // 2
     _learn(whole, events[:half])
     model, before = _saved(whole), _saved(whole)
-    assert set(member.names) <= set(names_of(_stack(whole))), f"{where}: it is not in the ensemble"
+    assert set(member.names) <= set(names_of(_ensemble(whole))), f"{where}: it is not in the ensemble"
 
     snapshot = whole.predictor()
     asked = [snapshot.predict(event).tobytes() for event in events[half:]]
@@ -122,8 +122,8 @@ def _saved(workspace: Workspace) -> bytes:
     return file.getvalue()
 
 
-def _stack(workspace: Workspace) -> Any:
-    return workspace.searching.live_configs.arrays.stack
+def _ensemble(workspace: Workspace) -> Any:
+    return workspace.searching.live_configs.arrays.ensemble
 
 
 def _check_predict_only(workspace: Workspace, events: list[str], where: str) -> None:
@@ -153,7 +153,7 @@ def _check_unknown_version(member: Member, model: bytes, where: str) -> None:
 
 def _check_merge(member: Member, one: Workspace, other: Workspace, where: str) -> None:
     """Check that merging two states does not depend on their order, and changes neither."""
-    states = [states_of(_stack(each)).of(member.name) for each in (one, other)]
+    states = [states_of(_ensemble(each)).of(member.name) for each in (one, other)]
     before = list(map(_numbers, map(copy.deepcopy, states)))
     there, back = member.merge(*states), member.merge(*reversed(states))
     assert (there is None) == (back is None), f"{where}: that states can be merged depends on their order"

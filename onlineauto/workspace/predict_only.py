@@ -39,7 +39,7 @@ def predicting_configs(workspace: Workspace, what: PredictOnly = True) -> list[i
     arrays = workspace.searching.live_configs.arrays
     weights = np.zeros(arrays.n)
     if _predictor(workspace, what) == "stack":
-        weights += np.abs(arrays.stack.weights[: arrays.n])
+        weights += np.abs(arrays.ensemble.weights[: arrays.n])
     if _predictor(workspace, what) != "champion":
         weights += arrays.mix[: arrays.n] * arrays.mixing
     return [0, *(int(live) for live in np.flatnonzero(weights) if live)]
@@ -145,8 +145,8 @@ def _copy_configs(source: Workspace, target: Workspace, live: list[int]) -> None
 
 
 def _copy_predictor(source: Workspace, target: Workspace, live: list[int]) -> None:
-    """Let `target` mix or stack the scores of its live configs as `source` does."""
+    """Let `target` mix or ensemble the scores of its live configs as `source` does."""
     mine, arrays = (each.searching.live_configs.arrays for each in (source, target))
     arrays.mix[:] = mine.mix[live]
-    if arrays.stack.on:
-        target.searching.live_configs.arrays = arrays._replace(stack=to_predict(mine.stack, live))
+    if arrays.ensemble.on:
+        target.searching.live_configs.arrays = arrays._replace(ensemble=to_predict(mine.ensemble, live))

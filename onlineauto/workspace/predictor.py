@@ -175,7 +175,7 @@ def _lanes(model: Predicting) -> int:
 def snapshot(configuration: Configuration, model: Predicting) -> Predicting:
     """Return a copy of a model that no longer changes when the workspace learns."""
     parts = model.parts
-    live = parts.live._replace(stack=to_predict(parts.live.stack, range(_lanes(model))))
+    live = parts.live._replace(ensemble=to_predict(parts.live.ensemble, range(_lanes(model))))
     return Predicting.of(
         layout=model.layout.view(),
         parts=parts._replace(

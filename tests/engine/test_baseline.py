@@ -21,7 +21,7 @@ def test_the_baseline_scores_like_its_reference_implementation() -> None:
         shared, *lines = event.split("\n")
         words = [f"{span[0]}{span.split()[1]}" for span in shared.split("|")[1:]]
         actions = [line.split("|a ")[1] for line in lines]
-        low, high = workspace.searching.live_configs.arrays.stack.range.tolist()
+        low, high = workspace.searching.live_configs.arrays.ensemble.range.tolist()
         workspace.learn(f"{event}\n\n")
         buffers = workspace._runner._memory._buffers
         assert buffers is not None
@@ -53,9 +53,9 @@ def test_two_states_merge_into_weights_that_lie_between_them() -> None:
     one, other = (Workspace(**OPTIONS, members="baseline") for _ in range(2))
     for at, event in enumerate(events):
         (one if at % 2 else other).learn(f"{event}\n\n")
-    states = states_of(one.searching.live_configs.arrays.stack)
+    states = states_of(one.searching.live_configs.arrays.ensemble)
     first, second = (
-        states_of(each.searching.live_configs.arrays.stack).of("baseline") for each in (one, other)
+        states_of(each.searching.live_configs.arrays.ensemble).of("baseline") for each in (one, other)
     )
     (member,) = states.members
     merged = member.merge(first, second)

@@ -14,7 +14,7 @@ from onlineauto import Workspace
 from onlineauto.automl.config import Config, Kind
 from onlineauto.automl.decisions import PredictWith, Remove, Rotate, Swap, Widen
 from onlineauto.engine.ensemble.combiner_kernels import UNSURE
-from onlineauto.engine.ensemble.ensemble import make_stack, promote
+from onlineauto.engine.ensemble.ensemble import make_ensemble, promote
 from onlineauto.engine.search.journal import End, Journal, decision_of, entry_of, read_journal
 from onlineauto.errors import InputError, OptionError
 from onlineauto.estimators.paired import ChampionTest
@@ -127,12 +127,12 @@ def test_each_change_of_champion_starts_the_test_of_the_ensemble_again() -> None
 
 
 def test_weights_of_the_ensemble_follow_the_two_live_configs_that_remain() -> None:
-    stack = make_stack(4, on=True, members=(), cells=0, configuration=REGISTRY.from_keywords())
-    stack.weights[:4] = [0.5, 0.1, 0.3, 0.05]
-    stack.spread[:4, :4] = np.diag([1.0, 1.1, 1.2, 1.3])
-    promote(stack, 2, 4)
-    np.testing.assert_allclose(stack.weights[:4], [0.3 + 0.1 + 0.05, 0.5, 0.0, 0.0])
-    np.testing.assert_allclose(np.diag(stack.spread)[:4], [1.2, 1.0, UNSURE, UNSURE])
+    ensemble = make_ensemble(4, on=True, members=(), cells=0, configuration=REGISTRY.from_keywords())
+    ensemble.weights[:4] = [0.5, 0.1, 0.3, 0.05]
+    ensemble.spread[:4, :4] = np.diag([1.0, 1.1, 1.2, 1.3])
+    promote(ensemble, 2, 4)
+    np.testing.assert_allclose(ensemble.weights[:4], [0.3 + 0.1 + 0.05, 0.5, 0.0, 0.0])
+    np.testing.assert_allclose(np.diag(ensemble.spread)[:4], [1.2, 1.0, UNSURE, UNSURE])
 
 
 @pytest.mark.parametrize("exact", [True, False], ids=["exact", "native"])

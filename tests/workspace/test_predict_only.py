@@ -16,7 +16,7 @@ from onlineauto.automl.decisions import PredictWith
 from onlineauto.cli.main import main
 from onlineauto.workspace.model_file import decoded, encoded
 from onlineauto.workspace.start.warm_start import challenge
-from tests.engine.stack_streams import bent, numbered, odd
+from tests.engine.ensemble_streams import bent, numbered, odd
 from tests.naive.native_search.streams import slots
 
 if TYPE_CHECKING:
@@ -61,8 +61,8 @@ def learnt() -> Workspace:
     return Workspace(**BANDIT).fit(odd(1000, numbers=2))
 
 
-def stack_of(workspace: Workspace) -> Any:
-    return workspace.searching.live_configs.arrays.stack
+def ensemble_of(workspace: Workspace) -> Any:
+    return workspace.searching.live_configs.arrays.ensemble
 
 
 def let_serve(workspace: Workspace) -> None:
@@ -99,7 +99,7 @@ def test_it_predicts_as_the_whole_model_does(
     text = stream()
     late = LATE if b"\n\n" in text and "ccb_explore_adf" not in options else b""
     workspace = Workspace(**options).fit(text)
-    if who is None and stack_of(workspace).on:  # as if it were proved better
+    if who is None and ensemble_of(workspace).on:  # as if it were proved better
         let_serve(workspace)
     assert workspace.searching.predicts[0] == (who or ("stack" if "automl" in options else "champion"))
     before, model = saved(workspace), small(workspace)
@@ -115,10 +115,10 @@ def test_it_predicts_as_the_whole_model_does(
 @pytest.mark.parametrize("resting", [(), ("features", "crosses in pairs"), ("waves",)])
 def test_it_has_what_predictions_need_and_no_more(resting: tuple[str, ...]) -> None:
     workspace = learnt().fork()
-    stack = stack_of(workspace)
+    ensemble = ensemble_of(workspace)
     names = "features", "waves", "", "crosses in pairs", "", ""
-    stack.rests[:] = [name in resting for name in names]
-    stack.weights[1] = 0.0  # so live config 1 has no say
+    ensemble.rests[:] = [name in resting for name in names]
+    ensemble.weights[1] = 0.0  # so live config 1 has no say
     model = small(workspace)
     tree = decoded(model, name="the model")["model"]
     live = tree["search"]["slots"]
@@ -144,7 +144,7 @@ def test_it_has_what_predictions_need_and_no_more(resting: tuple[str, ...]) -> N
     assert all(found == expected for found in by_loaded(model, text, workspace))
 
 
-def test_before_the_stack_is_proved_better_it_is_what_predicts_until_then() -> None:
+def test_before_the_ensemble_is_proved_better_it_is_what_predicts_until_then() -> None:
     young = Workspace(**BANDIT).fit(odd(100, numbers=2))
     assert young.searching.predicts[0] == "champion"
     assert small(young) == saved(young, predict_only=True) == saved(young, predict_only="champion")
@@ -169,8 +169,8 @@ def test_nothing_is_compiled_that_learns() -> None:
     for memory in (loaded._runner._memory, loaded._asked._memory):
         units = memory._units
         assert units is not None
-        assert units.score_stack > 0
-        assert (units.learn_stack, units.before_event, units.after_event) == (0, 0, 0)
+        assert units.score_ensemble > 0
+        assert (units.learn_ensemble, units.before_event, units.after_event) == (0, 0, 0)
 
 
 def test_a_run_that_only_predicts_leaves_the_search_as_it_is() -> None:

@@ -52,7 +52,7 @@ class Lesson(NamedTuple):
 
 
 class Need(IntEnum):
-    """Columns of `Stack.needs`, which are the fields of `Needs`."""
+    """Columns of `Ensemble.needs`, which are the fields of `Needs`."""
 
     MOST_FEATURES = 0
     MOST_NUMBERS = 1

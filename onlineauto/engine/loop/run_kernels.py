@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from onlineauto.engine.ensemble.combiner_kernels import stacked
+from onlineauto.engine.ensemble.combiner_kernels import ensemble_column
 from onlineauto.engine.event.event_kernels import learns_from, open_event
 from onlineauto.engine.event.outcome_kernels import explore, open_row, rank_actions, settle_bandit
 from onlineauto.engine.event.pass_kernels import account, run_on
@@ -86,15 +86,15 @@ def run_events(
         else:
             learnt = label_to_learn(run, actions, label)
             visit_actions(context, run, row, actions, learnt, learns, buffers)
-            if run.live.stack.on:
-                call_at(units.score_stack, (context, stream, actions, learnt, learns))
+            if run.live.ensemble.on:
+                call_at(units.score_ensemble, (context, stream, actions, learnt, learns))
         if run.task.shape == SIMPLE:
-            if run.live.stack.serves:
-                row.raw = buffers.score[0, stacked(buffers)]
+            if run.live.ensemble.serves:
+                row.raw = buffers.score[0, ensemble_column(buffers)]
                 row.prediction = clip(run.model.shared, row.raw)
             labelled = settle_line(run, results, event, label)
         else:
-            column = stacked(buffers) if run.live.stack.serves else 0
+            column = ensemble_column(buffers) if run.live.ensemble.serves else 0
             rank_actions(results, event, buffers, column)
             if exploration.active:
                 explore(context, run, results, event, label, learns, standing)
@@ -111,8 +111,8 @@ def run_events(
             account(run.model, label.weight, labelled, holdout)
         cursor[EVENT], cursor[STEP] = event + 1, 0
         if searching and learns:
-            if run.live.stack.on:  # before the range of rewards is widened to this one
-                call_at(units.learn_stack, (context, stream, cursor, actions, label))
+            if run.live.ensemble.on:  # before the range of rewards is widened to this one
+                call_at(units.learn_ensemble, (context, stream, cursor, actions, label))
             call_at(units.after_event, (context, stream, cursor, actions, label))
             if cursor[SIGNAL] != BLOCK_END:
                 return

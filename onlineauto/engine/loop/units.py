@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from onlineauto.engine.ensemble.combiner_kernels import learn_stack, score_stack
+from onlineauto.engine.ensemble.combiner_kernels import learn_ensemble, score_ensemble
 from onlineauto.engine.ensemble.member import Lesson, Part
 from onlineauto.engine.ensemble.regression import make_regression
 from onlineauto.engine.ensemble.regression_kernels import learn_regression
@@ -46,12 +46,12 @@ def make_units(
 ) -> Units:
     """Return the addresses of the kernels that a task needs, for arguments of the kinds of these.
 
-    Those of a search, and what the stack learns with, are needed only if the loop `decides`.
+    Those of a search, and what the ensemble learns with, are needed only if the loop `decides`.
     """
     task, exploration = context.task, context.task.exploration
     on, searching = (Sealed(context), Sealed(stream)), context.live.searching and decides
     event = results.rows[:1], _ACTIONS, _LABEL, True, True
-    states, scratch = states_of(context.live.stack), cast("SealedRecords", context.buffers.members)
+    states, scratch = states_of(context.live.ensemble), cast("SealedRecords", context.buffers.members)
     kernels = [
         (member.kernels(), Sealed(state), Sealed(own))
         for member, state, own in zip(states.members, states.records, scratch.records, strict=True)
@@ -64,8 +64,10 @@ def make_units(
         ccb_slot=_address(task.slots, settle_slot, *on, Sealed(results), 0, True, True),
         before_event=_address(searching, before_event, *on, _CURSOR, _ACTIONS, True),
         after_event=_address(searching, after_event, *on, _CURSOR, _ACTIONS, _LABEL),
-        score_stack=_address(context.live.stack.on, score_stack, *on, _ACTIONS, _LABEL, True),
-        learn_stack=_address(context.live.stack.on and decides, learn_stack, *on, _CURSOR, _ACTIONS, _LABEL),
+        score_ensemble=_address(context.live.ensemble.on, score_ensemble, *on, _ACTIONS, _LABEL, True),
+        learn_ensemble=_address(
+            context.live.ensemble.on and decides, learn_ensemble, *on, _CURSOR, _ACTIONS, _LABEL
+        ),
         learn_regression=_address(
             bool(learning), learn_regression, Sealed(make_regression(0, 0)), _LESSON, np.zeros(1), 0, 0.0
         ),

@@ -110,7 +110,7 @@ def visit_actions(
             if phase == LEARN and of_champion and run.task.exploration.bounds:
                 call_at(context.units.bounds, (context, run.stream, actions, label.weight))
             if phase == SCORE and directly:
-                slots = run.live.n if learns or run.live.mixing or run.live.stack.on else 1
+                slots = run.live.n if learns or run.live.mixing or run.live.ensemble.on else 1
                 only = -1 if compares_rewards(run.live) else int(label.action)
                 counted, shown = score_actions(run, actions, slots, only, label.initial, buffers)
                 continue

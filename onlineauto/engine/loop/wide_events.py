@@ -6,7 +6,7 @@ champion come first, then those that only challengers have, the smallest of each
 at most ``--max_crossed`` features. So the prediction of the champion does not depend on the challengers, and
 each challenger is compared with the champion on the same events.
 
-The stack neither predicts nor learns a wide event, and its interactions are not screened.
+The ensemble neither predicts nor learns a wide event, and its interactions are not screened.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def without_widest(
     products = np.zeros(len(value.interactions.start) - 1)
     _count(context, stream, np.zeros((1, 4)), event, products)
     kept = _narrowed(value.interactions, products, limit.crossed)
-    live = value.live._replace(stack=value.live.stack._replace(on=False, serves=False))
+    live = value.live._replace(ensemble=value.live.ensemble._replace(on=False, serves=False))
     return Sealed(value._replace(interactions=kept, again=kept, live=live, screen=screen), like=context)
 
 

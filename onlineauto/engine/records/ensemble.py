@@ -22,9 +22,9 @@ __all__ = [
     "RING",
     "WIDEST",
     "WORD",
+    "Ensemble",
     "Inputs",
     "Numbers",
-    "Stack",
     "Taken",
 ]
 
@@ -72,7 +72,7 @@ class Taken(NamedTuple):
     n_words: NDArray[np.int64]  # [1]
 
 
-class Stack(NamedTuple):
+class Ensemble(NamedTuple):
     """The sum of scores under learnt weights; see `onlineauto.engine.ensemble.combiner_kernels`.
 
     An axis ``inputs`` has one entry for each live config that there can be, then one for each score of a
@@ -80,7 +80,7 @@ class Stack(NamedTuple):
     """
 
     on: bool  # it learns
-    serves: bool  # predictions are the stack's, and not the champion's
+    serves: bool  # predictions are the ensemble's, and not the champion's
     weights: NDArray[np.float64]  # [inputs]
     spread: NDArray[np.float64]  # [inputs, inputs]: covariance of the weights
     range: NDArray[np.float64]  # [2]: lowest and highest cost learnt

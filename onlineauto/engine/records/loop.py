@@ -22,6 +22,8 @@ __all__ = [
     "BOUND_CROSSED",
     "CHAMPION_EARNS",
     "CHAMPION_PREDICTS",
+    "ENSEMBLE_EARNS",
+    "ENSEMBLE_PREDICTS",
     "EVENT",
     "LEASE_DUE",
     "LOSS_CROSSED",
@@ -36,8 +38,6 @@ __all__ = [
     "SCHEDULED",
     "SIGNAL",
     "SLOT",
-    "STACK_EARNS",
-    "STACK_PREDICTS",
     "STEP",
     "STREAM",
     "Actions",
@@ -57,7 +57,7 @@ that the signal is about."""
 BLOCK_END, NEW_NAMESPACE, REVIEW_DUE, LEASE_DUE, BOUND_CROSSED, LOSS_CROSSED, PROVED_WORSE = range(7)
 """Signals: the reasons for which the loop stops."""
 
-STACK_EARNS, STACK_PREDICTS, CHAMPION_EARNS, CHAMPION_PREDICTS = range(7, 11)
+ENSEMBLE_EARNS, ENSEMBLE_PREDICTS, CHAMPION_EARNS, CHAMPION_PREDICTS = range(7, 11)
 """Signals about the ensemble and the champion: which of them is proved to earn more, or to predict the costs
 of logged actions better."""
 
@@ -96,8 +96,8 @@ class Units(NamedTuple):
     ccb_slot: int  # what a CCB slot leaves to the next
     before_event: int  # namespaces, leases and reviews of a search
     after_event: int  # its comparisons of live configs
-    score_stack: int  # scores of the stack
-    learn_stack: int  # its weights and tests
+    score_ensemble: int  # scores of the ensemble
+    learn_ensemble: int  # its weights and tests
     learn_regression: int  # least squares of members
     score_members: NDArray[
         np.int64
@@ -171,7 +171,7 @@ class Buffers(NamedTuple):
     """Working arrays that grow with the largest action and the longest event.
 
     An axis ``actions`` is as long as the longest event; ``slots + 3`` lets live configs be scored in fours.
-    Behind them are the scores of the members, and that of the stack.
+    Behind them are the scores of the members, and that of the ensemble.
     """
 
     cell: NDArray[np.uint32]

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from onlineauto.engine.records.ensemble import Stack
+    from onlineauto.engine.records.ensemble import Ensemble
     from onlineauto.estimators.robust_kernels import Test
     from onlineauto.features.records import Interactions
 
@@ -76,7 +76,7 @@ class Live(NamedTuple):
     sizes: NDArray[np.int64]  # [keys]: number of these features
     met: NDArray[np.bool_]  # [keys]: seen before, or never crossed
     marks: NDArray[np.int64]  # [keys]: the line that counted a namespace last, as a mark
-    stack: Stack
+    ensemble: Ensemble
 
 
 LEARNT, MARK, OUTSIDE, N_EVENTS, N_ACTIONS = range(5)

@@ -84,7 +84,7 @@ def story(searching: Searching) -> Iterator[str]:
         yield f"  the first {left_out} are not shown"
     for change in changes:
         yield f"  after {change.events} events: {_difference(change)}{_evidence(change)}"
-    if searching.live_configs.arrays.stack.on:
+    if searching.live_configs.arrays.ensemble.on:
         yield f"predicted by = {predicts_text(searching)}"
     if searching.n_alarms:
         yield f"the champion predicted worse than before = {searching.n_alarms} times; see --on_drift"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from onlineauto.automl.decisions import STACK, MemberTerms
+from onlineauto.automl.decisions import ENSEMBLE, MemberTerms
 from onlineauto.engine.ensemble.ensemble import prices, terms, worths
 from onlineauto.engine.ensemble.prices import price_of_config
 from onlineauto.engine.records.search import CHAMPION, LEARNT, N_ACTIONS, N_EVENTS, SELF
@@ -85,15 +85,15 @@ class Estimates:
     def updates(self, live: int) -> int:
         """Count the events that the estimators of live config `live` have observed."""
         arrays = self._live_configs.arrays
-        return int(arrays.stack.updates[0] if live == STACK else arrays.updates[live])
+        return int(arrays.ensemble.updates[0] if live == ENSEMBLE else arrays.updates[live])
 
     def members(self) -> Mapping[str, MemberTerms]:
         """Return what decides on each score of a member that can be computed, by its name."""
         configs, actions = self._live_configs, self.n_actions()
         sizes = {name: self.size(name) for name in configs.namespaces}
         one = price_of_config(sizes, configs.interactions(0), actions)
-        stack = configs.arrays.stack
-        found, of = prices(stack, features=1.0 + sum(sizes.values()), n_actions=actions), terms(stack)
+        ensemble = configs.arrays.ensemble
+        found, of = prices(ensemble, features=1.0 + sum(sizes.values()), n_actions=actions), terms(ensemble)
         return {name: MemberTerms(price / one, *of[name]) for name, price in found.items()}
 
     def member_worths(self, resting: Collection[str]) -> Mapping[str, float]:
@@ -101,7 +101,7 @@ class Estimates:
 
         That is the statistic of an F-test of its weight; see `onlineauto.automl.member_seats`.
         """
-        return worths(self._live_configs.arrays.stack, resting)
+        return worths(self._live_configs.arrays.ensemble, resting)
 
     def lower(self, live: int) -> float:
         """Return the lower bound on the reward of live config `live`."""
@@ -130,7 +130,7 @@ class Estimates:
     def _bound(self, live: int, who: int, *, upper: bool) -> float:
         """Return a bound on the reward of live config `live`, or of the champion (`who`)."""
         arrays = self._live_configs.arrays
-        if not STACK <= live < arrays.n:
+        if not ENSEMBLE <= live < arrays.n:
             raise IndexError(f"there is no live config {live}: there are {arrays.n}")
         if arrays.paired:
             return self._interval(live, who, upper=upper)

@@ -14,7 +14,7 @@ import msgspec
 
 from onlineauto.automl.config import Config, Interaction, Kind, Settings
 from onlineauto.automl.decisions import (
-    STACK,
+    ENSEMBLE,
     Extend,
     PredictWith,
     Remove,
@@ -223,7 +223,7 @@ def entry_of(decision: Decision, *, events: int, statistics: Statistics) -> Entr
     if isinstance(decision, Reopen):
         return _Reopen(events, decision.what, list(decision.indices))
     if isinstance(decision, PredictWith):
-        return _PredictWith(events, decision.who, decision.by, bounds_of(STACK, statistics))
+        return _PredictWith(events, decision.who, decision.by, bounds_of(ENSEMBLE, statistics))
     if isinstance(decision, RestMembers):
         prices = {name: terms.price for name, terms in statistics.members().items()}
         worths = dict(statistics.member_worths(decision.members))

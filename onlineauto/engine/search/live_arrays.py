@@ -9,7 +9,7 @@ import numpy as np
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.automl.oracles import ORACLES
 from onlineauto.automl.search import REVIEW
-from onlineauto.engine.ensemble.ensemble import begin_again, make_stack
+from onlineauto.engine.ensemble.ensemble import begin_again, make_ensemble
 from onlineauto.engine.records.search import GROUP, PLACES, Live
 from onlineauto.engine.records.task import SIMPLE
 from onlineauto.estimators.difference_kernels import SPREAD_SIZE
@@ -42,12 +42,12 @@ _EVIDENCE = (
 
 
 def forget_evidence(live: Live, fresh: Live) -> None:
-    """Let the evidence, the mix and the stack be as in `fresh` arrays; counts, leases and levels stay."""
+    """Let the evidence, the mix and the ensemble be as in `fresh` arrays; counts, leases and levels stay."""
     for name in _EVIDENCE:
         getattr(live, name)[...] = getattr(fresh, name)
     live.mix[: live.n] = 1.0 / live.n
-    if live.stack.on:
-        begin_again(live.stack, fresh.stack)
+    if live.ensemble.on:
+        begin_again(live.ensemble, fresh.ensemble)
 
 
 def _is_sparing(options: AutomlOptions, learner: Learner, control: Control, *, predicts_with: str) -> bool:
@@ -78,7 +78,7 @@ def make_live(
 ) -> Live:
     """Return the arrays of a search, or of a champion alone, before the first event.
 
-    `predicts_with` is "champion", "mix" or "stack"; `members` are those of the stack.
+    `predicts_with` is "champion", "mix" or "stack"; `members` are those of the ensemble.
     """
     options = configuration[AutomlOptions]
     max_live, simple, shape = options.automl or 1, learner.task.shape == SIMPLE, learner.shape
@@ -130,7 +130,7 @@ def make_live(
         sizes=np.zeros(0, np.int64),
         met=np.zeros(0, bool),
         marks=np.zeros(0, np.int64),
-        stack=make_stack(
+        ensemble=make_ensemble(
             max_live,
             on=predicts_with == "stack",
             members=members,

@@ -8,9 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto.automl.config import Config
-from onlineauto.automl.decisions import STACK, PredictWith, Remove, Reopen, RestMembers, Rotate, Swap, Widen
+from onlineauto.automl.decisions import (
+    ENSEMBLE,
+    PredictWith,
+    Remove,
+    Reopen,
+    RestMembers,
+    Rotate,
+    Swap,
+    Widen,
+)
 from onlineauto.automl.options import AutomlOptions
-from onlineauto.engine.ensemble import ensemble as stacking
+from onlineauto.engine.ensemble import ensemble as ensembles
 from onlineauto.engine.records.search import CHAMPION, GROUP, LEARNT, MARK, SELF
 from onlineauto.engine.records.task import SIMPLE
 from onlineauto.engine.search.drift import LOOK
@@ -84,7 +93,7 @@ class LiveConfigs:
     predicts_with : {"champion", "mix", "stack"}
         What predicts.
     members : sequence of Member
-        The members of the stack.
+        The members of the ensemble.
     interactions : callable
         Returns the interactions of a config, given the namespaces seen so far.
 
@@ -131,15 +140,15 @@ class LiveConfigs:
         self._counts: dict[bytes, tuple[int, int]] = {}
         self._keys: dict[bytes, int] = {}
         self._version = -1
-        self._n_tests = self._n_stack_tests = 0
+        self._n_tests = self._n_ensemble_tests = 0
         self._kept: tuple[str, ...] = _KEPT
         self._alpha = float(np.float32(options.automl_significance_level))
         self._fresh = partial(
             make_live, configuration, learner, control, predicts_with=predicts_with, members=members
         )
         self.arrays = self._fresh()
-        if self.arrays.stack.on:
-            self._test_stack_anew()
+        if self.arrays.ensemble.on:
+            self._test_ensemble_anew()
 
     @property
     def max_live(self) -> int:
@@ -199,8 +208,8 @@ class LiveConfigs:
 
         With `who` = `CHAMPION` they are the champion's sums over the same events.
         """
-        if live == STACK:
-            sums: NDArray[np.float64] = self.arrays.stack.policies[who]
+        if live == ENSEMBLE:
+            sums: NDArray[np.float64] = self.arrays.ensemble.policies[who]
             return sums
         policies = self.arrays.policies
         sums = policies[live, SELF]
@@ -281,26 +290,26 @@ class LiveConfigs:
         elif isinstance(decision, Rotate):
             self._rotate(decision, model)
         elif isinstance(decision, PredictWith):
-            stack = self.arrays.stack._replace(serves=decision.who == "stack")
-            self.arrays = self.arrays._replace(stack=stack)
-            self._test_stack_anew()
+            ensemble = self.arrays.ensemble._replace(serves=decision.who == "stack")
+            self.arrays = self.arrays._replace(ensemble=ensemble)
+            self._test_ensemble_anew()
         elif isinstance(decision, RestMembers):
-            stacking.rest(self.arrays.stack, decision.members)
+            ensembles.rest(self.arrays.ensemble, decision.members)
         elif isinstance(decision, Swap) and decision.keeps:
             self._exchange(decision.live, model)
         elif isinstance(decision, Swap):
             self._swap(decision.live, decision.config, model)
 
     def begin_again(self) -> None:
-        """Forget all evidence, and let the stack begin again; counts, leases and levels stay as they are."""
+        """Forget all evidence, and let the ensemble begin again; counts, leases and levels stay."""
         self.waiting.clear()
         forget_evidence(self.arrays, self._fresh())
 
     def only_predict(self) -> None:
         """Leave aside, here and in the state, what only learning needs."""
         self._kept = _PREDICTS
-        stack = stacking.to_predict(self.arrays.stack, range(self.max_live))
-        self.arrays = self.arrays._replace(stack=stack)
+        ensemble = ensembles.to_predict(self.arrays.ensemble, range(self.max_live))
+        self.arrays = self.arrays._replace(ensemble=ensemble)
 
     def state(self) -> dict[str, Any]:
         """Return the state, as `restore` takes it."""
@@ -308,7 +317,7 @@ class LiveConfigs:
         arrays = self.arrays
         tally = arrays.tally.copy()
         tally[MARK] = 0
-        stack = {"stack": stacking.stack_state(arrays.stack, tests=self._n_stack_tests)}
+        ensemble = {"stack": ensembles.ensemble_state(arrays.ensemble, tests=self._n_ensemble_tests)}
         return {
             "configs": self.configs,
             "indices": self.indices,
@@ -320,7 +329,7 @@ class LiveConfigs:
             "parked": [{"config": config} | kept._asdict() for config, kept in self.waiting.items()],
             "tally": tally,
             "arrays": {name: getattr(arrays, name) for name in self._kept},
-        } | (stack if arrays.stack.on else {})
+        } | (ensemble if arrays.ensemble.on else {})
 
     def restore(self, stored: Stored, model: Model, configs: Sequence[Config]) -> None:
         """Restore a state that was stored with the same options; the search sets the leases afterwards.
@@ -346,11 +355,11 @@ class LiveConfigs:
             if place in kept or name not in _LATER:
                 array[...] = stored_array(name, kept[place], array)
         self.arrays.tally[:] = stored["tally"].counts(self.arrays.tally.shape)
-        stack = self.arrays.stack
-        if stack.on and "stack" in stored:
-            stack = stacking.restore_stack(stored["stack"], stack)
-            self._n_stack_tests = stored["stack"]["tests"].count()
-        self.arrays = self.arrays._replace(n=len(self.configs), stack=stack)
+        ensemble = self.arrays.ensemble
+        if ensemble.on and "stack" in stored:
+            ensemble = ensembles.restore_ensemble(stored["stack"], ensemble)
+            self._n_ensemble_tests = stored["stack"]["tests"].count()
+        self.arrays = self.arrays._replace(n=len(self.configs), ensemble=ensemble)
         for live, config in enumerate(self.configs):
             self._hyperparameters.write(model.settings[live], dict(config.settings))
         self._keys, self._version = {}, -1
@@ -369,7 +378,7 @@ class LiveConfigs:
         self._set(live, model)
         if live > 0:
             self._join(live)
-            stacking.join(self.arrays.stack, live)
+            ensembles.join(self.arrays.ensemble, live)
             if config in self.waiting:
                 self._bring_back(live, self.waiting.pop(config), model)
             else:
@@ -432,9 +441,9 @@ class LiveConfigs:
         """Swap the champion with challenger `live`; all challengers continue, each with a new test."""
         self._lanes.swap(live, model)
         self.arrays.mix[[0, live]] = self.arrays.mix[[live, 0]]
-        if self.arrays.stack.on:
-            stacking.exchange(self.arrays.stack, live)
-            self._test_stack_anew()
+        if self.arrays.ensemble.on:
+            ensembles.exchange(self.arrays.ensemble, live)
+            self._test_ensemble_anew()
         configs = self.configs
         configs[0], configs[live] = configs[live], configs[0]
         self.indices = list(range(len(configs)))
@@ -455,10 +464,10 @@ class LiveConfigs:
         if decision.what == "reset_model":
             unlearn(model, self._lanes.of(0, model), self._unlearnt)
             model.sums[0] = 0
-        if len(self.arrays.stack.rests):
-            stacking.rest(self.arrays.stack, ())
+        if len(self.arrays.ensemble.rests):
+            ensembles.rest(self.arrays.ensemble, ())
         if decision.what != "reopen":
-            stacking.begin(self.arrays.stack)
+            ensembles.begin(self.arrays.ensemble)
         for live in range(1, len(self.configs)):
             self._test_anew(live)
             if decision.what != "reopen":
@@ -474,9 +483,9 @@ class LiveConfigs:
             mix = arrays.mix[[live, 0]]
             arrays.mix[:] = 0.0
             arrays.mix[:2] = mix / mix.sum()
-        if arrays.stack.on:
-            stacking.promote(arrays.stack, live, arrays.n)
-            self._test_stack_anew()
+        if arrays.ensemble.on:
+            ensembles.promote(arrays.ensemble, live, arrays.n)
+            self._test_ensemble_anew()
         self.waiting.clear()
         self._since = int(arrays.tally[LEARNT]) - int(arrays.updates[live])
         former = self.policy(live, CHAMPION)
@@ -497,10 +506,10 @@ class LiveConfigs:
         self.arrays.pairs[live] = self.arrays.losses[live] = self.arrays.spread[live] = 0
         self.arrays.levels[live] = level(self._alpha, self._n_tests)
 
-    def _test_stack_anew(self) -> None:
+    def _test_ensemble_anew(self) -> None:
         """Start new tests of the ensemble against the champion; all of them share a significance level."""
-        self._n_stack_tests += 1
-        stacking.test_anew(self.arrays.stack, level(self._alpha, self._n_stack_tests))
+        self._n_ensemble_tests += 1
+        ensembles.test_anew(self.arrays.ensemble, level(self._alpha, self._n_ensemble_tests))
 
     def _reset(self, live: int | slice) -> None:
         """Reset the estimators of a live config, or of several; paired tests are left alone."""

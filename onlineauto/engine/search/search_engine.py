@@ -13,8 +13,9 @@ from onlineauto.automl.config import Config, Interaction
 from onlineauto.automl.control import control_of
 from onlineauto.automl.decide import can_fill, can_replace, decide, interactions_for, start
 from onlineauto.automl.decisions import (
-    STACK,
+    ENSEMBLE,
     BoundCrossed,
+    EnsembleCrossed,
     Extend,
     LeaseDue,
     NewNamespaces,
@@ -24,7 +25,6 @@ from onlineauto.automl.decisions import (
     RestMembers,
     ReviewDue,
     Rotate,
-    StackCrossed,
     Swap,
     Widen,
 )
@@ -37,21 +37,21 @@ from onlineauto.automl.search_checks import config_problem, search_problem
 from onlineauto.engine.ensemble.choice import chosen_members
 from onlineauto.engine.ensemble.ensemble import names_of
 from onlineauto.engine.event.live_config_kernels import loss_level, reward_level
+from onlineauto.engine.options.predictor import predicts_with
 from onlineauto.engine.options.registry import RunOptions
-from onlineauto.engine.options.stacking import predicts_with
 from onlineauto.engine.records.loop import (
     BLOCK_END,
     BOUND_CROSSED,
     CHAMPION_EARNS,
     CHAMPION_PREDICTS,
+    ENSEMBLE_EARNS,
+    ENSEMBLE_PREDICTS,
     LOSS_CROSSED,
     NEW_NAMESPACE,
     PROVED_WORSE,
     REVIEW_DUE,
     SIGNAL,
     SLOT,
-    STACK_EARNS,
-    STACK_PREDICTS,
 )
 from onlineauto.engine.records.search import LEARNT
 from onlineauto.engine.records.task import SIMPLE
@@ -197,7 +197,7 @@ class Searching:
         """The predictor, "champion", "mix" or "stack", and the number of events before it became that."""
         arrays = self.live_configs.arrays
         without = "mix" if arrays.mixing else "champion"
-        return "stack" if arrays.stack.serves else without, self._predicts_since
+        return "stack" if arrays.ensemble.serves else without, self._predicts_since
 
     def interactions(self, live: int) -> Sequence[Interaction]:
         """Return the interactions of live config `live`."""
@@ -249,7 +249,7 @@ class Searching:
             raise stored["slots"]["configs"].fail(f"the configs of {len(self.search.slots)} live configs")
         self.n_events, self.n_switches = stored["events"].count(), stored["changes"].count()
         self.n_alarms = stored["alarms"].count()
-        if "predicts_since" in stored and self.live_configs.arrays.stack.on:
+        if "predicts_since" in stored and self.live_configs.arrays.ensemble.on:
             self._predicts_since = stored["predicts_since"].count()
         self.changes.extend(stored["latest_changes"].of(list[Change]))
         self._drift.restore(stored["drift"])
@@ -389,10 +389,10 @@ class Searching:
             return BoundCrossed(int(cursor[SLOT]), "loss" if reason == LOSS_CROSSED else "reward")
         if reason == PROVED_WORSE:
             return ProvedWorse(int(cursor[SLOT]))
-        if reason in (STACK_EARNS, STACK_PREDICTS):
-            return StackCrossed(True, "loss" if reason == STACK_PREDICTS else "reward")
+        if reason in (ENSEMBLE_EARNS, ENSEMBLE_PREDICTS):
+            return EnsembleCrossed(True, "loss" if reason == ENSEMBLE_PREDICTS else "reward")
         if reason in (CHAMPION_EARNS, CHAMPION_PREDICTS):
-            return StackCrossed(False, "loss" if reason == CHAMPION_PREDICTS else "reward")
+            return EnsembleCrossed(False, "loss" if reason == CHAMPION_PREDICTS else "reward")
         return LeaseDue()
 
     def _drifted(self) -> bool:
@@ -420,9 +420,9 @@ class Searching:
         """Return whether a line fits this stream: it can be decided here, and its bounds are the same."""
         if not self._can_be_decided(decision_of(entry)):
             return False
-        decides_on_stack = isinstance(decision_of(entry), PredictWith)
-        recorded: Bounds | None = getattr(entry, "stack" if decides_on_stack else "bounds", None)
-        live: int = STACK if decides_on_stack else getattr(entry, "slot", 0)
+        decides_on_ensemble = isinstance(decision_of(entry), PredictWith)
+        recorded: Bounds | None = getattr(entry, "stack" if decides_on_ensemble else "bounds", None)
+        live: int = ENSEMBLE if decides_on_ensemble else getattr(entry, "slot", 0)
         if recorded is None or live >= len(self.estimates):
             return recorded is None
         pairs = zip(
@@ -438,9 +438,9 @@ class Searching:
         if isinstance(decision, Widen):
             return all(decision.names)
         if isinstance(decision, PredictWith):
-            return self.live_configs.arrays.stack.on
+            return self.live_configs.arrays.ensemble.on
         if isinstance(decision, RestMembers):
-            return set(decision.members) <= set(names_of(self.live_configs.arrays.stack))
+            return set(decision.members) <= set(names_of(self.live_configs.arrays.ensemble))
         if isinstance(decision, Reopen):
             return len(decision.indices) == n_live and decision.what == self._rules.on_drift
         if isinstance(decision, Rotate | Swap) and config_problem(self._rules, decision.config):

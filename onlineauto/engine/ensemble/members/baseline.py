@@ -109,7 +109,10 @@ def score_baseline(
     """Score the actions of an event."""
     run, buffers, crossed = run_on(context, stream), context.buffers, scratch.crossed
     single, end, _ = _take_products(run, actions, scratch)
-    shared, joined = state.costs[_MEAN] + _sum_of(state, crossed, _SHARED, end), joins(run.live.stack.inputs)
+    shared, joined = (
+        state.costs[_MEAN] + _sum_of(state, crossed, _SHARED, end),
+        joins(run.live.ensemble.inputs),
+    )
     for action in range(part.begin, part.end):
         short_loop()
         known = buffers.known[action]
@@ -164,13 +167,13 @@ def learn_baseline(
     context: Context, stream: Stream, actions: Actions, lesson: Lesson, state: State, scratch: Scratch
 ) -> None:
     """Learn an event."""
-    run, stack, crossed = run_on(context, stream), context.live.stack, scratch.crossed
+    run, ensemble, crossed = run_on(context, stream), context.live.ensemble, scratch.crossed
     single, end, n = _take_products(run, actions, scratch)
-    seen = min(np.float64(stack.inputs.seen[MOST_ACTIONS] + 1), LATEST)
-    stack.inputs.tally[WIDEST] = max(stack.inputs.tally[WIDEST], n)
-    if lesson.known >= 0 and works(stack, lesson.score):
+    seen = min(np.float64(ensemble.inputs.seen[MOST_ACTIONS] + 1), LATEST)
+    ensemble.inputs.tally[WIDEST] = max(ensemble.inputs.tally[WIDEST], n)
+    if lesson.known >= 0 and works(ensemble, lesson.score):
         crossed[KEYS, 0], keys = key_of(lesson.known), 1
-        if joins(stack.inputs):
+        if joins(ensemble.inputs):
             keys = take_keys(run, actions, lesson.action, crossed)
         total, unsure = _observe(state, crossed, _SHARED, end)
         for k in range(keys):
