@@ -169,7 +169,7 @@ class Predictor:
 
 def _lanes(model: Predicting) -> int:
     """Return the largest number of live configs of a model."""
-    return len(model.parts.live.lease)
+    return len(model.parts.live.schedule.lease)
 
 
 def snapshot(configuration: Configuration, model: Predicting) -> Predicting:

@@ -206,16 +206,22 @@ def test_the_ensemble_does_what_its_twin_does(case: Case) -> None:
         ensemble = workspace.searching.live_configs.arrays.ensemble
         if not after:
             close(ensemble.weights, twin.squares.weights)
-            close(ensemble.pair[[BETTER, WORSE]], [twin.by_reward.better, twin.by_reward.worse])
-            close(ensemble.loss[[BETTER, WORSE]], [twin.by_loss.better, twin.by_loss.worse])
+            close(ensemble.test.pair[[BETTER, WORSE]], [twin.by_reward.better, twin.by_reward.worse])
+            close(ensemble.test.loss[[BETTER, WORSE]], [twin.by_loss.better, twin.by_loss.worse])
         follow(twin, after)
         happened |= {line.get("who", "") for line in decided}
         happened |= {"exchange"} if any(line["decision"] == "swap" for line in after) else set()
-    assert (len(ensemble.rests) > 0) == (not many)
+    assert (len(ensemble.members.rests) > 0) == (not many)
     if twin.members is not None:
         happened |= happenings(twin)
-        assert ensemble.inputs.tally[FEATURES] == twin.members.n_inputs + twin.members.has_too_many_features
-        assert ensemble.inputs.tally[NUMBERS] == len(twin.members.numbers) + twin.members.has_too_many_numbers
+        assert (
+            ensemble.members.inputs.tally[FEATURES]
+            == twin.members.n_inputs + twin.members.has_too_many_features
+        )
+        assert (
+            ensemble.members.inputs.tally[NUMBERS]
+            == len(twin.members.numbers) + twin.members.has_too_many_numbers
+        )
     assert case.happens <= happened
 
 
@@ -284,6 +290,6 @@ def test_slots_have_an_ensemble_without_members() -> None:
     workspace = Workspace(ccb_explore_adf=True, automl=3, default_lease=60).fit(slots(300))
     ensemble = workspace.searching.live_configs.arrays.ensemble
     assert ensemble.on
-    assert not (len(ensemble.rests) > 0)
+    assert not (len(ensemble.members.rests) > 0)
     assert np.isfinite(ensemble.weights).all()
-    assert ensemble.updates[0] > 0
+    assert ensemble.test.updates[0] > 0

@@ -178,7 +178,7 @@ def test_probabilities_are_ones_and_the_good_actions_are_found(options: Options,
     assert of_good > (0.4 if options.get("synthcover") or options.get("regcb") else 0.45), of_good
     if automl:
         assert workspace.searching.live_configs.arrays.n == automl
-        assert workspace.searching.live_configs.arrays.updates[1:].all()
+        assert workspace.searching.live_configs.arrays.schedule.updates[1:].all()
 
 
 @pytest.mark.parametrize("options", NATIVE, ids=named)

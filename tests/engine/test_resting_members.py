@@ -28,7 +28,7 @@ def learnt(n: int, **more: Any) -> tuple[Workspace, list[dict[str, Any]]]:
 
 
 def rests(workspace: Workspace) -> list[bool]:
-    found: list[bool] = workspace.searching.live_configs.arrays.ensemble.rests.tolist()
+    found: list[bool] = workspace.searching.live_configs.arrays.ensemble.members.rests.tolist()
     return found
 
 
@@ -106,7 +106,7 @@ def test_features_keep_their_seat_while_the_layer_upon_them_works() -> None:
     assert found["features"] >= found["layer"] > 0
     assert worths(ensemble, {"features"}).keys().isdisjoint({"features", "layer"})
     rest(ensemble, {"features"})
-    assert ensemble.rests.tolist() == [True, False, False, False, False, True]
+    assert ensemble.members.rests.tolist() == [True, False, False, False, False, True]
     assert ensemble.weights[[-7, -2]].tolist() == [0.0, 0.0]
     assert able_scores(ensemble)["layer"]
     shown = {each["who"]: each for each in inspection(workspace, names={})["stack"]}

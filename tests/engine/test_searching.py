@@ -56,7 +56,14 @@ def state(workspace: Workspace) -> list[bytes]:
     """Everything that learning and searching have changed, but for counts of checks."""
     model, live = workspace.learner.model, workspace.searching.live_configs.arrays
     learnt = (model.table, model.shared, model.lanes, model.sums, model.settings)
-    known = (live.evidence, live.updates, live.last, live.policies, live.spread, live.mix)
+    known = (
+        live.tests.evidence,
+        live.schedule.updates,
+        live.statistics.last,
+        live.statistics.policies,
+        live.tests.spread,
+        live.mix,
+    )
     return [array.tobytes() for array in (*learnt, *known)]
 
 
@@ -273,7 +280,7 @@ def test_bounds_of_costs_outside_the_range_are_cut_off_and_counted() -> None:
     text = "".join(stream(60)).replace(":-1:", ":-7:").encode()
     cut = Workspace(cb_explore_adf=True, estimator="robust", **QUICK).fit(text)
     assert 0 <= cut.estimates.lower(1) <= cut.estimates.upper(1) <= 1
-    assert cut.searching.live_configs.arrays.last[1, 0, 1] <= 1
+    assert cut.searching.live_configs.arrays.statistics.last[1, 0, 1] <= 1
 
 
 @pytest.mark.parametrize(
@@ -431,7 +438,7 @@ def test_the_paired_test_takes_in_what_both_would_have_done() -> None:
         known = -float(costs[challenger]), -float(costs[champion])
         p = 1 / float(weight)
         test.update(challenger, champion, logged=logged, p=p, reward=-float(cost), predicted=known)
-    pair = together.searching.live_configs.arrays.pairs[chosen.index(True)]
+    pair = together.searching.live_configs.arrays.tests.pairs[chosen.index(True)]
     assert pair[T] > 20
     assert test.evidence == pytest.approx((pair[BETTER], pair[WORSE]), rel=1e-5)
 
@@ -472,7 +479,7 @@ def test_every_test_ever_begun_has_a_part_of_the_level() -> None:
     begun = live_configs._n_tests
     assert begun > 4
     parts = 0.05 / (np.arange(1, begun + 1) * np.arange(2, begun + 2))
-    for level in live_configs.arrays.levels[1 : live_configs.arrays.n]:
+    for level in live_configs.arrays.tests.levels[1 : live_configs.arrays.n]:
         halvings = np.log2(parts / level)
         assert np.isclose(halvings, np.round(halvings), atol=1e-6)[halvings > -0.5].any()
 

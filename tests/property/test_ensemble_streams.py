@@ -65,9 +65,9 @@ def event(draw: st.DrawFn, options: dict[str, Any]) -> str:
 def numbers_of(workspace: Workspace) -> Iterator[np.ndarray[Any, Any]]:
     """Everything of an ensemble that must stay a number."""
     ensemble = workspace.searching.live_configs.arrays.ensemble
-    yield from (ensemble.weights, ensemble.spread, ensemble.range, ensemble.pair, ensemble.loss)
-    if len(ensemble.rests):
-        states, numbers = states_of(ensemble), ensemble.inputs.numbers
+    yield from (ensemble.weights, ensemble.spread, ensemble.range, ensemble.test.pair, ensemble.test.loss)
+    if len(ensemble.members.rests):
+        states, numbers = states_of(ensemble), ensemble.members.inputs.numbers
         yield from (numbers.mean, numbers.variance, numbers.latest, numbers.cut)
         yield from (*states.of("features"), *states.of("waves").regression, *states.of("layer").regression)
         yield states.of("layer").measure

@@ -105,7 +105,7 @@ def test_the_ensemble_predicts_in_the_middle_of_these_streams() -> None:
     for options, stream, middle in (STREAMS[0].values, STREAMS[4].values):
         workspace = Workspace(**options).fit(joined(events_of(stream())[:middle]))
         assert serves(workspace)
-        assert workspace.searching.live_configs.arrays.ensemble.inputs.numbers.bins.any()
+        assert workspace.searching.live_configs.arrays.ensemble.members.inputs.numbers.bins.any()
 
 
 @each_stream

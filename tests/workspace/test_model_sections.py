@@ -80,8 +80,8 @@ def test_a_member_of_an_unknown_version_starts_cold_and_all_else_is_kept(name: s
     assert mine.keys() == theirs.keys()
     assert found.searching.search == whole.searching.search
     assert found.searching.predicts == whole.searching.predicts
-    np.testing.assert_array_equal(ensemble_of(found).loss, ensemble_of(whole).loss)
-    np.testing.assert_array_equal(ensemble_of(found).pair, ensemble_of(whole).pair)
+    np.testing.assert_array_equal(ensemble_of(found).test.loss, ensemble_of(whole).test.loss)
+    np.testing.assert_array_equal(ensemble_of(found).test.pair, ensemble_of(whole).test.pair)
     assert found.weights.tobytes() == whole.weights.tobytes()
     assert abs(error_of(found) - error_of(whole)) < 0.05
     assert weights_of(found)[cold[0]] != 0.0  # it has learnt and has a weight again

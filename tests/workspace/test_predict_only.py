@@ -117,7 +117,7 @@ def test_it_has_what_predictions_need_and_no_more(resting: tuple[str, ...]) -> N
     workspace = learnt().fork()
     ensemble = ensemble_of(workspace)
     names = "features", "waves", "", "crosses in pairs", "", ""
-    ensemble.rests[:] = [name in resting for name in names]
+    ensemble.members.rests[:] = [name in resting for name in names]
     ensemble.weights[1] = 0.0  # so live config 1 has no say
     model = small(workspace)
     tree = decoded(model, name="the model")["model"]

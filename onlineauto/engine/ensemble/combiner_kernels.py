@@ -111,9 +111,10 @@ def _scores_all(live: Live) -> bool:
     before the event, so both tests hold.
     """
     ensemble = live.ensemble
-    if ensemble.serves or not live.by_loss or len(ensemble.rests) == 0 or not joins(ensemble.inputs):
+    members = ensemble.members
+    if ensemble.serves or not live.tests.by_loss or len(members.rests) == 0 or not joins(members.inputs):
         return True
-    soon = live.tally[LEARNT] < _FIRST or is_better(ensemble.loss, _SOON)
+    soon = live.tally[LEARNT] < _FIRST or is_better(ensemble.test.loss, _SOON)
     return bool(soon or is_one_in_eight(live))
 
 
@@ -125,14 +126,14 @@ def _score_members(context: Context, stream: Stream, actions: Actions, begin: in
     learnt is noted, -1 of others.
     """
     run, buffers = run_on(context, stream), context.buffers
-    ensemble, score, scored = run.live.ensemble, buffers.score, buffers.scored
-    n, inputs = len(ensemble.rests), run.live.ensemble.inputs
+    members, score, scored = run.live.ensemble.members, buffers.score, buffers.scored
+    n, inputs = len(members.rests), members.inputs
     takes = inputs.tally[NUMBERS] > 0
     for at in range(n):
         short_loop()
-        scored[at] = works(ensemble, at)
-        takes = takes or (scored[at] and ensemble.needs[at, INPUTS] != 0)
-    if all_rest(ensemble, 0, n):
+        scored[at] = works(members, at)
+        takes = takes or (scored[at] and members.needs[at, INPUTS] != 0)
+    if all_rest(members, 0, n):
         return
     joined, first = joins(inputs), score.shape[1] - 1 - n
     for action in range(begin, end):
@@ -144,11 +145,11 @@ def _score_members(context: Context, stream: Stream, actions: Actions, begin: in
         buffers.known[action] = index if index >= 0 and inputs.seen[index] > 0 else -1
     if takes:
         take_inputs(run, actions, -1, buffers)
-    for member in range(len(ensemble.states)):
+    for member in range(len(members.states)):
         short_loop()
-        of = ensemble.begins[member]
+        of = members.begins[member]
         any_scored = False
-        for at in range(of, ensemble.begins[member + 1]):
+        for at in range(of, members.begins[member + 1]):
             short_loop()
             any_scored = any_scored or scored[at]
         if any_scored:
@@ -159,7 +160,7 @@ def _score_members(context: Context, stream: Stream, actions: Actions, begin: in
                     stream,
                     actions,
                     Part(begin, end, of, first + of),
-                    ensemble.states[member],
+                    members.states[member],
                     buffers.members[member],
                 ),
             )
@@ -168,10 +169,10 @@ def _score_members(context: Context, stream: Stream, actions: Actions, begin: in
 @inline_kernel
 def _grow_members(context: Context) -> None:
     """Let the members prepare for features, bins and actions that are new."""
-    ensemble = context.live.ensemble
-    for member in range(len(ensemble.states)):
+    members = context.live.ensemble.members
+    for member in range(len(members.states)):
         short_loop()
-        call_at(context.units.grow_members[member], (context, ensemble.states[member]))
+        call_at(context.units.grow_members[member], (context, members.states[member]))
 
 
 @inline_kernel
@@ -181,9 +182,10 @@ def _learn_members(context: Context, stream: Stream, actions: Actions, label: La
     `cost` is the label's, if it is not far off.
     """
     run, buffers = run_on(context, stream), context.buffers
-    ensemble, inputs, n = run.live.ensemble, run.live.ensemble.inputs, len(run.live.ensemble.rests)
+    members = run.live.ensemble.members
+    inputs, n = members.inputs, len(members.rests)
     action = max(int(label.action), 0)
-    if all_rest(ensemble, 0, n):
+    if all_rest(members, 0, n):
         return
     features, known = inputs.tally[FEATURES], inputs.tally[ACTIONS]
     again = meet_event(run, actions)
@@ -195,10 +197,10 @@ def _learn_members(context: Context, stream: Stream, actions: Actions, label: La
     if index >= 0:
         inputs.seen[index] += 1
     first, weight = buffers.score.shape[1] - 1 - n, np.float64(label.weight)
-    for member in range(len(ensemble.states)):
+    for member in range(len(members.states)):
         short_loop()
-        of = ensemble.begins[member]
-        if not all_rest(ensemble, of, ensemble.begins[member + 1]):
+        of = members.begins[member]
+        if not all_rest(members, of, members.begins[member + 1]):
             call_at(
                 context.units.learn_members[member],
                 (
@@ -206,7 +208,7 @@ def _learn_members(context: Context, stream: Stream, actions: Actions, label: La
                     stream,
                     actions,
                     Lesson(action, index, cost, weight, of, first + of, again),
-                    ensemble.states[member],
+                    members.states[member],
                     buffers.members[member],
                 ),
             )
@@ -232,7 +234,7 @@ def score_ensemble(context: Context, stream: Stream, actions: Actions, label: La
         if not _scores_all(run.live):
             begin = max(int(label.action), 0)
             end = min(begin + 1, end)
-    last, members = len(ensemble.weights) - 1, len(ensemble.rests)
+    last, members = len(ensemble.weights) - 1, len(ensemble.members.rests)
     low, width = ensemble.range[0], ensemble.range[1] - ensemble.range[0]
     if members > 0:
         _score_members(context, stream, actions, begin, end)
@@ -275,6 +277,7 @@ def _test_losses(
     of single lines are mostly far from the ends of their range, so it would tell little.
     """
     ensemble, shared, column = run.live.ensemble, run.model.shared, score.shape[1] - 1
+    test = ensemble.test
     cost = np.float64(label.cost)
     without = mixed(run, score) if run.live.mixing else score[action, 0]
     champion, own = np.float64(clip(shared, without)), np.float64(clip(shared, score[action, column]))
@@ -283,36 +286,37 @@ def _test_losses(
     gain = counts * ((champion - cost) ** 2 - (own - cost) ** 2)
     fair = gain * _fairness(label, n)
     if math.isfinite(fair):
-        ensemble.fair[0] += fair
-        ensemble.fair[1] += fair * fair
+        test.fair[0] += fair
+        test.fair[1] += fair * fair
     rare = rarity(run.live, action, n)
     if run.task.shape == SIMPLE:
-        observe_any_difference(ensemble.loss, ensemble.loss_spread, rare * gain, 0.0)
+        observe_any_difference(test.loss, test.loss_spread, rare * gain, 0.0)
         return
     both = champion + own
     reach = max(abs(both - 2.0 * ensemble.range[0]), abs(both - 2.0 * ensemble.range[1]))
     reach *= rare * counts * abs(champion - own)
-    observe_difference_within(ensemble.loss, ensemble.loss_spread, rare * gain, reach)
+    observe_difference_within(test.loss, test.loss_spread, rare * gain, reach)
 
 
 @inline_kernel
 def _test_rewards(run: Run, score: NDArray[np.float32], n: int, column: int, label: Label) -> None:
     """Add an event to the test of rewards: those of the two best actions, if they differ."""
     live, ensemble = run.live, run.live.ensemble
+    test, statistics = ensemble.test, live.statistics
     weight = _ONE / label.probability if label.probability > _ZERO else _ZERO
     weight = min(weight, _LARGEST_WEIGHT)
-    sign = 1.0 if live.cost_is_reward else -1.0
+    sign = 1.0 if live.tests.cost_is_reward else -1.0
     earned = sign * np.float64(label.cost)
     champion, choice = best_action(score, 0, n), best_action(score, column, n)
     w1 = np.float64(weight if choice == label.action else _ZERO)
     w0 = np.float64(weight if champion == label.action else _ZERO)
-    observe_policy(ensemble.policies[SELF], live.scale, w1, earned)
-    observe_policy(ensemble.policies[CHAMPION], live.scale, w0, earned)
+    observe_policy(test.policies[SELF], statistics.scale, w1, earned)
+    observe_policy(test.policies[CHAMPION], statistics.scale, w0, earned)
     if choice != champion:
-        low, high = np.float64(live.scale[LOW]), np.float64(live.scale[HIGH])
+        low, high = np.float64(statistics.scale[LOW]), np.float64(statistics.scale[HIGH])
         q1 = min(max(sign * np.float64(score[choice, 0]), low), high)
         q0 = min(max(sign * np.float64(score[champion, 0]), low), high)
-        observe_predicted(ensemble.pair, live.scale, w1, w0, earned, (q1, q0), 0.0)
+        observe_predicted(test.pair, statistics.scale, w1, w0, earned, (q1, q0), 0.0)
 
 
 @inline_kernel
@@ -322,22 +326,24 @@ def _verdict(live: Live, simple: bool) -> int:
     Losses take what predicts from the ensemble only if rewards lean against it too; single lines have none.
     They let it predict only if they agree when weighted by propensity, by one standard error.
     """
-    ensemble, by_reward, by_loss = live.ensemble, live.by_reward, live.by_loss
-    many = events_per_draw(live.draws)
-    level, leaning = ensemble.level[0], by_draws(LEANING, many)
-    level_of_losses = by_draws(level * share(ensemble.loss_spread) * (0.5 if by_reward else 1.0), many)
+    tests, statistics = live.tests, live.statistics
+    ensemble, by_reward, by_loss = live.ensemble, tests.by_reward, tests.by_loss
+    test = ensemble.test
+    many = events_per_draw(statistics.draws)
+    level, leaning = test.level[0], by_draws(LEANING, many)
+    level_of_losses = by_draws(level * share(test.loss_spread) * (0.5 if by_reward else 1.0), many)
     level_of_rewards = by_draws(level * (0.5 if by_loss else 1.0), many)
-    by_loss = by_loss and tell_of_actions(live.draws)
+    by_loss = by_loss and tell_of_actions(statistics.draws)
     if ensemble.serves:
-        if by_reward and is_worse(ensemble.pair, level_of_rewards):
+        if by_reward and is_worse(test.pair, level_of_rewards):
             return CHAMPION_EARNS
-        loses = by_loss and is_worse(ensemble.loss, level_of_losses)
-        return CHAMPION_PREDICTS if loses and (simple or is_worse(ensemble.pair, leaning)) else BLOCK_END
-    if by_reward and is_better(ensemble.pair, level_of_rewards):
+        loses = by_loss and is_worse(test.loss, level_of_losses)
+        return CHAMPION_PREDICTS if loses and (simple or is_worse(test.pair, leaning)) else BLOCK_END
+    if by_reward and is_better(test.pair, level_of_rewards):
         return ENSEMBLE_EARNS
-    predicts = by_loss and is_better(ensemble.loss, level_of_losses)
-    predicts = predicts and (simple or ensemble.fair[0] >= math.sqrt(ensemble.fair[1]))
-    return ENSEMBLE_PREDICTS if predicts and not is_worse(ensemble.pair, leaning) else BLOCK_END
+    predicts = by_loss and is_better(test.loss, level_of_losses)
+    predicts = predicts and (simple or test.fair[0] >= math.sqrt(test.fair[1]))
+    return ENSEMBLE_PREDICTS if predicts and not is_worse(test.pair, leaning) else BLOCK_END
 
 
 @kernel
@@ -390,13 +396,13 @@ def learn_ensemble(
         ranking = column if scored else 0
         _test_losses(run, score, action, actions.n, ranking, label)
         if scored:
-            ensemble.updates[0] += 1
+            ensemble.test.updates[0] += 1
             if not simple:
                 _test_rewards(run, score, actions.n, column, label)
         cursor[SIGNAL] = _verdict(live, simple)
         _learn_weights(run, actions, action, label, ranking, buffers)
         cost = ensemble.range[0] + _on_scale(ensemble, label.cost) * (ensemble.range[1] - ensemble.range[0])
-    if len(ensemble.rests) > 0:
+    if len(ensemble.members.rests) > 0:
         _learn_members(context, stream, actions, label, cost)
     _widen(ensemble, np.float64(label.cost))
 
@@ -408,7 +414,7 @@ def _learn_weights(
     """Learn the weights from the scores of the logged action and its cost, and its rank in a column."""
     ensemble, score, column = run.live.ensemble, buffers.score, ensemble_column(buffers)
     inputs = ensemble.scratch[0]
-    last, members = len(inputs) - 1, len(ensemble.rests)
+    last, members = len(inputs) - 1, len(ensemble.members.rests)
     inputs[:] = 0.0
     for slot in range(run.live.n):
         short_loop()

@@ -27,6 +27,8 @@ from onlineauto.engine.records.ensemble import (
     NUMBERS,
     WIDEST,
     Ensemble,
+    EnsembleTest,
+    Members,
 )
 from onlineauto.estimators.difference_kernels import SPREAD_SIZE
 from onlineauto.estimators.interval_kernels import POLICY_SIZE
@@ -93,20 +95,24 @@ def make_ensemble(
         weights=np.zeros(inputs),
         spread=np.zeros((inputs, inputs)),
         range=np.zeros(2),
-        pair=np.zeros(PAIR_SIZE),
-        loss=np.zeros(PAIR_SIZE),
-        fair=np.zeros(2),
-        loss_spread=np.zeros(SPREAD_SIZE),
-        policies=np.zeros((2, POLICY_SIZE)),
-        level=np.zeros(1),
-        updates=np.zeros(1, np.int64),
         error=np.zeros(2),
         scratch=np.zeros((2, inputs)),
-        inputs=make_inputs(on=bool(members)),
-        rests=np.zeros(len(needs), np.bool_),
-        needs=needs,
-        begins=np.cumsum([0, *(len(member.names) for member in members)], dtype=np.int64),
-        states=MemberStates(members, (member.make_state(sizes) for member in members)).array,
+        test=EnsembleTest(
+            pair=np.zeros(PAIR_SIZE),
+            loss=np.zeros(PAIR_SIZE),
+            fair=np.zeros(2),
+            loss_spread=np.zeros(SPREAD_SIZE),
+            policies=np.zeros((2, POLICY_SIZE)),
+            level=np.zeros(1),
+            updates=np.zeros(1, np.int64),
+        ),
+        members=Members(
+            inputs=make_inputs(on=bool(members)),
+            rests=np.zeros(len(needs), np.bool_),
+            needs=needs,
+            begins=np.cumsum([0, *(len(member.names) for member in members)], dtype=np.int64),
+            states=MemberStates(members, (member.make_state(sizes) for member in members)).array,
+        ),
     )
     begin(ensemble)
     return ensemble
@@ -135,7 +141,7 @@ def _needs_by_name(ensemble: Ensemble) -> Iterator[tuple[str, Needs]]:
 
 def able_scores(ensemble: Ensemble) -> dict[str, bool]:
     """Return whether all is known that each score needs, by its name; it works unless it rests."""
-    tally, learnt = ensemble.inputs.tally.tolist(), int(ensemble.inputs.seen[-1])
+    tally, learnt = ensemble.members.inputs.tally.tolist(), int(ensemble.members.inputs.seen[-1])
     able: dict[str, bool] = {}
     for name, needs in _needs_by_name(ensemble):
         able[name] = (
@@ -159,10 +165,11 @@ def begin(ensemble: Ensemble) -> None:
 
 def begin_again(ensemble: Ensemble, fresh: Ensemble) -> None:
     """Let the ensemble and its members be as in a `fresh` one; which members rest, and the level, stay."""
+    mine, theirs = _arrays_of(ensemble), _arrays_of(fresh)
     for name in (*_PREDICTS, *_LEARNS):
         if name != "level":
-            getattr(ensemble, name)[...] = getattr(fresh, name)
-    _copy(fresh.inputs, ensemble.inputs)
+            mine[name][...] = theirs[name]
+    _copy(fresh.members.inputs, ensemble.members.inputs)
     _copy(states_of(fresh).records, states_of(ensemble).records)
 
 
@@ -210,14 +217,14 @@ def rest(ensemble: Ensemble, names: Collection[str]) -> None:
     """
     names = _with_those_upon(ensemble, names)
     for at, name in enumerate(names_of(ensemble)):
-        if name in names and not ensemble.rests[at]:
+        if name in names and not ensemble.members.rests[at]:
             _leave_out(ensemble.weights, ensemble.spread, _first(ensemble) + at)
-        ensemble.rests[at] = name in names
+        ensemble.members.rests[at] = name in names
 
 
 def _first(ensemble: Ensemble) -> int:
     """Return the number of the first weight of a member."""
-    return len(ensemble.weights) - 1 - len(ensemble.rests)
+    return len(ensemble.weights) - 1 - len(ensemble.members.rests)
 
 
 def _with_those_upon(ensemble: Ensemble, resting: Collection[str]) -> Collection[str]:
@@ -267,7 +274,7 @@ def prices(ensemble: Ensemble, *, features: float, n_actions: float) -> dict[str
 
     `features` is how many an action has, with those of the context.
     """
-    tally = ensemble.inputs.tally
+    tally = ensemble.members.inputs.tally
     work = Work(
         inputs=min(int(tally[FEATURES]), MOST_FEATURES),
         widest=int(tally[WIDEST]),
@@ -296,16 +303,9 @@ def terms(ensemble: Ensemble) -> dict[str, tuple[float, str]]:
 
 def test_anew(ensemble: Ensemble, level: float) -> None:
     """Start both tests of the ensemble anew, with a probability of error of `level`."""
-    for array in (
-        ensemble.pair,
-        ensemble.loss,
-        ensemble.fair,
-        ensemble.loss_spread,
-        ensemble.policies,
-        ensemble.updates,
-    ):
+    for array in ensemble.test:
         array[...] = 0
-    ensemble.level[0] = level
+    ensemble.test.level[0] = level
 
 
 def to_predict(ensemble: Ensemble, live: Sequence[int]) -> Ensemble:
@@ -313,15 +313,25 @@ def to_predict(ensemble: Ensemble, live: Sequence[int]) -> Ensemble:
 
     What only learning needs is empty.
     """
-    learning = {name: getattr(ensemble, name) for name in (*_LEARNS, "scratch")}
-    empty: Any = {name: np.zeros((0,) * array.ndim, array.dtype) for name, array in learning.items()}
     beside, states = range(_first(ensemble), len(ensemble.weights)), states_of(ensemble)
     small = [member.to_predict(state) for member, state in zip(states.members, states.records, strict=True)]
     return ensemble._replace(
-        **empty,
         weights=ensemble.weights[[*live, *beside]] if ensemble.on else ensemble.weights,
-        inputs=inputs_to_predict(ensemble.inputs),
-        states=MemberStates(states.members, small).array,
+        spread=np.zeros((0, 0)),
+        error=np.zeros(0),
+        scratch=np.zeros((0, 0)),
+        test=EnsembleTest._make(np.zeros((0,) * each.ndim, each.dtype) for each in ensemble.test),
+        members=ensemble.members._replace(
+            inputs=inputs_to_predict(ensemble.members.inputs),
+            states=MemberStates(states.members, small).array,
+        ),
+    )
+
+
+def _arrays_of(ensemble: Ensemble) -> dict[str, NDArray[Any]]:
+    """Return the arrays of an ensemble and of its tests, by their names in a model file."""
+    return {name: getattr(ensemble, name) for name in ("weights", "range", "spread", "error")} | (
+        ensemble.test._asdict()
     )
 
 
@@ -333,11 +343,11 @@ def _kept(ensemble: Ensemble) -> tuple[str, ...]:
 def ensemble_state(ensemble: Ensemble, *, tests: int) -> dict[str, Any]:
     """Return the state of the ensemble, as `restore_ensemble` takes it, and the number of tests of it."""
     state: dict[str, Any] = {"version": VERSION, "serves": ensemble.serves, "tests": tests}
-    state |= {name: getattr(ensemble, name) for name in _kept(ensemble)} | {
+    state |= {name: _arrays_of(ensemble)[name] for name in _kept(ensemble)} | {
         "scores": list(names_of(ensemble))
     }
-    if len(ensemble.rests):
-        state |= {"rests": ensemble.rests, "inputs": inputs_state(ensemble.inputs)}
+    if len(ensemble.members.rests):
+        state |= {"rests": ensemble.members.rests, "inputs": inputs_state(ensemble.members.inputs)}
         state["members"] = dict(_sections(ensemble))
     return state
 
@@ -345,10 +355,13 @@ def ensemble_state(ensemble: Ensemble, *, tests: int) -> dict[str, Any]:
 def _sections(ensemble: Ensemble) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the name and the section of each member."""
     able, learns, states = able_scores(ensemble), len(ensemble.spread) > 0, states_of(ensemble)
-    rests = dict(zip(names_of(ensemble), ensemble.rests.tolist(), strict=True))
+    rests = dict(zip(names_of(ensemble), ensemble.members.rests.tolist(), strict=True))
     for member, state in zip(states.members, states.records, strict=True):
         working = [able[name] and (learns or not rests[name]) for name in member.names]
-        yield member.name, {"version": member.version} | member.state(state, ensemble.inputs, working=working)
+        yield (
+            member.name,
+            {"version": member.version} | member.state(state, ensemble.members.inputs, working=working),
+        )
 
 
 def restore_ensemble(stored: Stored, ensemble: Ensemble) -> Ensemble:
@@ -370,8 +383,7 @@ def restore_ensemble(stored: Stored, ensemble: Ensemble) -> Ensemble:
     stored = _of_this_version(stored)
     names = stored["scores"].of(list[str])
     for name in _kept(ensemble):
-        array = getattr(ensemble, name)
-        part = stored[name]
+        array, part = _arrays_of(ensemble)[name], stored[name]
         if name == "updates":
             array[...] = part.counts(array.shape)
         elif name in ("range", "error"):
@@ -381,7 +393,7 @@ def restore_ensemble(stored: Stored, ensemble: Ensemble) -> Ensemble:
         elif name not in ("weights", "spread"):
             array[...] = part.like(array)
     _restore_weights(stored, ensemble, names)
-    if len(ensemble.rests):
+    if len(ensemble.members.rests):
         _restore_sections(stored, ensemble, names)
     return ensemble._replace(serves=stored["serves"].truth())
 
@@ -460,21 +472,21 @@ def _restore_sections(stored: Stored, ensemble: Ensemble, names: list[str]) -> N
     """
     rests = stored["rests"].array(np.bool_, (len(names),)) if "rests" in stored else np.zeros(0, np.bool_)
     resting = {name for name, rest in zip(names, rests, strict=False) if rest}
-    ensemble.rests[:] = [name in resting for name in names_of(ensemble)]
+    ensemble.members.rests[:] = [name in resting for name in names_of(ensemble)]
     states, cold = states_of(ensemble), []
     has_inputs = _is_known(stored, "inputs", INPUTS_VERSION)
     if has_inputs:
-        restore_inputs(stored["inputs"], ensemble.inputs)
+        restore_inputs(stored["inputs"], ensemble.members.inputs)
     for member, state in zip(states.members, states.records, strict=True):
         if has_inputs and _is_known(stored["members"], member.name, member.version):
-            member.restore(stored["members"][member.name], state, ensemble.inputs)
+            member.restore(stored["members"][member.name], state, ensemble.members.inputs)
             continue
         if len(ensemble.spread) == 0:
             raise ValueError(
                 f"its member {member.name} is of a version that this program does not know and "
                 "cannot learn: save it to predict only once more, from the model that learns"
             )
-        member.begin(state, ensemble.inputs)
+        member.begin(state, ensemble.members.inputs)
         for at, name in enumerate(names_of(ensemble), _first(ensemble)):
             if name in member.names:
                 _leave_out(ensemble.weights, ensemble.spread, at)

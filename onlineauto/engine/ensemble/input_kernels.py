@@ -106,7 +106,7 @@ def standardised(inputs: Inputs, number: int, value: float) -> float:
 @inline_kernel
 def _take_line(run: Run, line: int, words: int, buffers: Buffers) -> int:
     """Add a line to the inputs, behind so many words; return how many words there are."""
-    known, stream, taken = run.live.ensemble.inputs, run.stream, buffers.taken
+    known, stream, taken = run.live.ensemble.members.inputs, run.stream, buffers.taken
     values = taken.values
     for span in range(stream.lines[line].start, stream.lines[line + 1].start):
         short_loop()
@@ -134,7 +134,7 @@ def _take_line(run: Run, line: int, words: int, buffers: Buffers) -> int:
 @inline_kernel
 def take_inputs(run: Run, actions: Actions, action: int, buffers: Buffers) -> None:
     """Take the inputs of members from the context of an event, and from `action` unless it is -1."""
-    known, taken, line = run.live.ensemble.inputs, buffers.taken, context_line(run, actions)
+    known, taken, line = run.live.ensemble.members.inputs, buffers.taken, context_line(run, actions)
     values, numbers = taken.values, known.numbers
     n = min(known.tally[FEATURES], MOST_FEATURES)
     values[:n] = 0.0
@@ -261,7 +261,7 @@ def _meet_action(inputs: Inputs, key: np.uint64) -> None:
 @inline_kernel
 def _meet_line(run: Run, line: int) -> None:
     """Note the features of a line."""
-    inputs, stream = run.live.ensemble.inputs, run.stream
+    inputs, stream = run.live.ensemble.members.inputs, run.stream
     for span in range(stream.lines[line].start, stream.lines[line + 1].start):
         short_loop()
         if run.layout.ignore[run.layout.key[stream.spans[span].namespace]]:
@@ -281,7 +281,7 @@ def meet_event(run: Run, actions: Actions) -> bool:
 
     Returns whether the inputs that its scores were made of are not those to learn from.
     """
-    inputs, line = run.live.ensemble.inputs, context_line(run, actions)
+    inputs, line = run.live.ensemble.members.inputs, context_line(run, actions)
     features, numbers = inputs.tally[FEATURES], inputs.tally[NUMBERS]
     if inputs.tally[FEATURES] == 0:
         inputs.tally[FEATURES] = 1  # the constant

@@ -10,7 +10,7 @@ from onlineauto.engine.records.ensemble import ACTIONS, FEATURES, MOST_ACTIONS, 
 from onlineauto.jit import inline_kernel
 
 if TYPE_CHECKING:
-    from onlineauto.engine.records.ensemble import Ensemble
+    from onlineauto.engine.records.ensemble import Members
 
 _MOST_FEATURES: Final = int(Need.MOST_FEATURES)
 _MOST_NUMBERS: Final = int(Need.MOST_NUMBERS)
@@ -24,9 +24,9 @@ INPUTS: Final = int(Need.INPUTS)
 
 
 @inline_kernel
-def _has_needs(ensemble: Ensemble, score: int) -> bool:
+def _has_needs(members: Members, score: int) -> bool:
     """Return whether all is known that a score needs, but for another score."""
-    needs, inputs = ensemble.needs[score], ensemble.inputs
+    needs, inputs = members.needs[score], members.inputs
     tally = inputs.tally
     able = needs[_LEAST_ACTIONS] <= tally[ACTIONS] <= needs[_MOST_ACTIONS]
     able = able and tally[FEATURES] <= needs[_MOST_FEATURES] and tally[NUMBERS] <= needs[_MOST_NUMBERS]
@@ -35,17 +35,17 @@ def _has_needs(ensemble: Ensemble, score: int) -> bool:
 
 
 @inline_kernel
-def works(ensemble: Ensemble, score: int) -> bool:
+def works(members: Members, score: int) -> bool:
     """Return whether a score is computed: it does not rest, and all is known that it needs."""
-    upon = ensemble.needs[score, UPON]
-    below = upon < 0 or (not ensemble.rests[upon] and _has_needs(ensemble, upon))
-    return bool(below and not ensemble.rests[score] and _has_needs(ensemble, score))
+    upon = members.needs[score, UPON]
+    below = upon < 0 or (not members.rests[upon] and _has_needs(members, upon))
+    return bool(below and not members.rests[score] and _has_needs(members, score))
 
 
 @inline_kernel
-def all_rest(ensemble: Ensemble, first: int, end: int) -> bool:
+def all_rest(members: Members, first: int, end: int) -> bool:
     """Return whether all scores from `first` to before `end` rest."""
     rest = True
     for score in range(first, end):
-        rest = rest and ensemble.rests[score]
+        rest = rest and members.rests[score]
     return rest

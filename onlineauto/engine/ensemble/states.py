@@ -48,4 +48,4 @@ def _named(names: tuple[str, ...], records: tuple[Any, ...]) -> MemberStates:
 
 def states_of(ensemble: Ensemble) -> MemberStates:
     """Return the states of an ensemble's members, which are addresses to kernels."""
-    return cast("MemberStates", ensemble.states)
+    return cast("MemberStates", ensemble.members.states)

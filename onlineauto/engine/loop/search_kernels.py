@@ -50,7 +50,7 @@ def after_event(
     compared = compares_rewards(run.live)
     if run.task.shape != SIMPLE:
         observe_rewards(run, score, actions.n, label, compared)
-    if run.live.paired:
+    if run.live.tests.paired:
         observe_losses(run, score, max(int(label.action), 0), actions.n, label)
         if label.action >= 0 and run.task.shape != SIMPLE:
             note_logged(run.live, int(label.action), label, compared)

@@ -186,7 +186,7 @@ class WorkingMemory:
     def _make_buffers(self, live: Live) -> Buffers:
         """Return buffers for live configs and for the members of their ensemble."""
         members = SealedRecords(member.make_scratch() for member in states_of(live.ensemble).members)
-        scores = len(live.ensemble.rests)
+        scores = len(live.ensemble.members.rests)
         return make_buffers(actions=16, slots=self._live_configs, scores=scores, members=members)
 
     def _parts(

@@ -23,7 +23,9 @@ __all__ = [
     "WIDEST",
     "WORD",
     "Ensemble",
+    "EnsembleTest",
     "Inputs",
+    "Members",
     "Numbers",
     "Taken",
 ]
@@ -72,27 +74,9 @@ class Taken(NamedTuple):
     n_words: NDArray[np.int64]  # [1]
 
 
-class Ensemble(NamedTuple):
-    """The sum of scores under learnt weights; see `onlineauto.engine.ensemble.combiner_kernels`.
+class Members(NamedTuple):
+    """The members that are not live configs, and the inputs that they share. There may be none."""
 
-    An axis ``inputs`` has one entry for each live config that there can be, then one for each score of a
-    member, and a last one for the constant. There are no members if ``scores`` is empty.
-    """
-
-    on: bool  # it learns
-    serves: bool  # predictions are the ensemble's, and not the champion's
-    weights: NDArray[np.float64]  # [inputs]
-    spread: NDArray[np.float64]  # [inputs, inputs]: covariance of the weights
-    range: NDArray[np.float64]  # [2]: lowest and highest cost learnt
-    pair: NDArray[np.float64]  # [paired SIZE]: test of its rewards against the champion's
-    loss: NDArray[np.float64]  # [paired SIZE]: test of its losses against the champion's
-    fair: NDArray[np.float64]  # [2]: sums of differences of losses, by propensity, and of their squares
-    loss_spread: NDArray[np.float64]  # [SPREAD_SIZE]
-    policies: NDArray[np.float64]  # [SELF | CHAMPION, POLICY_SIZE]: as those of a live config
-    level: NDArray[np.float64]  # [1]: probability of error of both tests together
-    updates: NDArray[np.int64]  # [1]: events with scores of all actions, learnt since both tests began
-    error: NDArray[np.float64]  # [2]: its mean squared error, of the latest events; how many these are
-    scratch: NDArray[np.float64]  # [2, inputs]
     inputs: Inputs
     rests: NDArray[np.bool_]  # [scores]: whether a score of a member rests: it is neither computed nor learnt
     needs: NDArray[np.int64]  # [scores, Need]: what must be known for a score
@@ -100,6 +84,36 @@ class Ensemble(NamedTuple):
     states: NDArray[
         np.int64
     ]  # [members]: addresses of the members' states; a `MemberStates` outside of kernels
+
+
+class EnsembleTest(NamedTuple):
+    """The tests of the ensemble against the champion or, on single lines, against the mix."""
+
+    pair: NDArray[np.float64]  # [paired SIZE]: test of its rewards against the champion's
+    loss: NDArray[np.float64]  # [paired SIZE]: test of its losses against the champion's
+    fair: NDArray[np.float64]  # [2]: sums of differences of losses, by propensity, and of their squares
+    loss_spread: NDArray[np.float64]  # [SPREAD_SIZE]
+    policies: NDArray[np.float64]  # [SELF | CHAMPION, POLICY_SIZE]: as those of a live config
+    level: NDArray[np.float64]  # [1]: probability of error of both tests together
+    updates: NDArray[np.int64]  # [1]: events with scores of all actions, learnt since both tests began
+
+
+class Ensemble(NamedTuple):
+    """The sum of scores under learnt weights; see `onlineauto.engine.ensemble.combiner_kernels`.
+
+    An axis ``inputs`` has one entry for each live config that there can be, then one for each score of a
+    member, and a last one for the constant.
+    """
+
+    on: bool  # it learns
+    serves: bool  # predictions are the ensemble's, and not the champion's
+    weights: NDArray[np.float64]  # [inputs]
+    spread: NDArray[np.float64]  # [inputs, inputs]: covariance of the weights
+    range: NDArray[np.float64]  # [2]: lowest and highest cost learnt
+    error: NDArray[np.float64]  # [2]: its mean squared error, of the latest events; how many these are
+    scratch: NDArray[np.float64]  # [2, inputs]
+    test: EnsembleTest
+    members: Members
 
 
 FEATURES, NUMBERS, ACTIONS, WIDEST = range(4)

@@ -104,20 +104,21 @@ def outside_warning(searching: Searching, *, costs: tuple[float, float]) -> str 
     """Return a warning if rewards left the range of the test, or used a small part of it; else None."""
     arrays, options = searching.live_configs.arrays, searching.options
     outside = int(arrays.tally[OUTSIDE])
-    if not arrays.paired and outside:
+    if not arrays.tests.paired and outside:
         return (
             f"{outside} of {searching.n_learnt} events have a reward outside [0, 1] (it is the negated "
             "cost, or with --reward_as_cost the cost); the search compares configs by rewards cut off there"
         )
-    if options.min_prob and arrays.scale[BELOW]:
+    scale = arrays.statistics.scale
+    if options.min_prob and scale[BELOW]:
         return (
-            f"{int(arrays.scale[BELOW])} events were logged with less than --min_prob {options.min_prob:g}; "
-            f"the test went on with {arrays.scale[FLOOR]:.4g}"
+            f"{int(scale[BELOW])} events were logged with less than --min_prob {options.min_prob:g}; "
+            f"the test went on with {scale[FLOOR]:.4g}"
         )
-    if options.cost_range is None or not arrays.by_reward or not searching.n_learnt:
+    if options.cost_range is None or not arrays.tests.by_reward or not searching.n_learnt:
         return None
     low, high = options.rewards()
-    if arrays.scale[LOW] < low or arrays.scale[HIGH] > high:
+    if scale[LOW] < low or scale[HIGH] > high:
         return (
             f"there were costs beyond --cost_range {options.cost_range}; in the test each counted as the "
             "nearest that was known"

@@ -51,11 +51,11 @@ class Estimates:
     def prepare(self) -> None:
         """Have the machine code of the bounds ready."""
         arrays = self._live_configs.arrays
-        if arrays.paired:
+        if arrays.tests.paired:
             prepare(interval, self._live_configs.policy(0, SELF), self._alpha)
         else:
-            prepare(lower_bound, arrays.evidence[0, SELF], arrays.test)
-            prepare(upper_bound, arrays.evidence[0, SELF], arrays.test)
+            prepare(lower_bound, arrays.tests.evidence[0, SELF], arrays.tests.robust)
+            prepare(upper_bound, arrays.tests.evidence[0, SELF], arrays.tests.robust)
 
     def count(self, namespace: bytes) -> int:
         """Count the actions so far that have features in this namespace."""
@@ -85,7 +85,7 @@ class Estimates:
     def updates(self, live: int) -> int:
         """Count the events that the estimators of live config `live` have observed."""
         arrays = self._live_configs.arrays
-        return int(arrays.ensemble.updates[0] if live == ENSEMBLE else arrays.updates[live])
+        return int(arrays.ensemble.test.updates[0] if live == ENSEMBLE else arrays.schedule.updates[live])
 
     def members(self) -> Mapping[str, MemberTerms]:
         """Return what decides on each score of a member that can be computed, by its name."""
@@ -121,7 +121,7 @@ class Estimates:
 
     def last(self, live: int) -> tuple[tuple[float, float], tuple[float, float]]:
         """Return the latest (importance weight, reward) of live config `live`, and that of the champion."""
-        last = self._live_configs.arrays.last[live]
+        last = self._live_configs.arrays.statistics.last[live]
         return (float(last[SELF, 0]), float(last[SELF, 1])), (
             float(last[CHAMPION, 0]),
             float(last[CHAMPION, 1]),
@@ -132,17 +132,17 @@ class Estimates:
         arrays = self._live_configs.arrays
         if not ENSEMBLE <= live < arrays.n:
             raise IndexError(f"there is no live config {live}: there are {arrays.n}")
-        if arrays.paired:
+        if arrays.tests.paired:
             return self._interval(live, who, upper=upper)
         find = upper_bound if upper else lower_bound
-        return float(find(arrays.evidence[live, who], arrays.test))
+        return float(find(arrays.tests.evidence[live, who], arrays.tests.robust))
 
     def _interval(self, live: int, who: int, *, upper: bool) -> float:
         """Return a bound from the sums of an interval, clipped to the range of rewards."""
         configs = self._live_configs
         events = configs.champion_events if live == 0 else self.updates(live)
         if live > 0 and who == SELF:
-            events = int(configs.arrays.compared[live])
+            events = int(configs.arrays.tests.compared[live])
         low, high = configs.range
         bounds = interval(configs.policy(live, who), self._alpha)
         return float(min(max(bounds[upper] / max(events, 1), low), high))

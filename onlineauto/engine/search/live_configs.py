@@ -24,7 +24,7 @@ from onlineauto.engine.records.search import CHAMPION, GROUP, LEARNT, MARK, SELF
 from onlineauto.engine.records.task import SIMPLE
 from onlineauto.engine.search.drift import LOOK
 from onlineauto.engine.search.lanes import Lanes
-from onlineauto.engine.search.live_arrays import NEVER, forget_evidence, make_live
+from onlineauto.engine.search.live_arrays import NEVER, arrays_of, forget_evidence, make_counts, make_live
 from onlineauto.engine.search.stored_configs import stored_array, stored_counts, stored_waiting
 from onlineauto.engine.search.waiting_configs import (
     WaitingConfig,
@@ -153,7 +153,7 @@ class LiveConfigs:
     @property
     def max_live(self) -> int:
         """The largest number of live configs."""
-        return len(self.arrays.lease)
+        return len(self.arrays.schedule.lease)
 
     def prepare(self, model: Model) -> None:
         """Have the machine code ready that moves weights and penalties."""
@@ -167,36 +167,30 @@ class LiveConfigs:
         if layout.version == self._version:
             return
         self._note_counts()
-        keys = layout.n_keys
         self._version, self._keys = layout.version, layout.keys()
-        arrays = arrays._replace(
-            counts=np.zeros(keys, np.int64),
-            sizes=np.zeros(keys, np.int64),
-            met=~layout.crossable(),
-            marks=np.zeros(keys, np.int64),
-        )
+        namespaces = make_counts(~layout.crossable())
         for name, key in self._keys.items():
-            arrays.counts[key], arrays.sizes[key] = self._counts.get(name, (0, 0))
-            arrays.met[key] |= name in self.namespaces
+            namespaces.counts[key], namespaces.sizes[key] = self._counts.get(name, (0, 0))
+            namespaces.seen[key] |= name in self.namespaces
         arrays.tally[MARK] = 0
-        self.arrays = arrays
+        self.arrays = arrays._replace(namespaces=namespaces)
         self.cross()
 
     def _note_counts(self) -> None:
         """Store the counts by name, since the numbers of namespaces change."""
-        counts, sizes = self.arrays.counts, self.arrays.sizes
+        counts, sizes = self.arrays.namespaces.counts, self.arrays.namespaces.sizes
         met = ((name, key) for name, key in self._keys.items() if counts[key])
         self._counts |= {name: (int(counts[key]), int(sizes[key])) for name, key in met}
 
     def count(self, name: bytes) -> int:
         """Count the actions so far that had features in a namespace."""
         key = self._keys.get(name)
-        return self._counts.get(name, (0, 0))[0] if key is None else int(self.arrays.counts[key])
+        return self._counts.get(name, (0, 0))[0] if key is None else int(self.arrays.namespaces.counts[key])
 
     def size(self, name: bytes) -> int:
         """Count the features that all actions so far had in a namespace."""
         key = self._keys.get(name)
-        return self._counts.get(name, (0, 0))[1] if key is None else int(self.arrays.sizes[key])
+        return self._counts.get(name, (0, 0))[1] if key is None else int(self.arrays.namespaces.sizes[key])
 
     @property
     def champion_events(self) -> int:
@@ -209,9 +203,9 @@ class LiveConfigs:
         With `who` = `CHAMPION` they are the champion's sums over the same events.
         """
         if live == ENSEMBLE:
-            sums: NDArray[np.float64] = self.arrays.ensemble.policies[who]
+            sums: NDArray[np.float64] = self.arrays.ensemble.test.policies[who]
             return sums
-        policies = self.arrays.policies
+        policies = self.arrays.statistics.policies
         sums = policies[live, SELF]
         if who == SELF:
             return sums
@@ -223,20 +217,21 @@ class LiveConfigs:
     def range(self) -> tuple[float, float]:
         """The lowest and highest reward seen."""
         if self._simple:
-            return -float(self.arrays.reach[0]), 0.0
-        low, high = float(self.arrays.scale[LOW]), float(self.arrays.scale[HIGH])
+            return -float(self.arrays.statistics.reach[0]), 0.0
+        low, high = float(self.arrays.statistics.scale[LOW]), float(self.arrays.statistics.scale[HIGH])
         return (low, high) if low <= high else (0.0, 1.0)
 
     def promise(self, live: int) -> float:
         """Return the evidence that a challenger is better than the champion; 1 is none."""
         arrays = self.arrays
-        evidence = max(arrays.pairs[live, BETTER], arrays.losses[live, BETTER] if arrays.alike[live] else 0.0)
+        tests = arrays.tests
+        evidence = max(tests.pairs[live, BETTER], tests.losses[live, BETTER] if tests.alike[live] else 0.0)
         return float(evidence) or 1.0
 
     def new_names(self) -> tuple[bytes, ...]:
         """Return the namespaces that are counted and new, in ascending order; mark them as seen."""
-        new = np.flatnonzero((self.arrays.counts > 0) & ~self.arrays.met)
-        self.arrays.met[new] = True
+        new = np.flatnonzero((self.arrays.namespaces.counts > 0) & ~self.arrays.namespaces.seen)
+        self.arrays.namespaces.seen[new] = True
         return tuple(sorted(self._layout.name_of(int(key)) for key in new))
 
     def interactions(self, live: int) -> Sequence[Interaction]:
@@ -254,33 +249,36 @@ class LiveConfigs:
         `fill` is true if a config waits and another one can be live, `replaceable` if a config waits to
         replace a challenger that is proved worse.
         """
-        self.arrays.lease[: len(leases)] = np.minimum(leases, NEVER)
-        self.arrays = self.arrays._replace(fill=fill, replaceable=replaceable)
+        self.arrays.schedule.lease[: len(leases)] = np.minimum(leases, NEVER)
+        schedule = self.arrays.schedule._replace(fill=fill, replaceable=replaceable)
+        self.arrays = self.arrays._replace(schedule=schedule)
 
     def review(self, learnt: int, *, looks: bool) -> None:
         """Let the loop stop for a review when `learnt` events are learnt in all.
 
         If it `looks` for drift, let it stop as soon as there are `LOOK` losses to look at, too.
         """
-        self.arrays = self.arrays._replace(review=min(learnt, NEVER), look=LOOK if looks else NEVER)
+        schedule = self.arrays.schedule._replace(review=min(learnt, NEVER), look=LOOK if looks else NEVER)
+        self.arrays = self.arrays._replace(schedule=schedule)
 
     def take_losses(self) -> NDArray[np.float64]:
         """Return the champion's mean losses since the last call, over `GROUP` events each, and drop them."""
         arrays = self.arrays
-        n, left = divmod(int(arrays.fresh[0]), GROUP)
-        means: NDArray[np.float64] = arrays.recent[:n] / GROUP
-        arrays.recent[0] = arrays.recent[n] if left else 0.0
-        arrays.recent[1:] = 0.0
-        arrays.fresh[0] = left
+        statistics = arrays.statistics
+        n, left = divmod(int(statistics.fresh[0]), GROUP)
+        means: NDArray[np.float64] = statistics.recent[:n] / GROUP
+        statistics.recent[0] = statistics.recent[n] if left else 0.0
+        statistics.recent[1:] = 0.0
+        statistics.fresh[0] = left
         return means
 
     def price(self, live: int, price: float) -> None:
         """Set the gain for each event that a challenger must exceed, as a part of the range."""
-        self.arrays.prices[live] = min(max(price, 0.0), _HIGHEST_PRICE)
+        self.arrays.tests.prices[live] = min(max(price, 0.0), _HIGHEST_PRICE)
 
     def apply(self, decision: Decision, model: Model) -> None:
         """Apply a decision to the live configs and to the model."""
-        self.arrays.decided[:] = False
+        self.arrays.tests.decided[:] = False
         if isinstance(decision, Remove):
             self._removed.add(decision.live)
         elif isinstance(decision, Reopen):
@@ -328,7 +326,7 @@ class LiveConfigs:
             "tests": self._n_tests,
             "parked": [{"config": config} | kept._asdict() for config, kept in self.waiting.items()],
             "tally": tally,
-            "arrays": {name: getattr(arrays, name) for name in self._kept},
+            "arrays": {name: arrays_of(arrays)[name] for name in self._kept},
         } | (ensemble if arrays.ensemble.on else {})
 
     def restore(self, stored: Stored, model: Model, configs: Sequence[Config]) -> None:
@@ -348,10 +346,10 @@ class LiveConfigs:
             each["config"].of(Config): stored_waiting(each, model, self._shape.parts, states, self._decay)
             for each in stored["parked"].items()
         }
-        kept = stored["arrays"]
+        kept, arrays = stored["arrays"], arrays_of(self.arrays)
         for name in self._kept:
             place = name if name in kept else _LATER.get(name, name)
-            array: NDArray[Any] = getattr(self.arrays, name)
+            array = arrays[name]
             if place in kept or name not in _LATER:
                 array[...] = stored_array(name, kept[place], array)
         self.arrays.tally[:] = stored["tally"].counts(self.arrays.tally.shape)
@@ -398,12 +396,13 @@ class LiveConfigs:
         settings = self.configs[0].settings
         compared = {**self._hyperparameters.defaults, **dict(settings)}["cb_type"] == "mtr"
         for each, config in enumerate(self.configs):
-            self.arrays.alike[each] = self._simple or (compared and config.settings == settings)
+            self.arrays.tests.alike[each] = self._simple or (compared and config.settings == settings)
 
     def _states(self) -> tuple[NDArray[np.float64], ...]:
         """Return the arrays of evidence, whose first axis is the live config."""
         arrays = self.arrays
-        return arrays.pairs, arrays.losses, arrays.spread, arrays.policies, arrays.evidence, arrays.last
+        tests, statistics = arrays.tests, arrays.statistics
+        return tests.pairs, tests.losses, tests.spread, statistics.policies, tests.evidence, statistics.last
 
     def _set_aside(self, live: int, model: Model) -> None:
         """Store the weights of a config and the evidence on it, until it is live again."""
@@ -417,9 +416,9 @@ class LiveConfigs:
             began=began(self._decay, int(self.arrays.tally[LEARNT])),
             evidence=tuple(state[live].copy() for state in self._states()),
             champion=self.policy(live, CHAMPION),
-            updates=int(self.arrays.updates[live]),
-            compared=int(self.arrays.compared[live]),
-            level=float(self.arrays.levels[live]),
+            updates=int(self.arrays.schedule.updates[live]),
+            compared=int(self.arrays.tests.compared[live]),
+            level=float(self.arrays.tests.levels[live]),
         )
         while len(self.waiting) > _PARKED * self.max_live:
             del self.waiting[next(iter(self.waiting))]
@@ -433,9 +432,10 @@ class LiveConfigs:
         put_back(parked, model, live, lanes=lanes, same=same, unlearnt=self._unlearnt)
         for state, kept in zip(self._states(), parked.evidence, strict=True):
             state[live] = kept
-        self.arrays.policies[live, CHAMPION] = self.arrays.policies[0, SELF] - parked.champion
-        self.arrays.updates[live], self.arrays.compared[live] = parked.updates, parked.compared
-        self.arrays.levels[live] = parked.level
+        policies, tests = self.arrays.statistics.policies, self.arrays.tests
+        policies[live, CHAMPION] = policies[0, SELF] - parked.champion
+        self.arrays.schedule.updates[live], tests.compared[live] = parked.updates, parked.compared
+        tests.levels[live] = parked.level
 
     def _exchange(self, live: int, model: Model) -> None:
         """Swap the champion with challenger `live`; all challengers continue, each with a new test."""
@@ -464,7 +464,7 @@ class LiveConfigs:
         if decision.what == "reset_model":
             unlearn(model, self._lanes.of(0, model), self._unlearnt)
             model.sums[0] = 0
-        if len(self.arrays.ensemble.rests):
+        if len(self.arrays.ensemble.members.rests):
             ensembles.rest(self.arrays.ensemble, ())
         if decision.what != "reopen":
             ensembles.begin(self.arrays.ensemble)
@@ -476,6 +476,7 @@ class LiveConfigs:
     def _swap(self, live: int, config: Config, model: Model) -> None:
         """Make challenger `live` the champion and the champion challenger 1; drop all other challengers."""
         arrays = self.arrays
+        schedule, tests, statistics = arrays.schedule, arrays.tests, arrays.statistics
         self._lanes.swap(live, model)
         if live != 1:
             self._lanes.copy(live, 1, model)
@@ -487,14 +488,15 @@ class LiveConfigs:
             ensembles.promote(arrays.ensemble, live, arrays.n)
             self._test_ensemble_anew()
         self.waiting.clear()
-        self._since = int(arrays.tally[LEARNT]) - int(arrays.updates[live])
+        self._since = int(arrays.tally[LEARNT]) - int(schedule.updates[live])
         former = self.policy(live, CHAMPION)
-        for column in (arrays.evidence, arrays.last):
+        for column in (tests.evidence, statistics.last):
             column[0] = column[live]
             column[1] = column[0][[CHAMPION, SELF]]
-        arrays.policies[0, SELF], arrays.policies[1, SELF] = arrays.policies[live, SELF].copy(), former
-        arrays.policies[:2, CHAMPION] = 0
-        arrays.updates[:2], arrays.compared[:2] = arrays.updates[live], arrays.compared[live]
+        policies = statistics.policies
+        policies[0, SELF], policies[1, SELF] = policies[live, SELF].copy(), former
+        policies[:2, CHAMPION] = 0
+        schedule.updates[:2], tests.compared[:2] = schedule.updates[live], tests.compared[live]
         self._reset(slice(2, None))
         self._test_anew(1)
         self.configs, self.indices = [config, self.configs[0]], [0, 1]
@@ -503,8 +505,9 @@ class LiveConfigs:
     def _test_anew(self, live: int) -> None:
         """Start a new test of a challenger; all tests ever started share the significance level."""
         self._n_tests += 1
-        self.arrays.pairs[live] = self.arrays.losses[live] = self.arrays.spread[live] = 0
-        self.arrays.levels[live] = level(self._alpha, self._n_tests)
+        tests = self.arrays.tests
+        tests.pairs[live] = tests.losses[live] = tests.spread[live] = 0
+        tests.levels[live] = level(self._alpha, self._n_tests)
 
     def _test_ensemble_anew(self) -> None:
         """Start new tests of the ensemble against the champion; all of them share a significance level."""
@@ -513,8 +516,9 @@ class LiveConfigs:
 
     def _reset(self, live: int | slice) -> None:
         """Reset the estimators of a live config, or of several; paired tests are left alone."""
-        self.arrays.evidence[live] = 0
-        self.arrays.policies[live, SELF] = 0
-        self.arrays.policies[live, CHAMPION] = self.arrays.policies[0, SELF]
-        self.arrays.last[live] = 0
-        self.arrays.updates[live] = self.arrays.compared[live] = 0
+        tests, statistics = self.arrays.tests, self.arrays.statistics
+        tests.evidence[live] = 0
+        statistics.policies[live, SELF] = 0
+        statistics.policies[live, CHAMPION] = statistics.policies[0, SELF]
+        statistics.last[live] = 0
+        self.arrays.schedule.updates[live] = tests.compared[live] = 0

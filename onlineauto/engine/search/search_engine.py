@@ -267,7 +267,7 @@ class Searching:
         self.estimates.prepare()
         if self._rules.on_drift != "ignore":
             self._drift.prepare()
-        if self.live_configs.arrays.paired:
+        if self.live_configs.arrays.tests.paired:
             prepare(loss_level, self.live_configs.arrays, 0)
             prepare(reward_level, self.live_configs.arrays, 0)
 
@@ -474,7 +474,7 @@ class Searching:
         before, after = tuple(self.interactions(0)), tuple(self.interactions(swap.live))
         bounds, arrays = bounds_of(swap.live, self.estimates), self.live_configs.arrays
         by = loss_level if swap.by == "loss" else reward_level
-        level = float(by(arrays, swap.live)) if arrays.paired else None
+        level = float(by(arrays, swap.live)) if arrays.tests.paired else None
         settings = self.live_configs.configs[0].settings, self.live_configs.configs[swap.live].settings
         self.changes.append(Change(self.n_events, before, after, bounds, level, swap.by, *settings))
 

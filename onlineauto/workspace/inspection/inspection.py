@@ -98,7 +98,7 @@ def _ensemble(workspace: Workspace) -> Iterator[dict[str, Any]]:
     live = workspace.searching.live_configs.arrays
     if not live.ensemble.on:
         return
-    weights, rests = live.ensemble.weights.tolist(), live.ensemble.rests.tolist()
+    weights, rests = live.ensemble.weights.tolist(), live.ensemble.members.rests.tolist()
     for index in range(live.n):
         yield {"who": f"live config {index}", "weight": weights[index]}
     terms, able, of_members = (
@@ -133,7 +133,7 @@ def _namespaces(workspace: Workspace) -> Iterator[dict[str, Any]]:
 
 def _live(workspace: Workspace, live: int) -> dict[str, Any]:
     searching, estimates = workspace.searching, workspace.estimates
-    config, paired = searching.live_configs.configs[live], searching.live_configs.arrays.paired
+    config, paired = searching.live_configs.configs[live], searching.live_configs.arrays.tests.paired
     found: dict[str, Any] = {
         "index": live,
         "interactions": len(searching.interactions(live)),

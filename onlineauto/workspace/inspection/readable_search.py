@@ -53,11 +53,11 @@ def readable_search(searching: Searching, *, by_letter: bool = False) -> Iterato
         yield f"{_PREFIX}_configs[{i}]_type = {kind}"
     yield f"{_PREFIX}_estimators.size() = {len(search.slots)}"
     for i, each in enumerate(search.slots):
-        if not live_configs.arrays.paired:
+        if not live_configs.arrays.tests.paired:
             yield from _estimator(live_configs, i, SELF, f"{_PREFIX}_estimators[{i}].first")
         yield f"{_PREFIX}_estimators[{i}].first_index = {each.index}"
         yield f"{_PREFIX}_estimators[{i}].first_eligible_to_inactivate = {str(each.gives_way).lower()}"
-        if not live_configs.arrays.paired:
+        if not live_configs.arrays.tests.paired:
             yield from _estimator(live_configs, i, CHAMPION, f"{_PREFIX}_estimators[{i}].second")
     yield f"{_PREFIX}_index_queue.size() = {len(search.queue)}"
     for i, (priority, index) in enumerate(search.queue):
@@ -81,12 +81,12 @@ def _config(config: Config, name: str, *, by_letter: bool) -> Iterator[str]:
 
 def _estimator(live_configs: LiveConfigs, live: int, who: int, name: str) -> Iterator[str]:
     arrays = live_configs.arrays
-    weight, reward = arrays.last[live, who].tolist()
-    yield f"{name}_update_count = {arrays.updates[live]}"
+    weight, reward = arrays.statistics.last[live, who].tolist()
+    yield f"{name}_update_count = {arrays.schedule.updates[live]}"
     yield f"{name}_last_w = {_number(weight)}"
     yield f"{name}_last_r = {_number(reward)}"
     for row, side in ((LOWER, "lower"), (UPPER, "upper")):
-        state = arrays.evidence[live, who, row].copy()
+        state = arrays.tests.evidence[live, who, row].copy()
         if live == 0 and who == CHAMPION:  # VW has moved its histogram to live config 1.
             state[USED] = 0
         yield from _sequence(state, f"{name}_{side}")

@@ -111,7 +111,7 @@ def score_baseline(
     single, end, _ = _take_products(run, actions, scratch)
     shared, joined = (
         state.costs[_MEAN] + _sum_of(state, crossed, _SHARED, end),
-        joins(run.live.ensemble.inputs),
+        joins(run.live.ensemble.members.inputs),
     )
     for action in range(part.begin, part.end):
         short_loop()
@@ -167,13 +167,13 @@ def learn_baseline(
     context: Context, stream: Stream, actions: Actions, lesson: Lesson, state: State, scratch: Scratch
 ) -> None:
     """Learn an event."""
-    run, ensemble, crossed = run_on(context, stream), context.live.ensemble, scratch.crossed
+    run, members, crossed = run_on(context, stream), context.live.ensemble.members, scratch.crossed
     single, end, n = _take_products(run, actions, scratch)
-    seen = min(np.float64(ensemble.inputs.seen[MOST_ACTIONS] + 1), LATEST)
-    ensemble.inputs.tally[WIDEST] = max(ensemble.inputs.tally[WIDEST], n)
-    if lesson.known >= 0 and works(ensemble, lesson.score):
+    seen = min(np.float64(members.inputs.seen[MOST_ACTIONS] + 1), LATEST)
+    members.inputs.tally[WIDEST] = max(members.inputs.tally[WIDEST], n)
+    if lesson.known >= 0 and works(members, lesson.score):
         crossed[KEYS, 0], keys = key_of(lesson.known), 1
-        if joins(ensemble.inputs):
+        if joins(members.inputs):
             keys = take_keys(run, actions, lesson.action, crossed)
         total, unsure = _observe(state, crossed, _SHARED, end)
         for k in range(keys):

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from onlineauto.engine.records.ensemble import Ensemble, Inputs
+    from onlineauto.engine.records.ensemble import Inputs, Members
     from onlineauto.engine.records.loop import Actions, Context, Run
     from onlineauto.features.records import Stream
     from onlineauto.features.stored import Stored
@@ -105,7 +105,7 @@ def take_features(run: Run, line: int, crossed: NDArray[np.uint64], most: int) -
     A feature that is repeated is taken once: no product may have its cell twice, as the step that is right
     for one would be too far for two. Returns how many there are, `most` + 1 if more than `most`.
     """
-    inputs, stream, n = run.live.ensemble.inputs, run.stream, 0
+    inputs, stream, n = run.live.ensemble.members.inputs, run.stream, 0
     for span in range(stream.lines[line].start, stream.lines[line + 1].start):
         short_loop()
         if run.layout.ignore[run.layout.key[stream.spans[span].namespace]]:
@@ -165,9 +165,9 @@ def multiply(crossed: NDArray[np.uint64], n: int, pairs: bool, triples: bool) ->
 
 
 @inline_kernel
-def _any_works(ensemble: Ensemble, first: int) -> bool:
+def _any_works(members: Members, first: int) -> bool:
     """Return whether one of the scores from `first` on is computed."""
-    return works(ensemble, first) or works(ensemble, first + 1) or works(ensemble, first + 2)
+    return works(members, first) or works(members, first + 1) or works(members, first + 2)
 
 
 @inline_kernel
@@ -178,14 +178,14 @@ def _take_products(
 
     If the event is learnt, note how many features the context has, by which there are scores or not.
     """
-    ensemble, line, n = run.live.ensemble, context_line(run, actions), 0
+    members, line, n = run.live.ensemble.members, context_line(run, actions), 0
     if line >= 0:
         n = take_features(run, line, scratch.crossed, _SINGLE)
     if learns:
-        ensemble.inputs.tally[WIDEST] = max(ensemble.inputs.tally[WIDEST], n)
+        members.inputs.tally[WIDEST] = max(members.inputs.tally[WIDEST], n)
     n = min(n, _SINGLE)
-    triples = works(ensemble, first + 2) and n <= _TRIPLED
-    pairs = (triples or works(ensemble, first + 1)) and n <= _PAIRED
+    triples = works(members, first + 2) and n <= _TRIPLED
+    pairs = (triples or works(members, first + 1)) and n <= _PAIRED
     return multiply(scratch.crossed, n, pairs, triples)
 
 
@@ -295,7 +295,7 @@ def _score_joint(
         sums = _add_up(state, scratch.crossed, keys, ends)
         for order in range(ORDERS):
             short_loop()
-            if works(run.live.ensemble, part.score + order):
+            if works(run.live.ensemble.members, part.score + order):
                 buffers.score[action, part.column + order] = state.mean[0] + sums[order]
 
 
@@ -305,16 +305,16 @@ def score_crosses(
 ) -> None:
     """Score the actions of an event."""
     run, buffers = run_on(context, stream), context.buffers
-    ensemble, known = run.live.ensemble, buffers.known
+    members, known = run.live.ensemble.members, buffers.known
     ends, mean = _take_products(run, actions, False, part.score, scratch), state.mean[0]
-    if joins(ensemble.inputs):
+    if joins(members.inputs):
         _score_joint(context, run, actions, part, ends, state, scratch)
         return
     for order in range(ORDERS):
         short_loop()
-        if not works(ensemble, part.score + order):
+        if not works(members, part.score + order):
             continue
-        for four in range((min(ensemble.inputs.tally[ACTIONS], MOST_ACTIONS) + 3) // 4):
+        for four in range((min(members.inputs.tally[ACTIONS], MOST_ACTIONS) + 3) // 4):
             short_loop()
             sums, found = (0.0, 0.0, 0.0, 0.0), False
             for action in range(part.begin, part.end):
@@ -363,17 +363,17 @@ def learn_crosses(
     context: Context, stream: Stream, actions: Actions, lesson: Lesson, state: Crosses, scratch: Scratch
 ) -> None:
     """Learn an event."""
-    run, ensemble = run_on(context, stream), context.live.ensemble
+    run, members = run_on(context, stream), context.live.ensemble.members
     ends = _take_products(run, actions, True, lesson.score, scratch)
-    if _any_works(ensemble, lesson.score):
+    if _any_works(members, lesson.score):
         scratch.crossed[KEYS, 0], keys = key_of(lesson.known), 1
-        if joins(ensemble.inputs):
+        if joins(members.inputs):
             keys = take_keys(run, actions, lesson.action, scratch.crossed)
         for order in range(ORDERS):
             short_loop()
-            if works(ensemble, lesson.score + order):
+            if works(members, lesson.score + order):
                 learn_products(state, scratch.crossed, keys, ends[order], order, lesson.cost, lesson.weight)
-    seen = np.float64(ensemble.inputs.seen[MOST_ACTIONS] + 1)
+    seen = np.float64(members.inputs.seen[MOST_ACTIONS] + 1)
     state.mean[0] += (lesson.cost - state.mean[0]) / min(seen, LATEST)
 
 

@@ -59,7 +59,11 @@ class Scratch(NamedTuple):
 @inline_kernel
 def _added_by(run: Run, line: int, state: Regression, raw: NDArray[np.float64]) -> float:
     """Return what the line of an action adds to the score of the context; `raw` are the context's numbers."""
-    inputs, numbers, stream = run.live.ensemble.inputs, run.live.ensemble.inputs.numbers, run.stream
+    inputs, numbers, stream = (
+        run.live.ensemble.members.inputs,
+        run.live.ensemble.members.inputs.numbers,
+        run.stream,
+    )
     weights, added = state.weights[0], 0.0
     for span in range(stream.lines[line].start, stream.lines[line + 1].start):
         short_loop()
@@ -88,7 +92,7 @@ def score_features(
 ) -> None:
     """Score the actions of an event."""
     run, scores, known = run_on(context, stream), context.buffers.score, context.buffers.known
-    inputs, taken = run.live.ensemble.inputs, context.buffers.taken
+    inputs, taken = run.live.ensemble.members.inputs, context.buffers.taken
     n, numbers = inputs.tally[FEATURES], min(inputs.tally[NUMBERS], MOST_NUMBERS)
     joined = joins(inputs)
     if joined and inputs.seen[0] == 0:
@@ -109,9 +113,9 @@ def learn_features(
     context: Context, stream: Stream, actions: Actions, lesson: Lesson, state: Regression, scratch: Scratch
 ) -> None:
     """Learn an event."""
-    ensemble = context.live.ensemble
-    if lesson.known >= 0 and works(ensemble, lesson.score):
-        n, seen = ensemble.inputs.tally[FEATURES], ensemble.inputs.seen[lesson.known]
+    members = context.live.ensemble.members
+    if lesson.known >= 0 and works(members, lesson.score):
+        n, seen = members.inputs.tally[FEATURES], members.inputs.seen[lesson.known]
         call_at(
             context.units.learn_regression, (state, lesson, context.buffers.taken.values[:n], seen, UNSURE)
         )
@@ -129,7 +133,7 @@ def _divide(inputs: Inputs, state: Regression, before: int, n: int) -> None:
 @entry_kernel
 def grow_features(context: Context, state: Regression) -> None:
     """Prepare for features, bins and actions that are new."""
-    inputs = context.live.ensemble.inputs
+    inputs = context.live.ensemble.members.inputs
     n, before = min(inputs.tally[FEATURES], MOST_FEATURES), state.prepared[0]
     grow_regression(state, inputs, n, UNSURE)
     _divide(inputs, state, before, n)

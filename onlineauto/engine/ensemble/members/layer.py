@@ -75,7 +75,7 @@ class Scratch(NamedTuple):
 @inline_kernel
 def _column_of_features(context: Context, part_score: int, column: int) -> int:
     """Return the column of the scores of features."""
-    return int(column - part_score + context.live.ensemble.needs[part_score, UPON])
+    return int(column - part_score + context.live.ensemble.members.needs[part_score, UPON])
 
 
 @kernel
@@ -112,7 +112,7 @@ def score_layer(
     context: Context, stream: Stream, actions: Actions, part: Part, state: State, scratch: Scratch
 ) -> None:
     """Score the actions of an event; those of features are there by now."""
-    buffers, known = context.buffers, context.live.ensemble.inputs.tally[ACTIONS]
+    buffers, known = context.buffers, context.live.ensemble.members.inputs.tally[ACTIONS]
     column = _column_of_features(context, part.score, part.column)
     take_layer(state, actions.n, column, buffers, scratch, known)
     for action in range(part.begin, part.end):
@@ -127,11 +127,11 @@ def learn_layer(
     context: Context, stream: Stream, actions: Actions, lesson: Lesson, state: State, scratch: Scratch
 ) -> None:
     """Learn an event that was scored."""
-    ensemble, buffers = context.live.ensemble, context.buffers
+    members, buffers = context.live.ensemble.members, context.buffers
     if not buffers.scored[lesson.score]:
         return
-    if lesson.known >= 0 and works(ensemble, lesson.score):
-        seen = ensemble.inputs.seen[lesson.known]
+    if lesson.known >= 0 and works(members, lesson.score):
+        seen = members.inputs.seen[lesson.known]
         call_at(context.units.learn_regression, (state.regression, lesson, scratch.waves, seen, WAVY_SPREAD))
     measure_scores(state, actions.n, _column_of_features(context, lesson.score, lesson.column), buffers)
 
@@ -139,7 +139,7 @@ def learn_layer(
 @entry_kernel
 def grow_layer(context: Context, state: State) -> None:
     """Prepare for actions that are new."""
-    inputs, before = context.live.ensemble.inputs, state.regression.prepared[1]
+    inputs, before = context.live.ensemble.members.inputs, state.regression.prepared[1]
     if before <= MOST_ACTIONS < inputs.tally[ACTIONS]:
         state.measure[:, 0] = 0.0
     grow_regression(state.regression, inputs, WAVES, WAVY_SPREAD)

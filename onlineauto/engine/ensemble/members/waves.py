@@ -93,7 +93,7 @@ def _add_action(run: Run, line: int, words: int, state: State, scratch: Scratch)
 
     There are `words` words without its own.
     """
-    inputs, stream, raw = run.live.ensemble.inputs, run.stream, scratch.raw
+    inputs, stream, raw = run.live.ensemble.members.inputs, run.stream, scratch.raw
     for span in range(stream.lines[line].start, stream.lines[line + 1].start):
         short_loop()
         if run.layout.ignore[run.layout.key[stream.spans[span].namespace]]:
@@ -119,7 +119,7 @@ def score_waves(
 ) -> None:
     """Score the actions of an event."""
     run, scores, known = run_on(context, stream), context.buffers.score, context.buffers.known
-    inputs, taken = run.live.ensemble.inputs, context.buffers.taken
+    inputs, taken = run.live.ensemble.members.inputs, context.buffers.taken
     joined, numbers = joins(inputs), min(inputs.tally[NUMBERS], MOST_NUMBERS)
     _add_up(inputs, taken, state, scratch.sums)
     if joined and inputs.seen[0] == 0:
@@ -143,20 +143,20 @@ def learn_waves(
     context: Context, stream: Stream, actions: Actions, lesson: Lesson, state: State, scratch: Scratch
 ) -> None:
     """Learn an event."""
-    ensemble = context.live.ensemble
-    if lesson.known < 0 or not works(ensemble, lesson.score):
+    members = context.live.ensemble.members
+    if lesson.known < 0 or not works(members, lesson.score):
         return
     if lesson.again:
-        _add_up(ensemble.inputs, context.buffers.taken, state, scratch.sums)
-        _take_waves(ensemble.inputs, context.buffers.taken, state, scratch)
-    seen = ensemble.inputs.seen[lesson.known]
+        _add_up(members.inputs, context.buffers.taken, state, scratch.sums)
+        _take_waves(members.inputs, context.buffers.taken, state, scratch)
+    seen = members.inputs.seen[lesson.known]
     call_at(context.units.learn_regression, (state.regression, lesson, scratch.waves, seen, WAVY_SPREAD))
 
 
 @entry_kernel
 def grow_waves(context: Context, state: State) -> None:
     """Prepare for actions that are new."""
-    grow_regression(state.regression, context.live.ensemble.inputs, WAVES, WAVY_SPREAD)
+    grow_regression(state.regression, context.live.ensemble.members.inputs, WAVES, WAVY_SPREAD)
 
 
 class Waves(Member):
