@@ -14,7 +14,7 @@ from onlineauto.api.decisions.events import copied, cost_of, index_of, listed
 from onlineauto.api.decisions.from_logs import FromLogs
 from onlineauto.api.decisions.pending import check_limits
 from onlineauto.engine.outliers.located import WHAT, outlier_message
-from onlineauto.engine.records.loop import FAR_COST
+from onlineauto.engine.records.loop import Outlier
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.mappings.encoded_event import EncodedEvent
@@ -302,7 +302,7 @@ class AutoML(FromLogs):
         before = self._outliers()
         pmf = self._workspace.learn(event.with_outcome(action, cost=cost, probability=probability))
         if outlier := self._outlier(before):
-            what = f"a reward of {-cost:g}" if outlier == FAR_COST else WHAT[outlier]
+            what = f"a reward of {-cost:g}" if outlier == Outlier.FAR_COST else WHAT[Outlier(outlier)]
             warnings.warn(f"{where}: {outlier_message(what)}", UserWarning, stacklevel=3)
         else:
             self._tally.add(1.0, loss=cost * float(pmf[action]) / probability)

@@ -17,7 +17,7 @@ from onlineauto.api.progress_bar import progress_bar
 from onlineauto.api.report import html_report, summary, text_report
 from onlineauto.api.tally import Tally
 from onlineauto.engine.outliers.located import WHAT
-from onlineauto.engine.records.loop import BEGINS_AGAIN
+from onlineauto.engine.records.loop import Outlier
 from onlineauto.engine.search.journal import Entry
 from onlineauto.errors import EventTypeError, InputError
 from onlineauto.formats.lines.diagnostics import Diagnostics
@@ -157,7 +157,7 @@ class AutoModel:
     def _outlier(self, before: Sequence[int]) -> int:
         """Return why the last event was not learnt, 0 if it was, given the counts from before it."""
         now = self._outliers()
-        if now[BEGINS_AGAIN] > before[BEGINS_AGAIN]:
+        if now[Outlier.BEGINS_AGAIN] > before[Outlier.BEGINS_AGAIN]:
             self._tally.begin_again()
         return next((code for code in WHAT if now[code] > before[code]), 0)
 

@@ -14,7 +14,7 @@ from onlineauto.api.base import HASH_BITS
 from onlineauto.api.champion import champion_of
 from onlineauto.api.single_lines import SingleLines
 from onlineauto.api.tables import rows_of
-from onlineauto.engine.records.loop import BEGINS_AGAIN
+from onlineauto.engine.records.loop import Outlier
 from onlineauto.errors import InputError
 from onlineauto.features.stored import Stored
 from onlineauto.formats.mappings.values import is_missing, plain
@@ -256,8 +256,8 @@ class AutoMLClassifier(SingleLines):
             block.lines["label"][places] = np.where(positive, 1, -1)
             outcomes = model.learn_block(block)
             columns.append(outcomes.prediction)
-            outliers = np.maximum(outliers, outcomes.outlier % BEGINS_AGAIN)
-            begins = np.flatnonzero(outcomes.outlier == BEGINS_AGAIN)
+            outliers = np.maximum(outliers, outcomes.outlier % int(Outlier.BEGINS_AGAIN))
+            begins = np.flatnonzero(outcomes.outlier == Outlier.BEGINS_AGAIN)
             if len(begins):
                 begun = max(begun, int(begins[-1]))
         found, weights = self._probabilities(columns)[np.arange(len(codes)), codes], block.weight[places]

@@ -24,7 +24,7 @@ from onlineauto.api.tables import (
     labelled_rows,
 )
 from onlineauto.engine.outliers.located import WHAT, add_outlier, outlier_message
-from onlineauto.engine.records.loop import FAR_COST, FAR_VALUE, FAR_WEIGHT
+from onlineauto.engine.records.loop import Outlier
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.block import UNLABELLED
 from onlineauto.features.options import FeatureOptions
@@ -129,7 +129,7 @@ class SingleLines(AutoModel):
             outlier = self._learn_one(event, label)
             self._numbers.add(features)
             if outlier:
-                what = f"the label {label:g}" if outlier == FAR_COST else WHAT[outlier]
+                what = f"the label {label:g}" if outlier == Outlier.FAR_COST else WHAT[Outlier(outlier)]
                 warnings.warn(outlier_message(what), UserWarning, stacklevel=2)
 
     def _learn_one(self, event: dict[str, Any], label: Any) -> int:
@@ -176,7 +176,7 @@ class SingleLines(AutoModel):
                 if far := self._numbers.first_far(example.features):
                     block = named_block([event], self._names)
                     block.lines["number"][:] = place + 1
-                    add_outlier(block, 0, FAR_VALUE, found, number=far[1])
+                    add_outlier(block, 0, Outlier.FAR_VALUE, found, number=far[1])
                     continue
                 events.append(event)
                 self._numbers.add(example.features)
@@ -196,8 +196,8 @@ class SingleLines(AutoModel):
         weights = block.weight[block.event_start[:-1]].tolist()
         outliers = self._learn_block(block, labels)
         for at in np.flatnonzero(outliers).tolist():
-            number = float(labels[at]) if outliers[at] == FAR_COST else None
-            number = weights[at] if outliers[at] == FAR_WEIGHT else number
+            number = float(labels[at]) if outliers[at] == Outlier.FAR_COST else None
+            number = weights[at] if outliers[at] == Outlier.FAR_WEIGHT else number
             add_outlier(block, at, int(outliers[at]), found, number=number)
 
     # -- many events -----------------------------------------------------------------------------------

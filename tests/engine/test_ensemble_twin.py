@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from onlineauto import Workspace, read
-from onlineauto.engine.records.ensemble import FEATURES, NUMBERS
+from onlineauto.engine.records.ensemble import Known
 from onlineauto.estimators.paired_kernels import BETTER, WORSE
 from tests.engine.ensemble_streams import bent, named, numbered, odd, others, repeated, worded
 from tests.naive.ensemble import Choice, Ensemble, Logged
@@ -215,11 +215,11 @@ def test_the_ensemble_does_what_its_twin_does(case: Case) -> None:
     if twin.members is not None:
         happened |= happenings(twin)
         assert (
-            ensemble.members.inputs.tally[FEATURES]
+            ensemble.members.inputs.tally[Known.FEATURES]
             == twin.members.n_inputs + twin.members.has_too_many_features
         )
         assert (
-            ensemble.members.inputs.tally[NUMBERS]
+            ensemble.members.inputs.tally[Known.NUMBERS]
             == len(twin.members.numbers) + twin.members.has_too_many_numbers
         )
     assert case.happens <= happened

@@ -31,22 +31,15 @@ from onlineauto.engine.ensemble.input_kernels import (
     take_inputs,
 )
 from onlineauto.engine.ensemble.least_squares_kernels import Observed, cut_off, learn_squares
-from onlineauto.engine.ensemble.member import Lesson, Part
-from onlineauto.engine.ensemble.need_kernels import INPUTS, all_rest, works
+from onlineauto.engine.ensemble.member import Lesson, Need, Part
+from onlineauto.engine.ensemble.need_kernels import all_rest, works
 from onlineauto.engine.ensemble.number_bin_kernels import see_numbers
 from onlineauto.engine.event.live_config_kernels import LEANING, best_action, is_one_in_eight, mixed, rarity
 from onlineauto.engine.event.pass_kernels import run_on
-from onlineauto.engine.records.ensemble import ACTIONS, FEATURES, NUMBERS
-from onlineauto.engine.records.loop import (
-    BLOCK_END,
-    CHAMPION_EARNS,
-    CHAMPION_PREDICTS,
-    ENSEMBLE_EARNS,
-    ENSEMBLE_PREDICTS,
-    SIGNAL,
-)
-from onlineauto.engine.records.search import CHAMPION, LEARNT, SELF
-from onlineauto.engine.records.task import SIMPLE
+from onlineauto.engine.records.ensemble import Known
+from onlineauto.engine.records.loop import Cursor, LoopSignal
+from onlineauto.engine.records.search import Tally, Whose
+from onlineauto.engine.records.task import Shape
 from onlineauto.estimators.difference_kernels import (
     observe_any_difference,
     observe_difference_within,
@@ -114,7 +107,7 @@ def _scores_all(live: Live) -> bool:
     members = ensemble.members
     if ensemble.serves or not live.tests.by_loss or len(members.rests) == 0 or not joins(members.inputs):
         return True
-    soon = live.tally[LEARNT] < _FIRST or is_better(ensemble.test.loss, _SOON)
+    soon = live.tally[Tally.LEARNT] < _FIRST or is_better(ensemble.test.loss, _SOON)
     return bool(soon or is_one_in_eight(live))
 
 
@@ -128,11 +121,11 @@ def _score_members(context: Context, stream: Stream, actions: Actions, begin: in
     run, buffers = run_on(context, stream), context.buffers
     members, score, scored = run.live.ensemble.members, buffers.score, buffers.scored
     n, inputs = len(members.rests), members.inputs
-    takes = inputs.tally[NUMBERS] > 0
+    takes = inputs.tally[Known.NUMBERS] > 0
     for at in range(n):
         short_loop()
         scored[at] = works(members, at)
-        takes = takes or (scored[at] and members.needs[at, INPUTS] != 0)
+        takes = takes or (scored[at] and members.needs[at, Need.INPUTS] != 0)
     if all_rest(members, 0, n):
         return
     joined, first = joins(inputs), score.shape[1] - 1 - n
@@ -187,11 +180,11 @@ def _learn_members(context: Context, stream: Stream, actions: Actions, label: La
     action = max(int(label.action), 0)
     if all_rest(members, 0, n):
         return
-    features, known = inputs.tally[FEATURES], inputs.tally[ACTIONS]
+    features, known = inputs.tally[Known.FEATURES], inputs.tally[Known.ACTIONS]
     again = meet_event(run, actions)
     if again:
         take_inputs(run, actions, action if joins(inputs) else -1, buffers)
-    if features != inputs.tally[FEATURES] or known != inputs.tally[ACTIONS]:
+    if features != inputs.tally[Known.FEATURES] or known != inputs.tally[Known.ACTIONS]:
         _grow_members(context)
     index = 0 if joins(inputs) else index_of(inputs, action_key(run, actions, action))
     if index >= 0:
@@ -212,9 +205,9 @@ def _learn_members(context: Context, stream: Stream, actions: Actions, label: La
                     buffers.members[member],
                 ),
             )
-    features = inputs.tally[FEATURES]
+    features = inputs.tally[Known.FEATURES]
     see_numbers(inputs, buffers.taken.raw)
-    if features != inputs.tally[FEATURES]:
+    if features != inputs.tally[Known.FEATURES]:
         _grow_members(context)
 
 
@@ -289,7 +282,7 @@ def _test_losses(
         test.fair[0] += fair
         test.fair[1] += fair * fair
     rare = rarity(run.live, action, n)
-    if run.task.shape == SIMPLE:
+    if run.task.shape == Shape.SIMPLE:
         observe_any_difference(test.loss, test.loss_spread, rare * gain, 0.0)
         return
     both = champion + own
@@ -310,8 +303,8 @@ def _test_rewards(run: Run, score: NDArray[np.float32], n: int, column: int, lab
     champion, choice = best_action(score, 0, n), best_action(score, column, n)
     w1 = np.float64(weight if choice == label.action else _ZERO)
     w0 = np.float64(weight if champion == label.action else _ZERO)
-    observe_policy(test.policies[SELF], statistics.scale, w1, earned)
-    observe_policy(test.policies[CHAMPION], statistics.scale, w0, earned)
+    observe_policy(test.policies[Whose.SELF], statistics.scale, w1, earned)
+    observe_policy(test.policies[Whose.CHAMPION], statistics.scale, w0, earned)
     if choice != champion:
         low, high = np.float64(statistics.scale[LOW]), np.float64(statistics.scale[HIGH])
         q1 = min(max(sign * np.float64(score[choice, 0]), low), high)
@@ -321,7 +314,7 @@ def _test_rewards(run: Run, score: NDArray[np.float32], n: int, column: int, lab
 
 @inline_kernel
 def _verdict(live: Live, simple: bool) -> int:
-    """Return the signal of a verdict that would change what predicts; else `BLOCK_END`.
+    """Return the signal of a verdict that would change what predicts; else `LoopSignal.BLOCK_END`.
 
     Losses take what predicts from the ensemble only if rewards lean against it too; single lines have none.
     They let it predict only if they agree when weighted by propensity, by one standard error.
@@ -336,14 +329,22 @@ def _verdict(live: Live, simple: bool) -> int:
     by_loss = by_loss and tell_of_actions(statistics.draws)
     if ensemble.serves:
         if by_reward and is_worse(test.pair, level_of_rewards):
-            return CHAMPION_EARNS
+            return LoopSignal.CHAMPION_EARNS
         loses = by_loss and is_worse(test.loss, level_of_losses)
-        return CHAMPION_PREDICTS if loses and (simple or is_worse(test.pair, leaning)) else BLOCK_END
+        return (
+            LoopSignal.CHAMPION_PREDICTS
+            if loses and (simple or is_worse(test.pair, leaning))
+            else LoopSignal.BLOCK_END
+        )
     if by_reward and is_better(test.pair, level_of_rewards):
-        return ENSEMBLE_EARNS
+        return LoopSignal.ENSEMBLE_EARNS
     predicts = by_loss and is_better(test.loss, level_of_losses)
     predicts = predicts and (simple or test.fair[0] >= math.sqrt(test.fair[1]))
-    return ENSEMBLE_PREDICTS if predicts and not is_worse(test.pair, leaning) else BLOCK_END
+    return (
+        LoopSignal.ENSEMBLE_PREDICTS
+        if predicts and not is_worse(test.pair, leaning)
+        else LoopSignal.BLOCK_END
+    )
 
 
 @kernel
@@ -386,7 +387,7 @@ def learn_ensemble(
     """
     run, buffers = run_on(context, stream), context.buffers
     live, ensemble, score = run.live, run.live.ensemble, buffers.score
-    simple = run.task.shape == SIMPLE
+    simple = run.task.shape == Shape.SIMPLE
     action = 0 if simple else int(label.action)
     if action < 0 or not math.isfinite(label.cost) or not label.weight > _ZERO:
         return
@@ -399,7 +400,7 @@ def learn_ensemble(
             ensemble.test.updates[0] += 1
             if not simple:
                 _test_rewards(run, score, actions.n, column, label)
-        cursor[SIGNAL] = _verdict(live, simple)
+        cursor[Cursor.SIGNAL] = _verdict(live, simple)
         _learn_weights(run, actions, action, label, ranking, buffers)
         cost = ensemble.range[0] + _on_scale(ensemble, label.cost) * (ensemble.range[1] - ensemble.range[0])
     if len(ensemble.members.rests) > 0:

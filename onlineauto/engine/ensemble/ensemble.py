@@ -20,14 +20,11 @@ from onlineauto.engine.ensemble.member import Needs, Sizes, Work
 from onlineauto.engine.ensemble.prices import LEARNT
 from onlineauto.engine.ensemble.states import MemberStates, states_of
 from onlineauto.engine.records.ensemble import (
-    ACTIONS,
-    FEATURES,
     MOST_ACTIONS,
     MOST_FEATURES,
-    NUMBERS,
-    WIDEST,
     Ensemble,
     EnsembleTest,
+    Known,
     Members,
 )
 from onlineauto.estimators.difference_kernels import SPREAD_SIZE
@@ -145,12 +142,12 @@ def able_scores(ensemble: Ensemble) -> dict[str, bool]:
     able: dict[str, bool] = {}
     for name, needs in _needs_by_name(ensemble):
         able[name] = (
-            needs.least_actions <= tally[ACTIONS] <= needs.most_actions
-            and tally[FEATURES] <= needs.most_features
-            and tally[NUMBERS] <= needs.most_numbers
-            and (not needs.numbers or tally[NUMBERS] > 0 or tally[ACTIONS] > MOST_ACTIONS)
+            needs.least_actions <= tally[Known.ACTIONS] <= needs.most_actions
+            and tally[Known.FEATURES] <= needs.most_features
+            and tally[Known.NUMBERS] <= needs.most_numbers
+            and (not needs.numbers or tally[Known.NUMBERS] > 0 or tally[Known.ACTIONS] > MOST_ACTIONS)
             and learnt >= needs.events
-            and tally[WIDEST] <= needs.width
+            and tally[Known.WIDEST] <= needs.width
             and able.get(needs.upon, True)
         )
     return able
@@ -276,12 +273,12 @@ def prices(ensemble: Ensemble, *, features: float, n_actions: float) -> dict[str
     """
     tally = ensemble.members.inputs.tally
     work = Work(
-        inputs=min(int(tally[FEATURES]), MOST_FEATURES),
-        widest=int(tally[WIDEST]),
+        inputs=min(int(tally[Known.FEATURES]), MOST_FEATURES),
+        widest=int(tally[Known.WIDEST]),
         features=features,
         n_actions=n_actions,
         visits=n_actions + LEARNT,
-        joined=bool(tally[ACTIONS] > MOST_ACTIONS),
+        joined=bool(tally[Known.ACTIONS] > MOST_ACTIONS),
     )
     able = able_scores(ensemble)
     return {

@@ -10,7 +10,7 @@ import numpy as np
 from onlineauto.engine.ensemble.least_squares_kernels import LATE, WAITING, Observed, Regression
 from onlineauto.engine.ensemble.regression_kernels import EACH
 from onlineauto.engine.ensemble.wave_kernels import WAVES, Basis
-from onlineauto.engine.records.ensemble import ACTIONS, MOST_ACTIONS, MOST_NUMBERS
+from onlineauto.engine.records.ensemble import MOST_ACTIONS, MOST_NUMBERS, Known
 
 if TYPE_CHECKING:
     from onlineauto.engine.records.ensemble import Inputs
@@ -52,7 +52,7 @@ def regression_to_predict(regression: Regression) -> Regression:
 
 def begin_regression(regression: Regression, inputs: Inputs, unsure: float, n: int) -> None:
     """Let new regressions begin with known actions and `n` inputs; `unsure` is the variance of a weight."""
-    known = int(inputs.tally[ACTIONS])
+    known = int(inputs.tally[Known.ACTIONS])
     for action in range(1 if known > MOST_ACTIONS else known):
         np.fill_diagonal(regression.spread[action, :n, :n], unsure)
     regression.prepared[:] = n, known
@@ -60,7 +60,7 @@ def begin_regression(regression: Regression, inputs: Inputs, unsure: float, n: i
 
 def regression_state(regression: Regression, inputs: Inputs, n: int) -> dict[str, Any]:
     """Return what is in use of regressions of `n` inputs; of a covariance half is enough, by symmetry."""
-    known = int(inputs.tally[ACTIONS])
+    known = int(inputs.tally[Known.ACTIONS])
     actions = 1 if known > MOST_ACTIONS else known
     weights = {"weights": regression.weights[:actions, :n].copy()}
     return weights | _to_learn(regression, actions, n) if len(regression.spread) else weights
@@ -101,7 +101,7 @@ def restore_regression(
         raise stored["weights"].fail("weights of members")
     regression.weights[:actions] = 0.0
     regression.weights[:actions, :n] = weights
-    regression.prepared[:] = known, inputs.tally[ACTIONS]
+    regression.prepared[:] = known, inputs.tally[Known.ACTIONS]
     if not len(regression.spread):
         return
     row, column = np.tril_indices(n)

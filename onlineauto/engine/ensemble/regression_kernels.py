@@ -18,7 +18,7 @@ from onlineauto.engine.ensemble.least_squares_kernels import (
     cut_off,
     learn_lately,
 )
-from onlineauto.engine.records.ensemble import ACTIONS, MOST_ACTIONS
+from onlineauto.engine.records.ensemble import MOST_ACTIONS, Known
 from onlineauto.jit import entry_kernel, inline_kernel, kernel
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def grow_regression(regression: Regression, inputs: Inputs, n: int, unsure: floa
     `unsure` is the variance of a weight before the first event. If the actions are joined now, the regression
     that they share begins from nothing.
     """
-    known, prepared = inputs.tally[ACTIONS], regression.prepared
+    known, prepared = inputs.tally[Known.ACTIONS], regression.prepared
     joins = known > MOST_ACTIONS
     if joins and prepared[ACTIONS_OF] <= MOST_ACTIONS:
         _clear(regression, n)

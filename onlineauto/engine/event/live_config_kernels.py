@@ -8,30 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.engine.event.example_kernels import line_of
-from onlineauto.engine.records.loop import (
-    BLOCK_END,
-    BOUND_CROSSED,
-    LEASE_DUE,
-    LOSS_CROSSED,
-    MET,
-    PROVED_WORSE,
-    REVIEW_DUE,
-    REVIEWED,
-    SCHEDULED,
-    STEP,
-)
-from onlineauto.engine.records.search import (
-    CHAMPION,
-    GROUP,
-    LEARNT,
-    MARK,
-    N_ACTIONS,
-    N_EVENTS,
-    OUTSIDE,
-    PLACES,
-    SELF,
-)
-from onlineauto.engine.records.task import CB, SIMPLE
+from onlineauto.engine.records.loop import Cursor, LoopSignal, Step
+from onlineauto.engine.records.search import GROUP, PLACES, Tally, Whose
+from onlineauto.engine.records.task import Shape
 from onlineauto.estimators.difference_kernels import observe_any_difference, share
 from onlineauto.estimators.draw_kernels import by_draws, events_per_draw, note_draw, tell_of_actions
 from onlineauto.estimators.interval_kernels import observe_loss, observe_policy
@@ -96,11 +75,11 @@ def count_namespaces(run: Run, event: int, actions: Actions) -> bool:
     """Count each namespace once for every action of an event; return whether one is new."""
     live, stream = run.live, run.stream
     namespaces = live.namespaces
-    live.tally[N_EVENTS] += 1
-    live.tally[N_ACTIONS] += actions.n
-    shared = live.tally[MARK] + 1
-    if run.task.shape == CB:
-        live.tally[MARK] = shared
+    live.tally[Tally.EVENTS] += 1
+    live.tally[Tally.ACTIONS] += actions.n
+    shared = live.tally[Tally.MARK] + 1
+    if run.task.shape == Shape.CB:
+        live.tally[Tally.MARK] = shared
         return _count_line(run, actions.first, actions.n, -1, shared)
     new = False
     if actions.n_lines > actions.n and actions.n > 0:
@@ -119,7 +98,7 @@ def count_namespaces(run: Run, event: int, actions: Actions) -> bool:
         line = line_of(run, actions, action)
         found = _count_line(run, line, 1, shared, shared + 1 + action)
         new = new or found
-    live.tally[MARK] = shared + actions.n
+    live.tally[Tally.MARK] = shared + actions.n
     return new
 
 
@@ -137,25 +116,25 @@ def lease_is_due(live: Live) -> bool:
 @inline_kernel
 def meets_namespace(run: Run, event: int, actions: Actions, cursor: NDArray[np.int64]) -> bool:
     """Count the namespaces of the event at the cursor, but only once; return whether one is new."""
-    if cursor[STEP] >= MET:
+    if cursor[Cursor.STEP] >= Step.COUNTED:
         return False
-    cursor[STEP] = MET
+    cursor[Cursor.STEP] = Step.COUNTED
     return count_namespaces(run, event, actions)
 
 
 @inline_kernel
 def signal_before_test(run: Run, cursor: NDArray[np.int64]) -> int:
     """Return what must be decided before the live configs are tested on the event at the cursor."""
-    if cursor[STEP] < REVIEWED:
-        cursor[STEP] = REVIEWED
+    if cursor[Cursor.STEP] < Step.REVIEWED:
+        cursor[Cursor.STEP] = Step.REVIEWED
         schedule = run.live.schedule
-        if run.live.tally[LEARNT] >= schedule.review or run.live.statistics.fresh[0] >= schedule.look:
-            return REVIEW_DUE
-    if cursor[STEP] < SCHEDULED:
-        cursor[STEP] = SCHEDULED
+        if run.live.tally[Tally.LEARNT] >= schedule.review or run.live.statistics.fresh[0] >= schedule.look:
+            return LoopSignal.REVIEW_DUE
+    if cursor[Cursor.STEP] < Step.SCHEDULED:
+        cursor[Cursor.STEP] = Step.SCHEDULED
         if lease_is_due(run.live):
-            return LEASE_DUE
-    return BLOCK_END
+            return LoopSignal.LEASE_DUE
+    return LoopSignal.BLOCK_END
 
 
 @inline_kernel
@@ -200,7 +179,7 @@ def is_one_in_eight(live: Live) -> bool:
     Multiples of the golden ratio fall into each eighth of [0, 1) equally often, also those of every n-th
     event, so that no rhythm of a log is always met at the same beat.
     """
-    return bool(np.uint64(live.tally[LEARNT]) * _GOLDEN < _EIGHTH)
+    return bool(np.uint64(live.tally[Tally.LEARNT]) * _GOLDEN < _EIGHTH)
 
 
 @inline_kernel
@@ -226,13 +205,13 @@ def observe_rewards(run: Run, score: NDArray[np.float32], n: int, label: Label, 
     reward = label.cost if tests.cost_is_reward else -label.cost
     earned = np.float64(reward)
     if not _ZERO <= reward <= _ONE:
-        live.tally[OUTSIDE] += 1
+        live.tally[Tally.OUTSIDE] += 1
         if not run.task.quirks.raw_rewards:
             reward = min(max(reward, _ZERO), _ONE)
     chosen = best_action(score, 0, n)
     champion = weight if chosen == label.action else _ZERO
     if tests.paired:
-        observe_policy(statistics.policies[0, SELF], statistics.scale, np.float64(champion), earned)
+        observe_policy(statistics.policies[0, Whose.SELF], statistics.scale, np.float64(champion), earned)
     for slot in range(1, live.n):
         short_loop()
         live.schedule.updates[slot] += 1
@@ -242,20 +221,20 @@ def observe_rewards(run: Run, score: NDArray[np.float32], n: int, label: Label, 
         choice = best_action(score, slot, n)
         own = weight if choice == label.action else _ZERO
         if tests.paired:
-            observe_policy(statistics.policies[slot, SELF], statistics.scale, np.float64(own), earned)
+            observe_policy(statistics.policies[slot, Whose.SELF], statistics.scale, np.float64(own), earned)
             if choice != chosen:
                 q1, q0 = _predicted(live, score[choice, 0]), _predicted(live, score[chosen, 0])
                 w1, w0, price = np.float64(own), np.float64(champion), tests.prices[slot]
                 pair_up(tests.pairs[slot], statistics.scale, w1, w0, earned, (q1, q0), price)
         else:
-            _observe(live, slot, SELF, own, reward)
-            _observe(live, slot, CHAMPION, champion, reward)
+            _observe(live, slot, Whose.SELF, own, reward)
+            _observe(live, slot, Whose.CHAMPION, champion, reward)
             tests.decided[slot] &= own == _ZERO and champion == _ZERO
-        statistics.last[slot, SELF, 0], statistics.last[slot, SELF, 1] = own, reward
-        statistics.last[slot, CHAMPION, 0], statistics.last[slot, CHAMPION, 1] = champion, reward
+        statistics.last[slot, Whose.SELF, 0], statistics.last[slot, Whose.SELF, 1] = own, reward
+        statistics.last[slot, Whose.CHAMPION, 0], statistics.last[slot, Whose.CHAMPION, 1] = champion, reward
     if tests.paired:
         widen(statistics.scale, earned, np.float64(label.probability), n)
-    live.tally[LEARNT] += 1
+    live.tally[Tally.LEARNT] += 1
 
 
 @inline_kernel
@@ -310,7 +289,7 @@ def note_logged(live: Live, action: int, label: Label, compared: bool) -> None:
 @inline_kernel
 def observe_losses(run: Run, score: NDArray[np.float32], action: int, n: int, label: Label) -> None:
     """Add an event to all loss estimators: each config's loss on the logged `action`, and the champion's."""
-    live, simple = run.live, run.task.shape == SIMPLE
+    live, simple = run.live, run.task.shape == Shape.SIMPLE
     tests, statistics = live.tests, live.statistics
     weight = np.float64(label.weight) if simple else 1.0
     rare = 1.0 if simple else rarity(live, action, n)
@@ -323,10 +302,10 @@ def observe_losses(run: Run, score: NDArray[np.float32], action: int, n: int, la
         statistics.fresh[0] += 1
     reach, rate = statistics.reach[0], 0.0
     if simple:
-        observe_loss(statistics.policies[0, SELF], champion, reach)
+        observe_loss(statistics.policies[0, Whose.SELF], champion, reach)
         statistics.reach[0] = max(reach, champion)
-        statistics.reach[1] += (champion - statistics.reach[1]) / min(live.tally[LEARNT] + 1.0, _MEMORY)
-        live.tally[LEARNT] += 1
+        statistics.reach[1] += (champion - statistics.reach[1]) / min(live.tally[Tally.LEARNT] + 1.0, _MEMORY)
+        live.tally[Tally.LEARNT] += 1
     if live.mixing:
         rate = 0.5 / statistics.reach[1] if statistics.reach[1] > 0.0 else 0.0
         live.mix[0] *= math.exp(-rate * champion)
@@ -341,10 +320,13 @@ def observe_losses(run: Run, score: NDArray[np.float32], action: int, n: int, la
         if live.mixing:
             live.mix[slot] *= math.exp(-rate * own) if math.isfinite(own) else 0.0
         if simple:
-            observe_loss(statistics.policies[slot, SELF], own, reach)
+            observe_loss(statistics.policies[slot, Whose.SELF], own, reach)
             statistics.reach[0] = max(statistics.reach[0], own) if math.isfinite(own) else statistics.reach[0]
-            statistics.last[slot, SELF, 0], statistics.last[slot, SELF, 1] = weight, -own
-            statistics.last[slot, CHAMPION, 0], statistics.last[slot, CHAMPION, 1] = weight, -champion
+            statistics.last[slot, Whose.SELF, 0], statistics.last[slot, Whose.SELF, 1] = weight, -own
+            statistics.last[slot, Whose.CHAMPION, 0], statistics.last[slot, Whose.CHAMPION, 1] = (
+                weight,
+                -champion,
+            )
             live.schedule.updates[slot] += 1
             tests.compared[slot] += 1
     if live.mixing:
@@ -387,7 +369,7 @@ def better_challenger(live: Live) -> int:
     for slot in range(1, live.n):
         short_loop()
         if not tests.decided[slot]:
-            own, champion = tests.evidence[slot, SELF], tests.evidence[slot, CHAMPION]
+            own, champion = tests.evidence[slot, Whose.SELF], tests.evidence[slot, Whose.CHAMPION]
             better, effort = is_better(own, champion, tests.robust)
             tests.decided[slot] = not better and effort != IN_FULL
             if better:
@@ -415,7 +397,7 @@ def loss_level(live: Live, slot: int) -> float:
 
 @inline_kernel
 def verdict(live: Live) -> tuple[int, int]:
-    """Return (signal, live config) for the strongest proven verdict, else (`BLOCK_END`, 0).
+    """Return (signal, live config) for the strongest proven verdict, else (`LoopSignal.BLOCK_END`, 0).
 
     A reward verdict beats a loss verdict, which beats one that a challenger is worse. A loss verdict is
     ignored while the reward test leans the other way.
@@ -423,8 +405,8 @@ def verdict(live: Live) -> tuple[int, int]:
     tests, statistics = live.tests, live.statistics
     if not tests.paired:
         slot = better_challenger(live)
-        return (BOUND_CROSSED if slot > 0 else BLOCK_END), slot
-    signal, found = BLOCK_END, 0
+        return (LoopSignal.BOUND_CROSSED if slot > 0 else LoopSignal.BLOCK_END), slot
+    signal, found = LoopSignal.BLOCK_END, 0
     many, compared = events_per_draw(statistics.draws), events_per_draw(statistics.compared_draws)
     leaning, losses_tell = by_draws(LEANING, compared), tests.by_loss and tell_of_actions(statistics.draws)
     for slot in range(1, live.n):
@@ -434,16 +416,16 @@ def verdict(live: Live) -> tuple[int, int]:
         level = by_draws(reward_level(live, slot), compared)
         level_of_losses = by_draws(loss_level(live, slot), many)
         if tests.by_reward and is_ahead(pair, level):
-            signal, found = BOUND_CROSSED, slot
-        elif signal == BOUND_CROSSED:
+            signal, found = LoopSignal.BOUND_CROSSED, slot
+        elif signal == LoopSignal.BOUND_CROSSED:
             continue
         elif by_loss and is_ahead(losses, level_of_losses) and not is_behind(pair, leaning):
-            signal, found = LOSS_CROSSED, slot
-        elif signal == BLOCK_END and live.schedule.replaceable:
+            signal, found = LoopSignal.LOSS_CROSSED, slot
+        elif signal == LoopSignal.BLOCK_END and live.schedule.replaceable:
             behind = tests.by_reward and is_behind(pair, level)
             behind = behind or (
                 by_loss and is_behind(losses, level_of_losses) and not is_ahead(pair, leaning)
             )
             if behind:
-                signal, found = PROVED_WORSE, slot
+                signal, found = LoopSignal.PROVED_WORSE, slot
     return signal, found

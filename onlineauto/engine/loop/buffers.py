@@ -9,8 +9,8 @@ import numpy as np
 from onlineauto.engine.event.event_seed_kernels import name_events
 from onlineauto.engine.event.outcomes import Outcomes
 from onlineauto.engine.records.ensemble import MOST_FEATURES, MOST_NUMBERS, Taken
-from onlineauto.engine.records.loop import BEGINS_AGAIN, FAR_WEIGHT, NO_OUTLIER, ROW, Buffers, Results
-from onlineauto.engine.records.task import CB, SIMPLE
+from onlineauto.engine.records.loop import ROW, Buffers, Outlier, Results
+from onlineauto.engine.records.task import Shape
 from onlineauto.errors import InputError
 from onlineauto.explorers.explore_kernels import ROWS
 from onlineauto.features.block import UNLABELLED
@@ -90,7 +90,7 @@ def enough_room(buffers: Buffers, context: Context, stream: Stream, features: in
     """
     task, room = context.task, len(buffers.cell)
     runs = max(len(context.interactions.start), len(context.again.start))
-    actions = task.n_actions if task.shape == CB else largest(stream.events)
+    actions = task.n_actions if task.shape == Shape.CB else largest(stream.events)
     if features <= room and actions <= len(buffers.score) and runs <= len(buffers.runs):
         return buffers
     try:
@@ -154,11 +154,11 @@ def make_results(block: Block, task: Task, *, slots: Slots | None = None, aside:
 
 def _most_actions(block: Block, task: Task, slots: Slots | None) -> int:
     """Return an upper bound on the number of actions of all events, or slots, together."""
-    if task.shape == SIMPLE:
+    if task.shape == Shape.SIMPLE:
         return 0
     if slots is not None:
         return int((slots.line - slots.number - block.event_start[slots.event] - 1).sum())
-    return len(block) * task.n_actions if task.shape == CB else block.n_lines
+    return len(block) * task.n_actions if task.shape == Shape.CB else block.n_lines
 
 
 def _same(column: NDArray[np.float32], n: int) -> NDArray[np.float32]:
@@ -176,9 +176,9 @@ def make_outcomes(
     weight = block.weight[line] if slots is None else slots.event_weight[slots.event]
     label = block.label[line] if simple else _same(_NO_LABELS, n)
     if rows["outlier"].any():
-        far = (rows["outlier"] > NO_OUTLIER) & (rows["outlier"] < BEGINS_AGAIN)
+        far = (rows["outlier"] > Outlier.NONE) & (rows["outlier"] < Outlier.BEGINS_AGAIN)
         label = np.where(far, UNLABELLED, label)
-        weight = np.where(rows["outlier"] == FAR_WEIGHT, np.float32(0), weight)
+        weight = np.where(rows["outlier"] == Outlier.FAR_WEIGHT, np.float32(0), weight)
     return Outcomes(
         rows=rows,
         line=line,

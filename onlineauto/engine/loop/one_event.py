@@ -13,7 +13,7 @@ import numpy as np
 
 from onlineauto.engine.loop.run_kernels import ENDED, PREDICTED, RAN, Single, run_single
 from onlineauto.engine.records.loop import ROW, Results
-from onlineauto.engine.records.task import CB
+from onlineauto.engine.records.task import Shape
 from onlineauto.features.layout import most_spans
 from onlineauto.features.records import NO_SLOTS, Stream
 from onlineauto.formats.records.size_kernels import FEATURES, LINES, NAMES, SIZES, SPANS, WIDEST
@@ -107,7 +107,7 @@ class OneEvent:
             room=features + 1,
             slots=NO_SLOTS,
         )
-        most = task.n_actions if task.shape == CB else len(buffers.score)
+        most = task.n_actions if task.shape == Shape.CB else len(buffers.score)
         self.results = Results(
             rows=np.zeros(1, ROW),
             action=np.empty(most, np.int32),
@@ -190,7 +190,7 @@ def one_event(
     task = model.parts.task
     if task.slots or (task.exploration.samples and task.exploration.active):
         return None
-    return OneEvent(loop, context, model, layout, reader, standing)
+    return OneEvent(loop, context, model, layout, reader, int(standing))
 
 
 def _widest(layout: Layout, room: int) -> int:

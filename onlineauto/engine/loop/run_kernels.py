@@ -16,17 +16,8 @@ from onlineauto.engine.event.outcome_kernels import explore, open_row, rank_acti
 from onlineauto.engine.event.pass_kernels import account, run_on
 from onlineauto.engine.loop.visit_kernels import label_to_learn, settle_line, visit_actions
 from onlineauto.engine.outliers.outlier_kernels import find_outlier, without_label
-from onlineauto.engine.records.loop import (
-    BEGIN_AGAIN,
-    BEGINS_AGAIN,
-    BLOCK_END,
-    EVENT,
-    NO_OUTLIER,
-    SIGNAL,
-    STEP,
-    STREAM,
-)
-from onlineauto.engine.records.task import SIMPLE
+from onlineauto.engine.records.loop import Cursor, LoopSignal, Outlier, Standing
+from onlineauto.engine.records.task import Shape
 from onlineauto.explorers.explore_kernels import note_cost, note_learnt
 from onlineauto.features._kernels import forget
 from onlineauto.features.records import CONSTANT_HASH
@@ -52,31 +43,31 @@ def run_events(
 ) -> None:
     """Predict, learn and account for events up to `stop`, or until something must be decided.
 
-    The cursor says where to continue, and receives the signal. `standing` is `STREAM`, `ASIDE` or `NOTICED`.
+    The cursor says where to continue, and receives the signal. `standing` is a `Standing`.
     """
     run = run_on(context, stream)
     buffers, units = context.buffers, context.units
-    training = bool(run.task.training and standing == STREAM)
+    training = bool(run.task.training and standing == Standing.STREAM)
     searching = bool(run.live.searching and training)
-    while cursor[EVENT] < stop:
-        event = cursor[EVENT]
+    while cursor[Cursor.EVENT] < stop:
+        event = cursor[Cursor.EVENT]
         actions, label = open_event(run, event)
         open_row(run, results, event, actions.n)
         holdout = run.stream.holdout[event]
         learns = training and learns_from(run, label, holdout)
-        if learns and cursor[STEP] == 0:
+        if learns and cursor[Cursor.STEP] == 0:
             outlier = find_outlier(context, stream, event, label)
-            if outlier != NO_OUTLIER or results.rows[event].outlier != BEGINS_AGAIN:
+            if outlier != Outlier.NONE or results.rows[event].outlier != Outlier.BEGINS_AGAIN:
                 results.rows[event].outlier = outlier
-            if outlier == BEGINS_AGAIN:
-                cursor[SIGNAL] = BEGIN_AGAIN
+            if outlier == Outlier.BEGINS_AGAIN:
+                cursor[Cursor.SIGNAL] = LoopSignal.BEGIN_AGAIN
                 forget(run.scratch, 0, actions.n_shared)
                 return
-        if learns and NO_OUTLIER < results.rows[event].outlier < BEGINS_AGAIN:
+        if learns and Outlier.NONE < results.rows[event].outlier < Outlier.BEGINS_AGAIN:
             label, learns = without_label(label, results.rows[event].outlier), False
         if searching:
             call_at(units.before_event, (context, stream, cursor, actions, learns))
-            if cursor[SIGNAL] != BLOCK_END:
+            if cursor[Cursor.SIGNAL] != LoopSignal.BLOCK_END:
                 forget(run.scratch, 0, actions.n_shared)
                 return
         row, exploration = results.rows[event], run.task.exploration
@@ -88,7 +79,7 @@ def run_events(
             visit_actions(context, run, row, actions, learnt, learns, buffers)
             if run.live.ensemble.on:
                 call_at(units.score_ensemble, (context, stream, actions, learnt, learns))
-        if run.task.shape == SIMPLE:
+        if run.task.shape == Shape.SIMPLE:
             if run.live.ensemble.serves:
                 row.raw = buffers.score[0, ensemble_column(buffers)]
                 row.prediction = clip(run.model.shared, row.raw)
@@ -105,18 +96,18 @@ def run_events(
         row.labelled = labelled
         forget(run.scratch, 0, actions.n_shared)
         if run.task.slots:
-            counts = bool(standing == STREAM)
+            counts = bool(standing == Standing.STREAM)
             call_at(units.ccb_slot, (context, stream, results, event, counts, holdout))
-        elif standing == STREAM:
+        elif standing == Standing.STREAM:
             account(run.model, label.weight, labelled, holdout)
-        cursor[EVENT], cursor[STEP] = event + 1, 0
+        cursor[Cursor.EVENT], cursor[Cursor.STEP] = event + 1, 0
         if searching and learns:
             if run.live.ensemble.on:  # before the range of rewards is widened to this one
                 call_at(units.learn_ensemble, (context, stream, cursor, actions, label))
             call_at(units.after_event, (context, stream, cursor, actions, label))
-            if cursor[SIGNAL] != BLOCK_END:
+            if cursor[Cursor.SIGNAL] != LoopSignal.BLOCK_END:
                 return
-    cursor[SIGNAL] = BLOCK_END
+    cursor[Cursor.SIGNAL] = LoopSignal.BLOCK_END
 
 
 RAN, ENDED, PREDICTED = range(3)
@@ -151,10 +142,10 @@ def run_single(
     event.cursor[:] = 0
     call_at(loop, (context, stream, results, event.cursor, len(stream.holdout), standing))
     said[RAN] = 1
-    if event.cursor[SIGNAL] != BLOCK_END:
+    if event.cursor[Cursor.SIGNAL] != LoopSignal.BLOCK_END:
         return
     row, n = results.rows[0], 1
-    if context.task.shape == SIMPLE:
+    if context.task.shape == Shape.SIMPLE:
         event.prediction[0] = row.prediction
     else:
         n = row.n_actions

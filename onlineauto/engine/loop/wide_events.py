@@ -23,7 +23,7 @@ from onlineauto.engine.loop.size_kernels import (
     count_products,
     largest_namespaces,
 )
-from onlineauto.engine.records.task import CB
+from onlineauto.engine.records.task import Shape
 from onlineauto.errors import ParseError
 from onlineauto.features.options import FeatureOptions
 from onlineauto.features.records import Interactions, Scratch, largest
@@ -111,7 +111,7 @@ def measure(context: Sealed[Context], layout: Layout, stream: Stream, limit: Lim
     features of each namespace. Only if neither is good enough, the events are counted one by one.
     """
     task, enough = context.value.task, max(len(context.value.buffers.cell), _GUESSED)
-    actions = 1 if limit.of_lines else task.n_actions if task.shape == CB else largest(stream.events)
+    actions = 1 if limit.of_lines else task.n_actions if task.shape == Shape.CB else largest(stream.events)
     own = (len(stream.features) - stream.room) // 2 + 2  # the constant, and a slot's index feature
     features = layout.most_features(own)
     if features > enough or features * actions > limit.crossed:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from onlineauto.engine.records.loop import BEGINS_AGAIN, FAR_COST, FAR_PROBABILITY, FAR_VALUE, FAR_WEIGHT
+from onlineauto.engine.records.loop import Outlier
 from onlineauto.features.block import UNLABELLED
 from onlineauto.formats.lines.diagnostics import Code, make_diagnostic
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 __all__ = ["WHAT", "add_outlier", "locate_outliers", "outlier_message"]
 
 WHAT: Final = {
-    FAR_COST: "the label or cost",
-    FAR_WEIGHT: "the weight",
-    FAR_PROBABILITY: "the inverse of the probability",
-    FAR_VALUE: "the value of a feature",
+    Outlier.FAR_COST: "the label or cost",
+    Outlier.FAR_WEIGHT: "the weight",
+    Outlier.FAR_PROBABILITY: "the inverse of the probability",
+    Outlier.FAR_VALUE: "the value of a feature",
 }
 """What is far beyond all before, by the outlier of an event, for messages."""
 
 _CODES: Final = {
-    FAR_COST: Code.LABEL_FAR_OUT,
-    FAR_WEIGHT: Code.WEIGHT_FAR_OUT,
-    FAR_PROBABILITY: Code.PROBABILITY_FAR_OUT,
-    FAR_VALUE: Code.VALUE_FAR_OUT,
-    BEGINS_AGAIN: Code.BEGAN_AGAIN,
+    Outlier.FAR_COST: Code.LABEL_FAR_OUT,
+    Outlier.FAR_WEIGHT: Code.WEIGHT_FAR_OUT,
+    Outlier.FAR_PROBABILITY: Code.PROBABILITY_FAR_OUT,
+    Outlier.FAR_VALUE: Code.VALUE_FAR_OUT,
+    Outlier.BEGINS_AGAIN: Code.BEGAN_AGAIN,
 }
 
 
@@ -45,7 +45,7 @@ def add_outlier(
     block: Block, event: int, outlier: int, found: Diagnostics, *, number: float | None = None
 ) -> None:
     """Add an event of a block that was not learnt to the problems; `number` is the outlier, if known."""
-    code, (first, end) = _CODES[outlier], block.event_start[[event, event + 1]].tolist()
+    code, (first, end) = _CODES[Outlier(outlier)], block.event_start[[event, event + 1]].tolist()
     found.count(code, 1)
     found.keep(
         make_diagnostic(

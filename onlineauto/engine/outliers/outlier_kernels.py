@@ -16,17 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.engine.records.loop import (
-    ANY_VALUE,
-    BEGINS_AGAIN,
-    FAR_COST,
-    FAR_PROBABILITY,
-    FAR_VALUE,
-    FAR_WEIGHT,
-    FIRST_FEATURE,
-    NO_OUTLIER,
-    Label,
-)
+from onlineauto.engine.records.loop import ANY_VALUE, FIRST_FEATURE, Label, Outlier
 from onlineauto.estimators.typical_size_kernels import (
     BEYOND,
     FIRST_EVENTS,
@@ -137,34 +127,34 @@ def _judge_values(context: Context, stream: Stream, event: int, first: bool) -> 
 
 @kernel
 def find_outlier(context: Context, stream: Stream, event: int, label: Label) -> int:
-    """Return which number of an event to be learnt is far beyond all before, `NO_OUTLIER` if there is none.
+    """Return which number of an event to be learnt is far beyond all before, `Outlier.NONE` if there is none.
 
-    `BEGINS_AGAIN` says that what was learnt so far is ruined by such a number; call this again for the event
-    once learning begins again. All of that is counted.
+    `Outlier.BEGINS_AGAIN` says that what was learnt so far is ruined by such a number; call this again for
+    the event once learning begins again. All of that is counted.
     """
     model = context.model
-    first = bool(model.outliers[NO_OUTLIER] < FIRST_EVENTS)
+    first = bool(model.outliers[Outlier.NONE] < FIRST_EVENTS)
     unknown = 0 if first else USUAL
     largest, before = max(-model.shared[MIN_LABEL], model.shared[MAX_LABEL]), unknown
-    if largest > 0.0 and model.sizes[FAR_COST, TYPICAL] == 0 and not first:
+    if largest > 0.0 and model.sizes[Outlier.FAR_COST, TYPICAL] == 0 and not first:
         before = max(size_of(largest), ONE)
     label_size = max(abs(np.float64(label.cost)), abs(np.float64(label.initial)))
     inverse = 1.0 / np.float64(label.probability) if label.probability > _ZERO else 0.0
-    cost = judge_number(model.sizes, FAR_COST, label_size, before, first)
-    weight = judge_number(model.sizes, FAR_WEIGHT, np.float64(label.weight), unknown, first)
-    probability = judge_number(model.sizes, FAR_PROBABILITY, inverse, unknown, first)
+    cost = judge_number(model.sizes, Outlier.FAR_COST, label_size, before, first)
+    weight = judge_number(model.sizes, Outlier.FAR_WEIGHT, np.float64(label.weight), unknown, first)
+    probability = judge_number(model.sizes, Outlier.FAR_PROBABILITY, inverse, unknown, first)
     value = _judge_values(context, stream, event, first)
-    found = NO_OUTLIER
+    found = Outlier.NONE
     if first and (cost == RUINED or weight == RUINED or probability == RUINED or value == RUINED):
-        found = BEGINS_AGAIN
+        found = Outlier.BEGINS_AGAIN
     elif cost == BEYOND:
-        found = FAR_COST
+        found = Outlier.FAR_COST
     elif weight == BEYOND:
-        found = FAR_WEIGHT
+        found = Outlier.FAR_WEIGHT
     elif probability == BEYOND:
-        found = FAR_PROBABILITY
+        found = Outlier.FAR_PROBABILITY
     elif value == BEYOND:
-        found = FAR_VALUE
+        found = Outlier.FAR_VALUE
     model.outliers[found] += 1
     return found
 
@@ -172,5 +162,7 @@ def find_outlier(context: Context, stream: Stream, event: int, label: Label) -> 
 @inline_kernel
 def without_label(label: Label, outlier: int) -> Label:
     """Return the label of an event that is not learnt because of an outlier: none, and no absurd weight."""
-    weight = _ZERO if outlier == FAR_WEIGHT else label.weight
-    return Label(np.int64(-1), _FLOAT_MAX, -_ONE, weight, _ZERO if outlier == FAR_COST else label.initial)
+    weight = _ZERO if outlier == Outlier.FAR_WEIGHT else label.weight
+    return Label(
+        np.int64(-1), _FLOAT_MAX, -_ONE, weight, _ZERO if outlier == Outlier.FAR_COST else label.initial
+    )

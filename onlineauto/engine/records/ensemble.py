@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -9,22 +10,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "ACTIONS",
-    "BIN",
     "BINS",
-    "FEATURES",
     "FIRST_BINS",
     "GROUPS",
     "MOST_ACTIONS",
     "MOST_FEATURES",
     "MOST_NUMBERS",
-    "NUMBERS",
     "RING",
-    "WIDEST",
-    "WORD",
     "Ensemble",
     "EnsembleTest",
+    "InputKind",
     "Inputs",
+    "Known",
     "Members",
     "Numbers",
     "Taken",
@@ -53,10 +50,10 @@ class Inputs(NamedTuple):
     The first input is the constant.
     """
 
-    tally: NDArray[np.int64]  # [4]: FEATURES, NUMBERS, ACTIONS known so far; more than there can be: too many
+    tally: NDArray[np.int64]  # [Known]: how many are known so far; more than there can be: too many
     feature: NDArray[np.uint64]  # [places]: hash of a known feature + 1, or 0
     input: NDArray[np.int64]  # [places]: its input
-    number: NDArray[np.int64]  # [inputs]: which of the numbers an input is, or `WORD` or `BIN`
+    number: NDArray[np.int64]  # [inputs]: which of the numbers an input is, or an `InputKind`
     names: NDArray[np.int64]  # [inputs]: which of the numbers the name of a word is about, or -1
     amount: NDArray[np.float64]  # [inputs]: the number in that name
     divided: NDArray[np.int64]  # [inputs]: the input of the bin of which a new bin is a part, 0 for others
@@ -93,7 +90,7 @@ class EnsembleTest(NamedTuple):
     loss: NDArray[np.float64]  # [paired SIZE]: test of its losses against the champion's
     fair: NDArray[np.float64]  # [2]: sums of differences of losses, by propensity, and of their squares
     loss_spread: NDArray[np.float64]  # [SPREAD_SIZE]
-    policies: NDArray[np.float64]  # [SELF | CHAMPION, POLICY_SIZE]: as those of a live config
+    policies: NDArray[np.float64]  # [Whose, POLICY_SIZE]: as those of a live config
     level: NDArray[np.float64]  # [1]: probability of error of both tests together
     updates: NDArray[np.int64]  # [1]: events with scores of all actions, learnt since both tests began
 
@@ -116,15 +113,25 @@ class Ensemble(NamedTuple):
     members: Members
 
 
-FEATURES, NUMBERS, ACTIONS, WIDEST = range(4)
-"""Entries of the tally of inputs; the last one is the largest number of features of a context that may be
-crossed, which members that cross note."""
+class Known(IntEnum):
+    """Entries of `Inputs.tally`."""
+
+    FEATURES = 0
+    NUMBERS = 1
+    ACTIONS = 2
+    WIDEST = 3  # largest number of features of a context that may be crossed, which members that cross note
+
 
 MOST_FEATURES, MOST_NUMBERS, MOST_ACTIONS = 300, 64, 32
 """What members can know at most: inputs that are features, numbers among them, and actions."""
 
-WORD, BIN = -1, -2
-"""Kinds of inputs that are no numbers: features that only ever had the value 1, and bins of numbers."""
+
+class InputKind(IntEnum):
+    """Kinds of inputs that are no numbers, in `Inputs.number`."""
+
+    WORD = -1  # a feature that only ever had the value 1
+    BIN = -2  # a bin of a number
+
 
 BINS, FIRST_BINS, GROUPS, RING = 24, 12, 8, 128
 """Bins of a number: at most, and at first; into how many groups they are put at first, as features that are

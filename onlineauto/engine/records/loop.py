@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -17,70 +18,86 @@ if TYPE_CHECKING:
     from onlineauto.learners._kernels import Model, Rule
 
 __all__ = [
-    "ASIDE",
-    "BLOCK_END",
-    "BOUND_CROSSED",
-    "CHAMPION_EARNS",
-    "CHAMPION_PREDICTS",
-    "ENSEMBLE_EARNS",
-    "ENSEMBLE_PREDICTS",
-    "EVENT",
-    "LEASE_DUE",
-    "LOSS_CROSSED",
-    "MET",
-    "NEW_NAMESPACE",
-    "NOTICED",
-    "PROVED_WORSE",
-    "RECOUNTED",
-    "REVIEWED",
-    "REVIEW_DUE",
     "ROW",
-    "SCHEDULED",
-    "SIGNAL",
-    "SLOT",
-    "STEP",
-    "STREAM",
     "Actions",
     "Buffers",
     "Context",
     "Counted",
+    "Cursor",
     "Label",
+    "LoopSignal",
+    "Outlier",
     "Results",
     "Run",
+    "Standing",
+    "Step",
     "Units",
 ]
 
-EVENT, STEP, SIGNAL, SLOT = range(4)
-"""Entries of a cursor: the next event, the last step done of it, why the loop stopped, and the live config
-that the signal is about."""
 
-BLOCK_END, NEW_NAMESPACE, REVIEW_DUE, LEASE_DUE, BOUND_CROSSED, LOSS_CROSSED, PROVED_WORSE = range(7)
-"""Signals: the reasons for which the loop stops."""
+class Cursor(IntEnum):
+    """Entries of a cursor."""
 
-ENSEMBLE_EARNS, ENSEMBLE_PREDICTS, CHAMPION_EARNS, CHAMPION_PREDICTS = range(7, 11)
-"""Signals about the ensemble and the champion: which of them is proved to earn more, or to predict the costs
-of logged actions better."""
+    EVENT = 0  # the next event
+    STEP = 1  # the last step done of it
+    SIGNAL = 2  # why the loop stopped
+    SLOT = 3  # the live config that the signal is about
 
-BEGIN_AGAIN = 11
-"""The signal that a number among the first ones has ruined what was learnt, so learning begins again."""
 
-NO_OUTLIER, FAR_COST, FAR_WEIGHT, FAR_PROBABILITY, FAR_VALUE, BEGINS_AGAIN = range(6)
-"""Whether and why an event is not learnt though it has a label, or that learning begins again with it. These
-are also the places of their counts in `Model.outliers`, and of the first three kinds in `Model.sizes`."""
+class LoopSignal(IntEnum):
+    """The reasons for which the loop stops."""
+
+    BLOCK_END = 0
+    NEW_NAMESPACE = 1
+    REVIEW_DUE = 2
+    LEASE_DUE = 3
+    BOUND_CROSSED = 4
+    LOSS_CROSSED = 5
+    PROVED_WORSE = 6
+    ENSEMBLE_EARNS = 7  # the ensemble is proved to earn more than its fallback
+    ENSEMBLE_PREDICTS = 8  # the ensemble is proved to predict the costs of logged actions better
+    CHAMPION_EARNS = 9
+    CHAMPION_PREDICTS = 10
+    BEGIN_AGAIN = 11  # a number among the first ones has ruined what was learnt, so learning begins again
+
+
+class Outlier(IntEnum):
+    """The reason why an event is not learnt though it has a label, or that learning begins again with it.
+
+    These are also the positions of their counts in `Model.outliers`, and of the first three kinds in
+    `Model.sizes`.
+    """
+
+    NONE = 0
+    FAR_COST = 1
+    FAR_WEIGHT = 2
+    FAR_PROBABILITY = 3
+    FAR_VALUE = 4
+    BEGINS_AGAIN = 5
+
+
+class Step(IntEnum):
+    """Steps of an event; 0 is none."""
+
+    COUNTED = 1  # its namespaces are counted
+    RECOUNTED = 2  # they are counted again, by a loop that does so
+    REVIEWED = 3
+    SCHEDULED = 4  # the leases are checked
+
+
+class Standing(IntEnum):
+    """Standing of events."""
+
+    STREAM = 0  # learnt as part of the stream
+    ASIDE = 1  # only predicted
+    NOTICED = 2  # only predicted, but their namespaces are counted
+
 
 ANY_VALUE = 0
 """Place in `Model.sizes` of the largest value of the features of an event."""
 
 FIRST_FEATURE = 4
 """Place in `Model.sizes` at which those of features begin."""
-
-MET, RECOUNTED, REVIEWED, SCHEDULED = 1, 2, 3, 4
-"""Steps of an event: its namespaces are counted, and counted again by a loop that does so; the review is
-checked; the leases are checked."""
-
-STREAM, ASIDE, NOTICED = range(3)
-"""Standing of events: learnt as part of the stream; only predicted; only predicted, but their namespaces are
-counted."""
 
 
 class Units(NamedTuple):

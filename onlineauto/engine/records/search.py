@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -13,21 +14,16 @@ if TYPE_CHECKING:
     from onlineauto.features.records import Interactions
 
 __all__ = [
-    "CHAMPION",
     "GROUP",
-    "LEARNT",
-    "MARK",
-    "N_ACTIONS",
-    "N_EVENTS",
-    "OUTSIDE",
     "PLACES",
-    "SELF",
     "Live",
     "LiveStatistics",
     "NamespaceCounts",
     "Schedule",
     "Screen",
+    "Tally",
     "Tests",
+    "Whose",
 ]
 
 
@@ -51,7 +47,7 @@ class Tests(NamedTuple):
     sparing: bool  # rewards are compared on some events only; challengers score all actions only on these
     cost_is_reward: bool
     robust: Test  # the constants of bounds on the reward of each
-    evidence: NDArray[np.float64]  # [slots, SELF | CHAMPION, LOWER | UPPER, SIZE]: for these bounds
+    evidence: NDArray[np.float64]  # [slots, Whose, LOWER | UPPER, SIZE]: for these bounds
     decided: NDArray[np.bool_]  # [slots]: not better, until it or the champion has a weight other than 0
     pairs: NDArray[np.float64]  # [slots, paired SIZE]: tests of a challenger's rewards against the champion's
     losses: NDArray[np.float64]  # [slots, paired SIZE]: tests of a challenger's losses against the champion's
@@ -65,9 +61,9 @@ class Tests(NamedTuple):
 class LiveStatistics(NamedTuple):
     """Sums over the events so far: of the rewards and losses of live configs, and of the log."""
 
-    policies: NDArray[np.float64]  # [slots, SELF | CHAMPION, POLICY_SIZE]: sums for intervals, if paired: of
+    policies: NDArray[np.float64]  # [slots, Whose, POLICY_SIZE]: sums for intervals, if paired: of
     # the config; and of the champion, at the time when the config became live
-    last: NDArray[np.float64]  # [slots, SELF | CHAMPION, 2]: latest importance weight and reward
+    last: NDArray[np.float64]  # [slots, Whose, 2]: latest importance weight and reward
     reach: NDArray[np.float64]  # [2]: largest loss; mean of recent losses
     recent: NDArray[np.float64]  # [groups]: sums of the champion's latest losses, of GROUP events each
     fresh: NDArray[np.int64]  # [1]: number of losses in `recent`
@@ -99,7 +95,7 @@ class Live(NamedTuple):
     reversed: bool  # challengers learn in descending order
     mixing: bool  # a single line's prediction is a weighted mean over all live configs
     mix: NDArray[np.float64]  # [slots]: weights of that mean; they sum to 1
-    tally: NDArray[np.int64]  # [5]: see the entries below
+    tally: NDArray[np.int64]  # [Tally]
     schedule: Schedule
     tests: Tests
     statistics: LiveStatistics
@@ -107,8 +103,15 @@ class Live(NamedTuple):
     ensemble: Ensemble
 
 
-LEARNT, MARK, OUTSIDE, N_EVENTS, N_ACTIONS = range(5)
-"""Entries of a tally: events learnt; the last mark; rewards outside [0, 1]; events and actions counted."""
+class Tally(IntEnum):
+    """Entries of `Live.tally`."""
+
+    LEARNT = 0  # events learnt
+    MARK = 1  # the last mark
+    OUTSIDE = 2  # rewards outside [0, 1]
+    EVENTS = 3  # events counted
+    ACTIONS = 4  # actions counted
+
 
 PLACES = 64
 """Number of places of actions that are told apart; the last one stands for all behind it."""
@@ -116,8 +119,12 @@ PLACES = 64
 GROUP = 32
 """Number of events whose mean loss is one observation of the drift detector."""
 
-SELF, CHAMPION = 0, 1
-"""Rows of an estimator: the reward of the config itself; that of the champion over the same events."""
+
+class Whose(IntEnum):
+    """Rows of an estimator: the reward of the config itself; that of the champion over the same events."""
+
+    SELF = 0
+    CHAMPION = 1
 
 
 class Screen(NamedTuple):

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from onlineauto.automl.config import Kind
 from onlineauto.automl.text import elements_text, flags_text, words_text
-from onlineauto.engine.records.search import OUTSIDE
-from onlineauto.engine.records.task import OUTSIDE_RANGE
+from onlineauto.engine.records.search import Tally
+from onlineauto.engine.records.task import DecayTally
 from onlineauto.estimators.scale_kernels import BELOW, FLOOR, HIGH, LOW
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def predicts_text(searching: Searching) -> str:
 def outside_warning(searching: Searching, *, costs: tuple[float, float]) -> str | None:
     """Return a warning if rewards left the range of the test, or used a small part of it; else None."""
     arrays, options = searching.live_configs.arrays, searching.options
-    outside = int(arrays.tally[OUTSIDE])
+    outside = int(arrays.tally[Tally.OUTSIDE])
     if not arrays.tests.paired and outside:
         return (
             f"{outside} of {searching.n_learnt} events have a reward outside [0, 1] (it is the negated "
@@ -134,7 +134,7 @@ def outside_warning(searching: Searching, *, costs: tuple[float, float]) -> str 
 
 def decay_warning(decay: Decay) -> str | None:
     """Return a warning if ``--epsilon_decay`` compared models by clipped rewards; else None."""
-    outside = int(decay.tally[OUTSIDE_RANGE])
+    outside = int(decay.tally[DecayTally.OUTSIDE_RANGE])
     if not outside:
         return None
     return (

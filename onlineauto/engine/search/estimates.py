@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from onlineauto.automl.decisions import ENSEMBLE, MemberTerms
 from onlineauto.engine.ensemble.ensemble import prices, terms, worths
 from onlineauto.engine.ensemble.prices import price_of_config
-from onlineauto.engine.records.search import CHAMPION, LEARNT, N_ACTIONS, N_EVENTS, SELF
+from onlineauto.engine.records.search import Tally, Whose
 from onlineauto.estimators.interval_kernels import interval
 from onlineauto.estimators.robust_kernels import lower_bound, upper_bound
 from onlineauto.jit import prepare
@@ -52,10 +52,10 @@ class Estimates:
         """Have the machine code of the bounds ready."""
         arrays = self._live_configs.arrays
         if arrays.tests.paired:
-            prepare(interval, self._live_configs.policy(0, SELF), self._alpha)
+            prepare(interval, self._live_configs.policy(0, Whose.SELF), self._alpha)
         else:
-            prepare(lower_bound, arrays.tests.evidence[0, SELF], arrays.tests.robust)
-            prepare(upper_bound, arrays.tests.evidence[0, SELF], arrays.tests.robust)
+            prepare(lower_bound, arrays.tests.evidence[0, Whose.SELF], arrays.tests.robust)
+            prepare(upper_bound, arrays.tests.evidence[0, Whose.SELF], arrays.tests.robust)
 
     def count(self, namespace: bytes) -> int:
         """Count the actions so far that have features in this namespace."""
@@ -63,16 +63,18 @@ class Estimates:
 
     def size(self, namespace: bytes) -> float:
         """Return the mean number of features that an action has in this namespace, so far."""
-        return self._live_configs.size(namespace) / max(int(self._live_configs.arrays.tally[N_ACTIONS]), 1)
+        return self._live_configs.size(namespace) / max(
+            int(self._live_configs.arrays.tally[Tally.ACTIONS]), 1
+        )
 
     def n_actions(self) -> float:
         """Return the mean number of actions of an event, so far."""
         tally = self._live_configs.arrays.tally
-        return float(tally[N_ACTIONS] / max(tally[N_EVENTS], 1))
+        return float(tally[Tally.ACTIONS] / max(tally[Tally.EVENTS], 1))
 
     def learnt(self) -> int:
         """Count the events learnt so far."""
-        return int(self._live_configs.arrays.tally[LEARNT])
+        return int(self._live_configs.arrays.tally[Tally.LEARNT])
 
     def gains(self) -> Mapping[Interaction, float]:
         """Return the estimated gain of each screened interaction."""
@@ -105,26 +107,26 @@ class Estimates:
 
     def lower(self, live: int) -> float:
         """Return the lower bound on the reward of live config `live`."""
-        return self._bound(live, SELF, upper=False)
+        return self._bound(live, Whose.SELF, upper=False)
 
     def upper(self, live: int) -> float:
         """Return the upper bound on the reward of live config `live`."""
-        return self._bound(live, SELF, upper=True)
+        return self._bound(live, Whose.SELF, upper=True)
 
     def champion_lower(self, live: int) -> float:
         """Return the lower bound on the champion's reward over the events of live config `live`."""
-        return self._bound(live, CHAMPION, upper=False)
+        return self._bound(live, Whose.CHAMPION, upper=False)
 
     def champion_upper(self, live: int) -> float:
         """Return the upper bound on the champion's reward over the events of live config `live`."""
-        return self._bound(live, CHAMPION, upper=True)
+        return self._bound(live, Whose.CHAMPION, upper=True)
 
     def last(self, live: int) -> tuple[tuple[float, float], tuple[float, float]]:
         """Return the latest (importance weight, reward) of live config `live`, and that of the champion."""
         last = self._live_configs.arrays.statistics.last[live]
-        return (float(last[SELF, 0]), float(last[SELF, 1])), (
-            float(last[CHAMPION, 0]),
-            float(last[CHAMPION, 1]),
+        return (float(last[Whose.SELF, 0]), float(last[Whose.SELF, 1])), (
+            float(last[Whose.CHAMPION, 0]),
+            float(last[Whose.CHAMPION, 1]),
         )
 
     def _bound(self, live: int, who: int, *, upper: bool) -> float:
@@ -141,7 +143,7 @@ class Estimates:
         """Return a bound from the sums of an interval, clipped to the range of rewards."""
         configs = self._live_configs
         events = configs.champion_events if live == 0 else self.updates(live)
-        if live > 0 and who == SELF:
+        if live > 0 and who == Whose.SELF:
             events = int(configs.arrays.tests.compared[live])
         low, high = configs.range
         bounds = interval(configs.policy(live, who), self._alpha)

@@ -19,7 +19,7 @@ from onlineauto.engine.records.search import (
     Schedule,
     Tests,
 )
-from onlineauto.engine.records.task import SIMPLE
+from onlineauto.engine.records.task import Shape
 from onlineauto.estimators.difference_kernels import SPREAD_SIZE
 from onlineauto.estimators.draw_kernels import DRAWS_SIZE
 from onlineauto.estimators.interval_kernels import POLICY_SIZE
@@ -69,7 +69,7 @@ def _is_sparing(options: AutomlOptions, learner: Learner, control: Control, *, p
     task, settings = learner.task, learner.model.settings[0]
     return (
         predicts_with == "champion"
-        and task.shape != SIMPLE
+        and task.shape != Shape.SIMPLE
         and not task.exploration.policies
         and options.is_paired(control.paired)
         and options.by_loss()
@@ -92,7 +92,7 @@ def make_live(
     `predicts_with` is "champion", "mix" or "stack"; `members` are those of the ensemble.
     """
     options = configuration[AutomlOptions]
-    max_live, simple, shape = options.automl or 1, learner.task.shape == SIMPLE, learner.shape
+    max_live, simple, shape = options.automl or 1, learner.task.shape == Shape.SIMPLE, learner.shape
     alpha = float(np.float32(options.automl_significance_level))
     share = 1 if options.fixed_significance_level else max_live
     return Live(

@@ -20,8 +20,8 @@ from onlineauto.automl.decisions import (
 )
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.engine.ensemble import ensemble as ensembles
-from onlineauto.engine.records.search import CHAMPION, GROUP, LEARNT, MARK, SELF
-from onlineauto.engine.records.task import SIMPLE
+from onlineauto.engine.records.search import GROUP, Tally, Whose
+from onlineauto.engine.records.task import Shape
 from onlineauto.engine.search.drift import LOOK
 from onlineauto.engine.search.lanes import Lanes
 from onlineauto.engine.search.live_arrays import NEVER, arrays_of, forget_evidence, make_counts, make_live
@@ -125,7 +125,7 @@ class LiveConfigs:
         interactions: Callable[[Config, Sequence[bytes]], Sequence[Interaction]],
     ) -> None:
         options = configuration[AutomlOptions]
-        max_live, simple, shape = options.automl or 1, learner.task.shape == SIMPLE, learner.shape
+        max_live, simple, shape = options.automl or 1, learner.task.shape == Shape.SIMPLE, learner.shape
         self._simple, self._unlearnt, self._decay = simple, learner.unlearnt, learner.task.decay
         self._hyperparameters = hyperparameters
         self.waiting: dict[Config, WaitingConfig] = {}
@@ -172,7 +172,7 @@ class LiveConfigs:
         for name, key in self._keys.items():
             namespaces.counts[key], namespaces.sizes[key] = self._counts.get(name, (0, 0))
             namespaces.seen[key] |= name in self.namespaces
-        arrays.tally[MARK] = 0
+        arrays.tally[Tally.MARK] = 0
         self.arrays = arrays._replace(namespaces=namespaces)
         self.cross()
 
@@ -195,22 +195,22 @@ class LiveConfigs:
     @property
     def champion_events(self) -> int:
         """Number of events learnt since the last change of champion."""
-        return int(self.arrays.tally[LEARNT]) - self._since
+        return int(self.arrays.tally[Tally.LEARNT]) - self._since
 
     def policy(self, live: int, who: int) -> NDArray[np.float64]:
-        """Return the sums for an interval on the reward of a live config (`who` is `SELF`).
+        """Return the sums for an interval on the reward of a live config (`who` is `Whose.SELF`).
 
-        With `who` = `CHAMPION` they are the champion's sums over the same events.
+        With `who` = `Whose.CHAMPION` they are the champion's sums over the same events.
         """
         if live == ENSEMBLE:
             sums: NDArray[np.float64] = self.arrays.ensemble.test.policies[who]
             return sums
         policies = self.arrays.statistics.policies
-        sums = policies[live, SELF]
-        if who == SELF:
+        sums = policies[live, Whose.SELF]
+        if who == Whose.SELF:
             return sums
-        sums = policies[0, SELF] - policies[live, CHAMPION]
-        sums[[FIRST_BOUND, BOUND]] = policies[0, SELF, [FIRST_BOUND, BOUND]]
+        sums = policies[0, Whose.SELF] - policies[live, Whose.CHAMPION]
+        sums[[FIRST_BOUND, BOUND]] = policies[0, Whose.SELF, [FIRST_BOUND, BOUND]]
         return sums
 
     @property
@@ -314,7 +314,7 @@ class LiveConfigs:
         self._note_counts()
         arrays = self.arrays
         tally = arrays.tally.copy()
-        tally[MARK] = 0
+        tally[Tally.MARK] = 0
         ensemble = {"stack": ensembles.ensemble_state(arrays.ensemble, tests=self._n_ensemble_tests)}
         return {
             "configs": self.configs,
@@ -413,9 +413,9 @@ class LiveConfigs:
             cells=cells,
             lanes=model.lanes[lanes],
             sums=model.sums[live].copy(),
-            began=began(self._decay, int(self.arrays.tally[LEARNT])),
+            began=began(self._decay, int(self.arrays.tally[Tally.LEARNT])),
             evidence=tuple(state[live].copy() for state in self._states()),
-            champion=self.policy(live, CHAMPION),
+            champion=self.policy(live, Whose.CHAMPION),
             updates=int(self.arrays.schedule.updates[live]),
             compared=int(self.arrays.tests.compared[live]),
             level=float(self.arrays.tests.levels[live]),
@@ -425,7 +425,7 @@ class LiveConfigs:
 
     def _bring_back(self, live: int, parked: WaitingConfig, model: Model) -> None:
         """Restore a waiting config. Models that began anew in the meantime are copied from the champion."""
-        same = parked.began == began(self._decay, int(self.arrays.tally[LEARNT]))
+        same = parked.began == began(self._decay, int(self.arrays.tally[Tally.LEARNT]))
         if not same.all():
             self._lanes.copy(0, live, model)
         lanes = self._lanes.of(live, model)
@@ -433,7 +433,7 @@ class LiveConfigs:
         for state, kept in zip(self._states(), parked.evidence, strict=True):
             state[live] = kept
         policies, tests = self.arrays.statistics.policies, self.arrays.tests
-        policies[live, CHAMPION] = policies[0, SELF] - parked.champion
+        policies[live, Whose.CHAMPION] = policies[0, Whose.SELF] - parked.champion
         self.arrays.schedule.updates[live], tests.compared[live] = parked.updates, parked.compared
         tests.levels[live] = parked.level
 
@@ -448,7 +448,7 @@ class LiveConfigs:
         configs[0], configs[live] = configs[live], configs[0]
         self.indices = list(range(len(configs)))
         self.waiting.clear()
-        self._since = int(self.arrays.tally[LEARNT])
+        self._since = int(self.arrays.tally[Tally.LEARNT])
         self._reset(slice(None))
         for each in range(len(configs)):
             self._set(each, model)
@@ -459,7 +459,7 @@ class LiveConfigs:
         """Start all tests anew; if the decision says so, reset the challengers or all configs too."""
         self.indices = list(decision.indices)
         self.waiting.clear()
-        self._since = int(self.arrays.tally[LEARNT])
+        self._since = int(self.arrays.tally[Tally.LEARNT])
         self._reset(slice(None))
         if decision.what == "reset_model":
             unlearn(model, self._lanes.of(0, model), self._unlearnt)
@@ -488,14 +488,14 @@ class LiveConfigs:
             ensembles.promote(arrays.ensemble, live, arrays.n)
             self._test_ensemble_anew()
         self.waiting.clear()
-        self._since = int(arrays.tally[LEARNT]) - int(schedule.updates[live])
-        former = self.policy(live, CHAMPION)
+        self._since = int(arrays.tally[Tally.LEARNT]) - int(schedule.updates[live])
+        former = self.policy(live, Whose.CHAMPION)
         for column in (tests.evidence, statistics.last):
             column[0] = column[live]
-            column[1] = column[0][[CHAMPION, SELF]]
+            column[1] = column[0][[Whose.CHAMPION, Whose.SELF]]
         policies = statistics.policies
-        policies[0, SELF], policies[1, SELF] = policies[live, SELF].copy(), former
-        policies[:2, CHAMPION] = 0
+        policies[0, Whose.SELF], policies[1, Whose.SELF] = policies[live, Whose.SELF].copy(), former
+        policies[:2, Whose.CHAMPION] = 0
         schedule.updates[:2], tests.compared[:2] = schedule.updates[live], tests.compared[live]
         self._reset(slice(2, None))
         self._test_anew(1)
@@ -518,7 +518,7 @@ class LiveConfigs:
         """Reset the estimators of a live config, or of several; paired tests are left alone."""
         tests, statistics = self.arrays.tests, self.arrays.statistics
         tests.evidence[live] = 0
-        statistics.policies[live, SELF] = 0
-        statistics.policies[live, CHAMPION] = statistics.policies[0, SELF]
+        statistics.policies[live, Whose.SELF] = 0
+        statistics.policies[live, Whose.CHAMPION] = statistics.policies[0, Whose.SELF]
         statistics.last[live] = 0
         self.arrays.schedule.updates[live] = tests.compared[live] = 0

@@ -39,22 +39,9 @@ from onlineauto.engine.ensemble.ensemble import names_of
 from onlineauto.engine.event.live_config_kernels import loss_level, reward_level
 from onlineauto.engine.options.predictor import predicts_with
 from onlineauto.engine.options.registry import RunOptions
-from onlineauto.engine.records.loop import (
-    BLOCK_END,
-    BOUND_CROSSED,
-    CHAMPION_EARNS,
-    CHAMPION_PREDICTS,
-    ENSEMBLE_EARNS,
-    ENSEMBLE_PREDICTS,
-    LOSS_CROSSED,
-    NEW_NAMESPACE,
-    PROVED_WORSE,
-    REVIEW_DUE,
-    SIGNAL,
-    SLOT,
-)
-from onlineauto.engine.records.search import LEARNT
-from onlineauto.engine.records.task import SIMPLE
+from onlineauto.engine.records.loop import Cursor, LoopSignal
+from onlineauto.engine.records.search import Tally
+from onlineauto.engine.records.task import Shape
 from onlineauto.engine.search.action_namespaces import of_actions
 from onlineauto.engine.search.drift import Drift
 from onlineauto.engine.search.estimates import Estimates
@@ -132,7 +119,7 @@ class Searching:
         hyperparameters = Hyperparameters(configuration)
         telling = (SLOT_NAME, INDEX_NAME) if control.tells_slots and layout.slots else ()
         self.options = options
-        predictor = predicts_with(configuration, simple=learner.task.shape == SIMPLE)
+        predictor = predicts_with(configuration, simple=learner.task.shape == Shape.SIMPLE)
         members = chosen_members(configuration, learner.task) if predictor == "stack" else ()
         self._rules = Rules.of(
             options,
@@ -190,7 +177,7 @@ class Searching:
     @property
     def n_learnt(self) -> int:
         """Number of events learnt."""
-        return int(self.live_configs.arrays.tally[LEARNT])
+        return int(self.live_configs.arrays.tally[Tally.LEARNT])
 
     @property
     def predicts(self) -> tuple[str, int]:
@@ -376,23 +363,25 @@ class Searching:
 
     def _signal(self, cursor: NDArray[np.int64], block: Block | None, event: int) -> Signal | None:
         """Return the signal at the cursor, with what deciding on it takes; None at the end of a block."""
-        reason = cursor[SIGNAL]
-        if block is None or reason == BLOCK_END:
+        reason = cursor[Cursor.SIGNAL]
+        if block is None or reason == LoopSignal.BLOCK_END:
             return None
-        if reason == NEW_NAMESPACE:
+        if reason == LoopSignal.NEW_NAMESPACE:
             return NewNamespaces(self.live_configs.new_names(), of_actions(block, event))
-        if reason == REVIEW_DUE:
+        if reason == LoopSignal.REVIEW_DUE:
             drifted = self._drifted()
             due = drifted or self.n_learnt >= self.search.review
             return ReviewDue(drifted, of_actions(block, event)) if due else None
-        if reason in (BOUND_CROSSED, LOSS_CROSSED):
-            return BoundCrossed(int(cursor[SLOT]), "loss" if reason == LOSS_CROSSED else "reward")
-        if reason == PROVED_WORSE:
-            return ProvedWorse(int(cursor[SLOT]))
-        if reason in (ENSEMBLE_EARNS, ENSEMBLE_PREDICTS):
-            return EnsembleCrossed(True, "loss" if reason == ENSEMBLE_PREDICTS else "reward")
-        if reason in (CHAMPION_EARNS, CHAMPION_PREDICTS):
-            return EnsembleCrossed(False, "loss" if reason == CHAMPION_PREDICTS else "reward")
+        if reason in (LoopSignal.BOUND_CROSSED, LoopSignal.LOSS_CROSSED):
+            return BoundCrossed(
+                int(cursor[Cursor.SLOT]), "loss" if reason == LoopSignal.LOSS_CROSSED else "reward"
+            )
+        if reason == LoopSignal.PROVED_WORSE:
+            return ProvedWorse(int(cursor[Cursor.SLOT]))
+        if reason in (LoopSignal.ENSEMBLE_EARNS, LoopSignal.ENSEMBLE_PREDICTS):
+            return EnsembleCrossed(True, "loss" if reason == LoopSignal.ENSEMBLE_PREDICTS else "reward")
+        if reason in (LoopSignal.CHAMPION_EARNS, LoopSignal.CHAMPION_PREDICTS):
+            return EnsembleCrossed(False, "loss" if reason == LoopSignal.CHAMPION_PREDICTS else "reward")
         return LeaseDue()
 
     def _drifted(self) -> bool:

@@ -40,7 +40,7 @@ from onlineauto.engine.ensemble.need_kernels import works
 from onlineauto.engine.ensemble.number_bin_kernels import add_value
 from onlineauto.engine.ensemble.prices import LEARNT
 from onlineauto.engine.event.pass_kernels import run_on
-from onlineauto.engine.records.ensemble import MOST_ACTIONS, WIDEST
+from onlineauto.engine.records.ensemble import MOST_ACTIONS, Known
 from onlineauto.jit import entry_kernel, inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def learn_baseline(
     run, members, crossed = run_on(context, stream), context.live.ensemble.members, scratch.crossed
     single, end, n = _take_products(run, actions, scratch)
     seen = min(np.float64(members.inputs.seen[MOST_ACTIONS] + 1), LATEST)
-    members.inputs.tally[WIDEST] = max(members.inputs.tally[WIDEST], n)
+    members.inputs.tally[Known.WIDEST] = max(members.inputs.tally[Known.WIDEST], n)
     if lesson.known >= 0 and works(members, lesson.score):
         crossed[KEYS, 0], keys = key_of(lesson.known), 1
         if joins(members.inputs):

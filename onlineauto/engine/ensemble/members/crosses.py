@@ -29,7 +29,7 @@ from onlineauto.engine.ensemble.need_kernels import works
 from onlineauto.engine.ensemble.prices import LEARNT
 from onlineauto.engine.event.example_kernels import line_of
 from onlineauto.engine.event.pass_kernels import run_on
-from onlineauto.engine.records.ensemble import ACTIONS, MOST_ACTIONS, WIDEST
+from onlineauto.engine.records.ensemble import MOST_ACTIONS, Known
 from onlineauto.jit import entry_kernel, inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def _take_products(
     if line >= 0:
         n = take_features(run, line, scratch.crossed, _SINGLE)
     if learns:
-        members.inputs.tally[WIDEST] = max(members.inputs.tally[WIDEST], n)
+        members.inputs.tally[Known.WIDEST] = max(members.inputs.tally[Known.WIDEST], n)
     n = min(n, _SINGLE)
     triples = works(members, first + 2) and n <= _TRIPLED
     pairs = (triples or works(members, first + 1)) and n <= _PAIRED
@@ -314,7 +314,7 @@ def score_crosses(
         short_loop()
         if not works(members, part.score + order):
             continue
-        for four in range((min(members.inputs.tally[ACTIONS], MOST_ACTIONS) + 3) // 4):
+        for four in range((min(members.inputs.tally[Known.ACTIONS], MOST_ACTIONS) + 3) // 4):
             short_loop()
             sums, found = (0.0, 0.0, 0.0, 0.0), False
             for action in range(part.begin, part.end):

@@ -25,14 +25,7 @@ from onlineauto.engine.ensemble.regression import (
 from onlineauto.engine.ensemble.regression_kernels import grow_regression, score_of
 from onlineauto.engine.event.example_kernels import line_of
 from onlineauto.engine.event.pass_kernels import run_on
-from onlineauto.engine.records.ensemble import (
-    ACTIONS,
-    FEATURES,
-    MOST_ACTIONS,
-    MOST_FEATURES,
-    MOST_NUMBERS,
-    NUMBERS,
-)
+from onlineauto.engine.records.ensemble import MOST_ACTIONS, MOST_FEATURES, MOST_NUMBERS, Known
 from onlineauto.jit import call_at, entry_kernel, inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
@@ -93,7 +86,7 @@ def score_features(
     """Score the actions of an event."""
     run, scores, known = run_on(context, stream), context.buffers.score, context.buffers.known
     inputs, taken = run.live.ensemble.members.inputs, context.buffers.taken
-    n, numbers = inputs.tally[FEATURES], min(inputs.tally[NUMBERS], MOST_NUMBERS)
+    n, numbers = inputs.tally[Known.FEATURES], min(inputs.tally[Known.NUMBERS], MOST_NUMBERS)
     joined = joins(inputs)
     if joined and inputs.seen[0] == 0:
         return
@@ -115,7 +108,7 @@ def learn_features(
     """Learn an event."""
     members = context.live.ensemble.members
     if lesson.known >= 0 and works(members, lesson.score):
-        n, seen = members.inputs.tally[FEATURES], members.inputs.seen[lesson.known]
+        n, seen = members.inputs.tally[Known.FEATURES], members.inputs.seen[lesson.known]
         call_at(
             context.units.learn_regression, (state, lesson, context.buffers.taken.values[:n], seen, UNSURE)
         )
@@ -126,7 +119,7 @@ def _divide(inputs: Inputs, state: Regression, before: int, n: int) -> None:
     """Let the inputs [before, n) that are parts of divided bins begin with the weights of these."""
     for at in range(before, n):
         if inputs.divided[at] > 0:
-            for action in range(min(inputs.tally[ACTIONS], MOST_ACTIONS)):
+            for action in range(min(inputs.tally[Known.ACTIONS], MOST_ACTIONS)):
                 state.weights[action, at] = state.weights[action, inputs.divided[at]]
 
 
@@ -134,7 +127,7 @@ def _divide(inputs: Inputs, state: Regression, before: int, n: int) -> None:
 def grow_features(context: Context, state: Regression) -> None:
     """Prepare for features, bins and actions that are new."""
     inputs = context.live.ensemble.members.inputs
-    n, before = min(inputs.tally[FEATURES], MOST_FEATURES), state.prepared[0]
+    n, before = min(inputs.tally[Known.FEATURES], MOST_FEATURES), state.prepared[0]
     grow_regression(state, inputs, n, UNSURE)
     _divide(inputs, state, before, n)
 
@@ -168,15 +161,17 @@ class Features(Member):
 
     def state(self, state: Regression, inputs: Inputs, *, working: Sequence[bool]) -> dict[str, Any]:
         """Return the regressions of known actions, unless there are too many features."""
-        return regression_state(state, inputs, int(inputs.tally[FEATURES]) * working[0])
+        return regression_state(state, inputs, int(inputs.tally[Known.FEATURES]) * working[0])
 
     def restore(self, stored: Stored, state: Regression, inputs: Inputs) -> None:
         """Put the stored regressions into these."""
-        restore_regression(stored, state, inputs, UNSURE, min(int(inputs.tally[FEATURES]), MOST_FEATURES))
+        restore_regression(
+            stored, state, inputs, UNSURE, min(int(inputs.tally[Known.FEATURES]), MOST_FEATURES)
+        )
 
     def begin(self, state: Regression, inputs: Inputs) -> None:
         """Begin with the known features."""
-        begin_regression(state, inputs, UNSURE, min(int(inputs.tally[FEATURES]), MOST_FEATURES))
+        begin_regression(state, inputs, UNSURE, min(int(inputs.tally[Known.FEATURES]), MOST_FEATURES))
 
 
 MEMBER = Features()

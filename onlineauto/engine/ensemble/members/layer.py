@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from onlineauto.engine.ensemble.input_kernels import deviations
-from onlineauto.engine.ensemble.member import Kernels, Lesson, Member, Needs, Part, Sizes, Work
-from onlineauto.engine.ensemble.need_kernels import UPON, works
+from onlineauto.engine.ensemble.member import Kernels, Lesson, Member, Need, Needs, Part, Sizes, Work
+from onlineauto.engine.ensemble.need_kernels import works
 from onlineauto.engine.ensemble.number_bin_kernels import MEMORY, add_value
 from onlineauto.engine.ensemble.prices import EACH, TOGETHER
 from onlineauto.engine.ensemble.regression import (
@@ -34,7 +34,7 @@ from onlineauto.engine.ensemble.wave_kernels import (
     add_wave,
     make_waves,
 )
-from onlineauto.engine.records.ensemble import ACTIONS, MOST_ACTIONS
+from onlineauto.engine.records.ensemble import MOST_ACTIONS, Known
 from onlineauto.jit import call_at, entry_kernel, inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Scratch(NamedTuple):
 @inline_kernel
 def _column_of_features(context: Context, part_score: int, column: int) -> int:
     """Return the column of the scores of features."""
-    return int(column - part_score + context.live.ensemble.members.needs[part_score, UPON])
+    return int(column - part_score + context.live.ensemble.members.needs[part_score, Need.UPON])
 
 
 @kernel
@@ -112,7 +112,7 @@ def score_layer(
     context: Context, stream: Stream, actions: Actions, part: Part, state: State, scratch: Scratch
 ) -> None:
     """Score the actions of an event; those of features are there by now."""
-    buffers, known = context.buffers, context.live.ensemble.members.inputs.tally[ACTIONS]
+    buffers, known = context.buffers, context.live.ensemble.members.inputs.tally[Known.ACTIONS]
     column = _column_of_features(context, part.score, part.column)
     take_layer(state, actions.n, column, buffers, scratch, known)
     for action in range(part.begin, part.end):
@@ -140,7 +140,7 @@ def learn_layer(
 def grow_layer(context: Context, state: State) -> None:
     """Prepare for actions that are new."""
     inputs, before = context.live.ensemble.members.inputs, state.regression.prepared[1]
-    if before <= MOST_ACTIONS < inputs.tally[ACTIONS]:
+    if before <= MOST_ACTIONS < inputs.tally[Known.ACTIONS]:
         state.measure[:, 0] = 0.0
     grow_regression(state.regression, inputs, WAVES, WAVY_SPREAD)
 

@@ -34,7 +34,7 @@ from onlineauto.engine.ensemble.wave_kernels import (
 )
 from onlineauto.engine.event.example_kernels import line_of
 from onlineauto.engine.event.pass_kernels import run_on
-from onlineauto.engine.records.ensemble import MOST_FEATURES, MOST_NUMBERS, NUMBERS, WORD
+from onlineauto.engine.records.ensemble import MOST_FEATURES, MOST_NUMBERS, InputKind, Known
 from onlineauto.jit import call_at, entry_kernel, inline_kernel, short_loop
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Scratch(NamedTuple):
 @inline_kernel
 def _scale_of(inputs: Inputs, words: int) -> float:
     """Return what the sums over numbers and `words` words are multiplied by, to be angles."""
-    return math.sqrt(2.0 / max(min(inputs.tally[NUMBERS], MOST_NUMBERS) + words, 1))
+    return math.sqrt(2.0 / max(min(inputs.tally[Known.NUMBERS], MOST_NUMBERS) + words, 1))
 
 
 @inline_kernel
@@ -76,7 +76,7 @@ def _add_up(inputs: Inputs, taken: Taken, state: State, sums: NDArray[np.float64
     sums[:] = 0.0
     for i in range(taken.n_words[0]):
         add_wave(state.basis, sums, begin_of(taken.words[i]), 1.0)
-    for k in range(min(inputs.tally[NUMBERS], MOST_NUMBERS)):
+    for k in range(min(inputs.tally[Known.NUMBERS], MOST_NUMBERS)):
         add_wave(state.basis, sums, k * WAVES, taken.values[inputs.numbers.of_number[k]])
 
 
@@ -107,7 +107,7 @@ def _add_action(run: Run, line: int, words: int, state: State, scratch: Scratch)
             if number >= 0:
                 away = standardised(inputs, number, raw[number]) - standardised(inputs, number, before)
                 add_wave(state.basis, scratch.waves, number * WAVES, away)
-            elif number == WORD and value == 1.0 and words < MOST_FEATURES:
+            elif number == InputKind.WORD and value == 1.0 and words < MOST_FEATURES:
                 add_wave(state.basis, scratch.waves, begin_of(feature), 1.0)
                 words += 1
     return words
@@ -120,7 +120,7 @@ def score_waves(
     """Score the actions of an event."""
     run, scores, known = run_on(context, stream), context.buffers.score, context.buffers.known
     inputs, taken = run.live.ensemble.members.inputs, context.buffers.taken
-    joined, numbers = joins(inputs), min(inputs.tally[NUMBERS], MOST_NUMBERS)
+    joined, numbers = joins(inputs), min(inputs.tally[Known.NUMBERS], MOST_NUMBERS)
     _add_up(inputs, taken, state, scratch.sums)
     if joined and inputs.seen[0] == 0:
         return
