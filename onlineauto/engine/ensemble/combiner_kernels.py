@@ -119,7 +119,7 @@ def _score_members(context: Context, stream: Stream, actions: Actions, begin: in
     learnt is noted, -1 of others.
     """
     run, buffers = run_on(context, stream), context.buffers
-    members, score, scored = run.live.ensemble.members, buffers.score, buffers.scored
+    members, score, scored = run.live.ensemble.members, buffers.score, buffers.members.scored
     n, inputs = len(members.rests), members.inputs
     takes = inputs.tally[Known.NUMBERS] > 0
     for at in range(n):
@@ -135,7 +135,7 @@ def _score_members(context: Context, stream: Stream, actions: Actions, begin: in
             short_loop()
             score[action, first + at] = score[action, 0]
         index = 0 if joined else index_of(inputs, action_key(run, actions, action))
-        buffers.known[action] = index if index >= 0 and inputs.seen[index] > 0 else -1
+        buffers.members.known[action] = index if index >= 0 and inputs.seen[index] > 0 else -1
     if takes:
         take_inputs(run, actions, -1, buffers)
     for member in range(len(members.states)):
@@ -154,7 +154,7 @@ def _score_members(context: Context, stream: Stream, actions: Actions, begin: in
                     actions,
                     Part(begin, end, of, first + of),
                     members.states[member],
-                    buffers.members[member],
+                    buffers.members.scratch[member],
                 ),
             )
 
@@ -202,11 +202,11 @@ def _learn_members(context: Context, stream: Stream, actions: Actions, label: La
                     actions,
                     Lesson(action, index, cost, weight, of, first + of, again),
                     members.states[member],
-                    buffers.members[member],
+                    buffers.members.scratch[member],
                 ),
             )
     features = inputs.tally[Known.FEATURES]
-    see_numbers(inputs, buffers.taken.raw)
+    see_numbers(inputs, buffers.members.taken.raw)
     if features != inputs.tally[Known.FEATURES]:
         _grow_members(context)
 
@@ -242,7 +242,7 @@ def score_ensemble(context: Context, stream: Stream, actions: Actions, label: La
             total += ensemble.weights[slot] * _on_scale(ensemble, score[action, slot])
         for at in range(members):
             short_loop()
-            if context.buffers.scored[at]:
+            if context.buffers.members.scored[at]:
                 weight = ensemble.weights[last - members + at]
                 total += weight * _on_scale(ensemble, score[action, column - members + at])
         score[action, column] = np.float32(low + width * total)
@@ -422,7 +422,7 @@ def _learn_weights(
         inputs[slot] = _on_scale(ensemble, score[action, slot])
     for at in range(members):
         short_loop()
-        if buffers.scored[at]:
+        if buffers.members.scored[at]:
             inputs[last - members + at] = _on_scale(ensemble, score[action, column - members + at])
     inputs[last] = 1.0
     noise = np.float64(_rank(score, action, actions.n, ranking) + 1) / _fairness(label, actions.n)

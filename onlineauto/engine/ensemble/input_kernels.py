@@ -98,7 +98,7 @@ def standardised(inputs: Inputs, number: int, value: float) -> float:
 @inline_kernel
 def _take_line(run: Run, line: int, words: int, buffers: Buffers) -> int:
     """Add a line to the inputs, behind so many words; return how many words there are."""
-    known, stream, taken = run.live.ensemble.members.inputs, run.stream, buffers.taken
+    known, stream, taken = run.live.ensemble.members.inputs, run.stream, buffers.members.taken
     values = taken.values
     for span in range(stream.lines[line].start, stream.lines[line + 1].start):
         short_loop()
@@ -126,7 +126,7 @@ def _take_line(run: Run, line: int, words: int, buffers: Buffers) -> int:
 @inline_kernel
 def take_inputs(run: Run, actions: Actions, action: int, buffers: Buffers) -> None:
     """Take the inputs of members from the context of an event, and from `action` unless it is -1."""
-    known, taken, line = run.live.ensemble.members.inputs, buffers.taken, context_line(run, actions)
+    known, taken, line = run.live.ensemble.members.inputs, buffers.members.taken, context_line(run, actions)
     values, numbers = taken.values, known.numbers
     n = min(known.tally[Known.FEATURES], MOST_FEATURES)
     values[:n] = 0.0

@@ -85,7 +85,7 @@ class Needs(NamedTuple):
     upon: str = ""
     """Another score that this one is computed from: it must be there too."""
     inputs: bool = False
-    """It is computed from `Buffers.taken`."""
+    """It is computed from `MemberBuffers.taken`."""
 
 
 class Sizes(NamedTuple):

@@ -9,7 +9,7 @@ import numpy as np
 from onlineauto.engine.event.event_seed_kernels import name_events
 from onlineauto.engine.event.outcomes import Outcomes
 from onlineauto.engine.records.ensemble import MOST_FEATURES, MOST_NUMBERS, Taken
-from onlineauto.engine.records.loop import ROW, Buffers, Outlier, Results
+from onlineauto.engine.records.loop import ROW, Buffers, MemberBuffers, Outlier, Results
 from onlineauto.engine.records.task import Shape
 from onlineauto.errors import InputError
 from onlineauto.explorers.explore_kernels import ROWS
@@ -32,7 +32,7 @@ __all__ = ["enough_room", "enough_scratch", "make_buffers", "make_outcomes", "ma
 
 
 _FEATURES = 1 << 16
-_OF_ACTIONS = ("score", "target", "first_squares", "cost", "order", "known", "explored")
+_OF_ACTIONS = ("score", "target", "first_squares", "cost", "order", "explored")
 _NO_MEMBERS = SealedRecords(())
 _ONES, _NO_LABELS = np.ones(8, np.float32), np.full(8, UNLABELLED)
 _ONES.flags.writeable = _NO_LABELS.flags.writeable = False
@@ -63,15 +63,17 @@ def make_buffers(
         total=np.zeros((2, slots + 3), np.float32),
         cost=np.zeros(actions, np.float32),
         order=np.zeros(actions, np.int32),
-        taken=Taken(
-            values=np.zeros(MOST_FEATURES),
-            raw=np.zeros(MOST_NUMBERS),
-            words=np.zeros(MOST_FEATURES, np.uint32),
-            n_words=np.zeros(1, np.int64),
+        members=MemberBuffers(
+            taken=Taken(
+                values=np.zeros(MOST_FEATURES),
+                raw=np.zeros(MOST_NUMBERS),
+                words=np.zeros(MOST_FEATURES, np.uint32),
+                n_words=np.zeros(1, np.int64),
+            ),
+            scored=np.zeros(scores, np.bool_),
+            scratch=members.array,
+            known=np.zeros(actions, np.int64),
         ),
-        scored=np.zeros(scores, np.bool_),
-        members=members.array,
-        known=np.zeros(actions, np.int64),
         explored=np.zeros((ROWS, actions), np.float32),
         parted=np.zeros(runs, np.int64),
     )
@@ -97,10 +99,10 @@ def enough_room(buffers: Buffers, context: Context, stream: Stream, features: in
         larger = make_buffers(
             features=max(room, features),
             actions=max(actions, len(buffers.score)),
-            slots=buffers.score.shape[1] - 4 - len(buffers.scored),
+            slots=buffers.score.shape[1] - 4 - len(buffers.members.scored),
             runs=2 * runs,
-            scores=len(buffers.scored),
-            members=cast("SealedRecords", buffers.members),
+            scores=len(buffers.members.scored),
+            members=cast("SealedRecords", buffers.members.scratch),
         )
     except MemoryError:
         raise InputError(
@@ -109,7 +111,8 @@ def enough_room(buffers: Buffers, context: Context, stream: Stream, features: in
         ) from None
     if actions > len(buffers.score):
         return larger
-    return larger._replace(**{name: getattr(buffers, name) for name in _OF_ACTIONS})
+    kept = {name: getattr(buffers, name) for name in _OF_ACTIONS}
+    return larger._replace(members=larger.members._replace(known=buffers.members.known), **kept)
 
 
 def enough_scratch(scratch: Scratch, layout: Layout, block: Block) -> Scratch:

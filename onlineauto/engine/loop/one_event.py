@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from onlineauto.engine.loop.run_kernels import ENDED, PREDICTED, RAN, Single, run_single
+from onlineauto.engine.loop.run_kernels import Said, Single, run_single
 from onlineauto.engine.records.loop import ROW, Results
 from onlineauto.engine.records.task import Shape
 from onlineauto.features.layout import most_spans
@@ -148,7 +148,7 @@ class OneEvent:
         if self._seen is not None and not self._has_seen():
             return False
         (self._run_brief if self._sizes[FEATURES] <= _BRIEF else self._run)()
-        return self._said[RAN] == 1
+        return self._said[Said.RAN] == 1
 
     def _has_seen(self) -> bool:
         """Return whether earlier events had features of all namespaces that this one has features of."""
@@ -165,11 +165,11 @@ class OneEvent:
     @property
     def ended(self) -> bool:
         """True if the loop has come to the end of the event, so that nothing must be decided."""
-        return self._said[ENDED] == 1
+        return self._said[Said.ENDED] == 1
 
     def prediction(self) -> NDArray[np.float32]:
         """Return what the loop has predicted: float32[n_actions], by action, or float32[1]."""
-        return self._prediction[: self._said[PREDICTED]].copy()
+        return self._prediction[: self._said[Said.PREDICTED]].copy()
 
 
 def one_event(

@@ -6,6 +6,7 @@ passes over the actions of an event are in `onlineauto.engine.loop.visit_kernels
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -110,9 +111,12 @@ def run_events(
     cursor[Cursor.SIGNAL] = LoopSignal.BLOCK_END
 
 
-RAN, ENDED, PREDICTED = range(3)
-"""Entries of what is said of a single event: whether it was run, whether the loop came to its end, and if so
-the number of its predictions."""
+class Said(IntEnum):
+    """Entries of what is reported of a single event."""
+
+    RAN = 0  # whether it was run
+    ENDED = 1  # whether the loop came to its end
+    PREDICTED = 2  # if so, the number of its predictions
 
 
 class Single(NamedTuple):
@@ -123,7 +127,7 @@ class Single(NamedTuple):
     cursor: NDArray[np.int64]
     row: NDArray[np.uint64]  # its row in the results, as words
     prediction: NDArray[np.float32]  # by action; of a single line the first
-    said: NDArray[np.int64]  # [3]
+    said: NDArray[np.int64]  # [Said]
 
 
 @entry_kernel
@@ -132,7 +136,7 @@ def run_single(
 ) -> None:
     """Run the loop at an address over a single event, and list its predictions; not if it is too large."""
     said = event.said
-    said[RAN] = said[ENDED] = 0
+    said[Said.RAN] = said[Said.ENDED] = 0
     for i in range(NAMES, SIZES):
         if event.sizes[i] > event.most[i]:
             return
@@ -141,7 +145,7 @@ def run_single(
     event.row[:] = 0
     event.cursor[:] = 0
     call_at(loop, (context, stream, results, event.cursor, len(stream.holdout), standing))
-    said[RAN] = 1
+    said[Said.RAN] = 1
     if event.cursor[Cursor.SIGNAL] != LoopSignal.BLOCK_END:
         return
     row, n = results.rows[0], 1
@@ -151,4 +155,4 @@ def run_single(
         n = row.n_actions
         for i in range(n):
             event.prediction[results.action[i]] = results.score[i]
-    said[ENDED], said[PREDICTED] = 1, n
+    said[Said.ENDED], said[Said.PREDICTED] = 1, n

@@ -51,7 +51,7 @@ def make_units(
     task, exploration = context.task, context.task.exploration
     on, searching = (Sealed(context), Sealed(stream)), context.live.searching and decides
     event = results.rows[:1], _ACTIONS, _LABEL, True, True
-    states, scratch = states_of(context.live.ensemble), cast("SealedRecords", context.buffers.members)
+    states, scratch = states_of(context.live.ensemble), cast("SealedRecords", context.buffers.members.scratch)
     kernels = [
         (member.kernels(), Sealed(state), Sealed(own))
         for member, state, own in zip(states.members, states.records, scratch.records, strict=True)

@@ -16,10 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from onlineauto.engine.loop.size_kernels import (
-    LARGEST,
-    OWN,
-    SCREENED,
-    TOGETHER,
+    EventSize,
     count_products,
     largest_namespaces,
 )
@@ -120,12 +117,12 @@ def measure(context: Sealed[Context], layout: Layout, stream: Stream, limit: Lim
         return Sizes(features, {}, frozenset())
     counts = np.zeros((len(stream.holdout), 4))
     _count(context, stream, counts, 0, _NO_SIZES)
-    crossed = counts[:, LARGEST if limit.of_lines else TOGETHER]
+    crossed = counts[:, EventSize.LARGEST if limit.of_lines else EventSize.TOGETHER]
     found = np.flatnonzero(crossed > limit.crossed).tolist()
     wide = {event: int(min(crossed[event], 2.0**62)) for event in found}
-    screened = counts[:, SCREENED]
+    screened = counts[:, EventSize.SCREENED]
     unscreened = frozenset(np.flatnonzero(screened > limit.crossed).tolist()) - set(wide)
-    listed = counts[:, OWN] + np.minimum(counts[:, LARGEST], limit.crossed)
+    listed = counts[:, EventSize.OWN] + np.minimum(counts[:, EventSize.LARGEST], limit.crossed)
     listed += np.where(screened > limit.crossed, 0.0, screened)
     return Sizes(int(listed.max(initial=0.0)), wide, unscreened)
 

@@ -19,7 +19,7 @@ from onlineauto.engine.event.example_kernels import begin_squares
 from onlineauto.engine.event.live_config_kernels import learner
 from onlineauto.engine.event.pass_kernels import run_on
 from onlineauto.engine.policies.bag_kernels import add_vote, draw_time
-from onlineauto.engine.policies.cover_kernels import FALLS, PSI, add_policy, pseudo_cost
+from onlineauto.engine.policies.cover_kernels import CoverNumber, add_policy, pseudo_cost
 from onlineauto.engine.policies.decay_kernels import compare_models, visit_models
 from onlineauto.engine.policies.policy_kernels import estimate_all, learn_as, learn_costs, part_of, score_all
 from onlineauto.engine.policies.rnd_guess_kernels import guess
@@ -90,7 +90,10 @@ def _choose_in_turn(
     features that VW prints. Returns that number for the last policy.
     """
     at, room, n = run.task.exploration, buffers.explored, actions.n
-    least, psi = falling_floor(at, bool(at.numbers[FALLS] > 0.0), n), np.float32(at.numbers[PSI])
+    least, psi = (
+        falling_floor(at, bool(at.numbers[CoverNumber.FALLS] > 0.0), n),
+        np.float32(at.numbers[CoverNumber.PSI]),
+    )
     add_policy(at, n, least, _ZERO, room, buffers.order)
     norm = least * np.float32(n) + (_ONE / np.float32(at.policies) - least)
     for policy in range(1, at.policies):

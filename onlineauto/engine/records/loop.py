@@ -26,6 +26,7 @@ __all__ = [
     "Cursor",
     "Label",
     "LoopSignal",
+    "MemberBuffers",
     "Outlier",
     "Results",
     "Run",
@@ -184,6 +185,17 @@ class Results(NamedTuple):
     named: NDArray[np.bool_]  # [n_events]: the event has a name
 
 
+class MemberBuffers(NamedTuple):
+    """Working arrays of the members of an ensemble."""
+
+    taken: Taken
+    scored: NDArray[np.bool_]  # [scores]: whether members have given the event a score
+    scratch: NDArray[
+        np.int64
+    ]  # [members]: addresses of the scratch of each; a `SealedRecords` outside of kernels
+    known: NDArray[np.int64]  # [actions]: the index of each action that was learnt, or -1
+
+
 class Buffers(NamedTuple):
     """Working arrays that grow with the largest action and the longest event.
 
@@ -202,12 +214,7 @@ class Buffers(NamedTuple):
     total: NDArray[np.float32]  # [2, slots + 3]: sums of what all actions share; sums of one action
     cost: NDArray[np.float32]  # [actions]: estimated costs, for online cover
     order: NDArray[np.int32]  # [actions]: a policy's ranking
-    taken: Taken
-    scored: NDArray[np.bool_]  # [scores]: whether members have given the event a score
-    members: NDArray[
-        np.int64
-    ]  # [members]: addresses of the scratch of each; a `SealedRecords` outside of kernels
-    known: NDArray[np.int64]  # [actions]: for members: the index of each action that was learnt, or -1
+    members: MemberBuffers
     explored: NDArray[np.float32]  # [4, actions]: scratch of the explorer
     parted: NDArray[np.int64]  # [1 + products]: products, those that all actions share first
 

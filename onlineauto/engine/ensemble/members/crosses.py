@@ -18,6 +18,7 @@ Source: Dredze, Crammer and Pereira, *Confidence-weighted linear classification*
 from __future__ import annotations
 
 import math
+from enum import IntEnum
 from math import comb
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -55,7 +56,17 @@ _FEWEST_CELLS, _MOST_CELLS = 1 << 14, 1 << 20
 SPREAD, KEEPS = 0.1, 0.9995
 """Variance of a weight before the first event, and what a weight keeps of its certainty when it is learnt."""
 
-FINE, COARSE, KEYS, PRODUCTS, CELLS = range(5)
+
+class Crossed(IntEnum):
+    """Rows of `crossed`, the scratch of a caller of the loop."""
+
+    FINE = 0
+    COARSE = 1
+    KEYS = 2
+    PRODUCTS = 3
+    CELLS = 4
+
+
 _MOST_KEYS, LATEST, SURE, LARGEST = 8, 1000.0, 1e-7, 1e30
 _SINGLE, _PAIRED, _TRIPLED = MOST_CROSSED
 _MIX = np.uint64(0x9E3779B97F4A7C15)
@@ -94,7 +105,7 @@ def _is_new(crossed: NDArray[np.uint64], n: int, coarse: np.uint64) -> bool:
     """Return whether none of the first `n` features is this one."""
     new = True
     for i in range(n):
-        new = new and crossed[COARSE, i] != coarse
+        new = new and crossed[Crossed.COARSE, i] != coarse
     return new
 
 
@@ -133,7 +144,7 @@ def take_features(run: Run, line: int, crossed: NDArray[np.uint64], most: int) -
                 continue
             if _is_new(crossed, n, coarse):
                 if n < most:
-                    crossed[FINE, n], crossed[COARSE, n] = fine, coarse
+                    crossed[Crossed.FINE, n], crossed[Crossed.COARSE, n] = fine, coarse
                 n += 1
     return n
 
@@ -144,10 +155,10 @@ def multiply(crossed: NDArray[np.uint64], n: int, pairs: bool, triples: bool) ->
 
     Returns where each kind ends; pairs and triples may be left out.
     """
-    coarse, products = crossed[COARSE], crossed[PRODUCTS]
+    coarse, products = crossed[Crossed.COARSE], crossed[Crossed.PRODUCTS]
     products[0] = np.uint64(0)
     for i in range(n):
-        products[1 + i] = crossed[FINE, i]
+        products[1 + i] = crossed[Crossed.FINE, i]
     single = end = 1 + n
     if pairs:
         for i in range(n):
@@ -192,11 +203,11 @@ def _take_products(
 @inline_kernel
 def take_keys(run: Run, actions: Actions, action: int, crossed: NDArray[np.uint64]) -> int:
     """Fill the keys by which the context is crossed with an action of many; return their number."""
-    keys = crossed[KEYS]
+    keys = crossed[Crossed.KEYS]
     n = min(take_features(run, line_of(run, actions, action), crossed, _MOST_KEYS), _MOST_KEYS)
     for i in range(n):
         short_loop()
-        keys[i] = _mixed(crossed[COARSE, i] + _OF_ACTION)
+        keys[i] = _mixed(crossed[Crossed.COARSE, i] + _OF_ACTION)
     keys[n] = _mixed(action_key(run, actions, action) + _OF_ACTION)
     return n + 1
 
@@ -213,7 +224,7 @@ def find_cells(crossed: NDArray[np.uint64], key: np.uint64, end: int, shift: np.
 
     They are found in a loop of their own, so that several are at once, and none of the memory is waited for.
     """
-    products, cells = crossed[PRODUCTS], crossed[CELLS]
+    products, cells = crossed[Crossed.PRODUCTS], crossed[Crossed.CELLS]
     for i in range(end):
         cells[i] = ((((products[i] ^ (key | _FOURTH)) * _MIX) >> shift) & _FOUR) | (key & _FOURTH)
 
@@ -236,11 +247,11 @@ def _add_up(
 
     Those of triples are the most, and are added up in four sums, as one addition waits for the last.
     """
-    weights, cells, shift = crosses.weights, crossed[CELLS], shift_of(len(crosses.weights))
+    weights, cells, shift = crosses.weights, crossed[Crossed.CELLS], shift_of(len(crosses.weights))
     one, two, three = 0.0, 0.0, 0.0
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
     for k in range(keys):
-        find_cells(crossed, crossed[KEYS, k], ends[2], shift)
+        find_cells(crossed, crossed[Crossed.KEYS, k], ends[2], shift)
         for i in range(ends[0]):
             one += weights[cells[i], 0]
             two += weights[cells[i], 1]
@@ -263,7 +274,7 @@ def _add_up_four(
     crosses: Crosses, crossed: NDArray[np.uint64], key: np.uint64, end: int, order: int
 ) -> tuple[float, float, float, float]:
     """Return the sums of the weights of the products before `end`, with four actions from this key on."""
-    weights, cells = crosses.weights, crossed[CELLS]
+    weights, cells = crosses.weights, crossed[Crossed.CELLS]
     one, two, three, four = 0.0, 0.0, 0.0, 0.0
     find_cells(crossed, key, end, shift_of(len(crosses.weights)))
     for i in range(end):
@@ -289,7 +300,7 @@ def _score_joint(
     buffers = context.buffers
     for action in range(part.begin, part.end):
         short_loop()
-        if buffers.known[action] < 0:
+        if buffers.members.known[action] < 0:
             continue
         keys = take_keys(run, actions, action, scratch.crossed)
         sums = _add_up(state, scratch.crossed, keys, ends)
@@ -305,7 +316,7 @@ def score_crosses(
 ) -> None:
     """Score the actions of an event."""
     run, buffers = run_on(context, stream), context.buffers
-    members, known = run.live.ensemble.members, buffers.known
+    members, known = run.live.ensemble.members, buffers.members.known
     ends, mean = _take_products(run, actions, False, part.score, scratch), state.mean[0]
     if joins(members.inputs):
         _score_joint(context, run, actions, part, ends, state, scratch)
@@ -335,12 +346,12 @@ def learn_products(
     weights, spreads, cells, shift = (
         crosses.weights,
         crosses.spread,
-        crossed[CELLS],
+        crossed[Crossed.CELLS],
         shift_of(len(crosses.weights)),
     )
     error, total = cost - crosses.mean[0], 1.0 / weight
     for k in range(keys):
-        find_cells(crossed, crossed[KEYS, k], end, shift)
+        find_cells(crossed, crossed[Crossed.KEYS, k], end, shift)
         for i in range(end):
             if spreads[cells[i], order] == 0:
                 spreads[cells[i], order] = SPREAD
@@ -349,7 +360,7 @@ def learn_products(
     if not math.isfinite(error):
         return
     for k in range(keys):
-        find_cells(crossed, crossed[KEYS, k], end, shift)
+        find_cells(crossed, crossed[Crossed.KEYS, k], end, shift)
         for i in range(end):
             spread = np.float64(spreads[cells[i], order])
             learnt = weights[cells[i], order] + spread * (error / total)
@@ -366,7 +377,7 @@ def learn_crosses(
     run, members = run_on(context, stream), context.live.ensemble.members
     ends = _take_products(run, actions, True, lesson.score, scratch)
     if _any_works(members, lesson.score):
-        scratch.crossed[KEYS, 0], keys = key_of(lesson.known), 1
+        scratch.crossed[Crossed.KEYS, 0], keys = key_of(lesson.known), 1
         if joins(members.inputs):
             keys = take_keys(run, actions, lesson.action, scratch.crossed)
         for order in range(ORDERS):

@@ -22,7 +22,7 @@ from onlineauto.engine.ensemble.regression import (
     regression_to_predict,
     restore_regression,
 )
-from onlineauto.engine.ensemble.regression_kernels import grow_regression, score_of
+from onlineauto.engine.ensemble.regression_kernels import Prepared, grow_regression, score_of
 from onlineauto.engine.event.example_kernels import line_of
 from onlineauto.engine.event.pass_kernels import run_on
 from onlineauto.engine.records.ensemble import MOST_ACTIONS, MOST_FEATURES, MOST_NUMBERS, Known
@@ -84,8 +84,8 @@ def score_features(
     context: Context, stream: Stream, actions: Actions, part: Part, state: Regression, scratch: Scratch
 ) -> None:
     """Score the actions of an event."""
-    run, scores, known = run_on(context, stream), context.buffers.score, context.buffers.known
-    inputs, taken = run.live.ensemble.members.inputs, context.buffers.taken
+    run, scores, known = run_on(context, stream), context.buffers.score, context.buffers.members.known
+    inputs, taken = run.live.ensemble.members.inputs, context.buffers.members.taken
     n, numbers = inputs.tally[Known.FEATURES], min(inputs.tally[Known.NUMBERS], MOST_NUMBERS)
     joined = joins(inputs)
     if joined and inputs.seen[0] == 0:
@@ -110,7 +110,8 @@ def learn_features(
     if lesson.known >= 0 and works(members, lesson.score):
         n, seen = members.inputs.tally[Known.FEATURES], members.inputs.seen[lesson.known]
         call_at(
-            context.units.learn_regression, (state, lesson, context.buffers.taken.values[:n], seen, UNSURE)
+            context.units.learn_regression,
+            (state, lesson, context.buffers.members.taken.values[:n], seen, UNSURE),
         )
 
 
@@ -127,7 +128,7 @@ def _divide(inputs: Inputs, state: Regression, before: int, n: int) -> None:
 def grow_features(context: Context, state: Regression) -> None:
     """Prepare for features, bins and actions that are new."""
     inputs = context.live.ensemble.members.inputs
-    n, before = min(inputs.tally[Known.FEATURES], MOST_FEATURES), state.prepared[0]
+    n, before = min(inputs.tally[Known.FEATURES], MOST_FEATURES), state.prepared[Prepared.INPUTS]
     grow_regression(state, inputs, n, UNSURE)
     _divide(inputs, state, before, n)
 

@@ -9,6 +9,7 @@ variance so far, for each action. An action that an event does not have, or that
 from __future__ import annotations
 
 import math
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -26,7 +27,7 @@ from onlineauto.engine.ensemble.regression import (
     regression_to_predict,
     restore_regression,
 )
-from onlineauto.engine.ensemble.regression_kernels import grow_regression, score_of
+from onlineauto.engine.ensemble.regression_kernels import Prepared, grow_regression, score_of
 from onlineauto.engine.ensemble.wave_kernels import (
     WAVES,
     WAVY_SPREAD,
@@ -55,7 +56,13 @@ far the scores of actions lie apart, which lessens the error and changes no choi
 _AFTER = 1024
 """Learnt events after which the layer has scores: until then those of features say little."""
 
-_COUNT, _MEAN, _VARIANCE = range(3)
+
+class _Measure(IntEnum):
+    """Rows of `measure`."""
+
+    COUNT = 0
+    MEAN = 1
+    VARIANCE = 2
 
 
 class State(NamedTuple):
@@ -85,11 +92,11 @@ def take_layer(state: State, n: int, column: int, buffers: Buffers, scratch: Scr
     inputs[:WAVES] = 0.0
     for action in range(n):
         short_loop()
-        at = buffers.known[action]
+        at = buffers.members.known[action]
         if at < 0:
             continue
         score = np.float64(buffers.score[action, column])
-        away = deviations(score, measure[_MEAN, at], measure[_VARIANCE, at])
+        away = deviations(score, measure[_Measure.MEAN, at], measure[_Measure.VARIANCE, at])
         add_wave(state.basis, inputs, at * WAVES, away)
     make_waves(state.basis, inputs, math.sqrt(1.0 / known))
 
@@ -100,11 +107,11 @@ def measure_scores(state: State, n: int, column: int, buffers: Buffers) -> None:
     measure = state.measure
     for action in range(n):
         short_loop()
-        at, score = buffers.known[action], np.float64(buffers.score[action, column])
+        at, score = buffers.members.known[action], np.float64(buffers.score[action, column])
         if at < 0 or not math.isfinite(score):
             continue
-        measure[_COUNT, at] = min(measure[_COUNT, at] + 1.0, MEMORY)
-        add_value(measure[_MEAN], measure[_VARIANCE], at, score, measure[_COUNT, at])
+        measure[_Measure.COUNT, at] = min(measure[_Measure.COUNT, at] + 1.0, MEMORY)
+        add_value(measure[_Measure.MEAN], measure[_Measure.VARIANCE], at, score, measure[_Measure.COUNT, at])
 
 
 @entry_kernel
@@ -117,8 +124,8 @@ def score_layer(
     take_layer(state, actions.n, column, buffers, scratch, known)
     for action in range(part.begin, part.end):
         short_loop()
-        if buffers.known[action] >= 0:
-            found = score_of(state.regression, buffers.known[action], scratch.waves, WAVES)
+        if buffers.members.known[action] >= 0:
+            found = score_of(state.regression, buffers.members.known[action], scratch.waves, WAVES)
             buffers.score[action, part.column] = found
 
 
@@ -128,7 +135,7 @@ def learn_layer(
 ) -> None:
     """Learn an event that was scored."""
     members, buffers = context.live.ensemble.members, context.buffers
-    if not buffers.scored[lesson.score]:
+    if not buffers.members.scored[lesson.score]:
         return
     if lesson.known >= 0 and works(members, lesson.score):
         seen = members.inputs.seen[lesson.known]
@@ -139,7 +146,7 @@ def learn_layer(
 @entry_kernel
 def grow_layer(context: Context, state: State) -> None:
     """Prepare for actions that are new."""
-    inputs, before = context.live.ensemble.members.inputs, state.regression.prepared[1]
+    inputs, before = context.live.ensemble.members.inputs, state.regression.prepared[Prepared.ACTIONS]
     if before <= MOST_ACTIONS < inputs.tally[Known.ACTIONS]:
         state.measure[:, 0] = 0.0
     grow_regression(state.regression, inputs, WAVES, WAVY_SPREAD)

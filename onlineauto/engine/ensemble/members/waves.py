@@ -118,8 +118,8 @@ def score_waves(
     context: Context, stream: Stream, actions: Actions, part: Part, state: State, scratch: Scratch
 ) -> None:
     """Score the actions of an event."""
-    run, scores, known = run_on(context, stream), context.buffers.score, context.buffers.known
-    inputs, taken = run.live.ensemble.members.inputs, context.buffers.taken
+    run, scores, known = run_on(context, stream), context.buffers.score, context.buffers.members.known
+    inputs, taken = run.live.ensemble.members.inputs, context.buffers.members.taken
     joined, numbers = joins(inputs), min(inputs.tally[Known.NUMBERS], MOST_NUMBERS)
     _add_up(inputs, taken, state, scratch.sums)
     if joined and inputs.seen[0] == 0:
@@ -147,8 +147,8 @@ def learn_waves(
     if lesson.known < 0 or not works(members, lesson.score):
         return
     if lesson.again:
-        _add_up(members.inputs, context.buffers.taken, state, scratch.sums)
-        _take_waves(members.inputs, context.buffers.taken, state, scratch)
+        _add_up(members.inputs, context.buffers.members.taken, state, scratch.sums)
+        _take_waves(members.inputs, context.buffers.members.taken, state, scratch)
     seen = members.inputs.seen[lesson.known]
     call_at(context.units.learn_regression, (state.regression, lesson, scratch.waves, seen, WAVY_SPREAD))
 
