@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EXPLORER_STATE", "kernel_of", "make_exploration", "pmf_address"]
 
-_ENSEMBLES = {"": ALONE, "bag": BAG, "cover": COVER, "rnd": RND, "epsilon_decay": EPSILON_DECAY}
+_POLICY_KINDS = {"": ALONE, "bag": BAG, "cover": COVER, "rnd": RND, "epsilon_decay": EPSILON_DECAY}
 """How several models learn, by what explorers call it."""
 
 EXPLORER_STATE = ("counts", "costs", "random")
@@ -45,7 +45,7 @@ def make_exploration(
     costs, models = configuration[CostRangeOptions], explorer.models(configuration)
     low, high = (0.0, 1.0) if quirks.costs_in_unit else (np.nan, np.nan)
     return Exploration(
-        ensemble=_ENSEMBLES[explorer.ensemble],
+        policy_kind=_POLICY_KINDS[explorer.policy_kind],
         direct=explorer.direct,
         active=active,
         bounds=explorer.bounds(configuration),

@@ -81,8 +81,8 @@ def learn_as(
 
     If it `screens`, the logged action is screened too.
     """
-    ensemble, part = run.task.exploration.ensemble, part_of(run, policy)
-    cb_type = MTR if ensemble == RND and policy > 0 else run.model.settings[slot].cb_type
+    policy_kind, part = run.task.exploration.policy_kind, part_of(run, policy)
+    cb_type = MTR if policy_kind == RND and policy > 0 else run.model.settings[slot].cb_type
     if cb_type == DR:
         estimate_all(run, actions, label, slot, part + 1, True, buffers)
     place = place_of(run.live, slot, part)

@@ -185,7 +185,7 @@ def visit_policies(
     at, room = run.task.exploration, buffers.explored
     counted = shown = 0
     begin_squares(actions.n, buffers)
-    if learns and at.ensemble == BAG:
+    if learns and at.policy_kind == BAG:
         for policy in range(at.policies):
             at.times[policy] = draw_time(at, policy)
     for turn in range(run.live.n if learns else 1):
@@ -193,15 +193,15 @@ def visit_policies(
         for action in range(actions.n):
             short_loop()
             room[VOTES, action] = room[SUMS, action] = _ZERO
-        if at.ensemble == EPSILON_DECAY:
+        if at.policy_kind == EPSILON_DECAY:
             counted, shown = visit_models(run, actions, label, slot, learns, buffers)
-        elif at.ensemble == BAG:
+        elif at.policy_kind == BAG:
             counted, shown = _bag(run, actions, label, slot, learns, buffers)
-        elif at.ensemble == RND:
+        elif at.policy_kind == RND:
             counted, shown = _distil(run, actions, label, slot, learns, buffers)
-        elif at.ensemble == COVER:
+        elif at.policy_kind == COVER:
             counted, shown = _cover(run, actions, label, slot, learns, buffers)
-    if compares and at.ensemble == EPSILON_DECAY:
+    if compares and at.policy_kind == EPSILON_DECAY:
         compare_models(run)
     row = rows[0]
     row.shown_features = shown + actions.n * actions.repeated
