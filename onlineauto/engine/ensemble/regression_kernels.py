@@ -55,12 +55,12 @@ def _clear(regression: Regression, inputs: int) -> None:
     regression.n_late[0], regression.scale[0], regression.n_waiting[0] = 0, 1.0, 0
 
 
-@kernel
+@entry_kernel
 def grow_regression(regression: Regression, inputs: Inputs, n: int, unsure: float) -> None:
     """Prepare the regressions of actions that are new, and `n` inputs, of which some may be new.
 
     `unsure` is the variance of a weight before the first event. If the actions are joined now, the regression
-    that they share begins from nothing.
+    that they share begins from nothing. Members call it by the address in `Units`.
     """
     known, prepared = inputs.tally[Known.ACTIONS], regression.prepared
     joins = known > MOST_ACTIONS

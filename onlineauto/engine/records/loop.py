@@ -117,6 +117,7 @@ class Units(NamedTuple):
     score_ensemble: int  # scores of the ensemble
     learn_ensemble: int  # its weights and tests
     learn_regression: int  # least squares of members
+    grow_regression: int  # prepares these for new inputs and actions
     score_members: NDArray[
         np.int64
     ]  # [members]: the kernels of each, see `onlineauto.engine.ensemble.member`

@@ -22,7 +22,7 @@ from onlineauto.engine.ensemble.regression import (
     regression_to_predict,
     restore_regression,
 )
-from onlineauto.engine.ensemble.regression_kernels import Prepared, grow_regression, score_of
+from onlineauto.engine.ensemble.regression_kernels import Prepared, score_of
 from onlineauto.engine.event.example_kernels import line_of
 from onlineauto.engine.event.pass_kernels import run_on
 from onlineauto.engine.records.ensemble import MOST_ACTIONS, MOST_FEATURES, MOST_NUMBERS, Known
@@ -129,7 +129,7 @@ def grow_features(context: Context, state: Regression) -> None:
     """Prepare for features, bins and actions that are new."""
     inputs = context.live.ensemble.members.inputs
     n, before = min(inputs.tally[Known.FEATURES], MOST_FEATURES), state.prepared[Prepared.INPUTS]
-    grow_regression(state, inputs, n, UNSURE)
+    call_at(context.units.grow_regression, (state, inputs, n, UNSURE))
     _divide(inputs, state, before, n)
 
 

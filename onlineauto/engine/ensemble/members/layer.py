@@ -27,7 +27,7 @@ from onlineauto.engine.ensemble.regression import (
     regression_to_predict,
     restore_regression,
 )
-from onlineauto.engine.ensemble.regression_kernels import Prepared, grow_regression, score_of
+from onlineauto.engine.ensemble.regression_kernels import Prepared, score_of
 from onlineauto.engine.ensemble.wave_kernels import (
     WAVES,
     WAVY_SPREAD,
@@ -149,7 +149,7 @@ def grow_layer(context: Context, state: State) -> None:
     inputs, before = context.live.ensemble.members.inputs, state.regression.prepared[Prepared.ACTIONS]
     if before <= MOST_ACTIONS < inputs.tally[Known.ACTIONS]:
         state.measure[:, 0] = 0.0
-    grow_regression(state.regression, inputs, WAVES, WAVY_SPREAD)
+    call_at(context.units.grow_regression, (state.regression, inputs, WAVES, WAVY_SPREAD))
 
 
 class Layer(Member):

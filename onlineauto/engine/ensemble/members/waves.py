@@ -23,7 +23,7 @@ from onlineauto.engine.ensemble.regression import (
     regression_to_predict,
     restore_regression,
 )
-from onlineauto.engine.ensemble.regression_kernels import grow_regression, score_of
+from onlineauto.engine.ensemble.regression_kernels import score_of
 from onlineauto.engine.ensemble.wave_kernels import (
     WAVES,
     WAVY_SPREAD,
@@ -156,7 +156,8 @@ def learn_waves(
 @entry_kernel
 def grow_waves(context: Context, state: State) -> None:
     """Prepare for actions that are new."""
-    grow_regression(state.regression, context.live.ensemble.members.inputs, WAVES, WAVY_SPREAD)
+    inputs = context.live.ensemble.members.inputs
+    call_at(context.units.grow_regression, (state.regression, inputs, WAVES, WAVY_SPREAD))
 
 
 class Waves(Member):
