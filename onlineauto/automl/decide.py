@@ -86,7 +86,7 @@ def decide(
     if isinstance(signal, ProvedWorse):
         return remove(rules, search, signal.live, statistics)
     if isinstance(signal, EnsembleCrossed):
-        return search, (PredictWith("stack" if signal.better else "champion", signal.by),)
+        return search, (PredictWith("ensemble" if signal.better else "champion", signal.by),)
     return schedule(rules, search, statistics)
 
 

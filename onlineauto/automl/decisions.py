@@ -306,13 +306,13 @@ class PredictWith:
 
     Attributes
     ----------
-    who : {"stack", "champion"}
+    who : {"ensemble", "champion"}
         What predicts. On single lines "champion" stands for the mix of all live configs.
     by : {"reward", "loss"}
         The test that proved it better.
     """
 
-    who: Literal["stack", "champion"]
+    who: Literal["ensemble", "champion"]
     by: str = "reward"
 
 

@@ -129,9 +129,9 @@ def _ensemble(workspace: Workspace) -> Any:
 def _check_predict_only(workspace: Workspace, events: list[str], where: str) -> None:
     """Check that a model that only predicts does so like the whole, if the ensemble predicts."""
     workspace = workspace.fork()
-    workspace.searching.live_configs.apply(PredictWith("stack", "loss"), workspace.learner.model)
+    workspace.searching.live_configs.apply(PredictWith("ensemble", "loss"), workspace.learner.model)
     file = io.BytesIO()
-    workspace.save(file, predict_only="stack")
+    workspace.save(file, predict_only="ensemble")
     small = Workspace.load(file.getvalue(), testonly=True)
     for event in events:
         found, wanted = small.predict(event), workspace.predict(event)

@@ -368,8 +368,8 @@ class Workspace(Locked):
     def save(self, target: str | os.PathLike[str] | BinaryIO, *, predict_only: PredictOnly = False) -> None:
         r"""Write this model to a file. A path is replaced in one step.
 
-        With `predict_only` it is smaller and cannot learn: "stack" is all that predicts now, the ensemble as
-        a rule, and "champion", or True, the champion alone, as with ``--predict_with champion``.
+        With `predict_only` it is smaller and cannot learn: "ensemble" is all that predicts now, the ensemble
+        as a rule, and "champion", or True, the champion alone, as with ``--predict_with champion``.
 
         >>> import io
         >>> file = io.BytesIO()

@@ -98,11 +98,11 @@ def test_an_ensemble_earns_more_where_numbers_decide() -> None:
         text.append(f"shared |w w{word} |n x:{x:.4f}\n{lines}\n")
         pays.append(good)
     earned = {}
-    for who in ("champion", "stack"):
+    for who in ("champion", "ensemble"):
         workspace = Workspace(cb_explore_adf=True, automl=3, predict_with=who)
         workspace.fit("".join(text[:1500]).encode())
-        assert workspace.searching.live_configs.arrays.ensemble.serves == (who == "stack")
+        assert workspace.searching.live_configs.arrays.ensemble.serves == (who == "ensemble")
         chosen = [int(np.argmax(workspace.learn(event))) for event in text[1500:]]
         earned[who] = np.mean([good[k] for good, k in zip(pays[1500:], chosen, strict=True)])
-    assert earned["stack"] > 0.75
-    assert earned["stack"] > earned["champion"] + 0.1
+    assert earned["ensemble"] > 0.75
+    assert earned["ensemble"] > earned["champion"] + 0.1

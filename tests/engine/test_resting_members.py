@@ -122,7 +122,7 @@ def test_a_stream_with_a_layer_goes_on_as_if_it_was_not_interrupted(tmp_path: Pa
         half.learn(event + b"\n\n")
         whole.learn(event + b"\n\n")
     half.save(tmp_path / "model")
-    half.save(tmp_path / "small", predict_only="stack")
+    half.save(tmp_path / "small", predict_only="ensemble")
     again, small = Workspace.load(tmp_path / "model"), Workspace.load(tmp_path / "small", testonly=True)
     assert states_of(again.searching.live_configs.arrays.ensemble).of("layer").regression.weights.any()
     asked = odd(1, numbers=2)

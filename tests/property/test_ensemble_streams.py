@@ -25,7 +25,7 @@ OPTIONS: list[dict[str, Any]] = [
     {"ccb_explore_adf": True},
     {"cb_explore": 3},
     {"cb_explore": 35},
-    {"predict_with": "stack"},
+    {"predict_with": "ensemble"},
 ]
 
 

@@ -133,7 +133,7 @@ def test_a_rank_server_ranks_with_the_ensemble_of_its_learner(tmp_path: Path, lo
         loop.reward(f"e{number}", float(number % 3 == 0), nobody)
     settled(loop)
     workspace = loop.learner.workspace
-    workspace.searching.live_configs.apply(PredictWith("stack", "loss"), workspace.learner.model)
+    workspace.searching.live_configs.apply(PredictWith("ensemble", "loss"), workspace.learner.model)
     follower = Follower(tmp_path / "rank", Beside(loop))
     champion = workspace.fork(predict_with="champion").predictor()
     workspace.searching.live_configs.arrays.ensemble.weights[

@@ -146,7 +146,7 @@ def ensemble_of(workspace: Workspace) -> Any:
 
 @pytest.mark.parametrize(
     ("options", "stream"),
-    [(BANDIT, text), ({"automl": 3, "bit_precision": 10, "predict_with": "stack"}, lambda: bent(700))],
+    [(BANDIT, text), ({"automl": 3, "bit_precision": 10, "predict_with": "ensemble"}, lambda: bent(700))],
     ids=["bandit", "lines"],
 )
 def test_a_model_of_the_ensemble_may_go_on_with_the_champion_and_come_back(
@@ -162,7 +162,7 @@ def test_a_model_of_the_ensemble_may_go_on_with_the_champion_and_come_back(
     assert alone.fit(stream()).weights.tobytes() == champion.weights.tobytes()
     third = io.BytesIO()
     champion.save(third)
-    again = Workspace.load(third.getvalue(), predict_with="stack")
+    again = Workspace.load(third.getvalue(), predict_with="ensemble")
     assert ensemble_of(again).on
     assert not ensemble_of(again).serves
     assert ensemble_of(again).weights[0] == 1.0
@@ -201,13 +201,13 @@ def test_what_excludes_an_ensemble_is_named_and_else_the_champion_predicts(
 ) -> None:
     options = {"cb_explore_adf": True, "automl": 3, **more}
     with pytest.raises(OptionError, match=named):
-        Workspace(**options, predict_with="stack")
+        Workspace(**options, predict_with="ensemble")
     assert not ensemble_of(Workspace(**options)).on
 
 
 def test_single_lines_of_another_loss_have_no_ensemble() -> None:
     with pytest.raises(OptionError, match="a --loss_function other than squared exclude each other"):
-        Workspace(automl=3, loss_function="logistic", predict_with="stack")
+        Workspace(automl=3, loss_function="logistic", predict_with="ensemble")
 
 
 def test_what_predicts_by_itself() -> None:
@@ -215,7 +215,7 @@ def test_what_predicts_by_itself() -> None:
     assert ensemble_of(Workspace(cb_explore=4, automl=3)).on
     assert not ensemble_of(Workspace(cb_explore_adf=True, automl=3, predict_with="champion")).on
     assert not ensemble_of(Workspace(cb_explore_adf=True)).on
-    assert not ensemble_of(Workspace(cb_explore_adf=True, predict_with="stack")).on
+    assert not ensemble_of(Workspace(cb_explore_adf=True, predict_with="ensemble")).on
     assert ensemble_of(Workspace(automl=3)).on
     for lines in (Workspace(automl=3, predict_with="mix"), Workspace(automl=3, loss_function="logistic")):
         assert not ensemble_of(lines).on

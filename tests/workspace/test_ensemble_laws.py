@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BANDIT: dict[str, Any] = {"cb_explore_adf": True, "automl": 3, "default_lease": 60, "bit_precision": 12}
-LINES: dict[str, Any] = {"automl": 3, "default_lease": 60, "predict_with": "stack", "bit_precision": 12}
+LINES: dict[str, Any] = {"automl": 3, "default_lease": 60, "predict_with": "ensemble", "bit_precision": 12}
 SLOTS: dict[str, Any] = {"ccb_explore_adf": True, "automl": 3, "default_lease": 60, "bit_precision": 12}
 
 STREAMS: list[Any] = [

@@ -35,7 +35,7 @@ def model(*, predict_only: bool = False) -> bytes:
     file, workspace = io.BytesIO(), Workspace(**BANDIT)
     for event in events()[:1200]:
         workspace.learn(event)
-    workspace.save(file, predict_only="stack" if predict_only else False)
+    workspace.save(file, predict_only="ensemble" if predict_only else False)
     return file.getvalue()
 
 

@@ -1,4 +1,4 @@
-"""The predictor of a search: the champion, a mix of the live configs, or the ensemble (here: ensemble)."""
+"""The predictor of a search: the champion, a mix of the live configs, or the ensemble."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ __all__ = ["excludes_ensemble", "predicts_with"]
 
 
 def predicts_with(configuration: Configuration, *, simple: bool) -> str:
-    """Return what predicts events in a search: "champion", "mix" or "stack", which is the ensemble."""
+    """Return what predicts events in a search: "champion", "mix" or "ensemble"."""
     asked: str | None = configuration[AutomlOptions].predict_with
     if asked in ("champion", "mix"):
         return asked
     if excludes_ensemble(configuration):
         return "mix" if simple else "champion"
-    return "stack"
+    return "ensemble"
 
 
 def excludes_ensemble(configuration: Configuration) -> str:

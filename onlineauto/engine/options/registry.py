@@ -255,11 +255,9 @@ def _refuse_contradictions(configuration: Configuration, *, bandit: bool, renews
             if holds and name in configuration.supplied and not decides:
                 raise OptionError(f"--{name} has no effect with {what}")
     if automl.predict_with == "mix" and bandit:
-        raise OptionError(
-            "--predict_with mix is for single lines; bandits have champion and stack (the ensemble)"
-        )
-    if automl.predict_with == "stack" and (what := excludes_ensemble(configuration)):
-        raise OptionError(f"--predict_with stack (the ensemble) and {what} exclude each other")
+        raise OptionError("--predict_with mix is for single lines; bandits have champion and ensemble")
+    if automl.predict_with == "ensemble" and (what := excludes_ensemble(configuration)):
+        raise OptionError(f"--predict_with ensemble and {what} exclude each other")
     if paired and automl.automl_significance_level >= 1:
         raise OptionError(
             f"--automl_significance_level {automl.automl_significance_level} is no probability below 1"

@@ -22,7 +22,7 @@ _SHOWN = 5
 """Interactions that the story of a change names."""
 _SILENT = 0.1
 
-_PREDICTS = {"champion": "the champion", "mix": "a mix of all live configs", "stack": "the ensemble"}
+_PREDICTS = {"champion": "the champion", "mix": "a mix of all live configs", "ensemble": "the ensemble"}
 
 __all__ = ["decay_warning", "outside_warning", "predicts_text", "search_metrics", "story"]
 

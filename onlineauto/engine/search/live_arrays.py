@@ -89,7 +89,7 @@ def make_live(
 ) -> Live:
     """Return the arrays of a search, or of a champion alone, before the first event.
 
-    `predicts_with` is "champion", "mix" or "stack"; `members` are those of the ensemble.
+    `predicts_with` is "champion", "mix" or "ensemble"; `members` are those of the ensemble.
     """
     options = configuration[AutomlOptions]
     max_live, simple, shape = options.automl or 1, learner.task.shape == Shape.SIMPLE, learner.shape
@@ -146,7 +146,7 @@ def make_live(
         namespaces=make_counts(np.zeros(0, bool)),
         ensemble=make_ensemble(
             max_live,
-            on=predicts_with == "stack",
+            on=predicts_with == "ensemble",
             members=members,
             configuration=configuration,
             cells=learner.shape.cells,

@@ -90,7 +90,7 @@ class LiveConfigs:
         The first champion.
     hyperparameters : Hyperparameters
         Writes the settings of a config into the record by which it learns.
-    predicts_with : {"champion", "mix", "stack"}
+    predicts_with : {"champion", "mix", "ensemble"}
         What predicts.
     members : sequence of Member
         The members of the ensemble.
@@ -288,7 +288,7 @@ class LiveConfigs:
         elif isinstance(decision, Rotate):
             self._rotate(decision, model)
         elif isinstance(decision, PredictWith):
-            ensemble = self.arrays.ensemble._replace(serves=decision.who == "stack")
+            ensemble = self.arrays.ensemble._replace(serves=decision.who == "ensemble")
             self.arrays = self.arrays._replace(ensemble=ensemble)
             self._test_ensemble_anew()
         elif isinstance(decision, RestMembers):

@@ -120,7 +120,7 @@ class Searching:
         telling = (SLOT_NAME, INDEX_NAME) if control.tells_slots and layout.slots else ()
         self.options = options
         predictor = predicts_with(configuration, simple=learner.task.shape == Shape.SIMPLE)
-        members = chosen_members(configuration, learner.task) if predictor == "stack" else ()
+        members = chosen_members(configuration, learner.task) if predictor == "ensemble" else ()
         self._rules = Rules.of(
             options,
             control=control,
@@ -181,10 +181,10 @@ class Searching:
 
     @property
     def predicts(self) -> tuple[str, int]:
-        """The predictor, "champion", "mix" or "stack", and the number of events before it became that."""
+        """The predictor, "champion", "mix" or "ensemble", and the number of events before it became that."""
         arrays = self.live_configs.arrays
         without = "mix" if arrays.mixing else "champion"
-        return "stack" if arrays.ensemble.serves else without, self._predicts_since
+        return "ensemble" if arrays.ensemble.serves else without, self._predicts_since
 
     def interactions(self, live: int) -> Sequence[Interaction]:
         """Return the interactions of live config `live`."""

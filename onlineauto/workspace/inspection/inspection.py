@@ -87,7 +87,7 @@ def _predicted_by(workspace: Workspace) -> dict[str, Any] | None:
     if not _searches(workspace):
         return None
     who, since = workspace.searching.predicts
-    return {"who": who, "since": since}
+    return {"who": "stack" if who == "ensemble" else who, "since": since}
 
 
 def _ensemble(workspace: Workspace) -> Iterator[dict[str, Any]]:
