@@ -34,8 +34,10 @@ from onlineauto.automl.oracles import ORACLES
 from onlineauto.automl.proposals import space_of
 from onlineauto.automl.search import Rules, Search
 from onlineauto.automl.search_checks import config_problem, search_problem
-from onlineauto.engine.ensemble.choice import chosen_members
 from onlineauto.engine.ensemble.ensemble import names_of
+from onlineauto.engine.ensemble.inputs import can_have_members
+from onlineauto.engine.ensemble.options import EnsembleOptions
+from onlineauto.engine.ensemble.registry import members_of
 from onlineauto.engine.event.live_config_kernels import loss_level, reward_level
 from onlineauto.engine.options.predictor import predicts_with
 from onlineauto.engine.options.registry import RunOptions
@@ -120,7 +122,8 @@ class Searching:
         telling = (SLOT_NAME, INDEX_NAME) if control.tells_slots and layout.slots else ()
         self.options = options
         predictor = predicts_with(configuration, simple=learner.task.shape == Shape.SIMPLE)
-        members = chosen_members(configuration, learner.task) if predictor == "ensemble" else ()
+        has_members = predictor == "ensemble" and can_have_members(learner.task)
+        members = members_of(configuration[EnsembleOptions].members) if has_members else ()
         self._rules = Rules.of(
             options,
             control=control,
