@@ -24,6 +24,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 import onlineauto
 from onlineauto.errors import InputError
+from onlineauto.formats.mappings.values import is_missing, is_sequence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -64,6 +65,9 @@ class _Rows(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         return [dict(zip(names, row, strict=True)) for row in X.tolist()]
 
     def _validated(self, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
+        for row, label in enumerate(y) if is_sequence(y) else ():
+            if is_missing(label) and not isinstance(label, float):  # of which scikit-learn says that itself
+                raise InputError(f"the label of row {row} is missing: {label!r}; drop rows without a label")
         return validate_data(self, X, y, reset=reset, dtype=None, ensure_all_finite="allow-nan")
 
     def __sklearn_tags__(self) -> Any:

@@ -13,7 +13,7 @@ from onlineauto.api.decisions.decisions import Decisions
 from onlineauto.api.decisions.events import copied, cost_of, index_of, listed
 from onlineauto.api.decisions.from_logs import FromLogs
 from onlineauto.api.decisions.pending import check_limits
-from onlineauto.engine.outliers.located import WHAT, outlier_message
+from onlineauto.engine.outliers.located import BEGAN_AGAIN, WHAT, outlier_message
 from onlineauto.engine.records.loop import Outlier
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.options import FeatureOptions
@@ -246,7 +246,7 @@ class AutoML(FromLogs):
         -----
         UserWarning
             The reward or another number of the event is thousands of times beyond all before, so the event is
-            not learnt.
+            not learnt; or the first numbers prove to be that, so learning begins again with this event.
 
         Examples
         --------
@@ -265,8 +265,9 @@ class AutoML(FromLogs):
                     "a decision that was made elsewhere needs its context, its actions, the action and its "
                     "probability: learn(context, actions, action=…, probability=…, reward=…)"
                 )
-            known = plain(probability)
-            of, likely = listed(actions), probability if known is None else known
+            of, likely = listed(actions), plain(probability)
+            if likely is None:
+                raise InputError(f"event: the probability is missing: {probability!r}")
             chosen = index_of(action, actions if isinstance(actions, Mapping) else of)
             event = EncodedEvent(copied(event_id), of)
             with self._lock:
@@ -301,7 +302,10 @@ class AutoML(FromLogs):
         """Learn an event and count it; warn of one that is not learnt because of an outlier."""
         before = self._outliers()
         pmf = self._workspace.learn(event.with_outcome(action, cost=cost, probability=probability))
-        if outlier := self._outlier(before):
+        outlier = self._outlier(before)
+        if outlier == Outlier.BEGINS_AGAIN:
+            warnings.warn(f"{where}: {BEGAN_AGAIN}", UserWarning, stacklevel=3)
+        if Outlier.NONE < outlier < Outlier.BEGINS_AGAIN:
             what = f"a reward of {-cost:g}" if outlier == Outlier.FAR_COST else WHAT[Outlier(outlier)]
             warnings.warn(f"{where}: {outlier_message(what)}", UserWarning, stacklevel=3)
         else:

@@ -155,11 +155,14 @@ class AutoModel:
             return self._tally.average
 
     def _outlier(self, before: Sequence[int]) -> int:
-        """Return why the last event was not learnt, 0 if it was, given the counts from before it."""
+        """Return the outlier of the last event, given the counts from before it.
+
+        That is why it was not learnt, 0 if it was, or `Outlier.BEGINS_AGAIN` if learning began again with it.
+        """
         now = self._outliers()
-        if now[Outlier.BEGINS_AGAIN] > before[Outlier.BEGINS_AGAIN]:
+        if begins := now[Outlier.BEGINS_AGAIN] > before[Outlier.BEGINS_AGAIN]:
             self._tally.begin_again()
-        return next((code for code in WHAT if now[code] > before[code]), 0)
+        return next((code for code in WHAT if now[code] > before[code]), Outlier.BEGINS_AGAIN * begins)
 
     def _outliers(self) -> list[int]:
         """Return the number of events that were not learnt, by their outlier."""

@@ -17,7 +17,7 @@ from onlineauto.api.tables import rows_of
 from onlineauto.engine.records.loop import Outlier
 from onlineauto.errors import InputError
 from onlineauto.features.stored import Stored
-from onlineauto.formats.mappings.values import is_missing, plain
+from onlineauto.formats.mappings.values import plain
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.start.first_champion import begin_with as first_champion
 from onlineauto.workspace.start.first_champion import config_of_names
@@ -43,7 +43,8 @@ _LEAST = 1e-9
 class AutoMLClassifier(SingleLines):
     """A classification of numbers, categories and what they do together, which tunes itself.
 
-    Labels are of any hashable kind, and there are as many classes as come. Two classes are one logistic
+    Labels are of any hashable kind, and there are as many classes as come; a missing label, such as None or
+    NaN, is none. Two classes are one logistic
     model; three or more have one each, against the rest. Every model tries out for itself which features to
     cross, and how fast to learn, with several live configs at once. Numbers of any scale are welcome:
     `Numbers` says what becomes of them. Threads may share it.
@@ -56,9 +57,10 @@ class AutoMLClassifier(SingleLines):
     >>> model = AutoMLClassifier()
     >>> for number in range(300):
     ...     colour = ("red", "green", "blue")[number % 3]
-    ...     model.learn({"colour": colour, "size": number}, {"red": "stop", "green": "go"}.get(colour))
+    ...     label = {"red": "stop", "green": "go"}.get(colour, "wait")
+    ...     model.learn({"colour": colour, "size": number}, label)
     >>> model.predict({"colour": "green"}), model.labels
-    ('go', ['stop', 'go', None])
+    ('go', ['stop', 'go', 'wait'])
     >>> round(sum(model.predict_proba({"colour": "blue"}).values()), 6)
     1.0
 
@@ -182,16 +184,10 @@ class AutoMLClassifier(SingleLines):
 
     def _checked(self, label: Any) -> Any:
         """Return a label; a scalar of another library as the value of Python that it is."""
-        if label is None:
-            return None
         own = plain(label)
-        if own is None or not isinstance(own, Hashable):
-            raise InputError(f"the label {label!r} is not hashable, or is NaN")
+        if not isinstance(own, Hashable):
+            raise InputError(f"the label {label!r} is a {type(label).__name__}, which is not hashable")
         return own
-
-    def _is_missing(self, label: Any) -> bool:
-        """Return whether a label is missing. None is a class like any other."""
-        return label is not None and is_missing(label)
 
     def _learn_one(self, event: dict[str, Any], label: Any) -> int:
         code = self._codes.get(label)
@@ -202,7 +198,7 @@ class AutoMLClassifier(SingleLines):
             positive = code != 1 if number == 1 else code == number
             columns.append(model.learn(event | {"label": 1 if positive else -1}))
         outlier = self._outlier(before)
-        if not outlier:
+        if outlier in (Outlier.NONE, Outlier.BEGINS_AGAIN):
             self._count(event["weight"], float(self._probabilities(columns)[0, code]))
         return outlier
 
@@ -244,7 +240,7 @@ class AutoMLClassifier(SingleLines):
         self._codes[label] = len(self._codes)
 
     def _learn_known(self, block: Block, labels: Sequence[Any]) -> NDArray[np.uint8]:
-        """Learn events whose classes have been added; return why each was not learnt, 0 if it was."""
+        """Learn events whose classes have been added; return the outlier of each, as `_learn_block` does."""
         outliers, begun = np.zeros(len(block), np.uint8), -1
         if not len(block):
             return outliers
@@ -256,8 +252,8 @@ class AutoMLClassifier(SingleLines):
             block.lines["label"][places] = np.where(positive, 1, -1)
             outcomes = model.learn_block(block)
             columns.append(outcomes.prediction)
-            outliers = np.maximum(outliers, outcomes.outlier % int(Outlier.BEGINS_AGAIN))
             begins = np.flatnonzero(outcomes.outlier == Outlier.BEGINS_AGAIN)
+            outliers = np.maximum(outliers, outcomes.outlier % int(Outlier.BEGINS_AGAIN))
             if len(begins):
                 begun = max(begun, int(begins[-1]))
         found, weights = self._probabilities(columns)[np.arange(len(codes)), codes], block.weight[places]
@@ -265,6 +261,8 @@ class AutoMLClassifier(SingleLines):
             if at == begun:
                 self._tally.begin_again()
             self._count(float(weights[at]), float(found[at]))
+        if begun >= 0 and not outliers[begun]:
+            outliers[begun] = Outlier.BEGINS_AGAIN
         return outliers
 
     # -- models ----------------------------------------------------------------------------------------

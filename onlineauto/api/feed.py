@@ -90,7 +90,7 @@ class Feed:
                     yield from self._file(item, configuration, found)
                 continue
             else:
-                found.reading = "<events>"
+                found.reading = "event"
                 blocks = self._events(items, configuration, found, place)
             for block in blocks:
                 place += len(block)
@@ -103,7 +103,7 @@ class Feed:
         """Yield the blocks of events as mappings; `place` is how many events were before them."""
         features = configuration[FeatureOptions]
         events = (self._event_of(item, number, found) for number, item in enumerate(items, place))
-        return from_dicts(events, hash=features.hash, hash_seed=features.hash_seed)
+        return from_dicts(events, hash=features.hash, hash_seed=features.hash_seed, first=place)
 
     def _texts(
         self, items: Iterator[str | bytes], configuration: Configuration, found: Diagnostics
@@ -162,13 +162,13 @@ def checked(source: Any) -> Sources:
         raise InputError("a mapping is one event: give a list of events, or use learn")
     if isinstance(source, str) and ("\n" in source or "|" in source):
         raise InputError("this is text, and not a path: give a list of texts, or the bytes of a file")
-    if source is None or hasattr(source, "read") or hasattr(source, "__iter__"):
+    if hasattr(source, "read") or hasattr(source, "__iter__"):
         return cast("Sources", source)
     if isinstance(source, os.PathLike | EventSource):
         return source
+    what = "None" if source is None else type(source).__name__
     raise EventTypeError(
-        f"{type(source).__name__} is not a source of events: give a path, a frame, blocks, or an iterable of "
-        "mappings or texts"
+        f"{what} is not a source of events: give a path, a frame, blocks, or an iterable of mappings or texts"
     )
 
 

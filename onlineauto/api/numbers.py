@@ -19,7 +19,8 @@ from onlineauto.estimators.typical_size_kernels import (
     STATE,
 )
 from onlineauto.estimators.typical_size_kernels import judge as judge_size
-from onlineauto.formats.mappings.values import plain
+from onlineauto.formats.mappings.token_kernels import LARGE
+from onlineauto.formats.mappings.values import plain, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -150,7 +151,7 @@ class Numbers:
         Raises
         ------
         InputError
-            A number is infinite.
+            A number is infinite, or too large for a float32.
         """
         made: dict[str, Any] = {}
         for key in sorted(features, key=str):
@@ -180,7 +181,7 @@ class Numbers:
         Raises
         ------
         InputError
-            A number is infinite.
+            A number is infinite, or too large for a float32.
         """
         found = None
         for name, value in features.items():
@@ -204,7 +205,7 @@ class Numbers:
         Raises
         ------
         InputError
-            A number is infinite.
+            A number is infinite, or too large for a float32.
         """
         for name, value in features.items():
             number = _number(name, value)
@@ -253,6 +254,6 @@ def _number(name: Any, value: Any) -> float | None:
     number = as_float(own)
     if math.isnan(number):
         return None
-    if math.isinf(number):
-        raise InputError(f"{name}: {value!r} is infinite")
+    if abs(number) >= LARGE:
+        raise InputError(f"{name}: {shown(value)} is infinite, or too large for a float32")
     return number

@@ -16,7 +16,8 @@ from onlineauto.engine.records.loop import Outlier
 from onlineauto.errors import InputError
 from onlineauto.estimators.typical_size_kernels import BEYOND, RUINED
 from onlineauto.features.block import UNLABELLED
-from onlineauto.formats.mappings.values import plain
+from onlineauto.formats.mappings.token_kernels import LARGE
+from onlineauto.formats.mappings.values import plain, shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -162,7 +163,9 @@ class AutoMLRegressor(SingleLines):
     def _checked(self, label: Any) -> float:
         own = plain(label)
         if not isinstance(own, float | int) or not math.isfinite(number := as_float(own)):
-            raise InputError(f"the label {label!r} is not a finite number")
+            raise InputError(f"the label {shown(label)} is not a finite number")
+        if abs(number) >= LARGE:
+            raise InputError(f"the label {shown(label)} is too large for a float32")
         return number
 
     def _far(self, label: float, weight: float) -> int:
@@ -200,19 +203,20 @@ class AutoMLRegressor(SingleLines):
     def _learn_one(self, event: dict[str, Any], label: float) -> int:
         if not self._squared:
             return super()._learn_one(event, label)
-        outlier = self._far(label, event["weight"])
-        if outlier == Outlier.BEGINS_AGAIN:
+        found = self._far(label, event["weight"])
+        if found == Outlier.BEGINS_AGAIN:
             self._begin_again()
-        elif outlier:
-            return outlier
+        elif found:
+            return found
         before, standard = self._outliers(), self._standard(label)
         raw = float(self._workspace.learn(event | {"label": standard})[0])
-        if outlier := self._outlier(before):
+        outlier = self._outlier(before) or found
+        if Outlier.NONE < outlier < Outlier.BEGINS_AGAIN:
             return outlier
         error = label - self._natural(raw) if self._labels.weight else standard - raw
         self._count_label(label, event["weight"])
         self._tally.add(event["weight"], loss=event["weight"] * error * error)
-        return Outlier.NONE
+        return outlier
 
     def _learn_block(self, block: Block, labels: Sequence[float]) -> NDArray[np.uint8]:
         lines, places = block.lines, block.event_start[:-1]
@@ -265,7 +269,7 @@ class AutoMLRegressor(SingleLines):
                 outcomes.rows["loss"] *= units**self._power
         outcomes.rows["outlier"] = found
         self._tally.add_block(outcomes)
-        return found % Outlier.BEGINS_AGAIN
+        return found
 
     def _kept(self) -> dict[str, Any]:
         return super()._kept() | {

@@ -18,20 +18,19 @@ from onlineauto.api.numbers import Numbers
 from onlineauto.api.progress_bar import progress_bar
 from onlineauto.api.tables import (
     Example,
-    add_missing_label,
     frame_rows,
     is_frame,
     labelled_rows,
 )
-from onlineauto.engine.outliers.located import WHAT, add_outlier, outlier_message
+from onlineauto.engine.outliers.located import BEGAN_AGAIN, WHAT, add_outlier, outlier_message
 from onlineauto.engine.records.loop import Outlier
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.block import UNLABELLED
 from onlineauto.features.options import FeatureOptions
-from onlineauto.formats.lines.diagnostics import Diagnostics
+from onlineauto.formats.lines.diagnostics import Code, Diagnostics
 from onlineauto.formats.mappings.name_hashes import NameHashes
 from onlineauto.formats.mappings.named_block import named_block
-from onlineauto.formats.mappings.named_event import named_event
+from onlineauto.formats.mappings.named_event import checked_weight, named_event
 from onlineauto.formats.mappings.values import is_missing
 from onlineauto.interop.datasets import dataset_rows, is_arrow
 
@@ -80,7 +79,7 @@ class SingleLines(AutoModel):
 
     @abstractmethod
     def _checked(self, label: Any) -> Any:
-        """Return a label as the model takes it.
+        """Return a label, which is not missing, as the model takes it.
 
         Raises
         ------
@@ -88,15 +87,12 @@ class SingleLines(AutoModel):
             It cannot be a label.
         """
 
-    def _is_missing(self, label: Any) -> bool:
-        """Return whether a label is missing, so that its event cannot be learnt."""
-        return is_missing(label)
-
     @abstractmethod
     def _learn_block(self, block: Block, labels: Sequence[Any]) -> NDArray[np.uint8]:
         """Predict, count and learn events, whose block has their weights and may be changed.
 
-        Returns for each event why it was not learnt, 0 if it was; see `Outcomes.outlier`.
+        Returns for each event why it was not learnt, 0 if it was, and `Outlier.BEGINS_AGAIN` if it was the
+        first after learning began again; see `Outcomes.outlier`.
         """
 
     # -- one event -------------------------------------------------------------------------------------
@@ -118,22 +114,36 @@ class SingleLines(AutoModel):
         Raises
         ------
         InputError
-            A feature, the label or the weight is not as above. Nothing is learnt.
+            A feature, the label or the weight is not as above, or the label is missing. Nothing is learnt.
+
+        Warns
+        -----
+        UserWarning
+            A number is thousands of times beyond all before, so the event is not learnt; or the first numbers
+            prove to be that, so learning begins again with this event.
         """
+        if is_missing(y):
+            raise InputError(f"the label is missing: {y!r}; `fit` counts and skips such events")
         with self._lock:
-            event, label = {"context": self._encoded(features), "weight": weight}, self._checked(y)
+            event: dict[str, Any] = {"context": self._encoded(features)}
+            label, event["weight"] = self._checked(y), checked_weight(weight, "event")
             if far := self._numbers.first_far(features):
                 text = outlier_message(f"{far[0]}: the value {far[1]:g}")
                 warnings.warn(text, UserWarning, stacklevel=2)
                 return
             outlier = self._learn_one(event, label)
             self._numbers.add(features)
-            if outlier:
+            if outlier == Outlier.BEGINS_AGAIN:
+                warnings.warn(BEGAN_AGAIN, UserWarning, stacklevel=2)
+            elif outlier:
                 what = f"the label {label:g}" if outlier == Outlier.FAR_COST else WHAT[Outlier(outlier)]
                 warnings.warn(outlier_message(what), UserWarning, stacklevel=2)
 
     def _learn_one(self, event: dict[str, Any], label: Any) -> int:
-        """Predict, count and learn an event, whose label is yet to be added; return its outlier, or 0."""
+        """Predict, count and learn an event, whose label is yet to be added; return its outlier.
+
+        That is as `_learn_block` returns it.
+        """
         block = named_block([named_event(event | {"label": 0})], self._names)
         return int(self._learn_block(block, [label])[0])
 
@@ -148,6 +158,8 @@ class SingleLines(AutoModel):
     def _encoded(self, features: Features) -> dict[str, Any]:
         if not isinstance(features, Mapping):
             hint = "; methods that end in _each take frames" if is_frame(features) else ""
+            if isinstance(features, list | tuple):
+                hint = "; rows of numbers are a matrix: numpy.array(rows)"
             what = type(features).__name__
             raise InputError(f"features are a mapping of name to value, not {what}{hint}")
         return self._numbers.encoded(features)
@@ -163,11 +175,11 @@ class SingleLines(AutoModel):
         events: list[NamedEvent] = []
         labels: list[Any] = []
         places: list[int] = []
-        problem, found.reading = None, "<events>"
+        problem, found.reading = None, "event"
         for place, example in enumerate(examples, first):
             where = f"event {place}"
-            if self._is_missing(example.label):
-                add_missing_label(found, example.label, place)
+            if is_missing(example.label):
+                found.locate(Code.NO_LABEL, place + 1, repr(example.label))
                 continue
             try:
                 label = self._checked(example.label)
@@ -244,7 +256,7 @@ class SingleLines(AutoModel):
         UserWarning
             Some lines were malformed, or labels missing; the others were learnt.
         """
-        found = Diagnostics(reading="<events>")
+        found = Diagnostics(reading="event")
         total: int | None
         if y is not None or sample_weight is not None:
             source = labelled_rows(source, y, sample_weight, columns={"label": label, "weight": weight})
@@ -322,8 +334,8 @@ def _examples_or_blocks(source: Any) -> tuple[Iterator[Example], Any]:
     if hasattr(source, "read"):
         return iter(()), source
     items = iter(source)
-    first = next(items, None)
-    items = chain([] if first is None else [first], items)
+    beginning = list(islice(items, 1))
+    items, first = chain(beginning, items), beginning[0] if beginning else None
     if isinstance(first, Mapping) or (isinstance(first, tuple | list) and len(first) in (2, 3)):
         return map(_example, items), ()
     return iter(()), items

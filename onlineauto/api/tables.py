@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from onlineauto.errors import InputError
-from onlineauto.formats.lines.diagnostics import Code, make_diagnostic
 from onlineauto.formats.mappings.values import is_sequence
 from onlineauto.interop.frame_columns import opened
 from onlineauto.interop.frames import from_frame
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Example",
-    "add_missing_label",
     "decisions_of",
     "frame_rows",
     "is_frame",
@@ -57,6 +55,7 @@ def decisions_of(
     cost: str | None,
     probability: str | None,
     weight: str | None,
+    problems: Diagnostics,
     hash_seed: int,
     hash: str,  # noqa: A002 - the option's name
 ) -> Iterator[Block]:
@@ -75,8 +74,6 @@ def decisions_of(
         )
     if not len(opened(frame)):
         raise InputError("nothing was learnt: the frame has no rows")
-    if reward is not None:
-        frame, cost = _negated(frame, reward), reward
     return from_frame(
         frame,
         context=context,
@@ -84,21 +81,13 @@ def decisions_of(
         event=event,
         choices=choices,
         cost=cost,
+        reward=reward,
         probability=probability,
         weight=weight,
+        problems=problems,
         hash=hash,
         hash_seed=hash_seed,
     )
-
-
-def _negated(frame: Any, column: str) -> Any:
-    """Return a frame with a column of rewards as costs."""
-    table = opened(frame)
-    import narwhals
-
-    if column not in table.columns:
-        return frame  # `from_frame` says which columns there are
-    return table.with_columns(-narwhals.col(column)).to_native()
 
 
 class Example(NamedTuple):
@@ -107,21 +96,6 @@ class Example(NamedTuple):
     features: Mapping[Any, Any]
     label: Any
     weight: Any = 1.0
-
-
-def add_missing_label(found: Diagnostics, label: object, place: int) -> None:
-    """Count and locate a label that is missing; `place` is the number of the event, from 0."""
-    found.count(Code.NO_LABEL, 1)
-    found.keep(
-        make_diagnostic(
-            Code.NO_LABEL,
-            file=found.reading,
-            line=place + 1,
-            column=1,
-            text=repr(label).encode("utf-8", "replace"),
-            unit="event",
-        )
-    )
 
 
 def rows_of(rows: Any) -> Iterable[Any]:
@@ -167,9 +141,9 @@ def labelled_rows(
             "sample_weight goes with y: fit(X, y, sample_weight=…); a frame has weight=…, the name of a "
             "column, and an iterable has events of features, label and weight"
         )
-    if isinstance(y, str) or not is_sequence(y):
-        hint = f"; to name a column: fit(frame, label={y!r})" if isinstance(y, str) else ""
-        raise InputError(f"y is the labels of the rows, and not {type(y).__name__}{hint}")
+    _check_column("y", y, "the labels of the rows", named="label")
+    if sample_weight is not None:
+        _check_column("sample_weight", sample_weight, "the weights of the rows", named="weight")
     if isinstance(source, str | bytes) or not (is_frame(source) or hasattr(source, "__len__")):
         what = type(source).__name__
         raise InputError(f"with y, the rows are a frame, a matrix or a list of mappings, and not {what}")
@@ -179,6 +153,20 @@ def labelled_rows(
         if len(values) != len(rows):
             raise InputError(f"there are {len(rows)} rows, and {name} has {len(values)}: one for each")
     return [Example(*each) for each in zip(rows, labels, weights, strict=True)]
+
+
+def _check_column(name: str, values: Any, what: str, *, named: str) -> None:
+    """Refuse what is not a sequence with one value for each row."""
+    kind, shape, hint = type(values).__name__, getattr(values, "shape", ()), ""
+    if isinstance(values, str):
+        hint = f"; to name a column: fit(frame, {named}={values!r})"
+    elif len(shape) > 1:
+        kind, hint = f"{kind} of shape {tuple(shape)}", ": give one of its columns"
+    elif is_sequence(values):
+        return
+    elif not shape and not hasattr(values, "__iter__"):
+        kind = f"{kind}: {values!r}"
+    raise InputError(f"{name} is {what}, and not {kind}{hint}")
 
 
 def _listed(values: Any) -> list[Any]:

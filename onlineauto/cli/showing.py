@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 __all__ = ["Showing", "kept_names"]
 
 
+_MOST_LISTED = 10_000
+"""Crossed features of an interaction that an audit lists one by one."""
+
+
 class Showing:
     """Reads events with names, if any option asks for names, and audits them before they are learnt.
 
@@ -66,7 +70,8 @@ class Showing:
         if self._audit is not None or self._inverse is not None:
             run.read = self._read
             self._names = line_names(configuration)
-            self._examples = NamedExamples(workspace, self._names)
+            names_all = self._inverse is not None or workspace.semantics.reports_as_vw
+            self._examples = NamedExamples(workspace, self._names, most=None if names_all else _MOST_LISTED)
             self._nameless = NamedExamples(workspace, Nameless())
 
     @property

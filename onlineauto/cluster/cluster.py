@@ -35,6 +35,8 @@ _POLLS: Final = 20
 _LONGEST: Final = 0.25
 """Seconds between two looks, at most."""
 
+_MOST_PLACES: Final = 10_000
+"""The most jobs that are given anything at once: a policy scores all of them after each worker."""
 _ROUNDING: Final = 1e-9
 """Relative error by which a sum of demands may exceed the capacity through rounding."""
 
@@ -107,8 +109,9 @@ class Cluster:
             raise OptionError(f"backend = {backend!r} is unknown; valid are {', '.join(BACKENDS)}")
         if not is_amount(slot) or not 0 < slot < math.inf:
             raise OptionError(f"slot = {slot!r}: seconds, more than 0")
-        if places < 1:
-            raise OptionError(f"places = {places}: give 1 or more")
+        most: Any = places
+        if type(most) is not int or not 1 <= most <= _MOST_PLACES:
+            raise OptionError(f"places = {places!r}: give a whole number from 1 to {_MOST_PLACES:,}")
         self.policy = policy if isinstance(policy, Policy) else policy_named(policy)
         self.slot, self.backend = float(slot), backend
         self._capacity = None if capacity is None else checked_capacity(capacity)

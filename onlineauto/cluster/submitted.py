@@ -162,7 +162,7 @@ class Submitted:
 
 
 def _pass_on(error: BaseException) -> None:
-    """Raise an interrupt again, which is the user's and not a job's."""
+    """Raise an interrupt again, by Ctrl-C or SIGTERM: it is the user's and not a job's."""
     if isinstance(error, KeyboardInterrupt):
         raise error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -98,10 +99,10 @@ class Evaluation:
     r"""Evaluates several policies on one log.
 
     A policy is a `Workspace` of a bandit whose actions are lines. One that learns is evaluated as it was
-    before each event, that is, by its cost while it learns. It learns every number of the log, also those far
-    beyond all others, here and afterwards. One with ``testonly`` is evaluated as it is. The intervals are
-    about the mean, over the contexts of the log, of the policy's expected cost. Each interval holds at all
-    times at once, but for a probability of `alpha`.
+    before each event, that is, by its cost while it learns. One with ``testonly`` is evaluated as it is. All
+    are copied first: the workspaces that are given do not change. The copies learn every number of the log,
+    also those far beyond all others. The intervals are about the mean, over the contexts of the log, of the
+    policy's expected cost. Each interval holds at all times at once, but for a probability of `alpha`.
 
     Parameters
     ----------
@@ -152,7 +153,7 @@ class Evaluation:
     ) -> None:
         _check(policies, alpha=alpha, cost_range=cost_range, min_prob=min_prob)
         self.diagnostics = Diagnostics()
-        self._policies, self._alpha = dict(policies), alpha
+        self._policies, self._alpha = {name: deepcopy(policy) for name, policy in policies.items()}, alpha
         first = next(iter(policies.values()))
         self._configuration = first.configuration
         options: dict[str, Any] = {
@@ -161,9 +162,9 @@ class Evaluation:
             "missing_probability": self._configuration[InputOptions].missing_probability,
             **({"quadratic": ["::"]} if first.semantics.predicts_as_vw else {"automl": 4}),
         }
-        self._estimates = estimates or Workspace(**options)
+        self._estimates = Workspace(**options) if estimates is None else deepcopy(estimates)
         low, high = (np.inf, -np.inf) if cost_range is None else (-cost_range[1], -cost_range[0])
-        for policy in (*policies.values(), self._estimates):
+        for policy in (*self._policies.values(), self._estimates):
             policy.learner.accept_all()  # the value of a policy is that of the log, whatever its numbers are
         self._evidence = {name: make_evidence(low, high, floor=min_prob) for name in (LOGGED, *policies)}
         self._given_range, self._given_floor = cost_range is not None, min_prob is not None
@@ -258,7 +259,7 @@ class Evaluation:
         if len(other):
             line = block.event_start[other[0]]
             raise InputError(
-                f"{self.diagnostics.of_file}line {block.line_number[line]}: the event has the weight "
+                f"{self.diagnostics.of_file}{block.place_of(line)}: the event has the weight "
                 f"{block.weight[line]} (by pdrop), and those before it {self._usual[0]}; estimates here take "
                 "all events of a log alike"
             )

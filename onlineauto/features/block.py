@@ -74,8 +74,11 @@ class Block:
     rules : mapping
         The options by which the events were read, by name, as far as they are known: a workspace with other
         ones refuses the block.
+    objects : {"", "event", "row"}
+        What the events are if they are Python's objects and not lines of a file: mappings, or rows of a frame
+        or an array.
     line_number : int64[n_lines]
-        1-based line number in the file.
+        1-based line number in the file; of Python's objects, one more than the number of the event or row.
     line_start : int64[n_lines + 1]
         First span of each line.
     shared : bool[n_lines]
@@ -111,6 +114,7 @@ class Block:
     tag: NDArray[np.uint8]
     namespaces: Namespaces
     rules: Rules = field(default_factory=dict)
+    objects: str = ""
 
     @classmethod
     def of_columns(
@@ -120,6 +124,7 @@ class Block:
         tag: NDArray[np.uint8],
         namespaces: Namespaces,
         rules: Rules | None = None,
+        objects: str = "",
         **columns: Any,
     ) -> Block:
         """Return a Block with copies of columns, all of which must be given but `slot`.
@@ -153,6 +158,7 @@ class Block:
             tag=tag,
             namespaces=namespaces,
             rules=rules or {},
+            objects=objects,
         )
         made._check_offsets()
         return made
@@ -219,7 +225,13 @@ class Block:
             tag=self.tag,
             namespaces=self.namespaces,
             rules=self.rules,
+            objects=self.objects,
         )
+
+    def place_of(self, line: int) -> str:
+        """Return where a line is, for messages: ``line 5``; of Python's objects, ``event 4`` or ``row 4``."""
+        number = int(self.line_number[line])
+        return f"{self.objects} {number - 1}" if self.objects else f"line {number}"
 
     def tag_of(self, line: int) -> str:
         """Return the tag of a line, empty if it has none."""
@@ -227,7 +239,7 @@ class Block:
 
     @property
     def line_number(self) -> NDArray[np.int64]:
-        """1-based line number in the file: int64[n_lines]."""
+        """1-based line number in the file, or of the event or row: int64[n_lines]."""
         return self.lines["number"][:-1]  # type: ignore[no-any-return]
 
     @property

@@ -140,7 +140,8 @@ def _finite(values: NDArray[Any], what: str) -> NDArray[np.float32]:
     if not np.isfinite(found).all():
         bad = np.argwhere(~np.isfinite(found))[0]
         where = f"row {bad[0]}: " if found.ndim > 1 else ""
-        raise InputError(f"{where}{what} has a value that is infinite or too large")
+        value = values[tuple(bad)]
+        raise InputError(f"{where}{what} has the value {value}, which is infinite or too large for a float32")
     return found
 
 
@@ -176,7 +177,7 @@ def _single_lines(
         yield assembled(
             [(rows, which)],
             event_start=np.arange(len(which) + 1),
-            first_line=begin + 1,
+            row=which,
             names=hashes,
             label=None if label is None else label[which],
             weight=None if weight is None else weight[which],
@@ -205,7 +206,7 @@ def _events(
         yield assembled(
             [(shared, np.where(action < 0, row, -1)), (own, of_action)],
             event_start=np.arange(m + 1) * (k + 1),
-            first_line=1 + begin * (k + 2),
+            row=row,
             names=hashes,
             shared=action < 0,
             weight=None if weight is None else weight[row],

@@ -93,7 +93,7 @@ def _groups(names: str | Names) -> dict[str, tuple[str, ...]]:
 def dataset_rows(
     source: Any, columns: Columns, *, label: str | None, weight: str | None, found: Diagnostics
 ) -> Iterator[tuple[dict[str, Any], Any, float]]:
-    """Yield features, label and weight of each row that has a label; problems are added to `found`.
+    """Yield features, label and weight of each row; problems are added to `found`.
 
     Raises
     ------
@@ -115,9 +115,7 @@ def dataset_rows(
     for batch in read.open(EventRules("simple"), found).batches():
         labels = column_at(batch, of.label).to_pylist()
         weights = [1.0] * len(labels) if of.weight is None else column_at(batch, of.weight).to_pylist()
-        for features, y, importance in zip(_features(batch, of), labels, weights, strict=True):
-            if y is not None and y == y:
-                yield features, y, importance
+        yield from zip(_features(batch, of), labels, weights, strict=True)
 
 
 def _features(batch: Any, of: DatasetColumns) -> Iterator[dict[str, Any]]:

@@ -25,6 +25,7 @@ def from_dicts(
     hash: str = "strings",  # noqa: A002 - the option's name
     hash_seed: int = 0,
     names: NameHashes | None = None,
+    first: int = 0,
 ) -> Iterator[Block]:
     """Yield blocks of events given as mappings.
 
@@ -62,12 +63,14 @@ def from_dicts(
     names : NameHashes, optional
         What other calls have found out about names, in place of `hash` and `hash_seed`. Where events come one
         at a time, one object for all of them saves most of the work.
+    first : int
+        Number of the first event, for messages.
 
     Raises
     ------
     InputError
-        If an event is not as above; the message says which one, counted from 0. The events before it have
-        been yielded.
+        If an event is not as above; the message says which one, counted from `first`. The events before it
+        have been yielded.
 
     Examples
     --------
@@ -80,8 +83,7 @@ def from_dicts(
     array([0.975, 0.025], dtype=float32)
     """
     names = NameHashes(hash=hash, hash_seed=hash_seed) if names is None else names
-    numbered = enumerate(events)
-    line_number = 1
+    numbered = enumerate(events, first)
     while True:
         taken: list[NamedEvent] = []
         failure: InputError | None = None
@@ -97,9 +99,9 @@ def from_dicts(
         except InputError as error:
             failure = error
         if taken:
-            yield named_block(taken, names, line_number=line_number)
+            yield named_block(taken, names, first=first)
         if failure is not None:
             raise failure
         if len(taken) < events_per_block:
             return
-        line_number += sum(len(event.lines) + event.multiline for event in taken)
+        first += len(taken)

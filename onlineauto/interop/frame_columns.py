@@ -188,7 +188,8 @@ class Columns:
                 values = np.where(there, _filled(column, self._nw).astype(np.float32), np.float32(0))
             if not np.isfinite(values).all():
                 row = int(np.argmin(np.isfinite(values)))
-                raise InputError(f"row {row}: {name} is infinite, or too large for a float32")
+                value = _filled(column, self._nw)[row]
+                raise InputError(f"row {row}: {name} {value} is infinite, or too large for a float32")
             hash_ = np.uint32(self.names.feature(name, namespace))
             return np.full(len(self), hash_, np.uint32), values.astype(np.float32)
         codes, words = self._words(name)

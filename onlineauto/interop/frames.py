@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from onlineauto.errors import InputError
+from onlineauto.formats.lines.diagnostics import Code
 from onlineauto.formats.mappings.name_hashes import NameHashes
 from onlineauto.formats.mappings.named_event import spans_of
 from onlineauto.interop.frame_columns import Columns
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.block import Block
+    from onlineauto.formats.lines.diagnostics import Diagnostics
 
 __all__ = ["from_frame"]
 
@@ -35,9 +37,11 @@ def from_frame(
     event: str | None = None,
     choices: Sequence[Any] | Mapping[Any, Mapping[str, Any]] | None = None,
     cost: str | None = None,
+    reward: str | None = None,
     probability: str | None = None,
     label: str | None = None,
     weight: str | None = None,
+    problems: Diagnostics | None = None,
     events_per_block: int = 4096,
     hash: str = "strings",  # noqa: A002 - the option's name
     hash_seed: int = 0,
@@ -67,10 +71,15 @@ def from_frame(
         All valid actions in order, by default all values of the column, sorted. A dict has their features, as
         `from_dicts` takes them.
     cost, probability : column, optional
-        Cost and propensity of the logged action; null where nothing was logged.
+        Cost and propensity of the logged action. Where one of the two or the action is missing, nothing was
+        logged.
+    reward : column, optional
+        In place of `cost`, its negative.
     label, weight : column, optional
         Label of single lines, null for a row without one; number of such events that each stands for. If rows
         are actions, the first row's weight counts.
+    problems : Diagnostics, optional
+        Counts and locates events of which nothing was logged.
     events_per_block : int
         Number of events in each block.
     hash, hash_seed : str, int
@@ -95,23 +104,42 @@ def from_frame(
     (2, 6, [b'user', b'arm'])
     """
     columns = Columns(frame, NameHashes(hash=hash, hash_seed=hash_seed))
-    if (cost is None) != (probability is None):
+    if cost is not None and reward is not None:
+        raise InputError("give either cost or reward, not both")
+    logs = _Logs(cost if reward is None else reward, probability, rewards=reward is not None)
+    if (logs.cost is None) != (probability is None):
         raise InputError("cost and probability go together: where one is logged, the other is")
-    _check_kind(actions, {"event": event, "choices": choices, "cost": cost, "label": label})
+    _check_kind(actions, {"event": event, "choices": choices, "cost": logs.cost, "label": label})
     weights = None if weight is None else checked_weights(columns.numbers(weight))
     if context is None:
-        taken = {event, cost, probability, label, weight, *_columns_of(actions)}
+        taken = {event, logs.cost, probability, label, weight, *_columns_of(actions)}
         context = [name for name in columns.everything if name not in taken]
     shared, size = columns.rows(_by_namespace(context)), events_per_block
     if actions is None:
         return _single_lines(columns, shared, label=label, weights=weights, size=size)
-    logs = cost, probability
     if event is None:
         return _rows_are_events(
-            columns, shared, taken=str(actions), choices=choices, logs=logs, weights=weights, size=size
+            columns,
+            shared,
+            taken=str(actions),
+            choices=choices,
+            logs=logs,
+            weights=weights,
+            problems=problems,
+            size=size,
         )
     own = columns.rows(_by_namespace([actions] if isinstance(actions, str) else actions))
-    return _rows_are_actions(columns, shared, own, event=event, logs=logs, weights=weights, size=size)
+    return _rows_are_actions(
+        columns, shared, own, event=event, logs=logs, weights=weights, problems=problems, size=size
+    )
+
+
+class _Logs(NamedTuple):
+    """The columns of what was logged."""
+
+    cost: str | None
+    probability: str | None
+    rewards: bool
 
 
 def _check_kind(actions: object, given: dict[str, object]) -> None:
@@ -161,7 +189,7 @@ def _single_lines(
         yield assembled(
             [(each, rows) for each in shared],
             event_start=np.arange(len(rows) + 1),
-            first_line=begin + 1,
+            row=rows,
             names=columns.names,
             label=None if labels is None else labels[rows],
             weight=None if weights is None else weights[rows],
@@ -174,18 +202,19 @@ def _rows_are_events(
     *,
     taken: str,
     choices: Sequence[Any] | Mapping[Any, Mapping[str, Any]] | None,
-    logs: tuple[str | None, str | None],
+    logs: _Logs,
     weights: NDArray[np.float32] | None,
+    problems: Diagnostics | None,
     size: int,
 ) -> Iterator[Block]:
-    cost, probability = logs
-    place, valid = columns.places(taken, None if choices is None else list(choices), needed=cost is not None)
+    needed = logs.cost is not None
+    place, valid = columns.places(taken, None if choices is None else list(choices), needed=needed)
     features = choices if isinstance(choices, Mapping) else {each: {taken: str(each)} for each in valid}
     own = _rows_of_choices([features[each] for each in valid], columns.names)
     n, k = len(columns), len(valid)
-    logged, costs, probabilities = _logged(columns, cost, probability)
-    if (place[logged] < 0).any():
-        raise InputError(f"row {logged[np.argmax(place[logged] < 0)]}: a cost, and no action in {taken}")
+    logged, costs, probabilities = _logged(columns, logs, place >= 0)
+    if problems is not None:
+        _add_missing(problems, columns, (*logs[:2], taken), np.setdiff1d(np.arange(n), logged))
     has_shared = int(bool(shared))
     lines = k + has_shared
     for begin in range(0, n, size):
@@ -196,7 +225,7 @@ def _rows_are_events(
         yield assembled(
             [(each, np.where(action < 0, row, -1)) for each in shared] + [(each, action) for each in own],
             event_start=np.arange(m + 1) * lines,
-            first_line=1 + begin * (lines + 1),
+            row=row,
             names=columns.names,
             shared=action < 0,
             weight=None if weights is None else weights[row],
@@ -233,17 +262,21 @@ def _rows_are_actions(
     own: list[Rows],
     *,
     event: str,
-    logs: tuple[str | None, str | None],
+    logs: _Logs,
     weights: NDArray[np.float32] | None,
+    problems: Diagnostics | None,
     size: int,
 ) -> Iterator[Block]:
     first = columns.first_rows(event)
     n_events, has_shared = len(first) - 1, int(bool(shared))
-    logged, costs, probabilities = _logged(columns, *logs)
+    logged, costs, probabilities = _logged(columns, logs, np.ones(len(columns), bool))
     of_event = np.searchsorted(first, logged, side="right") - 1
     if (np.diff(of_event) == 0).any():
         second = int(logged[1:][np.diff(of_event) == 0][0])
         raise InputError(f"row {second}: a second cost of one event; only the action that was chosen has one")
+    if problems is not None:
+        unknown = np.setdiff1d(np.arange(n_events), of_event)
+        _add_missing(problems, columns, logs[:2], first[unknown])
     for begin in range(0, n_events, size):
         end = min(begin + size, n_events)
         bounds = first[begin : end + 1]
@@ -257,7 +290,7 @@ def _rows_are_actions(
         yield assembled(
             [(each, of_shared) for each in shared] + [(each, row) for each in own],
             event_start=starts,
-            first_line=1 + int(first[begin]) + (1 + has_shared) * begin,
+            row=np.where(is_action, row, of_shared),
             names=columns.names,
             shared=~is_action,
             weight=None if weights is None else np.repeat(weights[bounds[:-1]], np.diff(starts)),
@@ -270,11 +303,24 @@ def _rows_are_actions(
 
 
 def _logged(
-    columns: Columns, cost: str | None, probability: str | None
+    columns: Columns, logs: _Logs, may: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]]:
-    """Return the rows that have a cost, with their costs and propensities."""
-    if cost is None or probability is None:
+    """Return the rows that have a cost and a propensity, of those that may, and these numbers of them."""
+    if logs.cost is None or logs.probability is None:
         none = np.zeros(0, np.float32)
         return np.zeros(0, np.int64), none, none
-    rows = np.flatnonzero(columns.is_there(cost))
-    return rows, *checked_logs(rows, columns.numbers(cost)[rows], columns.numbers(probability)[rows])
+    cost, probability = columns.numbers(logs.cost), columns.numbers(logs.probability)
+    there = may & ~np.isnan(cost.astype(float)) & ~np.isnan(probability.astype(float))
+    rows = np.flatnonzero(there)
+    return rows, *checked_logs(rows, cost[rows], probability[rows], rewards=logs.rewards)
+
+
+def _add_missing(
+    problems: Diagnostics, columns: Columns, needed: Sequence[str | None], rows: NDArray[np.int64]
+) -> None:
+    """Count and locate rows of which nothing was logged; of one row an event, say which column lacks it."""
+    names = [name for name in needed if name is not None]
+    there = {name: columns.is_there(name) for name in names}
+    for row in rows.tolist():
+        lacking = [name for name in names if not there[name][row]] or names[:1]
+        problems.locate(Code.NO_LABEL, row + 1, ", ".join(lacking), reading="row")

@@ -8,6 +8,7 @@ import numpy as np
 
 from onlineauto.errors import InputError
 from onlineauto.features.block import UNLABELLED
+from onlineauto.formats.mappings.named_event import invalid_probability
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,26 +48,31 @@ def label_column(values: NDArray[np.generic], what: str) -> NDArray[np.float32]:
 
 
 def checked_logs(
-    rows: NDArray[np.int64], cost: NDArray[np.generic], probability: NDArray[np.generic]
+    rows: NDArray[np.int64],
+    cost: NDArray[np.generic],
+    probability: NDArray[np.generic],
+    *,
+    rewards: bool = False,
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return the costs and propensities of `rows` as float32.
+    """Return the costs and propensities of `rows` as float32; `cost` has rewards if these are given.
 
     Raises
     ------
     InputError
-        If a cost is not finite, or a propensity is not above 0 and at most 1.
+        If a cost is not finite, or a propensity is not above 0 and at most 1; the message has the value that
+        was given.
     """
-    costs, probabilities = cost.astype(np.float32), probability.astype(np.float32)
-    for what, column, bad in (
-        ("cost", costs, ~np.isfinite(costs)),
-        ("probability", probabilities, ~((probabilities > 0) & (probabilities <= 1))),
-    ):
-        found = np.flatnonzero(bad)
-        if len(found):
-            valid = "finite" if what == "cost" else "above 0 and at most 1"
-            i = int(found[0])
-            raise InputError(f"row {rows[i]}: {what} {column[i]} is not {valid}")
-    return costs, probabilities
+    with np.errstate(all="ignore"):
+        costs, probabilities = cost.astype(np.float32), probability.astype(np.float32)
+    if not np.isfinite(costs).all():
+        i = int(np.argmin(np.isfinite(costs)))
+        what = "reward" if rewards else "cost"
+        raise InputError(f"row {rows[i]}: {what} {cost[i]} is infinite, NaN or too large for a float32")
+    valid = (probabilities > 0) & (probabilities <= 1)
+    if not valid.all():
+        i = int(np.argmin(valid))
+        raise InputError(f"row {rows[i]}: {invalid_probability(probability[i])}")
+    return -costs if rewards else costs, probabilities
 
 
 def checked_weights(values: NDArray[np.generic]) -> NDArray[np.float32]:

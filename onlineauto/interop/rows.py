@@ -84,7 +84,7 @@ def assembled(
     parts: Sequence[_Part],
     *,
     event_start: NDArray[np.int64],
-    first_line: int,
+    row: NDArray[np.int64],
     names: NameHashes,
     shared: NDArray[np.bool_] | None = None,
     labels: Labels | None = None,
@@ -99,12 +99,12 @@ def assembled(
         Namespaces in their order on a line; for each line the index of its row in them, -1 if it has none.
     event_start : int64[n_events + 1]
         First line of each event.
-    first_line : int
-        Number of the first line, as in a text.
+    row : int64[n_lines]
+        The row of each line in the frame or array, from 0.
     names : NameHashes
         Has the namespaces.
     shared : bool[n_lines], optional
-        True for shared lines. If given, an empty line is counted behind each event.
+        True for shared lines.
     labels : Labels, optional
         Labels of bandits.
     label : float32[n_lines], optional
@@ -119,12 +119,9 @@ def assembled(
     if labels is not None:
         n_costs = len(labels.line)
         cost_start[1:] = np.searchsorted(labels.line, np.arange(n), side="right")
-    blank_lines = (
-        np.repeat(np.arange(len(event_start) - 1), np.diff(event_start)) if shared is not None else 0
-    )
     return Block.of_columns(
         event_start=event_start,
-        line_number=first_line + np.arange(n) + blank_lines,
+        line_number=row + 1,
         shared=np.zeros(n, bool) if shared is None else shared,
         label=np.full(n, UNLABELLED, np.float32) if label is None else label,
         weight=np.ones(n, np.float32) if weight is None else weight,
@@ -138,6 +135,7 @@ def assembled(
         **_feature_columns(parts, n),
         namespaces=names.namespaces,
         rules=names.rules,
+        objects="row",
     )
 
 

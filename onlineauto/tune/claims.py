@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.errors import OptionError
-from onlineauto.tune.plain import as_json, number, whole
+from onlineauto.tune.plain import as_json, count, number
 from onlineauto.tune.store import LeaseLost
 from onlineauto.tune.trial import Job
 from onlineauto.tune.workers.heartbeat import Heartbeat
@@ -83,9 +83,7 @@ class Claims:
 
     def report(self, job: Job, step: Any, value: Any, details: Mapping[str, Any] | None) -> Decision:
         """Commit a value on the way and return whether the job goes on."""
-        at = whole(step)
-        if at is None or at < 0:
-            raise OptionError(f"step = {step!r}: the resource spent so far, a whole number, 0 or more")
+        at = count("step", step, 0)
         record = {"kind": "reported", **_key(job), "step": at, "value": number(value), **_details(details)}
         try:
             version = self._store.commit(claim_of(job), record)
@@ -97,7 +95,7 @@ class Claims:
 
     def tell(self, job: Job, value: float, details: Mapping[str, Any] | None) -> None:
         """Commit the value with which a job ended."""
-        if job.owner != self.owner:  # another process may have reported where the job stopped
+        if claim_of(job).owner != self.owner:  # another process may have reported where the job stopped
             self._replica.refresh()
         resource = self._replica.progress.reached(job)
         record = {"kind": "told", **_key(job), "resource": resource, "value": value, **_details(details)}
@@ -149,7 +147,8 @@ def pauses(timeout: float | None) -> Any:
 
 
 def _key(job: Job) -> dict[str, int]:
-    return {"trial": job.trial, "attempt": job.attempt}
+    claim = claim_of(job)
+    return {"trial": claim.trial, "attempt": claim.attempt}
 
 
 def _details(details: Mapping[str, Any] | None) -> dict[str, Any]:

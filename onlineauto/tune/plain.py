@@ -11,11 +11,12 @@ from typing import Any, Final
 
 from onlineauto.errors import OptionError
 
-__all__ = ["as_json", "number", "scalar", "whole"]
+__all__ = ["as_json", "count", "number", "scalar", "whole"]
 
 _SCALARS: Final = (float, int, str, bool, type(None))
 _DEEPEST: Final = 50
 """Levels of nested lists and mappings; deeper ones are most likely a cycle."""
+_MOST: Final = 2**53
 _LONGEST: Final = 1024
 """Bits of a whole number: more than these no float has, and from about 14,000 on JSON cannot be read back."""
 
@@ -41,7 +42,10 @@ def scalar(value: Any) -> Any:
     if isinstance(value, int):
         return int(value)
     if isinstance(value, Decimal | Rational | Real):
-        return _real(value)
+        try:
+            return _real(value)
+        except OverflowError:  # a fraction that no float has
+            return value
     return value
 
 
@@ -76,6 +80,20 @@ def whole(value: Any) -> int | None:
     if isinstance(plain, int):
         return plain
     return int(plain) if isinstance(plain, float) and plain.is_integer() else None
+
+
+def count(name: str, value: Any, least: int) -> int:
+    """Return a value as a whole number, and at least so large.
+
+    Raises
+    ------
+    OptionError
+        The value is not one, or 2**53 or more: from there on floats skip whole numbers.
+    """
+    found = whole(value)
+    if found is None or not least <= found < _MOST:
+        raise OptionError(f"{name} = {value!r}: give a whole number from {least} to 2**53 - 1")
+    return found
 
 
 def as_json(value: Any, what: str, *, depth: int = 0) -> Any:

@@ -9,11 +9,10 @@ from __future__ import annotations
 import logging
 from collections import deque
 from dataclasses import replace
-from math import isnan
+from math import inf, isnan
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.errors import OptionError
-from onlineauto.tune.plain import whole
 from onlineauto.tune.record_checks import SkippedRecord, UnfitRecord, check_record
 from onlineauto.tune.schedulers import Decision, ResumeFrom, State
 from onlineauto.tune.trial import Trial, described, may_become, restored
@@ -123,7 +122,7 @@ class Progress:
         refusals = self.searcher.refusals
         suggested = self.scheduler.suggest(self.searcher)
         if suggested is None:
-            self._decided = {"kind": "idle"} if self.searcher.refusals > refusals else None
+            self._decided = self._nothing(refusals) if self.searcher.refusals > refusals else None
             return self._decided
         known = self.trials.get(suggested.trial)
         attempt = 0 if known is None else known.attempt + 1
@@ -238,11 +237,12 @@ class Progress:
             raise UnfitRecord(f"a {record['kind']!r} record is the first of a log, and only that")
 
     def _extend(self, record: Record) -> None:
-        limit, resource = record.get("max_trials"), record.get("max_resource")
+        limit, resource = record["max_trials"], record["max_resource"]
         before, setting = self.searcher.limit, self.scheduler.setting
-        grows = limit is None or (whole(limit) is not None and before is not None and limit >= before)
-        if not grows or not isinstance(resource, int) or resource < setting.max_resource:
+        if (before is not None and (limit or inf) < before) or resource < setting.max_resource:
             raise UnfitRecord(f"max_trials = {limit!r}, max_resource = {resource!r}: a study may only grow")
+        if before is None and limit is not None:
+            raise UnfitRecord(f"max_trials = {limit!r}: the study has no such limit, and may only grow")
         try:
             self.scheduler.extend(replace(setting, max_resource=resource))
         except OptionError as error:
@@ -250,8 +250,16 @@ class Progress:
         self.searcher.limit = limit
         self._extended = True
 
+    def _nothing(self, refusals: int) -> Record:
+        """Return the record that there is no job, after so many trials and refusals of the searcher."""
+        position = {"trials": len(self.trials), "refusals": refusals}
+        return {"kind": "idle", **(position if self.scheduler.setting.rules >= 2 else {})}
+
     def _idle(self, record: Record) -> None:
         if record != self._decided:
+            here = self._nothing(self.searcher.refusals)
+            if record != here:
+                raise UnfitRecord(f"it says {record}, and here it would be {here}")
             if self._waiting:
                 raise UnfitRecord(f"trial {self._waiting[0]} waits for a job")
             with self.searcher.repeating(None):
@@ -266,9 +274,10 @@ class Progress:
         except OptionError as error:
             raise UnfitRecord(str(error)) from error
         self.searcher.enqueue(config)
-        if self.scheduler.is_done and not self._waiting and self.searcher.left >= 0:
-            self.scheduler.extend(self.scheduler.setting)  # there is a job again
-            self._extended = True
+        over = self.is_done
+        if self.searcher.left >= 0 and (over or self.scheduler.setting.rules >= 2):
+            self.scheduler.extend(self.scheduler.setting)  # there is a job again, also once all that run end
+            self._extended = self._extended or over
 
     def _named(self, record: Record) -> None:
         self.trainable = record["trainable"]

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from math import isnan
 from typing import TYPE_CHECKING, Any, Final
 
-from onlineauto.errors import OnlineautoError
-from onlineauto.tune.plain import number, whole
+from onlineauto.errors import OnlineautoError, OptionError
+from onlineauto.tune.plain import count, number, whole
 from onlineauto.tune.schedulers import State
 
 if TYPE_CHECKING:
@@ -70,10 +70,17 @@ def check_record(record: Record, trials: Mapping[int, Trial]) -> None:
             _check_asked(record, trials)
         elif kind == "named":
             _need(isinstance(record["trainable"], str), "trainable is not text")
+        elif kind == "extended":
+            for limit in ("max_trials", "max_resource"):
+                none = limit == "max_trials" and record[limit] is None
+                _need(none or type(record[limit]) is int, f"{limit} = {record[limit]!r}")
+                none or count(limit, record[limit], 1)
         elif kind == "enqueued":
             _need(isinstance(record["config"], Mapping), "config is not a mapping")
     except KeyError as error:
         raise UnfitRecord(f"it has no {error}") from None
+    except OptionError as error:
+        raise UnfitRecord(str(error)) from None
 
 
 def _check_job(record: Record, trials: Mapping[int, Trial]) -> None:

@@ -8,6 +8,7 @@ is tried once more before it is skipped.
 
 from __future__ import annotations
 
+import json
 import logging
 from typing import TYPE_CHECKING, Final
 
@@ -85,6 +86,14 @@ class Replica:
     def refresh(self) -> None:
         """Apply what other processes have written."""
         self._advance(self._store.load(self.progress.version))
+
+    def leads_to_job(self, record: Record) -> bool:
+        """Return whether there would be a job after a record, which is tried on a copy of the state."""
+        copy = self._settings.progress()
+        copy.load_state_dict(json.loads(json.dumps(self.progress.state_dict())))
+        copy.apply(record)
+        decided = copy.decide("")
+        return decided is not None and decided["kind"] == "asked"
 
     def claim(self, owner: str, lease: float) -> Record | None:
         """Claim the next job, and return its record; None if there is none now.

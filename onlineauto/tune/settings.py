@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.errors import OptionError
-from onlineauto.tune.plain import as_json, number, whole
+from onlineauto.tune.plain import as_json, count, number
 from onlineauto.tune.progress import Progress
 from onlineauto.tune.schedulers import SCHEDULERS, Scheduler, Setting
 from onlineauto.tune.searchers import SEARCHERS, Searcher
@@ -56,7 +56,7 @@ class StudySettings:
         scheduler: str | Scheduler,
         searcher: str | Searcher | None,
         *,
-        mode: str,
+        mode: Any,
         max_trials: int | None,
         retries: int,
         lease: float | None = None,
@@ -69,13 +69,8 @@ class StudySettings:
         OptionError
             If a value is not valid; the message says what would be.
         """
-        if mode not in _MODES:
+        if not isinstance(mode, str) or mode not in _MODES:
             raise OptionError(f"mode = {mode!r}: valid are {', '.join(_MODES)}")
-        counts: tuple[tuple[str, Any, int], ...] = (("max_trials", max_trials, 1), ("retries", retries, 0))
-        for name, value, least in counts:
-            count = whole(value)
-            if value is not None and (count is None or count < least):
-                raise OptionError(f"{name} = {value!r}: give a whole number, {least} or more")
         how = _part("scheduler", scheduler, SCHEDULERS, Scheduler)
         default = how[2]().default_searcher
         settings = cls(
@@ -83,8 +78,8 @@ class StudySettings:
             scheduler=how,
             searcher=_part("searcher", default if searcher is None else searcher, SEARCHERS, Searcher),
             mode=mode,
-            max_trials=whole(max_trials),
-            retries=whole(retries) or 0,
+            max_trials=None if max_trials is None else count("max_trials", max_trials, 1),
+            retries=count("retries", retries, 0),
             lease=None if lease is None else seconds_of(lease),
             named=searcher is not None,
         )
@@ -103,7 +98,7 @@ class StudySettings:
                 raise OptionError(f"the study has a {what} {name!r} of one's own: give it as {what}=")
             made[what] = own if own is not None else registry[name](**options)
         rest = {key: value for key, value in found.items() if key not in ("space", "scheduler", "searcher")}
-        return cls.of(found["space"], made["scheduler"], made["searcher"], **rest)
+        return cls.of(found["space"], made["scheduler"], made["searcher"], **{"rules": 1, **rest})
 
     @property
     def sign(self) -> float:
@@ -132,6 +127,7 @@ class StudySettings:
             "max_trials": self.max_trials,
             "retries": self.retries,
             "lease": self.lease,
+            "rules": self.setting.rules,
         }
 
     def grown(self, max_trials: int | None, setting: Setting) -> StudySettings:
@@ -144,7 +140,7 @@ class StudySettings:
         searcher = self.searcher
         if not self.named and name != searcher[0] and name in SEARCHERS:
             searcher = _part("searcher", SEARCHERS[name](**options), SEARCHERS, Searcher)
-        setting = replace(self.setting, max_resource=found["max_resource"])
+        setting = replace(self.setting, max_resource=found["max_resource"], rules=found.get("rules", 1))
         return replace(
             self,
             setting=setting,
@@ -162,7 +158,7 @@ class StudySettings:
     def check_same(self, found: Mapping[str, Any], name: str, *, free: Sequence[str] = ()) -> None:
         """Raise `OptionError` if a study is about something else than these settings, but for free ones."""
         ours = self.described()
-        skips = {"lease", *free, *(() if self.named else ("searcher",))}
+        skips = {"lease", "rules", *free, *(() if self.named else ("searcher",))}
         if differ := [key for key in ours if key not in skips and ours[key] != found.get(key)]:
             key = differ[0]
             raise OptionError(
@@ -184,7 +180,7 @@ def _part(what: str, given: Any, registry: Mapping[str, Any], kind: type[Any]) -
     if isinstance(given, kind):
         options = as_json(given.options, f"options of {what} {given.name!r}")
         return given.name, options, lambda: type(given)(**options)
-    if given not in registry:
+    if not isinstance(given, str) or given not in registry:
         raise OptionError(
             f"{what} = {given!r} is unknown; valid are {', '.join(registry)}, or your own {kind.__name__}"
         )

@@ -18,17 +18,18 @@ from typing import TYPE_CHECKING, Any
 
 from onlineauto.errors import OptionError
 from onlineauto.tune.claims import Claims, pauses
-from onlineauto.tune.plain import number, whole
+from onlineauto.tune.plain import count, number
 from onlineauto.tune.replica import Replica
 from onlineauto.tune.schedulers import State
 from onlineauto.tune.settings import StudySettings, seconds_of
 from onlineauto.tune.store import open_store
 from onlineauto.tune.store.urls import without_password
 from onlineauto.tune.study_view import StudyState, StudyView
+from onlineauto.tune.workers.callbacks import Callback
 from onlineauto.tune.workers.jobs import claim_of
 from onlineauto.tune.workers.naming import OF_STREAM, about_stream, imported, name_of_trainable
 from onlineauto.tune.workers.owners import free_jobs_of_dead
-from onlineauto.tune.workers.stoppers import Rounds
+from onlineauto.tune.workers.stoppers import Rounds, Stopper
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,10 +41,8 @@ if TYPE_CHECKING:
     from onlineauto.tune.spaces import Parameter, Space
     from onlineauto.tune.store import Store
     from onlineauto.tune.trial import Job, Trial
-    from onlineauto.tune.workers.callbacks import Callback
     from onlineauto.tune.workers.on_ray.ray_workers import RayWorkers
     from onlineauto.tune.workers.resources import Workers
-    from onlineauto.tune.workers.stoppers import Stopper
     from onlineauto.tune.workers.trainable import What
 
 __all__ = ["Study"]
@@ -309,28 +308,34 @@ class Study(StudyView):
         Raises
         ------
         OptionError
-            If a number is less than now, or the scheduler cannot change its resource.
+            If a number is less than now, the scheduler cannot change its resource, or the study is done and
+            there would be no job: a larger resource alone is for trials that begin later.
         """
         with self._lock:
             self.refresh()
             now = self.settings
-            for what, given in (("max_trials", max_trials), ("max_resource", max_resource)):
-                count = whole(given)
-                if given is not None and (count is None or not 1 <= count < 2**53):
-                    raise OptionError(f"{what} = {given!r}: give a whole number from 1 to 2**53 - 1")
-            trials = now.max_trials if max_trials is None else whole(max_trials)
-            resource = now.setting.max_resource if max_resource is None else whole(max_resource)
+            trials, resource = now.max_trials, now.setting.max_resource
+            if max_trials is not None:
+                trials = count("max_trials", max_trials, 1)
+            if max_resource is not None:
+                resource = count("max_resource", max_resource, 1)
             if (trials, resource) == (now.max_trials, now.setting.max_resource):
                 return
             before = inf if now.max_trials is None else now.max_trials
-            if (inf if trials is None else trials) < before or (resource or 0) < now.setting.max_resource:
+            if (inf if trials is None else trials) < before or resource < now.setting.max_resource:
                 raise OptionError(
                     f"the study {self.name!r} is there already, with max_trials = {now.max_trials} and "
                     f"max_resource = {now.setting.max_resource}, and not {max_trials} and {max_resource}: "
                     "these may only grow; give it another name, or take it as it is by Study.load"
                 )
-            now.check_growth(resource or 0)
+            now.check_growth(resource)
             record = {"kind": "extended", "max_trials": trials, "max_resource": resource}
+            if self.is_done and not self._replica.leads_to_job(record):
+                raise OptionError(
+                    f"the study {self.name!r} is done, and has no job with max_trials = {trials} and "
+                    f"max_resource = {resource}: trials that have ended are given no more. Let max_trials be "
+                    "larger than the number of trials, or enqueue a config first"
+                )
             self._replica.follow(record, self._store.append(record))
 
     def enqueue(self, config: Mapping[str, Any]) -> None:
@@ -339,8 +344,8 @@ class Study(StudyView):
         Raises
         ------
         OptionError
-            If the config is not in the space; the message says what would be. Or if the study is done and
-            has had its `max_trials`.
+            If the config is not in the space; the message says what would be. Or if the study is done, and
+            has had its `max_trials` or a scheduler that takes no more.
         """
         with self._lock:
             record = {"kind": "enqueued", "config": self.space.check(config)}
@@ -351,6 +356,11 @@ class Study(StudyView):
                 if progress.is_done:
                     raise OptionError(f"{most}, and is done: Study.extend(max_trials=…) lets it go on")
                 _LOG.warning("%s: the config that was enqueued is tried only if it is extended", most)
+            elif progress.is_done and not self._replica.leads_to_job(record):
+                scheduler = progress.scheduler.name
+                raise OptionError(
+                    f"the study {self.name!r} is done, and its scheduler {scheduler!r} takes no more"
+                )
             self._replica.follow(record, self._store.append(record))
 
     def heartbeat(self, jobs: Sequence[Job]) -> list[Job]:
@@ -405,6 +415,12 @@ class Study(StudyView):
         """
         from onlineauto.tune.workers.running import run_study
 
+        jobs = None if jobs is None else count("jobs", jobs, 0)
+        rounds = None if rounds is None else count("rounds", rounds, 0)
+        checkpoint_every = count("checkpoint_every", checkpoint_every, 1)
+        for name, given, kind in (("stoppers", stoppers, Stopper), ("callbacks", callbacks, Callback)):
+            if not isinstance(given, list | tuple) or not all(isinstance(each, kind) for each in given):
+                raise OptionError(f"{name} = {given!r}: give a list of {kind.__name__} objects")
         self.refresh()
         ends = self.settings.max_trials is not None or jobs is not None or stoppers
         progress = self._current()
@@ -414,17 +430,11 @@ class Study(StudyView):
             stoppers = [*stoppers, Rounds(until, lambda: self.rounds)]
         elif not (ends or scheduler.ends or searcher.ends):
             raise OptionError(f"scheduler = {scheduler.name!r} never ends: give max_trials, or jobs")
-        if progress.is_done:
-            most = self.settings.max_trials
-            _LOG.warning(
-                "the study %r is done, and runs no job: %s; Study.extend(max_trials=…) lets it go on",
-                self.name,
-                f"it has had {len(progress.trials)} trials" + ("" if most is None else f" of {most}"),
-            )
         for callback in callbacks:
             callback.on_begin(self)
         what = self._trainable(trainable)
         free_jobs_of_dead(self._store, self.trials)
+        attempts = sum(trial.attempt + 1 for trial in self.trials)
         run_study(
             self,
             self._store,
@@ -439,6 +449,16 @@ class Study(StudyView):
             stoppers=stoppers,
             callbacks=callbacks,
         )
+        trials = self.trials
+        if self.is_done and sum(trial.attempt + 1 for trial in trials) == attempts:
+            most = self.settings.max_trials
+            _LOG.warning(
+                "the study %r is done, and runs no job: it has had %d trials%s; %s lets it go on",
+                self.name,
+                len(trials),
+                "" if most is None else f" of {most}",
+                "Study.extend(max_trials=…)" if most == len(trials) else "Study.enqueue(config)",
+            )
         best = self.best
         if best is None:
             _LOG.warning("no trial of the study %r has a value; %s", self.name, self._why_none())

@@ -6,7 +6,9 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from onlineauto.errors import OptionError
 from onlineauto.tune.history import rows
+from onlineauto.tune.trial import Job
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from onlineauto.tune.replica import Replica
     from onlineauto.tune.settings import StudySettings
     from onlineauto.tune.store import Store
-    from onlineauto.tune.trial import Job, Trial
+    from onlineauto.tune.trial import Trial
 
 __all__ = ["StudyState", "StudyView"]
 
@@ -37,6 +39,7 @@ class StudyState(StrEnum):
 class StudyView:
     """The state of a study, for reading."""
 
+    name: str
     _store: Store
     _settings: StudySettings
     _replica: Replica
@@ -103,13 +106,21 @@ class StudyView:
             Its number.
         checkpoints : str or Path, optional
             The folder that `run` was given.
+
+        Raises
+        ------
+        OptionError
+            There is no such trial.
         """
         from onlineauto.tune.store.checkpoints import unpacked
         from onlineauto.tune.workers.running import checkpoints_of
 
         self.refresh()
         with self._lock:
-            most = self._replica.progress.trials[trial].job_resource
+            trials = self._replica.progress.trials
+            if trial not in trials:
+                raise OptionError(f"there is no trial {trial!r}; the study {self.name!r} has {len(trials)}")
+            most = trials[trial].job_resource
         found = checkpoints_of(self._store, checkpoints).newest(trial, most=most)
         return None if found is None else unpacked(found.saved)
 
@@ -127,6 +138,8 @@ class StudyView:
             Keys: ``trial``, ``attempt``, ``resource``, ``value``, ``told`` (False if it was reported), and
             ``config_…`` for each parameter of the trial, and the details of the value, but for lists.
         """
+        if job is not None and not isinstance(job, Job):
+            raise OptionError(f"job = {job!r}: give what Study.ask returned, or None for all values")
         self.refresh()
         records = self._store.load()
         skipped = {each.version for each in self.skipped}

@@ -157,24 +157,28 @@ def test_a_study_that_is_stopped_goes_on_in_another_cluster(tmp_path: Path) -> N
 
 
 @contextmanager
-def slow_streams() -> Iterator[None]:
-    """Let each tick of a sharded stream take a while, so that it does not end before it is paused."""
-    parts_of = Feed.parts_of
+def held_streams() -> Iterator[None]:
+    """Hold sharded streams after some ticks, so that none ends before it is paused."""
+    parts_of, go_on = Feed.parts_of, threading.Event()
 
     def later(feed: Feed, tick: int, rank: int, n: int) -> list[bytes] | None:
-        time.sleep(0.02)
+        if tick >= 40:
+            go_on.wait(PATIENCE)
         return parts_of(feed, tick, rank, n)
 
     with pytest.MonkeyPatch.context() as changed:
         changed.setattr(Feed, "parts_of", later)
-        yield
+        try:
+            yield
+        finally:
+            go_on.set()
 
 
 def test_a_sharded_stream_is_the_same_whoever_had_what(tmp_path: Path) -> None:
     events = "".join(f"{i % 2} |a x{i % 7} y{i % 11}\n" for i in range(10_000)).encode()
     learner = ShardedLearner(parts=4, part_events=16, warm_up=100, blocks=4)
     job = StreamJob(learner, events)
-    with slow_streams():
+    with held_streams():
         job.resize(2, 1)
         until(lambda: job.progress()[0] > 500)
         job.resize(0, 0)
@@ -266,20 +270,20 @@ def test_a_stream_that_is_paused_while_its_progress_is_asked_for_has_not_failed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     job = StreamJob(ShardedLearner(parts=2, part_events=2, warm_up=2, blocks=2), b"1 |a x\n" * 20000)
-    with slow_streams():
+    with held_streams():
         job.resize(1, 1)
         until(lambda: job.progress()[0])
-    run, before = job._run, ShardedRun.progress
-    assert run is not None
+        run, before = job._run, ShardedRun.progress
+        assert run is not None
 
-    def paused(self: ShardedRun) -> tuple[int, int]:
-        found = before(self)
-        job._run = None
-        self.stop()
-        return found
+        def paused(self: ShardedRun) -> tuple[int, int]:
+            found = before(self)
+            job._run = None
+            self.stop()
+            return found
 
-    monkeypatch.setattr(ShardedRun, "progress", paused)
-    done, total = job.progress()
+        monkeypatch.setattr(ShardedRun, "progress", paused)
+        done, total = job.progress()
     assert 0 < done < total
     assert run.ended
     job.stop()
@@ -294,7 +298,7 @@ def test_a_stream_that_is_stopped_while_it_is_paused_has_not_failed(monkeypatch:
         until(lambda: self.ended)
         return snapshot(self, *given)
 
-    with slow_streams():
+    with held_streams():
         job.resize(1, 1)
         until(lambda: job.progress()[0])
         with monkeypatch.context() as changed:

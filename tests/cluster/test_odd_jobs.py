@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from onlineauto.cli.tuning.running import ending_well
 from onlineauto.cluster import Cluster, Demand
 from onlineauto.cluster.named import NAMED
 from onlineauto.cluster.policies.speeds import Speeds
@@ -135,6 +137,18 @@ def test_a_wrong_answer_fails_the_job_alone(
     assert "the job odd failed: " in caplog.text
     if not isinstance(answer, BaseException):
         assert "two numbers from 0 to 1e100 are needed" in odd.error
+
+
+@pytest.mark.parametrize("method", ["progress", "resize", "stop"])
+def test_a_termination_within_a_method_of_a_job_ends_the_command(method: str) -> None:
+    job = Steps()
+    setattr(job, method, lambda *_: signal.raise_signal(signal.SIGTERM))
+    cluster = Cluster("fair", slot=0.1, capacity={"CPU": 4})
+    cluster.submit(job)
+    with pytest.raises(SystemExit) as left, ending_well():
+        cluster.run(slots=40)
+    assert left.value.code == 143
+    assert not cluster.jobs[0].error
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ CASES = [
     ),
     case("many actions and events", lambda: odd(640, actions=34, words=9), "joint", "sparing"),
     case("many actions of words", lambda: odd(200, actions=35), "joint"),
-    case("many ids", lambda: odd(420, numbers=1, ids=900), "too many features"),
+    case("many ids", lambda: odd(560, numbers=1, ids=900), "too many features"),
     case("many numbers", lambda: odd(200, numbers=66), "too many numbers", "no pairs"),
     case("as many numbers as may be", lambda: odd(140, numbers=64), "no room for bins"),
     case("numbers enough for pairs", lambda: odd(300, numbers=16), "no triples", "bins"),

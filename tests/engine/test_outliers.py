@@ -53,7 +53,7 @@ def test_parts_of_records_are_looked_at_once() -> None:
     found = Diagnostics()
     list(Workspace().stream(parts, diagnostics=found))
     assert [str(each) for each in found.kept] == [
-        "<blocks>:51:1: label or cost '1e+30' is thousands of times beyond those before; event not learnt"
+        "event 50: label or cost '1e+30' is thousands of times beyond those before; event not learnt"
     ]
     found = Diagnostics()
     list(Workspace(examples=50).stream(labels("1e30"), diagnostics=found))
@@ -69,10 +69,12 @@ def test_exact_mode_says_what_vw_says() -> None:
 def test_costs_in_every_form() -> None:
     costs = [-1e30 if i == 50 else -1.0 for i in range(100)]
     texts = [f"shared |u a\n|a x\n0:{cost}:0.5 |a y\n" for cost in costs]
-    with pytest.warns(UserWarning, match=r"<events>:\d+:1: label or cost '-1e\+30' is thousands of times"):
+    with pytest.warns(
+        UserWarning, match=r"<events>:\d+:1: label or cost '-1e\+30 \(a reward of 1e\+30\)' is"
+    ):
         AutoML().fit(texts)
     logged = {"context": {"u": 1}, "actions": [{"a": "x"}, {"a": "y"}], "chosen": 1, "probability": 0.5}
-    with pytest.warns(UserWarning, match=r"<events>:\d+:1: label or cost '-1e\+30' is thousands of times"):
+    with pytest.warns(UserWarning, match=r"event 50: label or cost '-1e\+30 \(a reward of 1e\+30\)' is"):
         AutoML().fit(logged | {"reward": -cost} for cost in costs)
 
 
@@ -85,7 +87,7 @@ def test_a_reward_that_is_far_out_is_warned_of() -> None:
 
 def test_a_number_that_is_far_out_is_warned_of() -> None:
     model = AutoMLRegressor().fit([({"a": i % 3}, float(i % 3)) for i in range(50)])
-    with pytest.warns(UserWarning, match=r"<events>:2:1: label or cost '1e\+30'"):
+    with pytest.warns(UserWarning, match=r"event 1: label or cost '1e\+30'"):
         model.fit([({"a": 1}, 1.0), ({"a": 1}, 1e30)])
     with pytest.warns(UserWarning, match=r"the label -1e\+38 is thousands of times"):
         model.learn({"a": 1}, -1e38)
@@ -235,3 +237,73 @@ def test_the_average_loss_is_that_since_learning_began_again(task: str, every: i
     assert 380 < run.progress.weighted_labelled < 400
     assert abs(run.progress.sum_loss) < 1000
     assert -2 <= run.progress.min_label <= run.progress.max_label < 10
+
+
+# -- averages ------------------------------------------------------------------------------------------
+
+
+def bandit_lines(costs: dict[int, float], n: int = 2000, *, rare: float = 0.5) -> str:
+    """Decisions, some of which cost -1, as lines."""
+    draw, events = random.Random(1), []
+    for i in range(n):
+        cost, took = costs.get(i, -float(draw.random() < rare)), draw.randrange(2)
+        lines = [f"{f'0:{cost!r}:0.5 ' if took == action else ''}|t a{action}\n" for action in range(2)]
+        events.append(f"shared |u x{draw.randrange(3)}\n{''.join(lines)}\n")
+    return "".join(events)
+
+
+@pytest.mark.parametrize("at", [0, 500])
+@pytest.mark.parametrize("options", [{}, {"automl": 2}, {"testonly": True}], ids=str)
+def test_an_absurd_cost_is_in_no_average(options: dict[str, Any], at: int) -> None:
+    found = Diagnostics()
+    run = Run(Workspace(cb_explore_adf=True, **options), bandit_lines({at: 1e12}).encode())
+    run.diagnostics = found
+    run.step()
+    assert -1 < run.progress.sum_loss / run.progress.weighted_labelled < 0
+    assert found.counts.total() == 1
+
+
+def test_an_absurd_cost_of_a_model_that_only_predicts_is_in_no_average() -> None:
+    model, file = Workspace(cb_explore_adf=True).fit(bandit_lines({}).encode()), io.BytesIO()
+    model.save(file)
+    asked = Workspace.load(file.getvalue(), testonly=True)
+    before = asked.weights.tobytes()
+    run = Run(asked, bandit_lines({7: -1e12}).encode())
+    run.step()
+    assert -2 < run.progress.sum_loss / run.progress.weighted_labelled < 0
+    assert run.diagnostics.counts == {Code.LABEL_FAR_OUT: 1}
+    assert asked.weights.tobytes() == before
+
+
+def test_an_absurd_cost_that_is_held_out_is_in_no_average(tmp_path: Path) -> None:
+    path = tmp_path / "events.txt"
+    path.write_text(bandit_lines({199: 1e12}))
+    run = Run(Workspace(cb_explore_adf=True, passes=2, holdout_period=10), path)
+    run.step()
+    assert run.progress.holdout_weight > 0
+    assert -2 < run.progress.holdout_loss / run.progress.holdout_weight < 0
+
+
+@pytest.mark.parametrize("options", [{}, {"automl": 2}], ids=str)
+def test_a_first_cost_that_is_absurd_is_found_where_costs_are_rare(options: dict[str, Any]) -> None:
+    """Costs of 0 have no size, so only those in 1 event of 100 tell that the first one was absurd."""
+    run = Run(Workspace(cb_explore_adf=True, **options), bandit_lines({0: 1e12}, rare=0.01).encode())
+    run.step()
+    assert run.diagnostics.counts == {Code.BEGAN_AGAIN: 1}
+    assert -1 < run.progress.sum_loss / run.progress.weighted_labelled < 0
+
+
+def test_an_outlier_of_an_event_with_many_slots_is_one() -> None:
+    draw, found = random.Random(2), Diagnostics()
+    actions = "".join(f"ccb action |a x{i}\n" for i in range(20))
+    events = []
+    for number in range(200):
+        value = 1e25 if number == 150 else draw.random()
+        slots = "".join(f"ccb slot {i}:{-draw.randrange(2)}:0.5 |s p\n" for i in range(20))
+        events.append(f"ccb shared |u a:{value!r}\n{actions}{slots}\n")
+    workspace = Workspace(ccb_explore_adf=True)
+    list(workspace.stream("".join(events).encode(), diagnostics=found))
+    assert workspace.outliers == {"cost": 0, "weight": 0, "probability": 0, "value": 1}
+    assert found.counts == {Code.VALUE_FAR_OUT: 1}
+    assert np.isfinite(workspace.weights).all()
+    assert abs(workspace.weights).max() < 100

@@ -109,7 +109,10 @@ def test_exact_mode_says_where_an_event_is_that_does_not_fit(
     data.write_text("".join(stream_of(60, {30: WIDE})))
     words = [str(data), "--cb_explore_adf", "--cubic", "uut", "--vw_exact", "-p", str(said)]
     assert main(words) != 0
-    assert f"{data}:121:1: the interactions of the event make" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert f"{data}:121:1: the interactions of a line make" in told
+    assert "more than 134,217,728, the most that --vw_exact keeps" in told
+    assert "--max_crossed" not in told
     assert len(said.read_text().split("\n\n")) == 31
     with pytest.raises(OptionError, match="max_crossed is not reproduced by --vw_exact"):
         Workspace(vw_exact=True, max_crossed=5)
@@ -146,7 +149,7 @@ def test_a_report_of_a_model_counts_wide_events() -> None:
         | {"probability": 0.5}
         for i in range(100)
     ]
-    with pytest.warns(UserWarning, match="<events>:.*crossed features"):
+    with pytest.warns(UserWarning, match="event 0: .*crossed features"):
         bandit.fit(events, progress=False)
     assert "events, learnt without their widest interactions" in bandit.report()
 

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     Names = Sequence[tuple[int, int]]
     """Of each feature that may be crossed: its hash by itself, and in pairs and triples."""
 
-__all__ = ["Crosses", "key_of", "keys_of", "of_bin", "of_group", "of_word"]
+__all__ = ["RARE", "Crosses", "key_of", "keys_of", "of_bin", "of_group", "of_word"]
 
 MIX, WHOLE = 0x9E3779B97F4A7C15, 2**64
-MOST = 64, 24, 10
+MOST, RARE = (64, 24, 10), 16
 MOST_KEYS, OF_ACTION = 8, 2**42
 SPREAD, SURE, KEEPS, LATEST = 0.1, 1e-7, 0.9995, 1000
 
@@ -48,6 +48,8 @@ class Crosses:
     def __init__(self, *, bits: int = 18) -> None:
         self.shift = 64 - bits
         self.widest = 0
+        self.wide = [0] * len(MOST)
+        """Wide events, by what they were too wide for, the narrowest first."""
         self.mean = 0.0
         self.weights: list[dict[int, float]] = [defaultdict(float) for _ in MOST]
         self.spread: list[dict[int, float]] = [defaultdict(lambda: SPREAD) for _ in MOST]
@@ -69,11 +71,23 @@ class Crosses:
     def _cell(self, product: int, key: int) -> int:
         return ((product ^ (key | 3)) * MIX % WHOLE >> self.shift) // 4 * 4 + key % 4
 
-    def scores(self, context: Names, keys: Sequence[int]) -> list[float]:
+    def scores(self, context: Names, keys: Sequence[int]) -> list[float | None]:
+        """The scores of an event, None of a member for which it is too wide."""
         return [
-            self.mean + math.fsum(self.weights[order - 1][cell] for cell in self._cells(context, keys, order))
+            None
+            if len(context) > MOST[order - 1]
+            else self.mean
+            + math.fsum(self.weights[order - 1][cell] for cell in self._cells(context, keys, order))
             for order in (1, 2, 3)
         ]
+
+    def _note_width(self, n: int, events: int) -> None:
+        for at, limit in enumerate(sorted(MOST)):
+            if n > limit >= self.widest:
+                self.wide[at] += 1
+                if self.wide[at] <= RARE or 8 * self.wide[at] <= events:
+                    n = limit
+        self.widest = max(self.widest, n)
 
     def learn(
         self,
@@ -85,13 +99,13 @@ class Crosses:
         learns: Sequence[bool],
     ) -> None:
         """Learn an event, before which there were so many; only some members learn."""
-        self.widest = max(self.widest, min(len(context), MOST[0] + 1))
+        self._note_width(min(len(context), MOST[0] + 1), events)
         for order, works in enumerate(self.works, 1):
             weights, spread = self.weights[order - 1], self.spread[order - 1]
             cells = self._cells(context, keys, order)
             error = cost - self.mean - math.fsum(weights[cell] for cell in cells)
             total = 1 / weight + math.fsum(spread[cell] for cell in cells)
-            if works and learns[order - 1]:
+            if works and learns[order - 1] and len(context) <= MOST[order - 1]:
                 for cell in cells:
                     weights[cell] += spread[cell] * error / total
                     spread[cell] *= (1 - spread[cell] / total) / KEEPS

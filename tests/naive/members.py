@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tests.naive.crosses import Crosses, key_of, keys_of, of_bin, of_group, of_word
+from tests.naive.crosses import RARE, Crosses, key_of, keys_of, of_bin, of_group, of_word
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -160,6 +160,8 @@ class Members:
         """Of the input of a word with a number in its name: the input of that number, and how much it is."""
         self.crosses = Crosses()
         self.n_inputs = 1
+        self.wide = 0
+        """Events without room for what was new in them."""
         self.has_begun = False
         self.has_too_many_features = self.has_too_many_numbers = False
         self.input_of: dict[int, int] = {}
@@ -206,7 +208,7 @@ class Members:
                 crossed = self.crosses.scores(self._names(context), self._crossed_with(number, features))
                 own = [float(known.linear.weights @ linear), float(known.waves.weights @ waves), *crossed]
                 for member, score in enumerate(own):
-                    if self.works[member]:
+                    if self.works[member] and score is not None:
                         scores[member] = np.float32(score)
             found.append(scores)
         self.told = None
@@ -297,10 +299,12 @@ class Members:
         if all(self.rests):
             return
         layer = None if self.told is None else self._layer()
-        self._meet(context)
+        notes = self._may_note([*context, *(each for of in actions if self.joint for each in of)])
+        if notes:
+            self._meet(context)
         for number, features in enumerate(actions):
             self._meet_action(self._key(number, features))
-            if self.joint:
+            if self.joint and notes:
                 self._meet(features)
         features = actions[logged]
         linear, waves = self._inputs(context, features if self.joint else ())
@@ -323,6 +327,20 @@ class Members:
         self._see_numbers(context, features if self.joint else ())
         for each, score in self.told or ():
             each.see(score)
+
+    def _may_note(self, features: Features) -> bool:
+        """Whether there is room for the new features and numbers of an event, or there often is none."""
+        new = numbers = 0
+        for hash_, x in features:
+            if x != 0 and math.isfinite(x):
+                at = self.input_of.get(hash_)
+                new += at is None and not self.has_too_many_features
+                is_number = x != 1 and (at is not None or not self.has_too_many_features)
+                numbers += is_number and at not in self.numbers
+        wide = not self.has_too_many_features and self.n_inputs + new > MOST_FEATURES
+        wide = wide or (not self.has_too_many_numbers and len(self.numbers) + numbers > MOST_NUMBERS)
+        self.wide += wide
+        return not wide or (self.wide > RARE and 8 * self.wide > self.events)
 
     def _meet(self, features: Features) -> None:
         for hash_, x in features:

@@ -86,7 +86,7 @@ class Outliers:
         assumed = max(exponent(self.largest), 1) if self.largest and not first else usual
         inverse = 1 / probability if probability > 0 else 0.0
         verdicts = {
-            "cost": self.label.judge(label, assumed=assumed, first=first),
+            "cost": self.label.judge(label, assumed=assumed, first=first or self.label.known < FEW),
             "weight": self.weight.judge(weight, assumed=usual, first=first),
             "probability": self.probability.judge(inverse, assumed=usual, first=first),
         }
@@ -99,7 +99,7 @@ class Outliers:
                 of_values.append(self.values[feature].judge(value, assumed=unseen, first=first))
         if first or largest > 1:
             self.any_value.judge(largest, assumed=usual, first=first)
-        if first and "ruined" in (*verdicts.values(), *of_values):
+        if "ruined" in (*verdicts.values(), *of_values):
             self.largest = 0.0
             return "begins again"
         verdicts["value"] = "beyond" if "beyond" in of_values else ""

@@ -1,20 +1,25 @@
 """Traffic of a simulated clock through the join: how many decisions wait, how many are remembered, memory.
 
-``python -m tests.service.endurance --rate 2000 --wait 3600 --hours 1.5`` prints what `simulate` returns.
+``python -m tests.service.endurance --rate 2000 --wait 3600 --hours 50`` prints a line for each simulated
+hour, then what `simulate` returns. The join takes each record as in a service, without HTTP, disk and model.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from functools import partial
 from random import Random
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from onlineauto.service.join.join import Join, JoinSettings
 from onlineauto.service.log.record import Record
 from onlineauto.service.loop.front import _NOW
 from onlineauto.service.ranking.question import Limits
 from tests.service.memory import resident_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 LINE_BYTES = 400
 
@@ -30,17 +35,25 @@ class Endurance(NamedTuple):
     bytes_per_decision: float
     slowest_seconds: float
     mean_microseconds: float
+    """Of processor time for a decision, its reward and its end, and for making them up."""
 
 
 def simulate(
-    *, rate: float, wait: float, hours: float, rewarded: float = 0.3, max_pending: int | None = None
+    *,
+    rate: float,
+    wait: float,
+    hours: float,
+    rewarded: float = 0.3,
+    max_pending: int | None = None,
+    say: Callable[[str], object] = str,
 ) -> Endurance:
     """Let decisions come at a rate, of which a share is rewarded after a tenth of the wait on average."""
     pending = Limits().pending if max_pending is None else max_pending
     join, draw = Join(JoinSettings(reward_wait=wait)), Random(1)
     rewards: list[list[str]] = [[] for _ in range(1024)]
     step, now, position, refused = 1.0 / rate, 1.7e9, 0, 0
-    begin, before = time.perf_counter(), resident_bytes()
+    begin, before = time.process_time(), resident_bytes()
+    due_every, hour = max(int(wait * rate / 5 / 1024), 1), int(3600 * rate)
     most_waiting = most_finished = peak = 0
     slowest, count = 0.0, int(hours * 3600 * rate)
     for number in range(count):
@@ -49,26 +62,30 @@ def simulate(
         if join.waiting >= pending:
             refused += 1
             continue
-        took = time.perf_counter()
+        took = time.process_time()
         join.take(Record("rank", _NOW, event_id), position, LINE_BYTES, at=now)
-        slowest = max(slowest, time.perf_counter() - took)
+        slowest = max(slowest, time.process_time() - took)
         position += LINE_BYTES
         if draw.random() < rewarded:
             rewards[draw.randrange(1024)].append(event_id)
-        if number % max(int(wait * rate / 5 / 1024), 1) == 0:  # each list comes once in a fifth of the wait
+        if number % due_every == 0:  # each list comes once in a fifth of the wait
             due, rewards[0] = rewards[0], []
             rewards.append(rewards.pop(0))
             for each in due:
-                took = time.perf_counter()
                 join.take(Record("reward", _NOW, each, reward=1.0), position, LINE_BYTES, at=now)
-                slowest = max(slowest, time.perf_counter() - took)
                 position += LINE_BYTES
         if number % 4096 == 0:
             most_waiting = max(most_waiting, join.waiting)
             most_finished = max(most_finished, join.finished)
             if number % (4096 * 64) == 0:
                 peak = max(peak, resident_bytes() - before)
-    seconds = time.perf_counter() - begin
+        if (number + 1) % hour == 0:
+            say(
+                f"hour {(number + 1) // hour}: {join.waiting:,} wait, {join.finished:,} are remembered, "
+                f"{refused:,} refused, {(resident_bytes() - before) / 1e6:,.0f} MB, "
+                f"{time.process_time() - begin:,.0f} CPU seconds"
+            )
+    seconds = time.process_time() - begin
     peak = max(peak, resident_bytes() - before)
     return Endurance(
         join.counts.ranked,
@@ -88,7 +105,8 @@ def main() -> None:
     parser.add_argument("--wait", type=float, default=3600.0)
     parser.add_argument("--hours", type=float, default=1.5)
     parser.add_argument("--rewarded", type=float, default=0.3)
-    for name, value in simulate(**vars(parser.parse_args()))._asdict().items():
+    say = partial(print, flush=True)
+    for name, value in simulate(**vars(parser.parse_args()), say=say)._asdict().items():
         print(f"{name:20} {value:,.3f}" if isinstance(value, float) else f"{name:20} {value:,}")  # noqa: T201
 
 

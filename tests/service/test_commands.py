@@ -11,12 +11,14 @@ import httpx
 import pytest
 
 from onlineauto.cli.main import main
+from onlineauto.errors import InputError
 from onlineauto.service.http.tokens import Tokens
 from onlineauto.service.log.segment_log import SegmentLog
 from onlineauto.service.loop.folder_lock import FolderLock
+from onlineauto.service.loop.loop import Loop
 from onlineauto.workspace.workspace import Workspace
 from tests.service.serving import MODEL, Service
-from tests.service.traffic import record, records
+from tests.service.traffic import CONFIGURATION, record, records
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -162,6 +164,77 @@ def test_events_are_erased_in_the_logs_of_rank_servers_too(
     for folder in folders:
         lines = [line for _, line in SegmentLog(folder / "log").lines(0) if b'"EventId":"e1"' in line]
         assert b'"article"' not in b"".join(lines)
+
+
+def test_an_erasure_goes_on_behind_what_is_damaged_and_says_where_that_is(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    lines = list(records(20))
+    for number, line in enumerate(lines):  # wherever it is
+        before = [*lines[:number], line[:40] + b"?" + line[41:], *lines[number + 1 :], lines[0]]
+        folder = tmp_path / str(number)
+        log = SegmentLog(folder / "log")
+        log.append(before)
+        log.close()
+        code, out, _ = said(capfd, "loop", str(folder), "--erase", "e1,e18")
+        assert code == 0
+        assert "1 records cannot be read; a feature may be left in them\n" in out
+        assert f"the record at byte {sum(map(len, lines[:number]))} of 0" in out
+        after = [each for _, each in SegmentLog(folder / "log", keep_damaged=True).lines(0)]
+        for old, new in zip(before, after, strict=True):
+            ours = any(b'"EventId":"%b"' % name in old for name in (b"e1", b"e18"))
+            assert len(new) == len(old)
+            assert b'"article"' not in new if ours else new == old
+
+
+def test_a_log_without_a_segment_goes_on_once_its_gap_is_filled(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    lines = list(records(60))
+    for lost in ("missing", "shorter", "both"):
+        folder = tmp_path / lost
+        log = SegmentLog(folder / "log", segment_bytes=4000)
+        for line in lines:
+            log.append([line])
+        log.close()
+        paths = sorted((folder / "log").iterdir())
+        begins = [int(path.stem) for path in paths]
+        gaps = []
+        if lost != "shorter":
+            paths[2].unlink()
+            gaps.append((begins[2], begins[3]))
+        if lost != "missing":
+            with paths[4].open("r+b") as file:
+                file.truncate(1000)
+            gaps.append((begins[4] + 1000, begins[5]))
+        with pytest.raises(InputError, match=rf"bytes are missing.*onlineauto loop {folder} --fill_gaps"):
+            SegmentLog(folder / "log")
+        held = FolderLock(folder)
+        assert said(capfd, "loop", str(folder), "--fill_gaps")[0] == 1
+        held.release()
+        code, out, _ = said(capfd, "loop", str(folder), "--fill_gaps")
+        wanted = [
+            f"the positions {begin} to {end} of the log are lost: {end - begin} bytes" for begin, end in gaps
+        ]
+        assert (code, out.splitlines()) == (0, wanted)
+        code, out, _ = said(capfd, "loop", str(folder))
+        assert (code, len(re.findall("was skipped: ", out))) == (0, len(gaps))
+        learner = Loop(folder, CONFIGURATION, settings={"reward_wait": 30.0})
+        while learner.learn():
+            pass
+        whole = [
+            line for _, line in learner.log.lines(0) if line.startswith(b'{"Type":"rank"') and line in lines
+        ]
+        assert learner.learner.learnt == len(whole) > 30
+        assert learner.learner.skipped == len(gaps)
+        learner.close()
+        code, out, _ = said(capfd, "loop", str(folder), "--fill_gaps")
+        assert (code, out) == (0, "nothing is missing between the segments of the log\n")
+    with paths[0].open("ab") as file:
+        file.write(b"more")
+    code, _, err = said(capfd, "loop", str(folder), "--fill_gaps")
+    assert code == 1
+    assert f"cut it to {begins[1]} bytes" in err
 
 
 def test_flags_of_others_name_what_there_is(capfd: pytest.CaptureFixture[str]) -> None:

@@ -94,18 +94,17 @@ def test_large_heads_are_refused_before_they_are_kept(service: Service, line: by
 
 def test_slow_heads_and_idle_connections_are_closed(service: Service) -> None:
     slow, idle = connected(service), connected(service)
-    begin = time.monotonic()
+    end = time.monotonic() + PATIENCE
     slow.sendall(b"POST /v1/rank HTTP/1.1\r\n")
     slow.settimeout(0.5)
     answer = b""
-    while not answer and time.monotonic() - begin < 2 * ConnectionLimits().header_seconds:
+    while not answer and time.monotonic() < end:
         try:
             slow.sendall(b"X")
             answer = slow.recv(100)
         except TimeoutError:
             continue
     assert answer.startswith(b"HTTP/1.1 408 ")
-    idle.settimeout(ConnectionLimits().header_seconds)
     assert is_closed(idle)
     text = httpx.get(f"{service.url}/metrics").text
     assert 'onlineauto_connections_closed_total{reason="head"}' in text

@@ -13,6 +13,8 @@ import pytest
 
 from onlineauto.automl.decisions import PredictWith
 from onlineauto.errors import InputError
+from onlineauto.service.join.decision import read_decision
+from onlineauto.service.join.join import MOST_SOURCES, Join, JoinSettings
 from onlineauto.service.log.record import read_record, sealed
 from onlineauto.service.loop.follower import Follower
 from onlineauto.service.loop.loop import Every, Loop
@@ -20,7 +22,7 @@ from onlineauto.service.loop.upstream import HttpUpstream
 from onlineauto.service.ranking.question import Limits, Question
 from onlineauto.service.refused import RefusedError
 from tests.service.serving import Service
-from tests.service.traffic import CONFIGURATION
+from tests.service.traffic import BEGIN, CONFIGURATION, decision
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -226,6 +228,114 @@ def test_a_rank_server_restored_from_a_backup_loses_no_decision(
     settled(loop)
     assert loop.join.counts.ranked == 40 + 50
     assert len(loop.join.sources) == 2
+
+
+@pytest.mark.parametrize("away", [False, True])
+@pytest.mark.parametrize("how", ["sum", "mean", "first"])
+def test_a_restored_rank_server_repeats_no_reward_and_no_decision(
+    tmp_path: Path, how: str, away: bool
+) -> None:
+    """It goes on beyond the position that the learner knows, with records of other lengths."""
+    loop = Loop(tmp_path / "loop", CONFIGURATION, settings={"reward_wait": 1000.0, "aggregation": how})
+    folder, backup, made = tmp_path / "rank", tmp_path / "backup", 0
+    for turn in range(6):
+        if turn == 1:
+            shutil.copytree(folder, backup)
+        if turn in (2, 4):
+            shutil.rmtree(folder)
+            shutil.copytree(backup, folder)
+        follower = Follower(folder, Away() if away and turn in (2, 4) else Beside(loop))
+        for number in range(15 if turn != 1 else 5):
+            event_id = f"e{turn}-{number}" + "x" * turn
+            made += follower.rank(question(event_id), nobody).event_id == event_id
+            follower.reward(event_id, 1.0, nobody)
+            follower.reward(event_id, 2.0, nobody)
+        follower.close()
+    settled(loop)
+    counts = loop.join.counts
+    assert counts.repeated == 0
+    assert (counts.ranked, counts.rewarded) == (made, 2 * made)
+    decisions = [read_decision(each) for _, each in loop.join._waiting.items()]
+    assert {(each.rewards, each.value) for each in decisions} == (set() if how == "first" else {(2, 3.0)})
+    loop.close()
+
+
+def test_names_of_a_log_that_are_damaged_are_an_error(tmp_path: Path, loop: Loop) -> None:
+    Follower(tmp_path / "rank", Beside(loop)).close()
+    for damaged in (b"name here", b"\xff\x00"):
+        (tmp_path / "rank/source").write_bytes(damaged)
+        with pytest.raises(InputError, match="source is damaged: restore it"):
+            Follower(tmp_path / "rank", Beside(loop))
+    (tmp_path / "rank/source").write_bytes(b"")
+    Follower(tmp_path / "rank", Beside(loop)).close()
+
+
+def test_rank_servers_that_are_long_gone_make_room_for_others(tmp_path: Path) -> None:
+    now = [1.7e9]
+
+    def part(name: str) -> bytes:
+        return decision(name, now[0] - BEGIN)
+
+    loop = Loop(tmp_path / "loop", CONFIGURATION, clock=lambda: now[0])
+    for number in range(MOST_SOURCES):
+        now[0] += 1.0
+        assert loop.take_over(f"rank{number}", 0, part(f"e{number}"), nobody) > 0
+    with pytest.raises(RefusedError, match="256 rank servers have handed over records") as refused:
+        loop.take_over("more", 0, part("more"), nobody)
+    assert (refused.value.status, refused.value.retry_after is not None) == (429, True)
+    assert loop.take_over("rank0", 0, b"", nobody) > 0  # the others go on
+    for number in range(1000):  # as many restarts
+        now[0] += 900.0
+        known = loop.take_over("rank0", 0, b"", nobody)
+        loop.take_over("rank0", known, part(f"a{number}"), nobody)
+        if number >= 100:
+            assert loop.take_over(f"restarted{number}", 0, part(f"b{number}"), nobody) > 0
+    assert len(loop.join.sources) == MOST_SOURCES
+    assert "rank0" in loop.join.sources
+    assert "rank1" not in loop.join.sources
+    assert loop.join.counts.ranked == MOST_SOURCES + 1000 + 900
+    with pytest.raises(RefusedError, match="may be learnt already: begin with another folder") as refused:
+        loop.take_over("rank1", 0, decision("e1", 2.0 + 1.7e9 - BEGIN), nobody)
+    assert refused.value.status == 409
+    again = Join.of(msgspec.msgpack.decode(msgspec.msgpack.encode(loop.join.state())))
+    assert again.state() == loop.join.state()
+    loop.close()
+
+
+def test_rewards_that_cannot_wait_for_their_rank_are_counted_and_block_nothing(tmp_path: Path) -> None:
+    loop = Loop(
+        tmp_path / "loop", CONFIGURATION, limits=Limits(pending=10, parts=3), settings={"reward_wait": 9e4}
+    )
+    follower = Follower(tmp_path / "rank", Beside(loop))
+    loop.rank(question("here"), nobody)
+    for number in range(30):
+        follower.reward(f"elsewhere{number}", 1.0, nobody)
+        follower.activate(f"later{number}", nobody)
+    for _ in range(8):
+        follower.reward("elsewhere0", 1.0, nobody)
+    follower.reward("here", 1.0, nobody)
+    follower.rank(question("e"), nobody)
+    until(lambda: not follower.unwritten)
+    while follower.follow():
+        pass
+    assert (follower.failed, follower.behind) == (None, 0)
+    counts = loop.join.counts
+    assert loop.join.early == 10
+    assert (counts.ranked, counts.joined, counts.rewarded) == (2, 1, 39)
+    assert counts.dangling == 25 + 7
+    with pytest.raises(
+        RefusedError, match=r"10 rewards wait for their decisions.*--max_pending 10"
+    ) as refused:
+        loop.reward("one more", 1.0, nobody)
+    assert refused.value.status == 429
+    loop.reward("e", 1.0, nobody)  # of a decision that is there
+    read = Join(JoinSettings())
+    until(lambda: not loop.unwritten)
+    for position, line in loop.log.lines(0):
+        read.take(read_record(line), position, len(line))
+    assert (read.counts, read.early) == (loop.join.counts, 10)
+    follower.close()
+    loop.close()
 
 
 def test_three_processes_share_one_model(tmp_path: Path) -> None:

@@ -145,6 +145,110 @@ def test_a_clock_that_is_set_is_survived_by_the_service_and_its_restart(
     loop.close()
 
 
+@pytest.mark.parametrize("days", [1.5, 3.0, 60.0])
+def test_an_idle_service_lets_the_time_pass_as_its_clock_does(
+    tmp_path: Path, days: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    now = [1.7e9]
+    loop = Loop(
+        tmp_path / "loop",
+        REGISTRY.parse("--cb_explore_adf --bit_precision 10"),
+        settings={"reward_wait": 50.0},
+        clock=lambda: now[0],
+    )
+    loop.rank(question("e"), nobody)
+    loop.reward("e", 1.0, nobody)
+    loop.rank(question("waits"), nobody)
+    loop.reward("early", 1.0, nobody)
+    before, now[0] = loop.join.now, now[0] + days * 86400.0
+    other = {"user": {"other": 1}}
+    loop.rank(question("e", other), nobody)  # the id is free again
+    loop.rank(question("waits", other), nobody)
+    assert loop.join.now - before == pytest.approx(days * 86400.0, abs=1.0)
+    counts = loop.join.counts
+    assert (counts.ranked, counts.joined, counts.defaulted, counts.dangling) == (4, 1, 1, 1)
+    assert (counts.clock_jumps, counts.repeated) == (0, 0)
+    for _ in range(int(days * 24)):  # and nothing happens at all
+        now[0] += 3600.0
+        loop.tick()
+    loop.close()
+    loop = Loop(
+        tmp_path / "loop", REGISTRY.parse("--cb_explore_adf --bit_precision 10"), clock=lambda: now[0]
+    )
+    loop.rank(question("after"), nobody)
+    assert (loop.join.counts.defaulted, loop.join.counts.clock_jumps) == (3, 0)
+    assert "jumped" not in caplog.text
+    assert loop.log.end < 12_000 + 400 * days
+    read = Join(JoinSettings())
+    until(lambda: not loop.unwritten)
+    for position, line in loop.log.lines(0):
+        read.take(read_record(line), position, len(line))
+    assert read.state() == loop.join.state()
+    loop.close()
+
+
+def test_a_rank_is_repeated_only_with_what_was_asked(tmp_path: Path) -> None:
+    loop = Loop(tmp_path / "loop", REGISTRY.parse("--cb_explore_adf --bit_precision 10"))
+    one, all_out = question("e"), frozenset({"a"})
+    asked = {
+        "plain": one,
+        "other features": one._replace(context=[{"user": msgspec.Raw(b'{"x":1}')}]),
+        "excluded": one._replace(excluded=all_out),
+        "the other is excluded": one._replace(excluded=frozenset({"b"})),
+        "deferred": one._replace(deferred=True),
+        "both": one._replace(deferred=True, excluded=all_out),
+    }
+    for mode in ("online", "apprentice"):
+        loop.change({"mode": mode}, nobody)
+        for first, before in asked.items():
+            names = {name: each._replace(event_id=f"{mode} {first}") for name, each in asked.items()}
+            answer = loop.rank(names[first], nobody)
+            until(lambda: not loop.unwritten)
+            for name, again in names.items():
+                if name == first:
+                    assert loop.rank(again, nobody) == answer
+                    continue
+                with pytest.raises(RefusedError, match="was ranked with other") as refused:
+                    loop.rank(again, nobody)
+                assert refused.value.status == 409
+            unknown = names[first]._replace(excluded=before.excluded | {"nobody"})
+            assert loop.rank(unknown, nobody) == answer  # an id that no action has excludes nothing
+    loop.close()
+
+
+def test_a_reward_is_held_to_the_range_of_its_decision(tmp_path: Path) -> None:
+    loop = Loop(
+        tmp_path / "loop",
+        REGISTRY.parse("--cb_explore_adf --bit_precision 10"),
+        settings={"reward_range": (0.0, 1.0)},
+    )
+    loop.rank(question("old"), nobody)
+    loop.change({"reward_range": (0.0, 10.0)}, nobody)
+    loop.rank(question("new"), nobody)
+    with pytest.raises(RefusedError, match="not within the reward_range of 0 to 1") as refused:
+        loop.reward("old", 5.0, nobody)
+    assert refused.value.status == 422
+    loop.reward("new", 5.0, nobody)
+    loop.reward("old", 0.5, nobody)
+    assert (loop.join.counts.joined, loop.join.counts.clipped) == (2, 0)
+    loop.close()
+
+
+def test_a_repeated_rank_whose_record_is_damaged_is_refused(tmp_path: Path) -> None:
+    loop = Loop(tmp_path / "loop", REGISTRY.parse("--cb_explore_adf --bit_precision 10"))
+    loop.rank(question("e"), nobody)
+    until(lambda: not loop.unwritten)
+    (path,) = (tmp_path / "loop/log").iterdir()
+    at = path.read_bytes().index(b'"p":[0.5')
+    with path.open("r+b") as file:
+        file.seek(at + 5)
+        file.write(b"1.")
+    with pytest.raises(RefusedError, match="no longer has its answer") as refused:
+        loop.rank(question("e"), nobody)
+    assert refused.value.status == 409
+    loop.close()
+
+
 def test_the_clock_of_a_process_cannot_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
     lead, real = 0.0, time.time
     clock = SteadyClock()

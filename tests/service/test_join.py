@@ -177,7 +177,7 @@ def test_settings_of_the_log_hold_from_there_on() -> None:
     changed = record("settings", 1.0, Settings={"reward_wait": 100.0, "default_reward": 5.0})
     lines = [decision("a", 0.0), changed, decision("b", 2.0), record("tick", 11.0), record("tick", 200.0)]
     join, ended = taken(lines, JoinSettings(reward_wait=WAIT))
-    assert [each.reward for each in ended] == [5.0, 5.0]
+    assert [each.reward for each in ended] == [0.0, 5.0]
     assert join.settings.reward_wait == 100.0
 
 

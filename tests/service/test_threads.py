@@ -279,7 +279,7 @@ def test_a_service_that_ends_does_not_wait_for_the_compiler(
         assert client.post("/v1/rank", json={"actions": {"a": {}}, "event_id": "e"}).status_code == 200
         assert learning.wait(PATIENCE)
         begin = time.monotonic()
-    assert time.monotonic() - begin < 5.0
+    assert time.monotonic() - begin < PATIENCE / 2  # the compiler takes longer
     assert app.is_abandoned
     lines = [line for _, line in SegmentLog(tmp_path / "loop/log", read_only=True).lines(0)]
     assert b'"EventId":"e"' in lines[-1]

@@ -7,19 +7,19 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from onlineauto.errors import OptionError
-from onlineauto.tune import Float, LeaseLost, State, Study, StudyState, Workers
+from onlineauto.tune import Choice, Float, LeaseLost, State, Study, StudyState, Workers
 from onlineauto.tune.progress import TRIES
 from onlineauto.tune.store import MemoryStore
 from onlineauto.tune.workers.jobs import claim_of
+from tests.waiting import PATIENCE, until
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from onlineauto.tune.trial import Job
 
 SPACE = {"x": Float(0, 1)}
@@ -45,18 +45,11 @@ def heartbeats() -> int:
     return sum(thread.name == "onlineauto heartbeat" for thread in threading.enumerate())
 
 
-def until(condition: Any, seconds: float = 20) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
 def test_a_job_that_takes_longer_than_its_lease_is_still_its_owners(url: str) -> None:
-    first = Study(SPACE, "fifo", storage=url, max_trials=2, lease=0.6)
+    first = Study(SPACE, "fifo", storage=url, max_trials=2, lease=3)
     second = Study.load("study", storage=url)
     job = asked(first)
-    time.sleep(1.5)
+    time.sleep(4)
     other = asked(second)
     assert other.trial == 1
     assert second.ask() is None
@@ -197,26 +190,28 @@ def test_a_trial_that_comes_further_each_time_does_not_fail() -> None:
 
 
 def needs_gpu(config: Any, resource: int) -> float:
-    time.sleep(0.3)
+    end = time.monotonic() + PATIENCE
+    while not Path(config["go"]).exists():
+        assert time.monotonic() < end
+        time.sleep(0.01)
     return float(config["x"]) + resource
 
 
 def test_a_trial_that_waits_for_resources_is_pending(tmp_path: Path) -> None:
-    seen: set[tuple[int, int]] = set()
-    url = f"sqlite:///{tmp_path}/s.db"
-    study = Study(SPACE, "fifo", storage=url, max_trials=4, max_resource=3)
+    url, go = f"sqlite:///{tmp_path}/s.db", tmp_path / "go"
+    study = Study({**SPACE, "go": Choice([str(go)])}, "fifo", storage=url, max_trials=4, max_resource=3)
     workers = Workers(2, has={"gpu": 1}, needs={"gpu": 1})
     thread = threading.Thread(target=lambda: study.run(needs_gpu, workers=workers))
     thread.start()
     other = Study.load("study", storage=url)
-    while thread.is_alive():
+
+    def waits() -> bool:
         other.refresh()
-        states = [trial.state for trial in other.trials]
-        seen.add((states.count(State.RUNNING), states.count(State.PENDING)))
-        time.sleep(0.02)
-    thread.join()
-    assert (1, 1) in seen
-    assert max(running for running, _ in seen) <= 2  # for a moment, until it is given back
+        return sorted(trial.state for trial in other.trials) == [State.PENDING, State.RUNNING]
+
+    until(waits)
+    go.touch()
+    thread.join(PATIENCE)
     assert [trial.state for trial in study.trials] == [State.TERMINATED] * 4
     assert [trial.preemptions for trial in study.trials] == [0] * 4
 

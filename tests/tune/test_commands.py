@@ -17,10 +17,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TRAINABLE = """
-import os, time
+import os, signal, time
+steps = 0
 def loss(config, resource, report):
+    global steps
     while report.step < resource:
-        time.sleep(float(os.environ.get("SECONDS_OF_A_STEP", "0")))
+        if steps == int(os.environ.get("STAYS_AFTER", "-1")):
+            time.sleep(3600)
+        if steps == int(os.environ.get("TERMINATED_AFTER", "-1")):
+            signal.raise_signal(signal.SIGTERM)
+        steps += 1
         report((config["rate"] - 0.3) ** 2 + 1 / (report.step + 1), save=report.step)
 """
 
@@ -39,10 +45,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def start(folder: Path, url: str, *, seconds: float) -> subprocess.Popen[bytes]:
-    """Start a worker whose steps take so many seconds."""
+def start(folder: Path, url: str, *, stays_after: int = -1) -> subprocess.Popen[bytes]:
+    """Start a worker, which after so many steps does nothing for an hour."""
     command = [sys.executable, "-m", "onlineauto", "worker", "--study", url, "--quiet", "--lease", "2"]
-    environment = os.environ | {"SECONDS_OF_A_STEP": str(seconds)}
+    environment = os.environ | {"STAYS_AFTER": str(stays_after)}
     return subprocess.Popen([*command, "--trainable", "training_of_a_test:loss"], cwd=folder, env=environment)
 
 
@@ -85,19 +91,44 @@ def test_what_is_wrong_is_said(
 @pytest.mark.parametrize("stop", ["kill", "terminate"])
 def test_workers_are_killed_and_the_study_is_done(url: str, folder: Path, stop: str) -> None:
     study = made(url, trials=12)
-    first = start(folder, url, seconds=0.5)  # so that it is stopped long before it is done
+    first = start(folder, url, stays_after=4)
 
     def has_begun() -> bool:
         study.refresh()
-        return bool(study.history())
+        return len(study.history()) == 4
 
-    until(has_begun)
-    second = start(folder, url, seconds=0.02)
-    getattr(first, stop)()
-    assert first.wait(PATIENCE) == (143 if stop == "terminate" else -9)
+    try:
+        until(has_begun)
+        second = start(folder, url)
+        getattr(first, stop)()
+        assert first.wait(PATIENCE) == (143 if stop == "terminate" else -9)
+    finally:
+        first.kill()
     assert second.wait(PATIENCE) == 0
     study.refresh()
     assert study.is_done
     told = [(row["trial"], row["resource"]) for row in study.history() if row["told"]]
     assert len(told) == len(set(told))
+    assert {trial.state for trial in study.trials} == {"TERMINATED"}
+
+
+@pytest.mark.parametrize("verb", ["worker", "tune"])
+def test_a_termination_within_a_trial_ends_the_command_and_gives_the_job_back(
+    verb: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"sqlite:///{folder / 'study.db'}"
+    study = made(url)
+    monkeypatch.setenv("TERMINATED_AFTER", "2")
+    monkeypatch.delitem(sys.modules, "training_of_a_test", raising=False)
+    words = ["--study", url, "--name", "rates", "--trainable", "training_of_a_test:loss", "--quiet"]
+    with pytest.raises(SystemExit) as left:
+        main([verb, *words])
+    assert left.value.code == 143
+    study.refresh()
+    assert len(study.history()) == 2
+    assert [trial.failures for trial in study.trials] == [0] * len(study.trials)
+    assert "RUNNING" not in {trial.state for trial in study.trials}
+    monkeypatch.delenv("TERMINATED_AFTER")
+    assert main(["worker", *words]) == 0
+    study.refresh()
     assert {trial.state for trial in study.trials} == {"TERMINATED"}

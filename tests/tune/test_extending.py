@@ -11,10 +11,14 @@ import pytest
 from onlineauto.cli.main import main
 from onlineauto.errors import OptionError
 from onlineauto.tune import Choice, Float, Int, State, Study
+from onlineauto.tune.schedulers.fifo import Fifo
+from onlineauto.tune.schedulers.pbt import Pbt
 from onlineauto.tune.store import MemoryStore
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from onlineauto.tune.trial import Job
 
 SPACE = {"x": Float(0, 1)}
 
@@ -118,6 +122,93 @@ def test_a_config_that_is_enqueued_after_the_end_is_tried(scheduler: str, url: s
     assert study.trials[-1].config == {"n": 1, "word": "a"}
     assert len(study.trials) == 5
     assert [trial.config for trial in Study.load("study", storage=url).trials][4] == {"n": 1, "word": "a"}
+
+
+@pytest.mark.parametrize("scheduler", ["hyperband", "race", "asha", "median", "pbt", "fifo"])
+def test_a_larger_resource_alone_is_rejected_once_a_study_is_done(scheduler: str, url: str) -> None:
+    """No trial would be given more; it was accepted, and nothing ran."""
+    study = Study(SPACE, scheduler, storage=url, max_trials=9, max_resource=9)
+    study.run(value)
+    written = len(study._store.load())
+    with pytest.raises(
+        OptionError, match="is done, and has no job with max_trials = 9 and max_resource = 27"
+    ):
+        study.extend(max_resource=27)
+    with pytest.raises(OptionError, match="trials that have ended are given no more"):
+        Study(SPACE, scheduler, storage=url, max_trials=9, max_resource=27)
+    assert (len(study._store.load()), study.is_done) == (written, True)
+    if scheduler != "pbt":  # whose population is complete
+        study.extend(max_trials=10, max_resource=27)
+        assert study.ask() is not None
+
+
+def test_more_trials_than_a_scheduler_or_a_searcher_has_are_rejected(url: str) -> None:
+    space = {"n": Int(0, 1)}
+    study = Study(space, "fifo", "grid", storage=url, max_resource=3, max_trials=2)
+    study.run(value_of_n)
+    with pytest.raises(OptionError, match="is done, and has no job"):
+        study.extend(max_trials=4)
+
+
+def value_of_n(config: Any) -> float:
+    return float(config["n"])
+
+
+@pytest.mark.parametrize(
+    "scheduler", ["hyperband", "race", "dehb", "asha", "median", "fifo", Pbt(population=2)]
+)
+@pytest.mark.parametrize("is_done", [True, False])
+def test_every_config_that_is_enqueued_after_the_last_trial_began_is_tried(
+    scheduler: Any, is_done: bool, url: str
+) -> None:
+    """PBT tried none of them, and no scheduler one that came while the last trials were running."""
+    study = Study({"n": Int(0, 1)}, scheduler, "grid", storage=url, max_resource=9)
+    jobs = all_jobs(study)
+    while is_done and jobs:
+        tell_all(study, jobs)
+        jobs = all_jobs(study)
+    assert study.is_done == is_done
+    for n in (1, 0):
+        study.enqueue({"n": n})
+    while jobs := [*jobs, *all_jobs(study)]:
+        tell_all(study, jobs)
+        jobs = []
+    assert study.is_done
+    assert [trial.config["n"] for trial in study.trials][-2:] == [1, 0]
+    assert len(study.trials) == 4
+    again = Study.load("study", storage=url)
+    assert again.skipped == []
+    assert [(each.config, each.state) for each in again.trials] == [
+        (each.config, each.state) for each in study.trials
+    ]
+
+
+def all_jobs(study: Study) -> list[Job]:
+    jobs = []
+    while (job := study.ask()) is not None:
+        jobs.append(job)
+    return jobs
+
+
+def tell_all(study: Study, jobs: list[Job]) -> None:
+    for job in jobs:
+        study.tell(job, 1.0)
+
+
+class Closed(Fifo):
+    """Begins no trial once it has ended, whatever it is told."""
+
+    name = "closed"
+
+    def extend(self, setting: Any) -> None:
+        self.setting = setting
+
+
+def test_a_scheduler_that_takes_no_more_configs_says_so() -> None:
+    study = Study({"n": Int(0, 1)}, Closed(), "grid")
+    study.run(value_of_n)
+    with pytest.raises(OptionError, match="is done, and its scheduler 'closed' takes no more"):
+        study.enqueue({"n": 1})
 
 
 def test_a_config_for_which_there_is_no_trial_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:

@@ -64,6 +64,15 @@ UNFIT: list[Record] = [
     {"kind": "released", "trial": 0, "attempt": 33},
     {"kind": "enqueued", "config": {"y": 3}},
     {"kind": "extended", "max_trials": 1, "max_resource": 1},
+    {"kind": "extended", "max_resource": 81},
+    {"kind": "extended", "max_trials": 9},
+    {"kind": "extended", "max_trials": 9.5, "max_resource": 9},
+    {"kind": "extended", "max_trials": True, "max_resource": 9},
+    {"kind": "extended", "max_trials": 10**30, "max_resource": 9},
+    {"kind": "extended", "max_trials": 9, "max_resource": 10**30},
+    {"kind": "extended", "max_trials": 9, "max_resource": [9]},
+    {"kind": "extended", "max_trials": {}, "max_resource": 9},
+    {"kind": "idle"},
     {"kind": "study", "settings": {}},
     {"kind": "something else"},
     {"no kind": 1},
@@ -271,21 +280,35 @@ def test_a_config_outside_the_space_is_rejected_by_name(proposal: Any, url: str)
     assert study.trials == []
 
 
+@pytest.mark.parametrize("record", [each for each in UNFIT if each.get("kind") == "extended"], ids=str)
+def test_an_extension_that_cannot_be_applied_is_skipped(record: Record) -> None:
+    store = MemoryStore()
+    study = Study(SPACE, "hyperband", storage=store, max_resource=9, max_trials=4)
+    store.append(record)
+    study.refresh()
+    assert [(each.version, each.kind) for each in study.skipped] == [(2, "extended")]
+    assert (study.settings.max_trials, study.settings.setting.max_resource) == (4, 9)
+    run_to_the_end(study)
+    assert len(study.trials) == 4
+
+
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
-@pytest.mark.parametrize("searcher", ["random", "quasi", "tpe", "grid"])
+@pytest.mark.parametrize("searcher", ["random", "quasi", "tpe", "grid", "own"])
 def test_a_record_that_there_is_no_job_fits_only_where_there_is_none(scheduler: str, searcher: str) -> None:
     whole = MemoryStore()
-    study = Study(SPACE, scheduler, searcher, storage=whole, max_resource=9, max_trials=6)
+    own = Hearing() if searcher == "own" else None
+    study = Study(SPACE, scheduler, own or searcher, storage=whole, max_resource=9, max_trials=6)
     study.tell(asked(study), 0.5)
     store = MemoryStore()
     store.begin(whole.load()[0])
     for record in [*whole.load()[1:], {"kind": "idle"}]:
         store.append(record)
-    again = Study.load("study", storage=store)
+    again = Study.load("study", storage=store, searcher=own)
     run_to_the_end(again)
     assert again.is_done
     assert len(again.trials) == (5 if searcher == "grid" and scheduler != "pbt" else 6)
     assert [each.kind for each in again.skipped] == ["idle"]
-    fresh = Study.load("study", storage=store)
+    fresh = Study.load("study", storage=store, searcher=own)
     assert state_of(fresh) == state_of(again)
     assert len(fresh.skipped) == 1
+    assert "it says {'kind': 'idle'}" in fresh.skipped[0].why

@@ -1,7 +1,11 @@
-"""Numbers of any library: in values, steps, details, spaces, settings, checkpoints, Optuna's attributes."""
+"""Numbers of any library: in values, steps, details, spaces, settings, checkpoints, Optuna's attributes.
+
+Values that no study can have are rejected with an error of this package that names them.
+"""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 from math import nan
@@ -10,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from onlineauto.errors import OptionError
-from onlineauto.tune import Choice, Float, Int, Space, State, Study
+from onlineauto.cluster import Cluster, Demand
+from onlineauto.cluster.jobs.job import check_demand
+from onlineauto.errors import OnlineautoError, OptionError
+from onlineauto.tune import Callback, Choice, Float, Headcount, Int, Space, State, Study
 from onlineauto.tune.plain import as_json, number, scalar, whole
 from onlineauto.tune.store.checkpoints import packed, unpacked
 from onlineauto.tune.store.urls import without_password
@@ -221,3 +227,116 @@ def test_no_message_has_a_password(url: str) -> None:
         assert "secret" not in str(caught.value).replace("secret_", "")
         assert "et@" not in str(caught.value)
     assert "secret" not in without_password(url)
+
+
+SPACE = {"x": Float(0, 1)}
+ODD: list[Any] = [
+    *(None, True, -1, 0, 1.5, float("nan"), float("inf"), 2**60, 10**30, 10**400, -(10**400)),
+    *("x", "", b"x", [], [1], {}, {"a": 1}, (1, 2), object(), int, len, 1j, "\ud800", "a\0b"),
+    *(np.float32("nan"), Decimal("NaN"), Decimal("1e999999"), Fraction(10**400, 3)),
+]
+
+
+def used(**options: Any) -> None:
+    study = Study(**{"space": SPACE, "scheduler": "fifo", **options})
+    job = study.ask()
+    assert job is not None
+    study.tell(job, 0.5)
+
+
+def begun(call: Callable[[Study, Any, Any], object]) -> Callable[[Any], object]:
+    """Return a call of a study of which one job runs."""
+
+    def called(odd: Any) -> object:
+        study = Study(SPACE, "fifo", max_resource=5)
+        return call(study, study.ask(), odd)
+
+    return called
+
+
+CALLS: dict[str, Callable[[Any], object]] = {
+    "Float.high": lambda odd: Float(0, odd),
+    "Float.low": lambda odd: Float(odd, 1),
+    "Float.low of a log": lambda odd: Float(odd, 1, log=True),
+    "Float.when": lambda odd: Float(0, 1, when=odd),
+    "Int.high": lambda odd: Int(0, odd),
+    "Int.low": lambda odd: Int(odd, 1),
+    "Choice": Choice,
+    "a value of Choice": lambda odd: Choice([odd, "other"]),
+    "space": Space,
+    "a parameter": lambda odd: Space({"x": odd}),
+    **{
+        f"{name} of {scheduler}": lambda odd, name=name, scheduler=scheduler: used(  # type: ignore[misc]
+            scheduler=scheduler, **{name: odd}
+        )
+        for name in ("min_resource", "max_resource", "eta")
+        for scheduler in ("fifo", "hyperband", "asha", "dehb", "pbt", "race", "median")
+    },
+    **{
+        name: lambda odd, name=name: used(**{name: odd})  # type: ignore[misc]
+        for name in (
+            *("scheduler", "searcher", "mode", "seed", "name", "max_trials", "lease", "retries", "storage"),
+        )
+    },
+    "tell": begun(lambda study, _, odd: study.tell(odd, 0.5)),
+    "fail": begun(lambda study, _, odd: study.fail(odd, "why")),
+    "release": begun(lambda study, _, odd: study.release(odd)),
+    "report.job": begun(lambda study, _, odd: study.report(odd, 1, 0.5)),
+    "report.step": begun(lambda study, job, odd: study.report(job, odd, 0.5)),
+    "report.value": begun(lambda study, job, odd: study.report(job, 1, odd)),
+    "tell.value": begun(lambda study, job, odd: study.tell(job, odd)),
+    "history": begun(lambda study, _, odd: study.history(odd)),
+    "enqueue": begun(lambda study, _, odd: study.enqueue(odd)),
+    "enqueue.x": begun(lambda study, _, odd: study.enqueue({"x": odd})),
+    "extend": begun(lambda study, _, odd: study.extend(max_trials=odd)),
+    **{
+        f"run.{name}": begun(lambda study, _, odd, name=name: study.run(max, **{name: odd}, **ends(name)))  # type: ignore[misc]
+        for name in ("jobs", "rounds", "checkpoint_every", "executor", "stoppers", "callbacks")
+    },
+}
+"""Calls with a value that may be odd."""
+
+
+def ends(name: str) -> dict[str, Any]:
+    return {} if name == "jobs" else {"jobs": 0}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_an_odd_value_is_used_or_rejected_by_name(call: Callable[[Any], object]) -> None:
+    for odd in ODD:
+        with suppress(OnlineautoError):  # anything else fails the test
+            call(odd)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: Study(SPACE, max_resource=10**30), "max_resource = 10+: give a whole number from 1 to"),
+        (
+            lambda: Study(SPACE, max_resource=2**52),
+            "first rung would have .* trials.*let min_resource be larger",
+        ),
+        (lambda: Study(SPACE, "dehb", max_resource=2**52), "the first rung would have"),
+        (lambda: Study(SPACE, max_trials=10**30), "max_trials = 10+: give a whole number"),
+        (lambda: Study(SPACE, retries=2**60), "retries = "),
+        (lambda: Study(SPACE, seed=10**400), "seed = 10+: give a whole number of at most"),
+        (lambda: Float(0, 10**400), "Float: the bounds must be finite, and up to 1.797e308"),
+        (lambda: Int(-(10**400), 1), "Int: the bounds must be finite, and up to 1e300"),
+        (lambda: Study(SPACE).enqueue(None), "config = None: give values by names; the space has x"),  # type: ignore[arg-type]
+        (lambda: Study(SPACE).tell(None, 1), "job = None: give what Study.ask returned, unless that is None"),  # type: ignore[arg-type]
+        (lambda: Study(SPACE).run(max, callbacks=Callback()), "callbacks = .*: give a list of Callback"),  # type: ignore[arg-type]
+        (lambda: Study(SPACE).saved(3), "there is no trial 3; the study 'study' has 0"),
+        (lambda: check_demand(Demand({"CPU": 1}, most_workers=2**60)), "most_workers = .* to 1,000,000"),
+        (lambda: Cluster(places=2**60), "places = .* from 1 to 10,000"),
+        (lambda: Headcount(2**60), "workers = .* from 0 to 100,000"),
+    ],
+)
+def test_absurd_sizes_are_rejected_by_name(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        call()
+
+
+def test_a_large_ladder_without_large_rungs_is_none() -> None:
+    job = Study(SPACE, "asha", max_resource=2**52).ask()
+    assert job is not None
+    assert job.resource == 1

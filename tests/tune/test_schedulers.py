@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -231,6 +232,32 @@ def test_pbt_compares_once_in_an_interval() -> None:
     for step in (1, 2, 3):
         decisions += [scheduler.on_report(0, step, 0.0), scheduler.on_report(1, step, 1.0)]
     assert decisions == [C, C, C, C, C, S]
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 4, 8])
+def test_pbt_has_its_whole_population_with_any_number_of_workers(workers: int) -> None:
+    """Copies took the places of members that had not begun: with two workers there were 5 of 8."""
+    scheduler = Pbt(population=8, interval=2)
+    searcher = begun(scheduler, max_resource=8)
+    running: dict[int, int] = {}  # by trial: its step
+    fresh, compared = set[int](), dict[int, set[int]]()
+    draw = Random(workers)
+    while not scheduler.is_done:
+        job = scheduler.suggest(searcher) if len(running) < workers else None
+        if job is not None:
+            if job.resume_from is None:
+                fresh.add(job.trial)
+            running[job.trial] = 0 if job.resume_from is None else job.resume_from.resource
+            continue
+        trial, loss = draw.choice(list(running)), draw.random()
+        running[trial] = step = running[trial] + 1
+        compared.setdefault(step, set()).add(trial)
+        if scheduler.on_report(trial, step, loss) is S:
+            del running[trial]
+            scheduler.on_result(trial, step, loss)
+    assert len(fresh) == 8
+    assert fresh <= compared[2]
+    assert len(compared[8]) <= 8
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,7 @@ def test_reports_are_answered_and_the_value_is_told_where_the_job_stopped() -> N
     assert study.trials[0].values == {9: 0.0}
     job = asked(study)
     for step in (-1, 1.5, "1", True):
-        with pytest.raises(OptionError, match="a whole number, 0 or more"):
+        with pytest.raises(OptionError, match=r"step = .*: give a whole number from 0 to"):
             study.report(job, step, 1.0)  # type: ignore[arg-type]
     assert study.report(job, 0, 1.0) is Decision.CONTINUE
 

@@ -8,7 +8,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -17,15 +16,20 @@ import pytest
 from onlineauto.cli.main import main
 from onlineauto.errors import OptionError
 from onlineauto.tune import Study
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 TRAINABLE = """
 import os, time
+steps = 0
 def loss(config, resource, report):
+    global steps
     while report.step < resource:
-        time.sleep(float(os.environ.get("SECONDS_OF_A_STEP", "0")))
+        if steps == int(os.environ.get("STAYS_AFTER", "-1")):
+            time.sleep(3600)
+        steps += 1
         report((config["rate"] - 0.3) ** 2 + 1 / (report.step + 1), save=report.step)
 def fails(config):
     raise ValueError("no data")
@@ -96,19 +100,21 @@ def test_a_terminal_shows_how_far_it_is(
 def test_an_interrupted_study_goes_on(folder: Path) -> None:
     url = f"sqlite:///{folder / 'study.db'}"
     command = [sys.executable, "-m", "onlineauto", "tune", *NEW, "--study", url, "--max_trials", "9"]
-    slow = {**os.environ, "SECONDS_OF_A_STEP": "0.25", "PYTHONPATH": os.pathsep.join(sys.path)}
-    with subprocess.Popen(command, cwd=folder, env=slow, stderr=subprocess.PIPE) as process:
-        study = None
-        while study is None or len(study.history()) < 4:
-            time.sleep(0.05)
+    stays = {**os.environ, "STAYS_AFTER": "4", "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(command, cwd=folder, env=stays, stderr=subprocess.PIPE) as process:
+
+        def has_begun() -> bool:
             with suppress(OptionError):  # there is no study yet
-                study = Study.load("study", storage=url)
+                return len(Study.load("study", storage=url).history()) == 4
+            return False
+
+        until(has_begun)
         process.send_signal(signal.SIGINT)
         assert process.stderr is not None
         assert b"the same command goes on with what is in sqlite" in process.stderr.read()
     assert process.returncode == 130
     assert main(command[3:]) == 0
-    study.refresh()
+    study = Study.load("study", storage=url)
     assert study.is_done
     assert {trial.state for trial in study.trials} == {"TERMINATED"}
 

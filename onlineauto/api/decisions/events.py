@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from onlineauto.api.numbers import as_float
 from onlineauto.errors import EventTypeError, InputError
-from onlineauto.formats.mappings.values import is_missing, plain, whole_number
+from onlineauto.formats.mappings.values import is_missing, plain, shown, whole_number
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -93,17 +93,17 @@ def cost_of(reward: object, cost: object, *, where: str = "event") -> float:
     name, value = ("cost", cost) if reward is None else ("reward", reward)
     own = plain(value)
     if not isinstance(own, float | int) or not math.isfinite(number := as_float(own)):
-        raise InputError(f"{where}: {name} {value!r} is not a finite number")
+        raise InputError(f"{where}: {name} {shown(value)} is not a finite number")
     if abs(number) > _MOST:
-        raise InputError(f"{where}: {name} {value!r} is too large for a float32")
+        raise InputError(f"{where}: {name} {shown(value)} is too large for a float32")
     return number if reward is None else -number
 
 
-def logged_event(event: object, place: int) -> Mapping[str, Any]:
-    """Return an event of `AutoML.fit` as a mapping for `from_dicts`.
+def logged_event(event: object, place: int) -> tuple[Mapping[str, Any], str]:
+    """Return an event of `AutoML.fit` as a mapping for `from_dicts`, and what its label lacks, or "".
 
     Besides the keys of that, it may have ``reward`` in place of ``cost``, ``action`` in place of ``chosen``,
-    and actions by id. A cost or a reward that is missing, such as NaN, is a cost of None.
+    and actions by id. Where the cost or reward, the action or the probability is missing, there is no label.
 
     Raises
     ------
@@ -124,11 +124,14 @@ def logged_event(event: object, place: int) -> Mapping[str, Any]:
         made["chosen"] = index_of(action, actions, where=where)
     known = {name: made.pop(name) for name in ("reward", "cost") if name in made}
     given = {name: value for name, value in known.items() if not is_missing(value)}
-    if given:
-        made["cost"] = cost_of(given.get("reward"), given.get("cost"), where=where)
-    elif known:
+    if not given:
+        return made | ({"cost": None} if known else {}), ", ".join(f"{k} {v!r}" for k, v in known.items())
+    made["cost"] = cost_of(given.get("reward"), given.get("cost"), where=where)
+    lacking = [name for name in ("chosen", "probability") if is_missing(made.get(name))]
+    if lacking and "slots" not in made:
         made["cost"] = None
-    return made
+        return made, ", ".join(f"{name} {made.get(name)!r}" for name in lacking)
+    return made, ""
 
 
 def _some(ids: list[Any]) -> str:

@@ -10,9 +10,10 @@ from onlineauto.api.base import AutoModel, shared
 from onlineauto.api.decisions.events import logged_event
 from onlineauto.api.decisions.joining import Joined
 from onlineauto.api.hints import several
-from onlineauto.api.tables import add_missing_label, decisions_of, is_frame
+from onlineauto.api.tables import decisions_of, is_frame
 from onlineauto.errors import InputError
 from onlineauto.features.options import FeatureOptions
+from onlineauto.formats.lines.diagnostics import Code, Diagnostics
 from onlineauto.interop.datasets import decisions_in, is_arrow
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from typing import Self
 
     from onlineauto.api.decisions.events import Features
-    from onlineauto.formats.lines.diagnostics import Diagnostics
     from onlineauto.interop.frames import Names
 
 __all__ = ["FromLogs"]
@@ -94,7 +94,8 @@ class FromLogs(AutoModel):
         Warns
         -----
         UserWarning
-            Some lines were malformed, or rewards missing; the others were learnt.
+            Some lines were malformed, or of some events the reward, the action or its probability is missing,
+            so that they were predicted and not learnt; the others were learnt.
 
         Examples
         --------
@@ -115,7 +116,7 @@ class FromLogs(AutoModel):
                 "sample_weight=…)"
             )
         if is_frame(source) and columns is None:
-            features = self._workspace.configuration[FeatureOptions]
+            features, found = self._workspace.configuration[FeatureOptions], Diagnostics()
             blocks = decisions_of(
                 source,
                 context=context,
@@ -126,10 +127,12 @@ class FromLogs(AutoModel):
                 cost=cost,
                 probability=probability,
                 weight=weight,
+                problems=found,
                 hash=features.hash,
                 hash_seed=features.hash_seed,
             )
-            self._fit(blocks, progress=progress, n_events=source.shape[0] if event is None else None)
+            n_events = source.shape[0] if event is None else None
+            self._fit(blocks, progress=progress, n_events=n_events, found=found)
             return self
         named: dict[str, Any] = {"context": context, "actions": actions, "event": event, "choices": choices}
         named |= {"reward": reward, "cost": cost, "probability": probability, "weight": weight}
@@ -210,7 +213,7 @@ class FromLogs(AutoModel):
         return self
 
     def _event_of(self, item: Any, place: int, found: Diagnostics) -> Mapping[str, Any]:
-        event = logged_event(item, place)
-        if "cost" in event and event["cost"] is None:
-            add_missing_label(found, item.get("reward", item.get("cost")), place)
+        event, lacking = logged_event(item, place)
+        if lacking:
+            found.locate(Code.NO_LABEL, place + 1, lacking)
         return event

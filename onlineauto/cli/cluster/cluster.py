@@ -120,12 +120,12 @@ def run(words: Sequence[str]) -> int:
         jobs.submit(cluster)
         for warning in jobs.warnings():
             print(f"onlineauto: warning: {warning}", file=sys.stderr)
-        try:
-            with _shown(quiet=options.quiet) as watch:
-                cluster.run(watch=watch)
-        except KeyboardInterrupt:
-            print(_GOES_ON, file=sys.stderr)
-            code = _INTERRUPTED
+    try:
+        with ending_well(), _shown(quiet=options.quiet) as watch:
+            cluster.run(watch=watch)
+    except KeyboardInterrupt:
+        print(_GOES_ON, file=sys.stderr)
+        code = _INTERRUPTED
     saved = jobs.save(cluster)
     for each in cluster.jobs:
         print(_outcome(each, cluster))

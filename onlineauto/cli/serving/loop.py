@@ -19,6 +19,7 @@ from onlineauto.options import Registry, option
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from onlineauto.service.join.replay import Skipped
     from onlineauto.service.log.segment_log import SegmentLog
 
 __all__ = ["REGISTRY", "LoopOptions", "run"]
@@ -51,6 +52,12 @@ class LoopOptions:
         metavar="IDS",
         listed=True,
     )
+    fill_gaps: bool = option(
+        False,
+        "Write blanks in the place of segments of the log that are missing or too short, and say which "
+        "positions are lost. The service, which does not run meanwhile, skips them at its next start.",
+        vw=False,
+    )
     app: str = option("default", "Name of the service, as it was served.", vw=False)
     new_token: str | None = option(
         None,
@@ -69,7 +76,8 @@ REGISTRY: Final = Registry((LoopOptions,))
 _PAGE: Final = Page(
     "Usage: onlineauto loop [options] FOLDER",
     "Look into the folder of a service: count the records of its log, export what it has learnt, prove how "
-    "an action was drawn, erase events, or make a token. The service may run meanwhile, but for --erase.",
+    "an action was drawn, erase events, or make a token. The service may run meanwhile, but for --erase and "
+    "--fill_gaps.",
     """\
 Examples:
   onlineauto loop ./loop
@@ -77,6 +85,7 @@ Examples:
   onlineauto loop ./loop --event e1
   onlineauto loop ./loop --erase e1,e2
   onlineauto loop ./learner ./rank1 ./rank2 --erase e1,e2
+  onlineauto loop ./loop --fill_gaps
   onlineauto loop ./loop --new_token rank,reward""",
 )
 
@@ -89,7 +98,7 @@ def run(words: Sequence[str]) -> int:
     OptionError
         If an option is wrong.
     InputError
-        If there is no log, or it is damaged.
+        If there is no log, or segments of it are missing.
     """
     options = REGISTRY.parse(words)[LoopOptions]
     if options.help:
@@ -108,6 +117,8 @@ def run(words: Sequence[str]) -> int:
         return 0
     if not (folder / "log").is_dir():
         raise InputError(f"{folder} is no folder of a service: it has no log")
+    if options.fill_gaps:
+        return _fill_gaps(folder)
     from onlineauto.service.log.segment_log import SegmentLog
 
     log = SegmentLog(folder / "log", read_only=True, keep_damaged=True)
@@ -147,8 +158,14 @@ def _print_event(log: SegmentLog, event_id: str, *, app: str) -> None:
     for line in found:
         print(line.decode().rstrip())
         if line.startswith(b'{"Type":"rank"'):
-            drawn = is_drawn(line, app=app)
-            print(f"the action is {'' if drawn else 'not '}the one that its id and its probabilities give")
+            try:
+                drawn = is_drawn(line, app=app)
+            except (LookupError, ValueError) as error:
+                print(f"the action cannot be drawn again: {error}")
+            else:
+                print(
+                    f"the action is {'' if drawn else 'not '}the one that its id and its probabilities give"
+                )
 
 
 def _erase(folders: Sequence[Path], event_ids: Sequence[str]) -> int:
@@ -159,9 +176,9 @@ def _erase(folders: Sequence[Path], event_ids: Sequence[str]) -> int:
     InputError
         A service runs there, a folder has no log, or none of the logs has an event.
     """
+    from onlineauto.service.join.replay import skipped_at
     from onlineauto.service.log.erase import erase
     from onlineauto.service.log.segment_log import SegmentLog
-    from onlineauto.service.loop.folder_lock import FolderLock
 
     for folder in folders:
         if not (folder / "log").is_dir():
@@ -169,18 +186,55 @@ def _erase(folders: Sequence[Path], event_ids: Sequence[str]) -> int:
     found: Counter[str] = Counter()
     with ExitStack() as stack:
         for folder in folders:
-            try:
-                stack.callback(FolderLock(folder).release)
-            except InputError:
-                raise InputError(f"a service runs in {folder}: stop it before events are erased") from None
-        for folder in folders:
-            found += erase(SegmentLog(folder / "log", read_only=True), event_ids)
+            _lock(folder, stack)
+        logs = [SegmentLog(folder / "log", read_only=True, keep_damaged=True) for folder in folders]
+        for folder, log in zip(folders, logs, strict=True):
+            skipped: list[Skipped] = []
+            found += erase(
+                log,
+                event_ids,
+                skipped=lambda *why, log=log, skipped=skipped: skipped.append(skipped_at(log, *why)),
+            )
+            if skipped:
+                print(f"{folder}: {len(skipped)} records cannot be read; a feature may be left in them")
+            for each in skipped[-_MOST_SKIPPED:]:
+                print(each)
     print(f"{found.total()} decisions have no features now")
     if missing := sorted(set(event_ids) - set(found)):
         raise InputError(
             f"there is no decision {', '.join(missing[:5])}; of the others, the features are gone"
         )
     return 0
+
+
+def _fill_gaps(folder: Path) -> int:
+    """Write blanks in the place of what is missing in the log of a folder, and return 0."""
+    from onlineauto.service.log.gaps import fill_gaps
+
+    with ExitStack() as stack:
+        _lock(folder, stack)
+        gaps = fill_gaps(folder / "log")
+    for begin, end in gaps:
+        print(f"the positions {begin} to {end} of the log are lost: {end - begin} bytes")
+    if not gaps:
+        print("nothing is missing between the segments of the log")
+    return 0
+
+
+def _lock(folder: Path, stack: ExitStack) -> None:
+    """Hold the folder of a service until a stack is closed.
+
+    Raises
+    ------
+    InputError
+        A service runs there.
+    """
+    from onlineauto.service.loop.folder_lock import FolderLock
+
+    try:
+        stack.callback(FolderLock(folder).release)
+    except InputError:
+        raise InputError(f"a service runs in {folder}: stop it before its log is changed") from None
 
 
 def _is_of(line: bytes, event_id: str) -> bool:

@@ -13,19 +13,31 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
-__all__ = ["ending_well", "only_name"]
+__all__ = ["Terminated", "ending_well", "only_name"]
 
 _TERMINATED: Final = 143
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM arrived. Like Ctrl-C, it is never taken for the error of a trial or of a job."""
+
+
 @contextmanager
 def ending_well() -> Iterator[None]:
-    """Let modules of this folder be found, and jobs be given back if this process is terminated."""
+    """Let modules of this folder be found, and jobs be given back if this process is terminated.
+
+    Raises
+    ------
+    SystemExit
+        With code 143, once the body has ended because of SIGTERM.
+    """
     if "" not in sys.path:
         sys.path.insert(0, "")
     before = signal.signal(signal.SIGTERM, _leave)
     try:
         yield
+    except Terminated:
+        raise SystemExit(_TERMINATED) from None
     finally:
         signal.signal(signal.SIGTERM, before)
 
@@ -48,6 +60,6 @@ def only_name(url: str) -> str:
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
-    """End as if interrupted."""
+    """Interrupt what the main thread does."""
     del number, frame
-    raise SystemExit(_TERMINATED)
+    raise Terminated

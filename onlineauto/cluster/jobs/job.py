@@ -19,6 +19,10 @@ _LARGEST: Final = 1e100
 """Amounts and units of work are smaller, so that no product of them overflows."""
 
 
+_MOST_NODES: Final = 1_000_000
+"""The most workers, and servers, of a job."""
+
+
 @dataclass(frozen=True, slots=True)
 class Demand:
     """Name what a job takes of the cluster.
@@ -139,7 +143,7 @@ def _number(value: Any) -> float | None:
 
 
 def _count(name: str, value: Any, least: int) -> int:
-    """Return a whole number that is large enough.
+    """Return a whole number that is large enough, and no larger than makes sense.
 
     Raises
     ------
@@ -147,8 +151,8 @@ def _count(name: str, value: Any, least: int) -> int:
         The value is not one.
     """
     found = _number(value)
-    if found is None or found % 1 or found < least:
-        raise OptionError(f"{name} = {value!r}: give {least} or more, as a whole number")
+    if found is None or found % 1 or not least <= found <= _MOST_NODES:
+        raise OptionError(f"{name} = {value!r}: give a whole number from {least} to {_MOST_NODES:,}")
     return int(found)
 
 

@@ -5,6 +5,10 @@ it is learnt, and its numbers count for means and bins after that (`number_bin_k
 that ever had a value other than 1, and those in the names of words. They are standardised by their mean and
 variance so far; one that an event does not have is 0.
 
+An event with more new features or numbers than there is room for is not noted: one wide event may not take
+the room of all others. Once such events are more than a few, and one in eight, there are too many features or
+numbers to be known.
+
 Each action that is told apart has an index. If there are more actions than that, they are joined: all have
 the index 0, and their inputs are those of the context and of the action.
 """
@@ -17,7 +21,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.engine.event.example_kernels import line_of
-from onlineauto.engine.records.ensemble import MOST_ACTIONS, MOST_FEATURES, MOST_NUMBERS, InputKind, Known
+from onlineauto.engine.records.ensemble import (
+    MOST_ACTIONS,
+    MOST_FEATURES,
+    MOST_NUMBERS,
+    OF_INPUTS,
+    InputKind,
+    Known,
+)
 from onlineauto.engine.records.task import Shape
 from onlineauto.features.name_kernels import NO_STEM, numbered_name
 from onlineauto.jit import inline_kernel, kernel, short_loop
@@ -29,6 +40,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.records.loop import Actions, Buffers, Run
 
 _FAR = 4.0
+_RARE = 16
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _WHOLE = 2.0**52
 _SHIFT = np.uint64(29)
@@ -268,6 +280,54 @@ def _meet_line(run: Run, line: int) -> None:
 
 
 @inline_kernel
+def is_rule(inputs: Inputs, at: int) -> bool:
+    """Count a learnt event that is too wide; return whether more than a few, and one in eight, are."""
+    inputs.wide[at] += 1
+    return bool(inputs.wide[at] > _RARE and 8 * inputs.wide[at] > inputs.seen[MOST_ACTIONS])
+
+
+@kernel
+def _new_of_line(run: Run, line: int) -> tuple[int, int]:
+    """Return how many features of a line are not known, and how many are not known as numbers but are."""
+    inputs, stream, features, numbers = run.live.ensemble.members.inputs, run.stream, 0, 0
+    has_room = inputs.tally[Known.FEATURES] <= MOST_FEATURES
+    for span in range(stream.lines[line].start, stream.lines[line + 1].start):
+        short_loop()
+        if run.layout.ignore[run.layout.key[stream.spans[span].namespace]]:
+            continue
+        for i in range(stream.spans[span].start, stream.spans[span + 1].start):
+            short_loop()
+            value, place = stream.features[i].value, place_of(inputs, np.uint64(stream.features[i].hash))
+            if value == np.float32(0) or not math.isfinite(value):
+                continue
+            known = inputs.feature[place] != 0
+            features += has_room and not known
+            is_number = value != np.float32(1) and (known or has_room)
+            numbers += is_number and not (known and inputs.number[inputs.input[place]] >= 0)
+    return features, numbers
+
+
+@inline_kernel
+def _has_room(run: Run, actions: Actions, line: int) -> bool:
+    """Return whether an event may be noted: there is room for what is new in it, or there rarely is none."""
+    inputs, features, numbers = run.live.ensemble.members.inputs, 0, 0
+    if line >= 0:
+        features, numbers = _new_of_line(run, line)
+    if joins(inputs):
+        for action in range(actions.n):
+            short_loop()
+            more_features, more_numbers = _new_of_line(run, line_of(run, actions, action))
+            features += more_features
+            numbers += more_numbers
+    tally = inputs.tally
+    too_many = tally[Known.FEATURES] <= MOST_FEATURES and tally[Known.FEATURES] + features > MOST_FEATURES
+    too_many = too_many or (
+        tally[Known.NUMBERS] <= MOST_NUMBERS and tally[Known.NUMBERS] + numbers > MOST_NUMBERS
+    )
+    return not too_many or is_rule(inputs, OF_INPUTS)
+
+
+@inline_kernel
 def meet_event(run: Run, actions: Actions) -> bool:
     """Note the features of the context, and the actions, of a learnt event.
 
@@ -277,13 +337,14 @@ def meet_event(run: Run, actions: Actions) -> bool:
     features, numbers = inputs.tally[Known.FEATURES], inputs.tally[Known.NUMBERS]
     if inputs.tally[Known.FEATURES] == 0:
         inputs.tally[Known.FEATURES] = 1  # the constant
-    if line >= 0:
+    notes = _has_room(run, actions, line)
+    if line >= 0 and notes:
         _meet_line(run, line)
     for action in range(actions.n):
         short_loop()
         if not joins(inputs):
             _meet_action(inputs, action_key(run, actions, action))
-        if joins(inputs):
+        if joins(inputs) and notes:
             _meet_line(run, line_of(run, actions, action))
     new = features != inputs.tally[Known.FEATURES] or numbers != inputs.tally[Known.NUMBERS]
     return bool(new or joins(inputs))

@@ -12,6 +12,7 @@ from onlineauto.engine.records.ensemble import (
     MOST_FEATURES,
     MOST_NUMBERS,
     RING,
+    WIDE,
     Inputs,
     Numbers,
 )
@@ -50,7 +51,7 @@ _BOUNDED = {
 """Arrays of indices and counts, and the largest that each may have."""
 _LEAST = {"number": -2, "names": -1}
 _FREE = ("amount", "mean", "variance", "cut")
-_SHARED = (*_BOUNDED, *_FREE, "named", "feature", "action", "seen")
+_SHARED = (*_BOUNDED, *_FREE, "named", "feature", "action", "seen", "wide")
 
 
 def can_have_members(task: Task) -> bool:
@@ -74,6 +75,7 @@ def make_inputs(*, on: bool) -> Inputs:
         names=np.full(features, -1, np.int64),
         amount=np.zeros(features),
         divided=np.zeros(features, np.int64),
+        wide=np.zeros(WIDE, np.int64),
         seen=np.zeros(actions + 1, np.int64),
         action=np.zeros(actions, np.uint64),
         numbers=Numbers(
@@ -123,6 +125,7 @@ def restore_inputs(stored: Stored, inputs: Inputs) -> None:
         array = _array_of(inputs, name)
         array[...] = stored[name].finite(array.dtype, array.shape)
     inputs.seen[:] = stored["seen"].counts(inputs.seen.shape)
+    inputs.wide[:] = stored["wide"].counts(inputs.wide.shape) if "wide" in stored else 0
     for name in ("feature", "action", "named"):
         array = _array_of(inputs, name)
         array[...] = stored[name].like(array)

@@ -189,7 +189,7 @@ class BlockRunner:
         before it, the outcomes of that part, and the error (see `report`).
         """
         outcomes = self._run(block, holdout, Standing.STREAM)
-        errors = report(self._wide, block, found, stopped=self._stopped)
+        errors = report(self._wide, block, found, stopped=self._stopped, limit=self._memory.limit)
         return block.head(self._wide[-1].event) if self._stopped else block, outcomes, errors
 
     def notice(self, block: Block) -> Outcomes:
@@ -224,7 +224,7 @@ class BlockRunner:
         block, held, simple = reader.make_block(), np.zeros(1, bool), model.parts.task.shape == Shape.SIMPLE
         self._answer(one.cursor, block, begin=0, n=1, standing=Standing.STREAM)
         self._loop(block, make_stream(block, held), one.results, one.cursor, standing=Standing.STREAM)
-        if errors := report(self._wide, block, found, stopped=self._stopped):
+        if errors := report(self._wide, block, found, stopped=self._stopped, limit=self._memory.limit):
             raise errors.pop()
         return make_outcomes(block, held, one.results, simple=simple).one_prediction().copy()
 

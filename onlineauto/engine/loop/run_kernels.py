@@ -16,7 +16,12 @@ from onlineauto.engine.event.event_kernels import learns_from, open_event
 from onlineauto.engine.event.outcome_kernels import explore, open_row, rank_actions, settle_bandit
 from onlineauto.engine.event.pass_kernels import account, run_on
 from onlineauto.engine.loop.visit_kernels import label_to_learn, settle_line, visit_actions
-from onlineauto.engine.outliers.outlier_kernels import find_outlier, without_label
+from onlineauto.engine.outliers.outlier_kernels import (
+    find_outlier,
+    is_far,
+    outlier_of_event,
+    without_label,
+)
 from onlineauto.engine.records.loop import Cursor, LoopSignal, Outlier, Standing
 from onlineauto.engine.records.task import Shape
 from onlineauto.explorers.explore_kernels import note_cost, note_learnt
@@ -56,15 +61,20 @@ def run_events(
         open_row(run, results, event, actions.n)
         holdout = run.stream.holdout[event]
         learns = training and learns_from(run, label, holdout)
-        if learns and cursor[Cursor.STEP] == 0:
+        counted = standing == Standing.STREAM and learns_from(run, label, False)
+        if run.task.slots:
+            known = outlier_of_event(stream, results.rows, event)
+            if known != Outlier.NONE:
+                results.rows[event].outlier = known
+        if counted and cursor[Cursor.STEP] == 0 and not is_far(results.rows[event].outlier):
             outlier = find_outlier(context, stream, event, label)
             if outlier != Outlier.NONE or results.rows[event].outlier != Outlier.BEGINS_AGAIN:
                 results.rows[event].outlier = outlier
-            if outlier == Outlier.BEGINS_AGAIN:
+            if outlier == Outlier.BEGINS_AGAIN and training:
                 cursor[Cursor.SIGNAL] = LoopSignal.BEGIN_AGAIN
                 forget(run.scratch, 0, actions.n_shared)
                 return
-        if learns and Outlier.NONE < results.rows[event].outlier < Outlier.BEGINS_AGAIN:
+        if counted and is_far(results.rows[event].outlier):
             label, learns = without_label(label, results.rows[event].outlier), False
         if searching:
             call_at(units.before_event, (context, stream, cursor, actions, learns))

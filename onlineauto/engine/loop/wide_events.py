@@ -11,6 +11,7 @@ The ensemble neither predicts nor learns a wide event, and its interactions are 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -142,7 +143,9 @@ def without_widest(
     return Sealed(value._replace(interactions=kept, again=kept, live=live, screen=screen), like=context)
 
 
-def report(wide: Sequence[WideEvent], block: Block, found: Diagnostics, *, stopped: bool) -> list[ParseError]:
+def report(
+    wide: Sequence[WideEvent], block: Block, found: Diagnostics, *, stopped: bool, limit: Limit
+) -> list[ParseError]:
     """Count and locate the wide events of a block; if the last one `stopped` the stream, return its error.
 
     The error is in a list, from which the caller takes it to raise it: a frame with the error in a variable
@@ -152,13 +155,17 @@ def report(wide: Sequence[WideEvent], block: Block, found: Diagnostics, *, stopp
         line, fatal = int(block.line_number[block.event_start[event]]), stopped and number == len(wide)
         problem = make_diagnostic(
             Code.TOO_WIDE,
-            file=found.reading,
+            file=block.objects or found.reading,
             line=line,
             column=1,
             text=b"%d" % crossed,
             unit="event",
             fatal=fatal,
         )
+        if limit.of_lines:
+            most = f"{limit.crossed:,}, the most that --vw_exact keeps, since it leaves none out"
+            message = f"the interactions of a line make {crossed:,} crossed features, more than {most}"
+            problem = replace(problem, message=message)
         if fatal:
             return [ParseError(str(problem), line=line, column=1)]
         found.count(Code.TOO_WIDE, 1)

@@ -8,14 +8,14 @@ import numpy as np
 
 from onlineauto.engine.records.loop import Outlier
 from onlineauto.features.block import UNLABELLED
-from onlineauto.formats.lines.diagnostics import Code, make_diagnostic
+from onlineauto.formats.lines.diagnostics import Code
 
 if TYPE_CHECKING:
     from onlineauto.engine.event.outcomes import Outcomes
     from onlineauto.features.block import Block
     from onlineauto.formats.lines.diagnostics import Diagnostics
 
-__all__ = ["WHAT", "add_outlier", "locate_outliers", "outlier_message"]
+__all__ = ["BEGAN_AGAIN", "WHAT", "add_outlier", "locate_outliers", "outlier_message"]
 
 WHAT: Final = {
     Outlier.FAR_COST: "the label or cost",
@@ -24,6 +24,12 @@ WHAT: Final = {
     Outlier.FAR_VALUE: "the value of a feature",
 }
 """What is far beyond all before, by the outlier of an event, for messages."""
+
+BEGAN_AGAIN: Final = (
+    "numbers of the first events are thousands of times beyond those since; "
+    "learning began again with this event"
+)
+"""The message that learning begins again."""
 
 _CODES: Final = {
     Outlier.FAR_COST: Code.LABEL_FAR_OUT,
@@ -35,10 +41,16 @@ _CODES: Final = {
 
 
 def locate_outliers(block: Block, outcomes: Outcomes, found: Diagnostics) -> None:
-    """Add the events of a learnt block that were not learnt because of an outlier to the problems."""
+    """Add the events of a learnt block that were not learnt because of an outlier to the problems.
+
+    An event of several slots is added once.
+    """
+    last = -1
     for row in np.flatnonzero(outcomes.outlier).tolist():
         event = row if outcomes.slots is None else int(outcomes.slots.event[row])
-        add_outlier(block, event, int(outcomes.outlier[row]), found)
+        if event != last:
+            add_outlier(block, event, int(outcomes.outlier[row]), found)
+        last = event
 
 
 def add_outlier(
@@ -46,17 +58,11 @@ def add_outlier(
 ) -> None:
     """Add an event of a block that was not learnt to the problems; `number` is the outlier, if known."""
     code, (first, end) = _CODES[Outlier(outlier)], block.event_start[[event, event + 1]].tolist()
-    found.count(code, 1)
-    found.keep(
-        make_diagnostic(
-            code,
-            file=found.reading,
-            line=int(block.line_number[first]),
-            column=1,
-            text=f"{_number(block, code, first, end) if number is None else number:g}".encode(),
-            unit="event",
-        )
-    )
+    number = _number(block, code, first, end) if number is None else number
+    text = f"{number:g}"
+    if code == Code.LABEL_FAR_OUT and block.cost_start[first] < block.cost_start[end]:
+        text += f" (a reward of {-number:g})"
+    found.locate(code, int(block.line_number[first]), text, reading=block.objects)
 
 
 def outlier_message(what: str) -> str:

@@ -5,8 +5,11 @@ stream lasts. So an event with one is not learnt at all; it counts as an event w
 size is known of costs or labels, of importance weights, of inverse probabilities, and of the values of each
 feature, by its hash (`onlineauto.estimators.typical_size_kernels`).
 
-Among the first events nothing is known yet. Should a number that was learnt turn out to be absurd when more
-have come, learning begins again.
+Among the first events, and the first costs other than 0, nothing is known yet. Should a number that was
+learnt turn out to be absurd when more have come, learning begins again.
+
+An event that is held out, or that a run only predicts, is judged too, since its loss is counted. With slots,
+an event is judged up to its first outlier; what follows in it is not learnt.
 """
 
 from __future__ import annotations
@@ -19,7 +22,9 @@ import numpy as np
 from onlineauto.engine.records.loop import ANY_VALUE, FIRST_FEATURE, Label, Outlier
 from onlineauto.estimators.typical_size_kernels import (
     BEYOND,
+    FEW,
     FIRST_EVENTS,
+    KNOWN,
     ONE,
     ORDINARY,
     RUINED,
@@ -34,7 +39,7 @@ from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, SCALE
 
 if TYPE_CHECKING:
     from onlineauto.engine.records.loop import Context
-    from onlineauto.features.records import Stream
+    from onlineauto.features.records import Records, Stream
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
@@ -140,12 +145,13 @@ def find_outlier(context: Context, stream: Stream, event: int, label: Label) -> 
         before = max(size_of(largest), ONE)
     label_size = max(abs(np.float64(label.cost)), abs(np.float64(label.initial)))
     inverse = 1.0 / np.float64(label.probability) if label.probability > _ZERO else 0.0
-    cost = judge_number(model.sizes, Outlier.FAR_COST, label_size, before, first)
+    few = first or model.sizes[Outlier.FAR_COST, KNOWN] < FEW  # costs other than 0 may be rare
+    cost = judge_number(model.sizes, Outlier.FAR_COST, label_size, before, few)
     weight = judge_number(model.sizes, Outlier.FAR_WEIGHT, np.float64(label.weight), unknown, first)
     probability = judge_number(model.sizes, Outlier.FAR_PROBABILITY, inverse, unknown, first)
     value = _judge_values(context, stream, event, first)
     found = Outlier.NONE
-    if first and (cost == RUINED or weight == RUINED or probability == RUINED or value == RUINED):
+    if max(cost, weight, probability, value) == RUINED:
         found = Outlier.BEGINS_AGAIN
     elif cost == BEYOND:
         found = Outlier.FAR_COST
@@ -157,6 +163,21 @@ def find_outlier(context: Context, stream: Stream, event: int, label: Label) -> 
         found = Outlier.FAR_VALUE
     model.outliers[found] += 1
     return found
+
+
+@inline_kernel
+def is_far(outlier: int) -> bool:
+    """Return whether an outlier is one for which an event is not learnt."""
+    return Outlier.NONE < outlier < Outlier.BEGINS_AGAIN
+
+
+@inline_kernel
+def outlier_of_event(stream: Stream, rows: Records, event: int) -> int:
+    """Return the outlier of the slot before, for which its event is not learnt; else `Outlier.NONE`."""
+    if event == 0 or stream.slots[event - 1, SHARED_LINE] != stream.slots[event, SHARED_LINE]:
+        return Outlier.NONE
+    outlier = int(rows[event - 1].outlier)
+    return outlier if is_far(outlier) else Outlier.NONE
 
 
 @inline_kernel

@@ -16,7 +16,11 @@ __all__ = [
     "MOST_ACTIONS",
     "MOST_FEATURES",
     "MOST_NUMBERS",
+    "OF_BASELINE",
+    "OF_CROSSES",
+    "OF_INPUTS",
     "RING",
+    "WIDE",
     "Ensemble",
     "EnsembleTest",
     "InputKind",
@@ -57,6 +61,7 @@ class Inputs(NamedTuple):
     names: NDArray[np.int64]  # [inputs]: which of the numbers the name of a word is about, or -1
     amount: NDArray[np.float64]  # [inputs]: the number in that name
     divided: NDArray[np.int64]  # [inputs]: the input of the bin of which a new bin is a part, 0 for others
+    wide: NDArray[np.int64]  # [WIDE]: learnt events that were too wide, by what they were too wide for
     seen: NDArray[np.int64]  # [actions + 1]: events learnt with each action; in all
     action: NDArray[np.uint64]  # [actions]: key of each known action
     numbers: Numbers
@@ -124,6 +129,10 @@ class Known(IntEnum):
 
 MOST_FEATURES, MOST_NUMBERS, MOST_ACTIONS = 300, 64, 32
 """What members can know at most: inputs that are features, numbers among them, and actions."""
+
+OF_INPUTS, OF_CROSSES, OF_BASELINE, WIDE = 0, 1, 4, 7
+"""Entries of the counts of wide events: with more new features or numbers than there is room for; and those
+of which members cross at most so many features, of each member three in ascending order. How many counts."""
 
 
 class InputKind(IntEnum):

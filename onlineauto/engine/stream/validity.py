@@ -8,7 +8,7 @@ import numpy as np
 
 from onlineauto.errors import EventTypeError, InputError
 from onlineauto.features.block import UNLABELLED, Block
-from onlineauto.formats.lines.diagnostics import Code, Diagnostics, make_diagnostic
+from onlineauto.formats.lines.diagnostics import Code, Diagnostics
 
 if TYPE_CHECKING:
     from onlineauto.features.block import Rules
@@ -106,14 +106,5 @@ def find_odd_labels(block: Block, actions: int, found: Diagnostics) -> None:
     action, known = block.cost_action[begin:end], block.cost[begin:end] != UNLABELLED
     for at in np.flatnonzero(known & ((action < 1) | (action > actions))).tolist():
         line = int(np.searchsorted(block.cost_start, begin + at, "right")) - 1
-        found.count(Code.ACTION_OUT_OF_RANGE, 1)
-        found.keep(
-            make_diagnostic(
-                Code.ACTION_OUT_OF_RANGE,
-                file=found.reading,
-                line=int(block.line_number[line]),
-                column=1,
-                text=str(int(action[at])).encode(),
-                unit="line",
-            )
-        )
+        number, text = int(block.line_number[line]), str(int(action[at]))
+        found.locate(Code.ACTION_OUT_OF_RANGE, number, text, reading=block.objects)

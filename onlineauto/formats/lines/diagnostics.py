@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
     from onlineauto.formats.lines.log_counts import LogCounts, SlotLogCounts
 
-__all__ = ["MOST_TEXT", "Code", "Diagnostic", "Diagnostics", "make_diagnostic", "summary_of"]
+__all__ = ["MOST_TEXT", "OBJECTS", "Code", "Diagnostic", "Diagnostics", "make_diagnostic", "summary_of"]
+
+OBJECTS = ("event", "row")
+"""What is read if events are Python's objects: the events of an iterable, or the rows of a frame."""
 
 _SKIPPED = "{unit} skipped"
 _ZERO = "0 used instead"
@@ -129,7 +132,7 @@ _TEXTS: dict[Code, tuple[str, str]] = {
     Code.VALUE_FAR_OUT: ("value {text} of a feature is thousands of times beyond those before", _NOT_LEARNT),
     Code.BEGAN_AGAIN: (
         "numbers of the first events are thousands of times beyond those since",
-        "learning began again with this event",
+        "learning and averages began again with this event",
     ),
     Code.ACTION_OUT_OF_RANGE: ("action {text} is out of range, which begins at 1", _UNUSED),
     Code.NO_LABEL: ("the label is missing: {text}", "not learnt"),
@@ -168,9 +171,10 @@ class Diagnostic:
     Attributes
     ----------
     file : str
-        Name of the file, ``<stdin>`` or ``<bytes>``.
+        Name of the file, ``<stdin>`` or ``<bytes>``; ``event`` or ``row`` if events are Python's objects.
     line, column : int
-        Its position: 1-based line, 1-based byte in the line.
+        Its position: 1-based line, 1-based byte in the line. Of Python's objects, one more than the number of
+        the event or of the row, which counts from 0.
     code : Code
         Kind of the problem.
     message : str
@@ -187,7 +191,9 @@ class Diagnostic:
     done: str
 
     def __str__(self) -> str:
-        """Return ``FILE:LINE:COLUMN: what was wrong; what was done``."""
+        """Return ``FILE:LINE:COLUMN: what was wrong; what was done``, or ``event N: …`` or ``row N: …``."""
+        if self.file in OBJECTS:
+            return f"{self.file} {self.line - 1}: {self.message}; {self.done}"
         return f"{self.file}:{self.line}:{self.column}: {self.message}; {self.done}"
 
 
@@ -206,7 +212,7 @@ class Diagnostics:
     of_file : str
         Name of the file being read and a colon, if there are several.
     reading : str
-        Name of the file being read.
+        Name of the file being read, or one of `OBJECTS`.
     log : LogCounts or SlotLogCounts, optional
         Counts of the decision-service log, if the input is one.
 
@@ -244,6 +250,15 @@ class Diagnostics:
         for diagnostic in others.kept:
             self.keep(diagnostic)
         self.log = others.log or self.log
+
+    def locate(self, code: Code, line: int, text: str, *, reading: str = "") -> None:
+        """Count a problem of an event at a line of what is being read, and keep it.
+
+        `reading` is what the event is of, if that is not `self.reading`.
+        """
+        self.count(code, 1)
+        encoded, file = text.encode("utf-8", "replace"), reading or self.reading
+        self.keep(make_diagnostic(code, file=file, line=line, column=1, text=encoded, unit="event"))
 
     def since(self, counts: Counter[Code], kept: int) -> Diagnostics:
         """Return the problems that have come since these counts, and since so many problems were kept."""

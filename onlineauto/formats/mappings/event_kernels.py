@@ -148,7 +148,6 @@ def _read_line(text: Text, p: int, reader: Reader) -> int:
             return -1
         close_span(state, reader.spans, namespace, n)
     state.lines += 1
-    state.line_number += 1
     return p + 1
 
 

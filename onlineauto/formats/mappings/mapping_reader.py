@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -109,6 +110,10 @@ class MappingReader(RecordReader):
         read = Bound(read_event, buffer, 0, self.records, sizes, varying=1, brief=brief)
         self._bound = made = _Bound(memoryview(buffer), memoryview(sizes), read)  # type: ignore[arg-type]
         return made
+
+    def make_block(self) -> Block:
+        """Return a Block with copies of the records."""
+        return replace(super().make_block(), objects="event")
 
     def parse_one(self, event: Mapping[str, Any] | EncodedEvent) -> Block:
         """Return the block of an event, whatever its values are.

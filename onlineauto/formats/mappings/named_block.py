@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["named_block"]
 
 
-def named_block(events: Sequence[NamedEvent], names: NameHashes, *, line_number: int = 1) -> Block:
-    """Return a block of events with names.
+def named_block(events: Sequence[NamedEvent], names: NameHashes, *, first: int = 0) -> Block:
+    """Return a block of events with names; all lines of an event have its number.
 
     Parameters
     ----------
@@ -29,8 +29,8 @@ def named_block(events: Sequence[NamedEvent], names: NameHashes, *, line_number:
         At least one event.
     names : NameHashes
         Hashes names, and numbers the namespaces of all blocks of a stream.
-    line_number : int
-        Number that the first line would have in a text.
+    first : int
+        Number of the first event.
     """
     lines: list[Any] = []
     costs: list[Any] = []
@@ -39,12 +39,11 @@ def named_block(events: Sequence[NamedEvent], names: NameHashes, *, line_number:
     tag = b""
     starts = [0]
     n_lines = n_spans = n_features = n_costs = 0
-    for event in events:
+    for number, event in enumerate(events, first + 1):
         for line in event.lines:
             label = UNLABELLED if line.label is None else line.label
-            lines += line_number, n_spans, n_costs, len(tag)
+            lines += number, n_spans, n_costs, len(tag)
             lines += label, line.weight, line.initial, line.shared, line.slot
-            line_number += 1
             tag += line.tag.encode()
             for action, cost, probability in line.costs:
                 costs += (action, UNLABELLED if cost is None else cost, probability)
@@ -58,7 +57,6 @@ def named_block(events: Sequence[NamedEvent], names: NameHashes, *, line_number:
                 if n_features > before:
                     spans += (before, namespace)
                     n_spans += 1
-        line_number += event.multiline
         n_lines += len(event.lines)
         starts.append(n_lines)
     lines += 0, n_spans, n_costs, len(tag), 0.0, 0.0, 0.0, False, False
@@ -72,6 +70,7 @@ def named_block(events: Sequence[NamedEvent], names: NameHashes, *, line_number:
         tag=np.frombuffer(tag, np.uint8),
         namespaces=names.namespaces,
         rules=names.rules,
+        objects="event",
     )
 
 

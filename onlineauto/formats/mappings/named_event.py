@@ -12,14 +12,23 @@ from typing import TYPE_CHECKING, Any
 
 from onlineauto.errors import InputError
 from onlineauto.formats.mappings.token_kernels import LARGE
-from onlineauto.formats.mappings.values import is_missing, is_sequence, no_feature, plain, whole_number
+from onlineauto.formats.mappings.values import is_missing, is_sequence, no_feature, plain, shown, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from onlineauto.features.event import Line
 
-__all__ = ["NamedEvent", "NamedLine", "Spans", "named_event", "outcomes_of", "spans_of"]
+__all__ = [
+    "NamedEvent",
+    "NamedLine",
+    "Spans",
+    "checked_weight",
+    "invalid_probability",
+    "named_event",
+    "outcomes_of",
+    "spans_of",
+]
 
 Spans = tuple[tuple[str, tuple[tuple[str, float], ...]], ...]
 """Namespaces in order, each with the names and values of its features."""
@@ -131,7 +140,7 @@ def named_event(event: Mapping[str, Any], *, where: str = "event") -> NamedEvent
         tag=str(event.get("tag", "")),
         costs=_costs(event, "action", where),
         label=None if is_missing(event.get("label")) else _number(event["label"], "label", where),
-        weight=_weight(event, where),
+        weight=checked_weight(event.get("weight", 1), where),
         initial=_number(event.get("initial", 0), "initial", where),
     )
     if "label" not in event and not {"weight", "initial"}.isdisjoint(event):
@@ -139,11 +148,18 @@ def named_event(event: Mapping[str, Any], *, where: str = "event") -> NamedEvent
     return NamedEvent(lines=(line,), multiline=False)
 
 
-def _weight(event: Mapping[str, Any], where: str) -> float:
-    weight = _number(event.get("weight", 1), "weight", where)
-    if weight < 0:
-        raise InputError(f"{where}: weight {weight} is negative")
-    return weight
+def checked_weight(weight: object, where: str) -> float:
+    """Return an importance weight as the float32 that it is.
+
+    Raises
+    ------
+    InputError
+        It is no finite number, or negative.
+    """
+    number = _number(weight, "weight", where)
+    if number < 0:
+        raise InputError(f"{where}: weight {shown(weight)} is negative")
+    return number
 
 
 def _refuse_unknown(given: Mapping[str, Any], keys: tuple[str, ...], where: str, what: str) -> None:
@@ -184,7 +200,7 @@ def _event_of_lines(event: Mapping[str, Any], where: str) -> NamedEvent:
             raise InputError(f"{where}: chosen is for events without slots; each slot has its own")
         lines += _slots(event["slots"], len(actions), where)
     if "weight" in event:
-        weight = _weight(event, where)
+        weight = checked_weight(event["weight"], where)
         lines = [replace(line, weight=weight) for line in lines]
     return NamedEvent(lines=tuple(lines), multiline=True, slots="slots" in event)
 
@@ -231,25 +247,39 @@ def _slots(slots: Iterable[Mapping[str, Any]], n_actions: int, where: str) -> It
 def _costs(event: Mapping[str, Any], key: str, where: str) -> tuple[tuple[int, float, float], ...]:
     """Return the label of the action that `key` names, empty if there is none.
 
-    A cost that is missing is none, also where the probability is known.
+    If the cost, the action or the probability is missing, there is none; a key that the others need has to be
+    there, though.
     """
     given, cost = event.get(key), event.get("cost")
     if is_missing(cost):
         if "cost" not in event and not is_missing(event.get("probability")):
             raise InputError(f"{where}: a probability, and no cost")
         return ()
-    absent = next((name for name in (key, "probability") if is_missing(event.get(name))), None)
-    if absent is not None:
-        raise InputError(f"{where}: a cost, and no {absent}")
+    for name in (key, "probability"):
+        if name not in event:
+            raise InputError(f"{where}: a cost, and no {name}")
+    if is_missing(given) or is_missing(event["probability"]):
+        return ()
     probability = _number(event["probability"], "probability", where)
     if not 0 < probability <= 1:
-        raise InputError(f"{where}: probability {probability} is not above 0 and at most 1")
+        raise InputError(f"{where}: {invalid_probability(event['probability'])}")
     action = whole_number(given)
     if action is None or action < 0:
         raise InputError(f"{where}: the chosen action is {given!r}, not a whole number from 0")
     if action >= 1 << 32:
         raise InputError(f"{where}: the chosen action is {given}, and the largest is 2^32 - 1")
     return ((action, _number(cost, "cost", where), probability),)
+
+
+def invalid_probability(value: object) -> str:
+    """Return what is wrong with the probability of a logged action.
+
+    >>> invalid_probability(1.5)
+    'probability 1.5 is not above 0 and at most 1'
+    """
+    if plain(value) is not None and 0 < plain(value) <= 1:
+        return f"probability {value} is too small for a float32: the smallest is 1.4e-45"
+    return f"probability {value} is not above 0 and at most 1"
 
 
 def _rounded(number: float) -> float:
@@ -266,14 +296,14 @@ def _number(value: object, what: str, where: str) -> float:
     number = plain(value)
     if not isinstance(number, float | int):
         missing = number is None and value is not None
-        raise InputError(f"{where}: {what} {value!r} is {'missing' if missing else 'not a number'}")
+        raise InputError(f"{where}: {what} {shown(value)} is {'missing' if missing else 'not a number'}")
     try:
         number = float(number)
     except OverflowError:  # a whole number of hundreds of digits
         number = math.inf
     number = _rounded(number) if abs(number) < LARGE else math.inf
     if not math.isfinite(number):
-        raise InputError(f"{where}: {what} {value!r} is infinite, NaN or too large")
+        raise InputError(f"{where}: {what} {shown(value)} is infinite, NaN or too large for a float32")
     return number
 
 
@@ -335,18 +365,18 @@ def _features(name: str, value: object, where: str, depth: int) -> Iterator[tupl
             if isinstance(of_it, Mapping) or is_sequence(of_it):
                 yield from _features(feature, of_it, here, depth + 1)
             else:
-                yield from _feature(name, feature, of_it, here)
+                yield from _feature(name, feature, each, here)
     elif is_sequence(own):
         yield from _elements(name, own, where, depth)
     else:
-        yield from _feature(name, name, own, where)
+        yield from _feature(name, name, value, where)
 
 
 def _elements(name: str, values: Iterable[Any], where: str, depth: int) -> Iterator[tuple[str, str, float]]:
     """Yield the features of a list: numbers by their index, names, and those of mappings, which have none."""
     index = 0
-    for each in map(plain, values):
-        here = f"{where}: {index}"
+    for value in values:
+        each, here = plain(value), f"{where}: {index}"
         if isinstance(each, Mapping):
             yield from _features(name, each, here, depth + 1)
             continue
@@ -355,21 +385,22 @@ def _elements(name: str, values: Iterable[Any], where: str, depth: int) -> Itera
         elif isinstance(values, AbstractSet):
             raise InputError(f"{here}: {each!r} in a set, which has no order: give a list")
         else:
-            yield from _feature(name, str(index), each, here)
+            yield from _feature(name, str(index), value, here)
         index += 1
 
 
 def _feature(namespace: str, name: str, value: object, where: str) -> Iterator[tuple[str, str, float]]:
-    """Yield a feature whose value is `plain`; nothing if that is None, False or 0."""
-    if value is None or value is False:
+    """Yield the feature of a value; nothing if that is missing, False or 0."""
+    own = plain(value)
+    if own is None or own is False:
         return
-    if value is True:
+    if own is True:
         yield namespace, name, 1.0
-    elif isinstance(value, str):
-        yield namespace, f"{name}={value}", 1.0
-    elif isinstance(value, int | float):
+    elif isinstance(own, str):
+        yield namespace, f"{name}={own}", 1.0
+    elif isinstance(own, int | float):
         number = _number(value, "value", where)
         if number:
             yield namespace, name, number
     else:
-        raise no_feature(value, where)
+        raise no_feature(own, where)

@@ -16,10 +16,11 @@ import numpy as np
 
 from onlineauto.errors import InputError
 
-__all__ = ["is_missing", "is_sequence", "no_feature", "plain", "plain_tree", "whole_number"]
+__all__ = ["is_missing", "is_sequence", "no_feature", "plain", "plain_tree", "shown", "whole_number"]
 
 _MISSING_TYPES = frozenset({"NAType", "NaTType"})
 """Types of ``pandas.NA`` and ``pandas.NaT``, by name, since pandas need not be installed."""
+_SHOWN = 80
 _DATES = (date, time, timedelta, np.datetime64, np.timedelta64)
 
 
@@ -80,6 +81,19 @@ def _as_float(value: Any) -> float | None:
     return None if math.isnan(number) else number
 
 
+def shown(value: object) -> str:
+    """Return a value as messages have it: as Python writes it, and cut off where it is long.
+
+    >>> shown(Decimal("1e400")), len(shown(10**10000))
+    ("Decimal('1E+400')", 34)
+    """
+    try:
+        text = repr(value)
+    except ValueError:  # Python does not write whole numbers of thousands of digits
+        return f"a whole number of {int(value).bit_length()} bits"  # type: ignore[call-overload]
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
+
+
 def is_missing(value: object) -> bool:
     """Return whether a value is missing: None, NaN, NaT, ``pandas.NA`` or masked.
 
@@ -127,7 +141,7 @@ def plain_tree(value: object, where: str) -> Any:
     if own is not None and not isinstance(own, str | int | float):
         raise no_feature(own, where)
     if isinstance(own, float) and math.isinf(own):
-        raise InputError(f"{where}: value {value!r} is infinite")
+        raise InputError(f"{where}: value {shown(value)} is infinite")
     return own
 
 

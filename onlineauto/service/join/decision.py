@@ -19,6 +19,7 @@ __all__ = [
     "deadline_of",
     "entries_of",
     "hash_of",
+    "is_decision",
     "is_plain",
     "keyed",
     "n_keys",
@@ -26,6 +27,7 @@ __all__ = [
     "read_decision",
     "reward_of",
     "table_of",
+    "upgraded",
 ]
 
 BYTES_PER_DECISION: Final = 350
@@ -41,6 +43,8 @@ class Decision(NamedTuple):
         Where its record is in the log.
     made, wait : float
         When it was made, in the time of the join, and for how many seconds it waits.
+    rules : int
+        The number of the rules that it was made under.
     active : bool
         It is not deferred, or was activated.
     rewards, value : int and float
@@ -53,6 +57,7 @@ class Decision(NamedTuple):
     size: int
     made: float
     wait: float
+    rules: int
     active: bool
     rewards: int = 0
     value: float = 0.0
@@ -64,8 +69,9 @@ class Decision(NamedTuple):
         return self.made + self.wait
 
 
-_PLAIN: Final = Struct("<qIdd?")
-_REWARDED: Final = Struct("<qIdd?Id")
+_PLAIN: Final = Struct("<qIddH?")
+_REWARDED: Final = Struct("<qIddH?Id")
+_RULES_AT: Final = Struct("<qIdd").size  # where the second version has the number of the rules
 _TIMES: Final = Struct("<12xdd")
 _KEY: Final = Struct("<8sd")
 
@@ -73,8 +79,8 @@ _KEY: Final = Struct("<8sd")
 def packed_decision(decision: Decision) -> bytes:
     """Return a decision as bytes: millions wait, and an object of each field takes several times as much."""
     if not decision.rewards and not decision.keys:
-        return _PLAIN.pack(*decision[:5])
-    return _REWARDED.pack(*decision[:7]) + decision.keys
+        return _PLAIN.pack(*decision[:6])
+    return _REWARDED.pack(*decision[:8]) + decision.keys
 
 
 def read_decision(packed: bytes) -> Decision:
@@ -82,6 +88,17 @@ def read_decision(packed: bytes) -> Decision:
     if len(packed) == _PLAIN.size:
         return Decision._make((*_PLAIN.unpack(packed), 0, 0.0, b""))
     return Decision._make((*_REWARDED.unpack_from(packed), packed[_REWARDED.size :]))
+
+
+def is_decision(packed: bytes) -> bool:
+    """Return whether bytes have the length of a packed decision."""
+    rest = len(packed) - _REWARDED.size
+    return len(packed) == _PLAIN.size or (rest >= 0 and rest % _KEY.size == 0)
+
+
+def upgraded(packed: bytes) -> bytes:
+    """Return the bytes of a decision that the second version wrote, without rules, under the rules 0."""
+    return packed[:_RULES_AT] + b"\0\0" + packed[_RULES_AT:]
 
 
 def deadline_of(packed: bytes) -> float:

@@ -1,8 +1,9 @@
 """``Join``: which decision is learnt with which reward, as a function of the log alone.
 
-A decision waits from its record on, for the `reward_wait` that was in force then. Time is what the records
-say, with two exceptions: it does not run back, and it stands still where the clock jumps. So a log has one
-join, however often and in whatever pieces it is read.
+A decision waits from its record on, and keeps the settings that were in force then: its wait, its
+aggregation, its default reward and its range of rewards. Time is what the records say, with two exceptions:
+it does not run back, and it stands still where the clock jumps. So a log has one join, however often and in
+whatever pieces it is read.
 
 ============ =====================================================================================
 a decision   becomes
@@ -20,16 +21,16 @@ reward, known by its key, is counted and changes nothing.
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
 from onlineauto.service.join.aggregation import aggregated, combined
+from onlineauto.service.join.counts import Counts
 from onlineauto.service.join.decision import (
     Decision,
-    DecisionTable,
     deadline_of,
-    entries_of,
     hash_of,
     is_plain,
     keyed,
@@ -39,8 +40,10 @@ from onlineauto.service.join.decision import (
     reward_of,
     table_of,
 )
+from onlineauto.service.join.rules import RuleBook, Rules
 from onlineauto.service.join.scale import RewardScale
 from onlineauto.service.join.settings import JoinSettings, read_settings
+from onlineauto.service.join.state import Early, JoinState, check_state, checked_wait, decisions_of
 from onlineauto.service.join.timed import Finished, Timed
 
 if TYPE_CHECKING:
@@ -48,55 +51,13 @@ if TYPE_CHECKING:
 
     from onlineauto.service.log.record import Record
 
-__all__ = ["Counts", "Decision", "Ended", "Join", "JoinSettings"]
+__all__ = ["MOST_SOURCES", "Counts", "Decision", "Ended", "Join", "JoinSettings"]
 
+MOST_SOURCES: Final = 256
+"""Rank servers whose positions are known; one more takes the place of the one that was silent for longest."""
 _DAY: Final = 86400.0
 _JITTER: Final = 60.0
 """Seconds by which a record may be earlier than the one before it without its clock having been set back."""
-
-
-class _Early(msgspec.Struct, array_like=True):
-    """Rewards and an activation of a decision that is not there yet."""
-
-    deadline: float
-    active: bool
-    rewards: list[tuple[str, float]]
-    wait: float = 0.0
-
-
-class Counts(msgspec.Struct):
-    """Numbers of records by what became of them.
-
-    Attributes
-    ----------
-    ranked, repeated : int
-        Decisions; and decisions whose id another one had at the time, or records that a rank server sent
-        twice, which are left out.
-    rewarded, late, duplicate, dangling : int
-        Rewards; and those that came behind the end of their decision, repeated another, or waited in vain
-        for a decision.
-    joined, defaulted, inactive : int
-        Decisions that ended with a reward, without one, or without having been activated.
-    clipped : int
-        Rewards beyond the range that is declared or learnt, which count as its bound.
-    forgotten : int
-        Finished decisions that were forgotten before their wait was over, to make room for others.
-    clock_jumps : int
-        Records whose time is implausibly far from the one before: the time of the join stood still.
-    """
-
-    ranked: int = 0
-    repeated: int = 0
-    rewarded: int = 0
-    late: int = 0
-    duplicate: int = 0
-    dangling: int = 0
-    joined: int = 0
-    defaulted: int = 0
-    inactive: int = 0
-    clipped: int = 0
-    forgotten: int = 0
-    clock_jumps: int = 0
 
 
 class Ended(NamedTuple):
@@ -107,20 +68,6 @@ class Ended(NamedTuple):
     reward: float
     rewarded: bool
     waited: float
-
-
-class _State(msgspec.Struct):
-    settings: JoinSettings
-    now: float
-    early: list[tuple[str, _Early]]
-    counts: Counts
-    sources: dict[str, int]
-    waiting: DecisionTable | None = None
-    finished: list[DecisionTable] = []
-    clock: float | None = None
-    set_back: tuple[float, float] | None = None
-    scale: tuple[dict[int, int], float] | None = None
-    decisions: list[tuple[str, list[Any]]] = []  # as the first version wrote them
 
 
 class Join:
@@ -141,6 +88,10 @@ class Join:
         What has become of the records so far.
     sources : dict of str to int
         The position up to which the log of each rank server is taken over.
+    heard : dict of str to float
+        When a record of each rank server was taken over last.
+    retired : float
+        When those were heard last whose position is no longer known.
 
     Examples
     --------
@@ -155,11 +106,14 @@ class Join:
     def __init__(self, settings: JoinSettings) -> None:
         self.settings, self.now, self.counts = settings, 0.0, Counts()
         self.sources: dict[str, int] = {}
+        self.heard: dict[str, float] = {}
+        self.retired = 0.0
+        self._book = RuleBook(settings)
         self._clock: float | None = None  # the time of the latest record, as its clock had it
         self._set_back: tuple[float, float] | None = None  # that before it was set back, and `now` then
         self._waiting: Timed[bytes] = Timed(deadline_of)
         self._finished: Finished[bytes] = Finished()
-        self._early: Timed[_Early] = Timed(lambda early: early.deadline)
+        self._early: Timed[Early] = Timed(lambda early: early.deadline)
         self._scale = RewardScale()
 
     def __len__(self) -> int:
@@ -207,6 +161,15 @@ class Join:
         early = self._early.get(event_id)
         return 0 if early is None else 1 + len(early.rewards)
 
+    def range_of(self, event_id: str) -> tuple[float, float] | None:
+        """Return the range of a reward of a decision, or of one that is made now; None if it is learnt."""
+        found = self._waiting.get(event_id)
+        return (
+            self.settings.reward_range
+            if found is None
+            else self._book[read_decision(found).rules].reward_range
+        )
+
     def is_known(self, event_id: str) -> bool:
         """Return whether there is a decision of an id, or something that waits for it."""
         return self._packed_of(event_id) is not None or self._early.get(event_id) is not None
@@ -215,7 +178,7 @@ class Join:
     def next_end(self) -> float:
         """The time at which the next decision has waited, or the next reward that waits for a decision."""
         end = min(self._waiting.next_deadline, self._early.next_deadline)
-        return end if end < float("inf") else self.now
+        return end if end < inf else self.now
 
     def is_due(self, time: float) -> bool:
         """Return whether something ends if nothing but the time of the clock changes."""
@@ -224,9 +187,9 @@ class Join:
     def jump_at(self, time: float) -> float:
         """Return by how many seconds the clock has jumped since the latest record; 0 if it has not.
 
-        No clock of a service goes on for longer than a decision waits without a record, but while the
-        service is stopped: a day more than that is a jump. A step back by more than a minute is one, and so
-        is the step with which a clock that was set back is right again.
+        A process writes down the seconds for which it had no record (`Record.passed`). Elsewhere, a day more
+        than a decision waits is a jump. A step back by more than a minute is one, and so is the step with
+        which a clock that was set back is right again.
         """
         if self._clock is None:
             return 0.0
@@ -269,22 +232,30 @@ class Join:
         InputError
             It has settings of a later program; nothing has changed.
         """
-        settings = read_settings(record.settings) if record.kind == "settings" else None
-        self._let_pass((record.taken or record.time).timestamp() if at is None else at)
+        changes = record.kind == "settings" and not record.source  # those of a rank server are its own
+        settings = read_settings(record.settings) if changes else None
+        at = (record.taken or record.time).timestamp() if at is None else at
+        if settings is not None:
+            self._book.change(settings, self.now)
+        self._let_pass(at, record.passed)
         ended: list[Ended] = []
         self._expire(ended)
         if record.source:
             if record.behind <= self.sources.get(record.source, 0):
                 self.counts.repeated += 1
                 return ended
-            self.sources[record.source] = record.behind
+            self._note_source(record.source, record.behind, at)
         if record.kind == "rank":
             self._rank(record, position, size, ended)
         elif record.kind == "reward":
             self.counts.rewarded += 1
-            self._reward(record.event_id, record.key, record.reward, ended)
+            if record.no_room:
+                self.counts.dangling += 1
+            else:
+                self._reward(record.event_id, record.key, record.reward, ended)
         elif record.kind == "activate":
-            self._activate(record.event_id, ended)
+            if not record.no_room:
+                self._activate(record.event_id, ended)
         elif settings is not None:
             self.settings = settings
         return ended
@@ -292,7 +263,7 @@ class Join:
     def state(self) -> dict[str, Any]:
         """Return the table as values that a model file can hold."""
         finished = self._finished
-        kept = _State(
+        kept = JoinState(
             self.settings,
             self.now,
             self._early.items(),
@@ -306,6 +277,9 @@ class Join:
             self._clock,
             self._set_back,
             (self._scale.counts, self._scale.limit),
+            self._book.state(),
+            self.heard,
+            self.retired,
         )
         found: dict[str, Any] = msgspec.to_builtins(kept, builtin_types=(bytes,), str_keys=True)
         return found
@@ -316,11 +290,16 @@ class Join:
 
         Raises
         ------
-        ValidationError
-            It is no such state.
+        ValidationError, InputError
+            It is no such state, or has settings or times that are out of range.
         """
-        kept = msgspec.convert(state, _State, strict=False)
+        kept = msgspec.convert(state, JoinState, strict=False)
+        check_state(kept)
         made = cls(kept.settings)
+        made.heard = {source: kept.heard.get(source, kept.now) for source in kept.sources}
+        made.retired = kept.retired
+        if kept.rules is not None:
+            made._book = RuleBook.of(kept.settings, kept.rules)
         made.now, made.counts, made.sources = kept.now, kept.counts, kept.sources
         made._clock = kept.now if kept.clock is None and kept.now else kept.clock
         made._set_back = kept.set_back
@@ -329,13 +308,13 @@ class Join:
             early.wait = early.wait or kept.settings.reward_wait
             early.deadline = min(early.deadline, kept.now + early.wait)
             made._early.add(event_id, early, wait=early.wait)
-        for event_id, packed in () if kept.waiting is None else entries_of(kept.waiting):
-            made._waiting.add(event_id, packed, wait=read_decision(packed).wait)
+        for event_id, packed in () if kept.waiting is None else decisions_of(kept.waiting, kept):
+            made._waiting.add(event_id, packed, wait=checked_wait(read_decision(packed), made._book))
         finished = made._finished
         if kept.finished:
             old, young = kept.finished
-            finished.old, finished.old_until = dict(entries_of(old)), old.until
-            finished.young, finished.young_until = dict(entries_of(young)), young.until
+            finished.old, finished.old_until = dict(decisions_of(old, kept)), old.until
+            finished.young, finished.young_until = dict(decisions_of(young, kept)), young.until
         for event_id, values in kept.decisions:
             made._take_over(event_id, values)
         return made
@@ -345,7 +324,7 @@ class Join:
         position, size, deadline, active, ended, rewards, value, keys = values
         wait = self.settings.reward_wait
         made = min(deadline - wait, self.now)
-        decision = Decision(position, size, made, wait, active, rewards, value)
+        decision = Decision(position, size, made, wait, self._book.current, active, rewards, value)
         for key, reward in (keys or {}).items():
             decision = keyed(decision, hash_of(key), reward)
         packed = packed_decision(decision)
@@ -353,6 +332,14 @@ class Join:
             self._remember(event_id, packed)
         else:
             self._waiting.add(event_id, packed, wait=wait)
+
+    def _note_source(self, source: str, behind: int, at: float) -> None:
+        """Note that the log of a rank server is known up to a position, at a time of the clock."""
+        if source not in self.sources and len(self.sources) >= MOST_SOURCES:
+            gone = min(self.heard, key=self.heard.__getitem__)
+            self.retired = max(self.retired, self.heard.pop(gone))
+            del self.sources[gone]
+        self.sources[source], self.heard[source] = behind, at
 
     def _packed_of(self, event_id: str) -> bytes | None:
         found = self._waiting.get(event_id)
@@ -362,8 +349,12 @@ class Join:
                 return None
         return found
 
-    def _let_pass(self, time: float) -> None:
-        """Let the time of the join pass, as far as a record's time is plausible."""
+    def _let_pass(self, time: float, passed: float) -> None:
+        """Let the time of the join pass: what a process has counted, else as far as it is plausible."""
+        if passed:
+            self.now += passed
+            self._clock = time
+            return
         if self._set_back is None and self._clock is not None and 0.0 <= time - self._clock <= _DAY:
             self.now += time - self._clock
             self._clock = time
@@ -400,7 +391,8 @@ class Join:
             return
         self._finished.discard(event_id)
         self.counts.ranked += 1
-        packed = packed_decision(Decision(position, size, self.now, wait, not record.deferred))
+        rules = self._book.current
+        packed = packed_decision(Decision(position, size, self.now, wait, rules, not record.deferred))
         self._waiting.add(event_id, packed, wait=wait)
         early = self._early.pop(event_id)
         if early is not None:
@@ -418,37 +410,36 @@ class Join:
             else:
                 early.rewards.append((key, reward))
             return
-        waits = self._waiting.get(event_id) is not None
-        if waits and not key and self.settings.aggregation == "first" and is_plain(packed):  # as most are
+        waits, found = self._waiting.get(event_id) is not None, read_decision(packed)
+        rules = self._book[found.rules] if waits else None
+        if rules is not None and not key and rules.aggregation == "first" and is_plain(packed):  # as most are
             self._waiting.pop(event_id)
-            found = read_decision(packed)._replace(rewards=1, value=self._bounded(reward))
-            self._end(found, ended)
+            self._end(found._replace(rewards=1, value=self._bounded(reward, rules)), ended)
             self._remember(event_id, packed)
             return
-        found, hashed = read_decision(packed), hash_of(key) if key else b""
+        hashed = hash_of(key) if key else b""
         if key and reward_of(found.keys, hashed) is not None:
             self.counts.duplicate += 1
             return
         if key:
             found = keyed(found, hashed, reward)
-        if not waits:
+        if rules is None:
             self.counts.late += 1
             self._finished.replace(event_id, packed_decision(found))
             return
-        value = combined(self.settings.aggregation, found.rewards, found.value, self._bounded(reward))
+        value = combined(rules.aggregation, found.rewards, found.value, self._bounded(reward, rules))
         found = found._replace(rewards=found.rewards + 1, value=value)
-        if found.active and self.settings.aggregation == "first":
+        if found.active and rules.aggregation == "first":
             self._end_now(event_id, found, ended)
         else:
             self._waiting.replace(event_id, packed_decision(found))
 
-    def _bounded(self, reward: float) -> float:
-        """Return a reward within the range that is declared or learnt."""
-        if self.settings.reward_range is None:
+    def _bounded(self, reward: float, rules: Rules) -> float:
+        """Return a reward within the range that was declared for its decision, or that is learnt."""
+        if rules.reward_range is None:
             bounded = self._scale.bounded(reward)
         else:
-            low, high = self.settings.reward_range
-            bounded = min(max(reward, low), high)
+            bounded = _within(rules.reward_range, reward)
         self.counts.clipped += bounded != reward
         return bounded
 
@@ -460,17 +451,17 @@ class Join:
         if self._waiting.get(event_id) is None:
             return
         found = read_decision(packed)._replace(active=True)
-        if found.rewards and self.settings.aggregation == "first":
+        if found.rewards and self._book[found.rules].aggregation == "first":
             self._end_now(event_id, found, ended)
         else:
             self._waiting.replace(event_id, packed_decision(found))
 
-    def _waits(self, event_id: str) -> _Early:
+    def _waits(self, event_id: str) -> Early:
         """Return what waits for the decision of an id, from now on if nothing has so far."""
         found = self._early.get(event_id)
         if found is None:
             wait = self.settings.reward_wait
-            found = _Early(self.now + wait, active=False, rewards=[], wait=wait)
+            found = Early(self.now + wait, active=False, rewards=[], wait=wait)
             self._early.add(event_id, found, wait=wait)
         return found
 
@@ -489,11 +480,18 @@ class Join:
         if not found.active:
             self.counts.inactive += 1
             return
-        how, waited = self.settings, max(self.now - found.made, 0.0)
+        how, waited = self._book[found.rules], max(self.now - found.made, 0.0)
         if found.rewards:
             self.counts.joined += 1
-            reward = aggregated(how.aggregation, found.rewards, found.value)
+            joined = aggregated(how.aggregation, found.rewards, found.value)
+            reward = joined if how.reward_range is None else _within(how.reward_range, joined)
+            self.counts.clipped += how.aggregation == "sum" and reward != joined  # a mean is only rounded
         else:
             self.counts.defaulted += 1
             reward = how.default_reward
         ended.append(Ended(found.position, found.size, reward, found.rewards > 0, waited))
+
+
+def _within(bounds: tuple[float, float], reward: float) -> float:
+    """Return a reward, or the bound that it exceeds."""
+    return min(max(reward, bounds[0]), bounds[1])

@@ -8,7 +8,7 @@ from typing import Final
 __all__ = ["RewardScale"]
 
 _AT_FIRST: Final = 100.0
-"""The bound before there are three rewards other than 0."""
+"""The bound before a magnitude is supported."""
 _ALWAYS: Final = 1.0
 """Rewards up to this are never cut."""
 _SUPPORT: Final = 3
@@ -23,7 +23,7 @@ class RewardScale:
     The magnitude of a reward is the power of two above it. A magnitude is supported once three rewards, and
     one in a thousand of those that are not 0, had it or a larger one. A reward may have twice the largest
     supported magnitude, or eight times while there are fewer than 32 rewards; a larger one counts as this
-    bound. So a rare reward of a new size is cut the first two times, and then counts in full.
+    bound. So a reward of a new size is cut until its magnitude is supported, and then counts in full.
 
     Parameters
     ----------

@@ -12,20 +12,25 @@ from onlineauto.service.join.aggregation import AGGREGATIONS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["MODES", "JoinSettings", "check_settings", "read_settings"]
+__all__ = ["MODES", "MOST_WAIT", "JoinSettings", "check_settings", "read_settings"]
 
 MODES: Final = ("online", "apprentice", "logging-only")
 """The model decides; the baseline decides and the model learns; the baseline decides, and nobody learns."""
+MOST_WAIT: Final = 30 * 86400.0
+"""Seconds for which a decision may wait, at most."""
 _MOST_FINISHED: Final = 10**12
 
 
 class JoinSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Rules by which decisions wait for their rewards and end.
 
+    A decision keeps the wait, the default reward, the aggregation and the range of rewards that it was made
+    under: a change of them holds for later decisions.
+
     Attributes
     ----------
     reward_wait : float
-        Seconds for which a decision waits. A change holds for later decisions.
+        Seconds for which a decision waits.
     default_reward : float
         The reward of a decision that got none.
     aggregation : str
@@ -36,7 +41,8 @@ class JoinSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Options of the model, as on a command line.
     reward_range : tuple of (float, float), optional
         The lowest and the highest reward. A reward beyond it counts as the nearer of the two; by default the
-        bound is learnt (`onlineauto.service.join.scale`).
+        bound is learnt (`onlineauto.service.join.scale`). With the aggregation ``sum``, the sum also counts
+        as the nearer of the two.
     max_finished : int
         The number of finished decisions that are remembered until their wait is over, to recognise
         repetitions. At least the latest half of them are.
@@ -65,7 +71,7 @@ def check_settings(settings: JoinSettings) -> None:
         )
     if settings.mode not in MODES:
         raise OptionError(f"mode takes one of {', '.join(MODES)}, not {settings.mode}")
-    if not 0 < settings.reward_wait <= 30 * 86400 or not abs(settings.default_reward) < 3e38:
+    if not 0 < settings.reward_wait <= MOST_WAIT or not abs(settings.default_reward) < 3e38:
         raise OptionError(
             f"reward_wait is {settings.reward_wait} and default_reward {settings.default_reward}; the first "
             "is above 0 and at most 30 days in seconds, the second finite"

@@ -128,16 +128,15 @@ class Timed(Generic[Entry]):
     def _is_current(self, event_id: str, entry: Entry) -> bool:
         """Return whether a queued entry is still that of its id, which may have been added again."""
         found = self._entries.get(event_id)
-        return found is not None and self._deadline_of(found) == self._deadline_of(entry)
+        return found is entry or (found is not None and self._deadline_of(found) == self._deadline_of(entry))
 
     def _drop_stale(self) -> None:
         """Rebuild the queues without the entries that were removed."""
-        get = self._entries.get
         for wait, (ids, entries) in list(self._queues.items()):
             current = {
                 event_id: entry
                 for event_id, entry in zip(ids, entries, strict=True)
-                if get(event_id) is entry or self._is_current(event_id, entry)
+                if self._is_current(event_id, entry)
             }
             self._queues[wait] = deque(current), deque(current.values())
             if not current:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from onlineauto.service.log.record import read_record, sealed
+from onlineauto.errors import InputError
+from onlineauto.service.log.record import is_whole, read_record, sealed
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
     from onlineauto.service.log.segment_log import SegmentLog
 
@@ -50,29 +51,51 @@ def without_features(line: bytes) -> bytes:
     context = bytes(_DECISION.decode(line).context)
     bare = msgspec.json.encode(_CONTEXT.decode(context))
     before, found, after = line.partition(b'"c":' + context)
-    assert found
+    if not found:
+        raise InputError("its context is not written as a service writes it")
     text = before + b'"c":' + bare + b" " * (len(context) - len(bare)) + after
     return sealed(text[: text.rindex(b',"crc":')] + b"}")
 
 
-def erase(log: SegmentLog, event_ids: Collection[str]) -> Counter[str]:
+def erase(
+    log: SegmentLog,
+    event_ids: Collection[str],
+    *,
+    skipped: Callable[[int, Exception], object] = lambda position, error: None,  # noqa: ARG005
+) -> Counter[str]:
     """Take the features of decisions out of a log that nobody writes to; return how many each id had.
+
+    A damaged record that has one of the ids is overwritten with blanks: no reader of the log can use it.
+
+    Parameters
+    ----------
+    log : SegmentLog
+        The log, which keeps damage.
+    event_ids : collection of str
+        The ids.
+    skipped : callable
+        Called with the position of each record that cannot be read, and the reason.
 
     Raises
     ------
-    InputError
-        The log is damaged.
     OSError
-        It cannot be written.
+        The log cannot be written.
     """
-    wanted, found = set(event_ids), Counter[str]()
+    wanted, found = {msgspec.json.encode(each): each for each in event_ids}, Counter[str]()
     erased: dict[int, bytes] = {}
     for position, line in log.lines(log.begin):
-        if not line.startswith(b'{"Type":"rank"'):
+        named = [event_id for text, event_id in wanted.items() if text in line]
+        if not named and is_whole(line):
             continue
-        record = read_record(line, where=f"{log.folder}, position {position}")
-        if record.event_id in wanted:
-            erased[position] = without_features(line)
-            found[record.event_id] += 1
+        try:
+            record = read_record(line)
+            if record.kind == "rank" and record.event_id in named:
+                erased[position] = without_features(line)
+                found[record.event_id] += 1
+        except (InputError, ValueError) as error:
+            skipped(position, error)
+            if named:
+                erased[position] = b" " * (len(line) - 1) + b"\n"
+                found.update(named)
     log.replace(erased)
     return found

@@ -53,6 +53,10 @@ class Record(msgspec.Struct, frozen=True):
     source, behind, taken : str, int and datetime
         Of a record that came from the log of a rank server: whose log, the position behind it there, and when
         it was taken over.
+    no_room : bool
+        Of a reward or an activation that was taken over: too many waited for their decisions at the time.
+    passed : float
+        Of a tick: the seconds since the record before, which the process that wrote both has counted.
     """
 
     kind: Kind = msgspec.field(name="Type")
@@ -68,6 +72,8 @@ class Record(msgspec.Struct, frozen=True):
     source: str = msgspec.field(name="Source", default="")
     behind: Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)] = msgspec.field(name="Behind", default=0)
     taken: datetime | None = msgspec.field(name="Taken", default=None)
+    no_room: bool = msgspec.field(name="NoRoom", default=False)
+    passed: Annotated[float, msgspec.Meta(ge=0, le=1e9)] = msgspec.field(name="Passed", default=0.0)
 
 
 _DECODER = msgspec.json.Decoder(Record)
@@ -92,9 +98,14 @@ def is_whole(line: bytes) -> bool:
     return line[-_TAIL:] == b',"crc":"%08x"}\n' % crc32(line[:-_TAIL])
 
 
-def taken_over(line: bytes, *, source: str, behind: int, time: float) -> bytes:
+def taken_over(line: bytes, *, source: str, behind: int, time: float, no_room: bool = False) -> bytes:
     """Return the line of a record of another log as one of this log, which knows where it is from."""
-    origin = {"Source": source, "Behind": behind, "Taken": stamp(time)}
+    origin = {
+        "Source": source,
+        "Behind": behind,
+        "Taken": stamp(time),
+        **({"NoRoom": True} if no_room else {}),
+    }
     return sealed(line[:-_TAIL] + b"," + msgspec.json.encode(origin)[1:])
 
 

@@ -243,9 +243,13 @@ class SegmentLog:
         names = sorted(each.name for each in self.folder.iterdir())
         starts = tuple(int(found[1]) for name in names if (found := _NAME.fullmatch(name)))
         for start, following in itertools.pairwise(starts):
-            if start + self._path(start).stat().st_size != following:
+            missing = following - start - self._path(start).stat().st_size
+            if missing:
+                how = "bytes are missing" if missing > 0 else "bytes are too many"
                 raise InputError(
-                    f"{self._path(start)} does not end where the next segment begins: bytes are missing"
+                    f"{self._path(start)} does not end where the next segment begins: {abs(missing)} {how}. "
+                    "Restore the file from a backup; or, to go on without what is lost: "
+                    f"onlineauto loop {self.folder.parent} --fill_gaps"
                 )
         return starts or (0,)
 

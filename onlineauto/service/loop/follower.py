@@ -8,7 +8,6 @@ can also start while the learner is away.
 from __future__ import annotations
 
 import logging
-import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -24,6 +23,7 @@ from onlineauto.service.log.record import read_record, sealed, stamp
 from onlineauto.service.log.segment_log import SegmentLog
 from onlineauto.service.loop.folder_lock import FolderLock
 from onlineauto.service.loop.front import Front, nobody
+from onlineauto.service.loop.log_parts import LogParts
 from onlineauto.service.loop.steady_clock import SteadyClock
 from onlineauto.service.loop.warm import warm_predictor
 from onlineauto.service.ranking.question import Limits
@@ -68,8 +68,6 @@ class Follower(Front):
 
     Attributes
     ----------
-    source : str
-        The name of its log, which the learner knows it by.
     shipped : int
         The position in its log up to which the learner has it.
     failed : Exception or None
@@ -98,17 +96,15 @@ class Follower(Front):
         self._held = FolderLock(folder)
         try:
             log = SegmentLog(Path(folder) / "log", keep_damaged=True)
-            self._opened = log
-            self._source_path = Path(folder) / "source"
-            self.source, self._base = _name_of(self._source_path)
-            self.shipped = log.begin
+            self._parts, self.shipped = LogParts(Path(folder) / "source", log), log.begin
             join, settings = Join(JoinSettings()), None
             try:
                 settings = read_settings(upstream.settings())
                 join = Join(settings)
-                self.shipped = self._known()
+                self.shipped = self._known(log)
                 published = self._fetched("", clock())
             except InputError as error:
+                self._parts.begin_here()
                 published = self._stored(error, clock())
             assert published is not None
         except OnlineautoError:
@@ -133,6 +129,11 @@ class Follower(Front):
         self._agreed = clock()
 
     @property
+    def source(self) -> str:
+        """The name of what is written into its log now, which the learner knows it by."""
+        return self._parts.parts[-1].name
+
+    @property
     def behind(self) -> int:
         """The number of bytes of its log that the learner does not have yet."""
         return max(self._commit.position - self.shipped, 0)
@@ -141,7 +142,7 @@ class Follower(Front):
         """Hand over records, and take a newer model and other settings; return whether there were any."""
         try:
             if self.failed is not None:
-                self.shipped = self._known()
+                self.shipped = self._known(self.log)
             sent = self._ship()
             now = self.clock()
             found = self._fetched(self.published.name, now)
@@ -171,29 +172,25 @@ class Follower(Front):
             _LOG.error("the log cannot be written: %s", error, extra={"event": "unsaved"})
         self._held.release()
 
-    def _known(self) -> int:
-        """Return the position up to which the learner has the log.
-
-        A folder that was restored from a backup has a log that ends before that, or has other records there.
-        Then the log gets a new name, by which the learner takes all of it once more: what it knows it drops.
-        """
-        log, known = self._opened, self._base + self._upstream.take(self.source, 0, b"")
-        if log.begin < known and (known > log.end or log.line_at(known - 1, 1) != b"\n"):
+    def _known(self, log: SegmentLog) -> int:
+        """Return the position up to which the learner has the log."""
+        known = self._parts.known(self._upstream)
+        if known > log.end:
             _LOG.error(
-                "the learner has the log up to %d, where this one has no record: it is an older copy, and is "
-                "handed over again under another name",
+                "the learner has the log up to %d, and it ends at %d: it is an older copy, whose records are "
+                "known; those that follow are handed over by another name",
                 known,
+                log.end,
                 extra={"event": "log_restored"},
             )
-            self._source_path.write_text(f"{secrets.token_hex(8)} {log.begin}")
-            self.source, self._base = _name_of(self._source_path)
-            known = self._base + self._upstream.take(self.source, 0, b"")
+            known = self._parts.begin_here(self.shipped)
         return known
 
     def _ship(self) -> bool:
         """Hand over some records that the learner does not have yet."""
         lines, size, short = [], 0, b""
-        for _, line in self.log.lines(self.shipped):
+        part, end = self._parts.part_of(self.shipped)
+        for _, line in self.log.lines(self.shipped, end):
             found = _readable(short + line, self.clock())
             short = b"" if found else short + line
             lines.append(found)
@@ -201,9 +198,11 @@ class Follower(Front):
             if size >= _PART:
                 break
         if size:
-            position = self.shipped - self._base
-            self.shipped = self._base + self._upstream.take(self.source, position, b"".join(lines))
-        return size > 0
+            taken = self._upstream.take(part.name, self.shipped - part.begin, b"".join(lines))
+            self.shipped = part.begin + taken
+        elif end is not None:
+            self.shipped = end  # nothing but damage is left of this part
+        return size > 0 or end is not None
 
     def _fetched(self, known: str, now: float) -> Published | None:
         """Return the model of the learner, if it is not the known one."""
@@ -275,11 +274,3 @@ def _readable(line: bytes, now: float) -> bytes:
         _LOG.error("a record is not handed over: %s", error, extra={"event": "record_skipped"})
         return sealed(tick + b" " * room + b"}")
     return line
-
-
-def _name_of(path: Path) -> tuple[str, int]:
-    """Return the name in a file, which is made if it is not there, and the position at which it begins."""
-    if not path.exists():
-        path.write_text(secrets.token_hex(8))
-    name, _, base = path.read_text().strip().partition(" ")
-    return name, int(base or 0)

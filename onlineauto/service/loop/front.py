@@ -40,6 +40,9 @@ _LOG = logging.getLogger("onlineauto.service")
 _NOW: Final = datetime(1970, 1, 1, tzinfo=UTC)
 """Stands for the time of a record that is given beside it."""
 _LAST: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
+_DAY: Final = 86400.0
+_LONGEST: Final = 366 * _DAY
+"""Seconds without a record that a process believes its clock."""
 _LEAD: Final = 60.0
 """Seconds by which the machine's clock has to be set for that to be logged."""
 WAITING: Final = "decisions wait for their rewards"
@@ -87,6 +90,7 @@ class Front:
         self.folder, self.log, self.join, self.published = Path(folder), log, join, published
         self.limits, self.app, self.clock = limits, app, clock or SteadyClock()
         self._lead = 0.0  # by how much the machine's clock was set when that was logged last
+        self._latest = self.clock()  # when the latest record was written, or this began
         self._namespaces = set(namespaces if limits.only is None else limits.only)
         self._lock = threading.Lock()
         self._commit = GroupCommit(log, deliver=deliver)
@@ -133,13 +137,13 @@ class Front:
             raise RefusedError(f"the key of a reward has at most {self.limits.name_bytes} bytes")
         if not abs(value) < 3e38:
             raise RefusedError(f"the reward {value} is not a finite number that single precision has")
-        if self.join.settings.reward_range is not None:
-            low, high = self.join.settings.reward_range
-            if not low <= value <= high:
-                raise RefusedError(
-                    f"the reward {value:g} is not within the reward_range of {low:g} to {high:g}", status=422
-                )
         with self._lock:
+            bounds = self.join.range_of(event_id)
+            if bounds is not None and not bounds[0] <= value <= bounds[1]:
+                raise RefusedError(
+                    f"the reward {value:g} is not within the reward_range of {bounds[0]:g} to {bounds[1]:g}",
+                    status=422,
+                )
             known = self.join.key_of(event_id, key) if key else None
             if known is not None and known != value:
                 raise RefusedError(f"key {key!r} belongs to a reward of {known} already", status=422)
@@ -208,10 +212,23 @@ class Front:
         return self._commit.groups
 
     def _now(self) -> float:
-        """Return the time as the next record has it: a year has four digits, whatever the clock says."""
-        return self.clock() % _LAST
+        """Return the time as the next record has it: a year has four digits, whatever the clock says.
 
-    def _again(self, position: int, size: int, context: bytes, done: Done) -> Ranked:
+        A day without a record is written down by the process that has counted it: a reader of the log could
+        not distinguish it from a clock that was set.
+
+        Raises
+        ------
+        RefusedError
+            The log cannot be written.
+        """
+        now, latest = self.clock() % _LAST, self._latest
+        if _DAY < now - latest <= _LONGEST:
+            self._append("tick", nobody, latest)
+            self._append("tick", nobody, now, Passed=now - latest)
+        return now
+
+    def _again(self, position: int, size: int, one: _Ranking) -> Ranked:
         """Return the answer that a decision was given before.
 
         Raises
@@ -221,15 +238,23 @@ class Front:
         """
         if position + size > self.log.durable:
             raise RefusedError("this event is being ranked by another request", status=409, retry_after=0.1)
-        if position < self.log.begin:
-            raise RefusedError("this event was ranked, and the log no longer has its answer", status=409)
-        answer, asked = read_answer(self.log.line_at(position, size))
-        if asked != context:
+        try:
+            line = self.log.line_at(position, size)
+            read_record(line)
+            answer, *asked = read_answer(line)
+        except (OSError, LookupError, ValueError, InputError):  # its segment was removed, or is damaged
             raise RefusedError(
-                f"event {answer.event_id!r} was ranked with other features: each decision needs its own id",
+                "this event was ranked, and the log no longer has its answer", status=409
+            ) from None
+        wanted = [one.context, one.out, one.question.deferred]
+        if asked != wanted:
+            names = ("features", "excluded actions", "deferred")
+            other = next(name for name, *both in zip(names, asked, wanted, strict=True) if both[0] != both[1])
+            raise RefusedError(
+                f"event {answer.event_id!r} was ranked with other {other}: each decision needs its own id",
                 status=409,
             )
-        done(None)
+        one.done(None)
         return answer
 
     def _check_id(self, event_id: str) -> None:
@@ -263,7 +288,7 @@ class Front:
         """Choose an action, by the model or as the baseline does."""
         question = one.question
         one.seed = seed_of(self.app, question.event_id)
-        out = [index for index, name in enumerate(question.ids) if name in question.excluded]
+        out = one.out = [index for index, name in enumerate(question.ids) if name in question.excluded]
         if one.mode == "online":
             choice = choose(one.pmf, out, one.seed)
         else:
@@ -277,11 +302,19 @@ class Front:
         question, now = one.question, self._now()
         before = self.join.find(question.event_id, now)
         if before is not None:
-            one.answer = self._again(before.position, before.size, one.context, one.done)
+            one.answer = self._again(before.position, before.size, one)
             return
         self._check_room(self.join.waiting, WAITING, now)
         deferred = question.deferred
-        line = line_of(one.answer, one.context, time=now, seed=one.seed, mode=one.mode, deferred=deferred)
+        line = line_of(
+            one.answer,
+            one.context,
+            time=now,
+            seed=one.seed,
+            mode=one.mode,
+            deferred=deferred,
+            excluded=one.out,
+        )
         self._submit(line, one.done, now, Record("rank", _NOW, question.event_id, deferred=deferred))
 
     def _append(
@@ -316,7 +349,8 @@ class Front:
         else:
             now = round(now * 1e6) / 1e6  # in microseconds, as the line has it
         position = self._write(line, done)
-        if jump := self.join.jump_at(now):
+        self._latest = now
+        if not known.passed and (jump := self.join.jump_at(now)):
             _LOG.warning(
                 "the clock has jumped by %.0f seconds; decisions wait as before",
                 jump,
@@ -341,10 +375,11 @@ class Front:
 class _Ranking:
     """A rank on its way from its question to its answer."""
 
-    __slots__ = ("answer", "context", "done", "error", "mode", "pmf", "published", "question", "seed")
+    __slots__ = ("answer", "context", "done", "error", "mode", "out", "pmf", "published", "question", "seed")
 
     answer: Ranked
     context: bytes
+    out: list[int]
     pmf: list[float]
     seed: int
 

@@ -17,7 +17,7 @@ import msgspec
 
 from onlineauto.errors import OnlineautoError, OptionError
 from onlineauto.service.join.duration import seconds_of
-from onlineauto.service.join.join import Join, JoinSettings
+from onlineauto.service.join.join import MOST_SOURCES, Join, JoinSettings
 from onlineauto.service.join.replay import replayed
 from onlineauto.service.join.settings import check_settings
 from onlineauto.service.learning.learner import Learner
@@ -38,11 +38,13 @@ if TYPE_CHECKING:
 
     from onlineauto.options import Configuration
     from onlineauto.service.log.group_commit import Done
+    from onlineauto.service.log.record import Record
 
 __all__ = ["Every", "Loop"]
 
 _LOG = logging.getLogger("onlineauto.service")
-_MOST_SOURCES = 256
+_SILENT = 86400.0
+"""Seconds after which another rank server may take the place of one that has handed over no record."""
 _AGAIN = 1.0
 """Seconds after which learning or saving that has failed is tried again."""
 _SHARE = 10.0
@@ -177,7 +179,8 @@ class Loop(Front):
         Raises
         ------
         RefusedError
-            Records before these are missing, one is damaged, or too much waits.
+            Records before these are missing, one is damaged, too much waits, or they may be known by a name
+            that was forgotten.
         """
         with self._lock:
             known, now = self.join.sources.get(source, 0), self._now()
@@ -185,17 +188,16 @@ class Loop(Front):
                 raise RefusedError(f"{source} is known up to {known}, not {position}", status=409)
             if len(source.encode()) > self.limits.name_bytes:
                 raise RefusedError(f"the name of a rank server has at most {self.limits.name_bytes} bytes")
-            if not known and len(self.join.sources) >= _MOST_SOURCES:
-                raise RefusedError(f"{_MOST_SOURCES} rank servers are known; no more are taken", status=429)
-            taken = []
+            taken: list[tuple[Record, int, bytes]] = []
             for line in content.splitlines(keepends=True):
                 position += len(line)
                 record = read_record(line, where=f"the log of {source}")
                 if record.kind not in ("rank", "reward", "activate"):
                     line = sealed(b'{"Type":"tick","Timestamp":"%b"}' % stamp(now).encode())
                 if position > known:
-                    moved = taken_over(line, source=source, behind=position, time=now)
-                    taken.append((record, position, moved))
+                    taken.append((record, position, line))
+            if taken and not known:
+                self._check_source(source, taken[0][0], now)
             begin = known
             for record, behind, line in taken:
                 waits = record.kind == "rank" and self.join.find(record.event_id, now) is None
@@ -203,7 +205,9 @@ class Loop(Front):
                     break  # it is sent again, with those behind it
                 if waits or known == begin:
                     self._check_room(self.join.waiting if waits else 0, WAITING, now)
-                self._submit(line, nobody)
+                no_room = record.kind in ("reward", "activate") and not self._has_room(record)
+                moved = taken_over(line, source=source, behind=behind, time=now, no_room=no_room)
+                self._submit(moved, nobody)
                 known = behind
             if known > begin:
                 self._write(b"", done)  # is called once all of them are written
@@ -340,6 +344,36 @@ class Loop(Front):
         self._held.release()
 
     # ---------------------------------------------------------------------------------------------------
+
+    def _check_source(self, source: str, first: Record, now: float) -> None:
+        """Refuse the first record of a rank server if there are too many of them, or if it may be known.
+
+        Raises
+        ------
+        RefusedError
+            It is refused.
+        """
+        join = self.join
+        if join.retired and first.time.timestamp() <= join.retired:
+            raise RefusedError(
+                f"rank server {source!r} is not known, and has records from before {stamp(join.retired)}. "
+                "Rank servers that were silent since then are forgotten, so these records may be learnt "
+                "already: begin with another folder",
+                status=409,
+            )
+        if len(join.sources) >= MOST_SOURCES and (silent := now - min(join.heard.values())) < _SILENT:
+            raise RefusedError(
+                f"{MOST_SOURCES} rank servers have handed over records within a day; no more are taken",
+                status=429,
+                retry_after=min(max(_SILENT - silent, 1.0), 60.0),
+            )
+
+    def _has_room(self, record: Record) -> bool:
+        """Return whether a reward or an activation that is taken over can wait for its decision."""
+        join, parts = self.join, self.join.parts_of(record.event_id, keyed=bool(record.key))
+        return parts < self.limits.parts and (
+            join.is_known(record.event_id) or join.early < self.limits.pending
+        )
 
     def _learn_the_rest(self) -> None:
         while self.learn():

@@ -69,6 +69,8 @@ class _Line(msgspec.Struct):
     probabilities: list[float] = msgspec.field(name="p")
     state: dict[str, str] = msgspec.field(name="VWState")
     context: msgspec.Raw = msgspec.field(name="c")
+    excluded: list[int] = msgspec.field(name="Excluded", default_factory=list)
+    deferred: bool = msgspec.field(name="DeferredAction", default=False)
 
 
 _ENCODER = msgspec.json.Encoder()
@@ -77,7 +79,14 @@ _CONTEXT = msgspec.json.Decoder(_Context)
 
 
 def line_of(
-    ranked: Ranked, context: bytes, *, time: float, seed: int, mode: str, deferred: bool = False
+    ranked: Ranked,
+    context: bytes,
+    *,
+    time: float,
+    seed: int,
+    mode: str,
+    deferred: bool = False,
+    excluded: Sequence[int] = (),
 ) -> bytes:
     """Return the line of a decision in the log.
 
@@ -95,6 +104,8 @@ def line_of(
         Who decided: ``online`` is the model, else the baseline.
     deferred : bool
         It has to be activated.
+    excluded : sequence of int
+        The indices of the actions that must not be chosen.
     """
     head = _Head(
         "rank",
@@ -106,8 +117,10 @@ def line_of(
         seed,
         mode,
     )
-    waits = b',"DeferredAction":true' if deferred else b""
-    return sealed(b'%b%b,"c":%b}' % (_ENCODER.encode(head)[:-1], waits, context))
+    more = b',"DeferredAction":true' if deferred else b""
+    if excluded:
+        more += b',"Excluded":' + _ENCODER.encode([each + 1 for each in excluded])
+    return sealed(b'%b%b,"c":%b}' % (_ENCODER.encode(head)[:-1], more, context))
 
 
 def answer_of(choice: Choice, ids: Sequence[str], *, event_id: str, model: str) -> Ranked:
@@ -120,18 +133,21 @@ def is_drawn(line: bytes, *, app: str) -> bool:
 
     Of the action of a baseline, that says whether it was certain.
     """
-    answer, _ = read_answer(line)
+    answer = read_answer(line)[0]
     chances = dict(zip(answer.actions, answer.probabilities, strict=True))
     pmf = [chances[action] for action in range(len(chances))]
     return drawn(pmf, uniform_of(seed_of(app, answer.event_id))) == answer.actions[0]
 
 
-def read_answer(line: bytes) -> tuple[Ranked, bytes]:
-    """Return the answer that a line of the log has, and the context that was asked."""
+def read_answer(line: bytes) -> tuple[Ranked, bytes, list[int], bool]:
+    """Return the answer that a line of the log has, and what was asked.
+
+    That is the context, the indices of the excluded actions, and whether the decision is deferred.
+    """
     found = _LINE.decode(line)
     tags = [each.tag for each in _CONTEXT.decode(found.context).actions]
     order = [each - 1 for each in found.ranked]
     answer = Ranked(
         found.event_id, [tags[each] for each in order], order, found.probabilities, found.state["m"]
     )
-    return answer, bytes(found.context)
+    return answer, bytes(found.context), [each - 1 for each in found.excluded], found.deferred

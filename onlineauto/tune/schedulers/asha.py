@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from onlineauto.errors import OptionError
 from onlineauto.tune.schedulers.fifo import Fifo
 from onlineauto.tune.schedulers.quantile import quantile
-from onlineauto.tune.schedulers.rungs import geometric
+from onlineauto.tune.schedulers.rungs import levels
 from onlineauto.tune.schedulers.scheduler import Decision, ResumeFrom, Setting, State, Suggestion
 
 if TYPE_CHECKING:
@@ -52,8 +52,7 @@ class Asha(Fifo):
 
     def begin(self, setting: Setting) -> None:  # noqa: D102
         super().begin(setting)
-        rungs = geometric(setting.min_resource, setting.max_resource, setting.eta, 1)[0]
-        self.levels = [level for _, level in rungs]
+        self.levels = levels(setting.min_resource, setting.max_resource, setting.eta)
         self._rungs: list[list[tuple[float, int]]] = [[] for _ in self.levels]
         self._promoted: list[set[int]] = [set() for _ in self.levels]
         self._configs: dict[int, Config] = {}
@@ -62,11 +61,8 @@ class Asha(Fifo):
     def extend(self, setting: Setting) -> None:
         """Add rungs above the highest one; trials that have come to that one have ended."""
         super().extend(setting)
-        levels = [
-            level for _, level in geometric(setting.min_resource, setting.max_resource, setting.eta, 1)[0]
-        ]
         self._promoted[-1] |= {trial for _, trial in self._rungs[-1]}
-        for level in levels:
+        for level in levels(setting.min_resource, setting.max_resource, setting.eta):
             if level > self.levels[-1]:
                 self.levels.append(level)
                 self._rungs.append([])

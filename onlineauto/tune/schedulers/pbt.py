@@ -33,13 +33,14 @@ class Pbt(Fifo):
     """A population in which good members are copied and bad ones end.
 
     A member reports on the way. Whenever it has been given `interval` more, it is compared with the others.
-    If it is among the worst it stops, and a new trial goes on from the checkpoint of one of the best. A
-    member that runs alone takes turns with those that wait: it pauses after each interval.
+    If it is among the worst it stops, and a new trial goes on from the checkpoint of one of the best. With
+    fewer workers than members, the members take turns: each pauses after its interval if others wait.
 
     Parameters
     ----------
     population : int
-        How many members there are.
+        How many members there are, beside the copies that take the places of others. A config that is
+        enqueued once all have begun is one more.
     interval : int
         The resource between two comparisons.
     share : float
@@ -92,11 +93,22 @@ class Pbt(Fifo):
         self._drawn = 0
         self._pausing: dict[int, int] = {}  # the resource at which a member that runs alone is to pause
         self._paused: list[ResumeFrom] = []
+        self._copies = 0
+        self._may_have_more = False  # more than the population, as a config may have been enqueued
+
+    def extend(self, setting: Setting) -> None:  # noqa: D102
+        super().extend(setting)
+        self._may_have_more = setting.rules >= 2
 
     def suggest(self, searcher: Searcher) -> Suggestion | None:  # noqa: D102
         if self._donors:
             return self._copied(searcher)
-        begun = None if self._is_full else super().suggest(searcher)
+        begun = None
+        if not self._is_full or (self._may_have_more and searcher.queued):
+            begun = super().suggest(searcher)
+        elif self._may_have_more:
+            self._may_have_more = False
+            searcher.refuse()
         if begun is None:
             return self._resumed()
         self._configs[begun.trial] = begun.config
@@ -104,7 +116,8 @@ class Pbt(Fifo):
 
     @property
     def _is_full(self) -> bool:
-        return self._exhausted or self._trials >= self._population
+        members = self._trials - (self._copies if self.setting.rules >= 2 else 0)
+        return self._exhausted or members >= self._population
 
     def _resumed(self) -> Suggestion | None:
         """Return the job of the member that has been paused for longest."""
@@ -125,6 +138,7 @@ class Pbt(Fifo):
             return self._resumed()
         trial = self._trials
         self._trials += 1
+        self._copies += 1
         self._running.add(trial)
         self._configs[trial] = explored
         self._since[trial] = donor.resource
@@ -180,8 +194,10 @@ class Pbt(Fifo):
         return Decision.STOP
 
     def _turn(self, trial: int, resource: int) -> Decision:
-        """Let a member pause if it runs alone and others wait, so that it can be compared with them."""
-        if self._running != {trial} or not (self._paused or self._donors or not self._is_full):
+        """Let a member pause if others wait, so that it can be compared with them."""
+        runs_alone = self._running == {trial}
+        others_wait = self._paused or not self._is_full or (runs_alone and self._donors)
+        if not others_wait or (self.setting.rules < 2 and not runs_alone):
             return Decision.CONTINUE
         self._pausing[trial] = resource
         return Decision.STOP
@@ -214,7 +230,8 @@ class Pbt(Fifo):
 
     @property
     def is_done(self) -> bool:  # noqa: D102
-        return not self._running and not self._donors and not self._paused and self._is_full
+        waits = self._running or self._donors or self._paused
+        return not waits and self._is_full and not self._may_have_more
 
     def state_dict(self) -> dict[str, Any]:  # noqa: D102
         return super().state_dict() | {
@@ -226,6 +243,8 @@ class Pbt(Fifo):
             "drawn": self._drawn,
             "pausing": {str(trial): resource for trial, resource in self._pausing.items()},
             "paused": [list(each) for each in self._paused],
+            "copies": self._copies,
+            "may_have_more": self._may_have_more,
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:  # noqa: D102
@@ -238,3 +257,5 @@ class Pbt(Fifo):
         self._drawn = state["drawn"]
         self._pausing = {int(trial): at for trial, at in state.get("pausing", {}).items()}
         self._paused = [ResumeFrom(*each) for each in state.get("paused", ())]
+        self._copies = state.get("copies", 0)
+        self._may_have_more = state.get("may_have_more", False)

@@ -7,10 +7,14 @@ formulas count with whole numbers: a logarithm that is a little too small loses 
 from __future__ import annotations
 
 from math import ceil
+from typing import Final
 
 from onlineauto.errors import OptionError
 
-__all__ = ["Rungs", "geometric", "hpbandster"]
+__all__ = ["Rungs", "geometric", "hpbandster", "levels"]
+
+_MOST: Final = 2**24
+"""The most trials of a rung: each is a slot in memory, and in each snapshot of a study."""
 
 Rungs = list[tuple[int, int]]
 """One bracket: pairs of a size and a level."""
@@ -42,6 +46,7 @@ def geometric(min_resource: int, max_resource: int, eta: int, brackets: int | No
     Source: Li and others: Hyperband, 2018, with the sizes of Syne Tune (rounded up).
     """
     last = _rungs_above(min_resource, max_resource, eta)
+    _check_size(eta**last, min_resource, max_resource, eta)
     system = []
     for bracket in range(_count(last + 1, brackets)):
         rungs = last - bracket
@@ -71,6 +76,7 @@ def hpbandster(min_resource: int, max_resource: int, eta: int, brackets: int | N
         rungs += 1
     if rungs == 1:
         raise _one_rung(min_resource, max_resource, eta)
+    _check_size(eta ** (rungs - 1), min_resource, max_resource, eta)
     system = []
     for bracket in range(_count(rungs, brackets)):
         last = rungs - 1 - bracket
@@ -79,6 +85,25 @@ def hpbandster(min_resource: int, max_resource: int, eta: int, brackets: int | N
             [(max(size // eta**rung, 1), max_resource // eta ** (last - rung)) for rung in range(last + 1)]
         )
     return system
+
+
+def levels(min_resource: int, max_resource: int, eta: int) -> list[int]:
+    """Return the levels of the first bracket of `geometric`.
+
+    >>> levels(1, 10, 3)
+    [1, 3, 9, 10]
+    """
+    last = _rungs_above(min_resource, max_resource, eta)
+    return [*(min_resource * eta**rung for rung in range(last)), max_resource]
+
+
+def _check_size(size: int, min_resource: int, max_resource: int, eta: int) -> None:
+    """Raise `OptionError` if the first rung of a bracket has more trials than can be kept."""
+    if size > _MOST:
+        raise OptionError(
+            f"max_resource = {max_resource}, min_resource = {min_resource}, eta = {eta}: the first rung "
+            f"would have {size:,} trials, and {_MOST:,} are the most; let min_resource be larger"
+        )
 
 
 def _rungs_above(min_resource: int, max_resource: int, eta: int) -> int:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from onlineauto.errors import OptionError
-from onlineauto.tune.plain import whole
+from onlineauto.tune.plain import count, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -16,7 +16,14 @@ if TYPE_CHECKING:
     from onlineauto.tune.searchers.searcher import Searcher
     from onlineauto.tune.spaces import Config, Space
 
-__all__ = ["Decision", "ResumeFrom", "Scheduler", "Setting", "State", "Suggestion"]
+__all__ = ["RULES", "Decision", "ResumeFrom", "Scheduler", "Setting", "State", "Suggestion"]
+
+
+_SEED_BITS: Final = 1024
+RULES: Final = 2
+"""The rules of new studies. By 1, copies of PBT took the places of members that had not begun, a member
+paused only if it ran alone, a config that was enqueued reopened only a study that was done, and ``idle`` did
+not say where it belongs."""
 
 
 class State(StrEnum):
@@ -80,12 +87,14 @@ class Setting:
         The factor between one rung and the next.
     seed : int
         Of random numbers.
+    rules : int
+        The rules by which the log of the study is repeated: `RULES` of a new one, less of an older one.
 
     Raises
     ------
     OptionError
-        If the resources are no whole numbers with ``1 <= min_resource <= max_resource``, or `eta` is less
-        than 2.
+        If the resources are no whole numbers with ``1 <= min_resource <= max_resource < 2**53``, or `eta` is
+        less than 2.
     """
 
     space: Space
@@ -93,14 +102,16 @@ class Setting:
     max_resource: int = 81
     eta: int = 3
     seed: int = 0
+    rules: int = RULES
 
     def __post_init__(self) -> None:
-        for name in ("min_resource", "max_resource", "eta", "seed"):
-            value = whole(getattr(self, name))
-            if value is None:
-                raise OptionError(f"{name} = {getattr(self, name)!r}: give a whole number")
-            object.__setattr__(self, name, value)
-        if self.min_resource < 1 or self.max_resource < self.min_resource:
+        for name in ("min_resource", "max_resource", "eta"):
+            object.__setattr__(self, name, count(name, getattr(self, name), 1))
+        seed = whole(self.seed)
+        if seed is None or seed.bit_length() > _SEED_BITS:
+            raise OptionError(f"seed = {self.seed!r}: give a whole number of at most {_SEED_BITS} bits")
+        object.__setattr__(self, "seed", seed)
+        if self.max_resource < self.min_resource:
             raise OptionError(
                 f"min_resource = {self.min_resource}, max_resource = {self.max_resource}: "
                 "valid is 1 <= min_resource <= max_resource"

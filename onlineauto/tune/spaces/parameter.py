@@ -7,18 +7,22 @@ distribution: uniform, log-uniform, or every integer and every word equally like
 from __future__ import annotations
 
 import math
+import sys
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from onlineauto.errors import OptionError
-from onlineauto.tune.plain import scalar, whole
+from onlineauto.tune.plain import as_json, scalar, whole
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
 __all__ = ["Choice", "Float", "Int", "Parameter", "Value"]
 
+_LARGEST = 10**300
+"""The largest bound of an `Int`: the difference of two bounds is a float."""
 Value = bool | int | float | str | None
 """A value in a config: plain JSON."""
 
@@ -96,6 +100,10 @@ class Parameter(ABC):
 
 def _conditions(when: Mapping[str, Any] | None) -> dict[str, tuple[Value, ...]]:
     """Return conditions with a tuple of values each; a single value may stand for itself."""
+    if when is not None and not isinstance(when, Mapping):
+        raise OptionError(
+            f"when = {when!r}: give values by names of parameters, as in {{'loss': 'logistic'}}"
+        )
     return {
         name: tuple(map(scalar, values)) if isinstance(values, list | tuple) else (scalar(values),)
         for name, values in (when or {}).items()
@@ -105,8 +113,12 @@ def _conditions(when: Mapping[str, Any] | None) -> dict[str, tuple[Value, ...]]:
 def _check_bounds(kind: str, low: float, high: float, lowest: float | None) -> None:
     if any(isinstance(each, bool) or not isinstance(each, int | float) for each in (low, high)):
         raise OptionError(f"{kind}({low!r}, {high!r}): the bounds must be numbers")
-    if not (math.isfinite(low) and math.isfinite(high)):
-        raise OptionError(f"{kind}({low}, {high}): the bounds must be finite")
+    bounds: tuple[Any, ...] = low, high
+    for bound in bounds:  # math.isfinite raises an error for a larger int
+        if not abs(bound) <= (_LARGEST if kind == "Int" else sys.float_info.max):
+            given = str(bound) if isinstance(bound, float) else f"{bound.bit_length()} bits"
+            most = "1e300" if kind == "Int" else "1.797e308"
+            raise OptionError(f"{kind}: the bounds must be finite, and up to {most}; one has {given}")
     if low > high:
         raise OptionError(f"{kind}({low}, {high}) has no values: the lower bound comes first")
     if lowest is not None and low < lowest:
@@ -304,8 +316,8 @@ class Choice(Parameter):
     kind: ClassVar[str] = "choice"
 
     def __post_init__(self) -> None:
-        if isinstance(self.values, str):
-            raise OptionError(f"Choice({self.values!r}): give a list of values, not one text")
+        if isinstance(self.values, str | bytes) or not isinstance(self.values, Iterable):
+            raise OptionError(f"Choice({self.values!r}): give a list of values, not one text or number")
         values: tuple[Any, ...] = tuple(map(scalar, self.values))
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "when", _conditions(self.when))
@@ -313,6 +325,8 @@ class Choice(Parameter):
             raise OptionError("Choice([]) has no values: name at least one")
         if plain := [each for each in values if not isinstance(each, Value)]:
             raise OptionError(f"Choice: {plain[0]!r} is no text, number, boolean or None")
+        for each in values:
+            as_json(each, "a value of Choice")
         if any(isinstance(each, float) and math.isnan(each) for each in values):
             raise OptionError(f"Choice({list(values)}): NaN does not equal itself; give None or a text")
         if len({_key(each) for each in values}) < len(values):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import tomllib
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from onlineauto.errors import OptionError
 from onlineauto.tune.spaces.parameter import Choice, Float, Int, Parameter, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
 __all__ = ["Config", "Space"]
 
@@ -55,6 +56,11 @@ class Space:
     """
 
     def __init__(self, parameters: Mapping[str, Parameter | Mapping[str, Any]]) -> None:
+        if not isinstance(parameters, Mapping):
+            raise OptionError(f"space = {parameters!r}: give parameters by their names")
+        names: list[Any] = list(parameters)
+        if odd := [name for name in names if not isinstance(name, str)]:
+            raise OptionError(f"{odd[0]!r} is no name of a parameter: give a text")
         self.parameters = {
             name: each if isinstance(each, Parameter) else _read(name, each)
             for name, each in parameters.items()
@@ -151,6 +157,10 @@ class Space:
         OptionError
             If a name is unknown or missing, or a value is not valid; the message says what would be.
         """
+        if not isinstance(config, Mapping):
+            raise OptionError(
+                f"config = {config!r}: give values by names; the space has {', '.join(self.parameters)}"
+            )
         if unknown := [name for name in config if name not in self.parameters]:
             raise OptionError(f"{unknown[0]!r} is not in the space; it has {', '.join(self.parameters)}")
         config = {name: self.parameters[name].plain(value) for name, value in config.items()}

@@ -7,6 +7,7 @@ lose the last commits, and a killed process loses none.
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 from contextlib import contextmanager, suppress
@@ -72,13 +73,16 @@ def _sqlite(url: sa.URL) -> sa.Engine:
         raise OptionError(
             "a store in SQLite needs a file: sqlite:///study.db; without storage it is in memory"
         )
-    folder = Path(url.database).resolve().parent
+    file = Path(url.database).resolve()  # the directory of the process may change
+    folder = file.parent
     if not folder.is_dir():
         raise OptionError(f"the folder {folder} of {url.render_as_string()} is not there")
     synchronous = str(url.query.get("synchronous", "normal")).lower()
     if synchronous not in _SYNCHRONOUS or set(url.query) - {"synchronous"}:
         raise OptionError(f"{url.render_as_string()}: what may follow is ?synchronous=full, and nothing else")
-    engine = sa.create_engine(url.set(query={}), connect_args={"timeout": _BUSY, "check_same_thread": False})
+    opened = url.set(query={}, database=str(file))
+    engine = sa.create_engine(opened, connect_args={"timeout": _BUSY, "check_same_thread": False})
+    first: list[os.stat_result] = []
 
     @sa.event.listens_for(engine, "connect")
     def _begin_life(connection: Any, _: object) -> None:
@@ -90,13 +94,30 @@ def _sqlite(url: sa.URL) -> sa.Engine:
         cursor.execute(f"PRAGMA wal_autocheckpoint = {pages}")
         cursor.execute(f"PRAGMA journal_size_limit = {pages * 4096}")
         cursor.close()
+        if not first:
+            first.append(file.stat())
 
     @sa.event.listens_for(engine, "begin")
     def _begin(connection: sa.Connection) -> None:
+        _check_is_there(file, first[0])
         immediate = connection.get_execution_options().get("writes", False)
         connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
 
     return engine
+
+
+def _check_is_there(file: Path, first: os.stat_result) -> None:
+    """Raise `StoreError` if a file that is open is no longer at its path: commits would be lost with it."""
+    try:
+        if os.path.samestat(file.stat(), first):
+            return
+        what = "another file is in its place"
+    except FileNotFoundError:
+        what = "it is not there any more"
+    raise StoreError(
+        f"the file {file} was removed while its studies were open: {what}. What was written since is lost; "
+        "copy a backup there, and begin again"
+    )
 
 
 def _postgres(url: sa.URL) -> sa.Engine:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from onlineauto.errors import OptionError, install_hint
 from onlineauto.tune.store.memory import MemoryStore
@@ -33,7 +33,7 @@ STORES: dict[str, Callable[[str, str], Store]] = {
 """By the scheme of their URLs: each opens a URL and the study of a name in it."""
 
 
-def open_store(storage: str | Store | None, name: str) -> Store:
+def open_store(storage: str | Store | None, name: Any) -> Store:
     """Return the store of a study: in memory if `storage` is None, and at a URL if it is text.
 
     Raises
@@ -41,9 +41,13 @@ def open_store(storage: str | Store | None, name: str) -> Store:
     OptionError
         If no store has URLs of this kind.
     """
+    if not isinstance(name, str) or any("\ud800" <= letter <= "\udfff" for letter in name):
+        raise OptionError(f"name = {name!r}: give the study a name, a text that UTF-8 can write")
     if storage is None:
         return MemoryStore()
     if not isinstance(storage, str):
+        if not callable(getattr(storage, "claim", None)):
+            raise OptionError(f"storage = {storage!r}: give a URL, a Store, or None")
         return storage
     scheme = storage.partition(":")[0].partition("+")[0]
     if scheme not in STORES:

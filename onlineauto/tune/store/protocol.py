@@ -18,7 +18,7 @@ failed    trial, attempt, why, final, maybe traceback       the job ended badly;
 expired   trial, attempt                                    a lease ended; the job waits for its next attempt
 released  trial, attempt, maybe early                       its owner gave it back; early: it had not begun
 extended  max_trials, max_resource                          the study may have more, from here on
-idle                                                        the scheduler was asked, and changed without a job
+idle      trials, refusals                                  the scheduler was asked, and changed without a job
 ========= ================================================= ==================================================
 
 A reader skips a record that it cannot apply, and applies everything after it.

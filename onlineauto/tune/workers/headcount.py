@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import Any, Final
 
 from onlineauto.errors import OptionError
+
+_MOST: Final = 100_000
+"""The most workers of a run."""
 
 __all__ = ["Headcount"]
 
@@ -27,7 +30,7 @@ class Headcount:
     Raises
     ------
     OptionError
-        The number is negative.
+        The number is negative, or larger than makes sense.
     """
 
     def __init__(self, now: int) -> None:
@@ -44,8 +47,8 @@ class Headcount:
 
     @now.setter
     def now(self, count: Any) -> None:
-        if isinstance(count, bool) or not isinstance(count, int) or count < 0:
-            raise OptionError(f"workers = {count!r}: a whole number, 0 or more")
+        if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= _MOST:
+            raise OptionError(f"workers = {count!r}: a whole number from 0 to {_MOST:,}")
         with self._lock:
             self._now = count
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from onlineauto.errors import OptionError
 from onlineauto.tune.store.protocol import Claim
 
 if TYPE_CHECKING:
@@ -86,8 +87,17 @@ class Jobs(Protocol):
 
 
 def claim_of(job: Job) -> Claim:
-    """Return the right to write about a job."""
-    return Claim(job.trial, job.attempt, job.owner)
+    """Return the right to write about a job.
+
+    Raises
+    ------
+    OptionError
+        It is no job.
+    """
+    try:
+        return Claim(job.trial, job.attempt, job.owner)
+    except AttributeError:
+        raise OptionError(f"job = {job!r}: give what Study.ask returned, unless that is None") from None
 
 
 def name_of(job: Job) -> str:

@@ -111,7 +111,7 @@ def perform(
         kept = train(
             what, task.config, resource=task.resource, step=task.step, saved=saved, hear=hear, kept=kept
         )
-    except (Exception, SystemExit) as error:  # whatever a trainable raises is its trial's end, and not ours
+    except (Exception, SystemExit) as error:  # not an interrupt: Ctrl-C and SIGTERM end the command
         return Failed(f"{type(error).__name__}: {error}", traceback.format_exc()), None
     return Ended(), kept
 

@@ -1,8 +1,10 @@
 """Audit: the features and weights of each action, or single line (``--audit``), as VW prints them.
 
 Each takes two lines. The first has its prediction, before any link, and its tag. The second has its features,
-those with the largest |weight · value| first, each as ``name:cell:value:weight@gradients`` after a tab. With
-``--vw_exact`` each is printed as often as VW predicts it: the logged action once more when it is learnt.
+those with the largest |weight · value| first, each as ``name:cell:value:weight@gradients`` after a tab. Of an
+interaction with more than 10,000 crossed features the 1,000 largest are listed, and the rest is counted. With
+``--vw_exact`` all are listed, and each example is printed as often as VW predicts it: the logged action once
+more when it is learnt.
 
 Source: VW ``gd.cc`` (``print_audit_features``).
 """
@@ -18,18 +20,22 @@ from onlineauto.engine.report.predictions import spell_number
 from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.features.block import UNLABELLED
 from onlineauto.learners._kernels import CONTRACTION, GRADIENTS, GRAVITY, MAX_LABEL, MIN_LABEL
+from onlineauto.workspace.inspection.named_examples import Listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from onlineauto.engine.records.task import Task
     from onlineauto.features.block import Block
-    from onlineauto.workspace.inspection.named_examples import Listed, NamedExample
+    from onlineauto.workspace.inspection.named_examples import NamedExample
+    from onlineauto.workspace.inspection.wide_products import WideProduct
     from onlineauto.workspace.workspace import Workspace
 
 __all__ = ["Audit", "learnt_example"]
 
 _ZERO = np.float32(0)
+_MOST = 1000
+"""Features of an interaction with too many that are listed."""
 
 
 def learnt_example(task: Task, block: Block) -> tuple[int, np.float32] | None:
@@ -112,12 +118,33 @@ class Audit:
                     prediction = np.float32(prediction + weight * feature.value)
                 said = -abs(float(raw * feature.value))
                 shown.append((said, self._feature(feature, weight * contraction, lane)))
+            rest = 0
+            for wide in example.wide:
+                if held[wide.run]:
+                    added, largest = self._wide(wide, gravity, contraction, lane)
+                    prediction, rest = np.float32(prediction + added), rest + len(wide.cell) - len(largest)
+                    shown += largest
             prediction = np.float32(prediction * contraction)
         prediction = _ZERO if np.isnan(prediction) else min(max(prediction, low), high)
         shown.sort(key=lambda each: each[0])
         tag = block.tag_of(example.tagged)
         first = spell_number(float(prediction)) + (f" {tag}" if tag else "")
-        return f"{first}\n{''.join(text for _, text in shown)}\n"
+        left_out = f"\tand {rest:,} more of the widest interactions" if rest else ""
+        return f"{first}\n{''.join(text for _, text in shown)}{left_out}\n"
+
+    def _wide(
+        self, wide: WideProduct, gravity: np.float32, contraction: np.float32, lane: int
+    ) -> tuple[np.float32, list[tuple[float, str]]]:
+        """Return what the products of an interaction add to a prediction, and the most important ones."""
+        raw = self._model.weights[wide.cell, lane]
+        weight = np.where(np.abs(raw) > gravity, raw - np.sign(raw) * gravity, _ZERO)
+        size = np.abs(raw * wide.value)
+        largest = np.argpartition(-size, _MOST)[:_MOST] if len(size) > _MOST else np.arange(len(size))
+        shown = []
+        for i in largest.tolist():
+            feature = Listed(wide.name_of(i), int(wide.cell[i]), wide.value[i], wide.run, used=True)
+            shown.append((-float(size[i]), self._feature(feature, weight[i] * contraction, lane)))
+        return np.float32((weight * wide.value).sum(dtype=float)), shown
 
     def _feature(self, feature: Listed, weight: np.float32, lane: int) -> str:
         text = f"\t{feature.name}:{feature.cell * self._lanes + lane}:{feature.value:g}:{weight:g}"

@@ -15,6 +15,7 @@ import numpy as np
 from onlineauto.engine.loop.wide_events import kept_interactions
 from onlineauto.engine.records.task import Shape
 from onlineauto.features.records import CONSTANT_HASH
+from onlineauto.workspace.inspection.wide_products import Factor, WideProduct, wide_product
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -82,11 +83,14 @@ class NamedExample:
         Number of the line that has its tag: VW gives the first action the tag of the shared line.
     features : list of Listed
         The features, in the order in which the learner adds them up.
+    wide : list of WideProduct
+        The products of interactions with too many of them to list.
     """
 
     line: int
     tagged: int
     features: list[Listed]
+    wide: list[WideProduct]
 
 
 class _Feature(NamedTuple):
@@ -117,10 +121,12 @@ class NamedExamples:
         Its options and live configs determine which features are used.
     names : Names
         The names of features.
+    most : int, optional
+        The number of products of an interaction that are listed; of more, they are arrays.
     """
 
-    def __init__(self, workspace: Workspace, names: Names) -> None:
-        self._workspace, self._names = workspace, names
+    def __init__(self, workspace: Workspace, names: Names, *, most: int | None = None) -> None:
+        self._workspace, self._names, self._most = workspace, names, most
         self._mask = workspace.learner.shape.cells - 1
 
     def of(self, block: Block) -> Iterator[NamedExample]:
@@ -133,7 +139,7 @@ class NamedExamples:
                 actions = [self._numbered(self._own(block, first), each) for each in range(task.n_actions)]
                 kept = self._kept(actions)
                 for groups in actions:
-                    yield NamedExample(first, first, self._listed(groups, {}, {}, kept))
+                    yield NamedExample(first, first, *self._listed(groups, {}, {}, kept))
                 continue
             begin = first + bool(block.shared[first])
             shared = self._own(block, first, constant=False) if begin > first else {}
@@ -145,7 +151,7 @@ class NamedExamples:
             kept = self._kept(actions)
             for line, groups in enumerate(actions, begin):
                 tagged = first if self._workspace.semantics.reports_as_vw and line == begin else line
-                yield NamedExample(line, tagged, self._listed(groups, shared, made, kept))
+                yield NamedExample(line, tagged, *self._listed(groups, shared, made, kept))
 
     def _kept(self, actions: Sequence[_Groups]) -> NDArray[np.bool_]:
         """Return which interactions an event of these actions has; a wide one lacks the widest."""
@@ -192,12 +198,12 @@ class NamedExamples:
 
     def _listed(
         self, groups: _Groups, shared: _Groups, made: dict[int, list[Listed]], kept: NDArray[np.bool_]
-    ) -> list[Listed]:
-        """Return the features of groups and of those of their products that are `kept`.
+    ) -> tuple[list[Listed], list[WideProduct]]:
+        """Return the features of groups and of those of their products that are `kept`, and the wide ones.
 
         Products of shared groups alone are computed once for an event, and kept in `made`.
         """
-        layout = self._workspace.layout
+        layout, wide = self._workspace.layout, list[WideProduct]()
         linear, interactions = layout.kernel_layout, layout.interactions
         listed = [
             Listed(
@@ -212,13 +218,29 @@ class NamedExamples:
                 keys = factor[start[product] : start[product + 1]]
                 if not kept[product] or not all(key in groups for key in keys):
                     continue
+                if self._most is not None and prod(len(groups[key]) for key in keys) > self._most:
+                    wide.append(self._wide([groups[key] for key in keys], keys, product))
+                    continue
                 if not all(groups[key] is shared.get(key) for key in keys):
                     listed += self._crossed([groups[key] for key in keys], keys, product)
                     continue
                 if product not in made:
                     made[product] = list(self._crossed([groups[key] for key in keys], keys, product))
                 listed += made[product]
-        return listed
+        return listed, wide
+
+    def _wide(self, factors: list[list[_Feature]], keys: Sequence[int], product: int) -> WideProduct:
+        permutes = self._workspace.layout.interactions.permutations
+        made = [
+            Factor(
+                [each.name for each in features],
+                np.array([each.hash for each in features], np.uint64),
+                np.array([each.value for each in features], np.float32),
+                again=k > 0 and not permutes and keys[k] == keys[k - 1],
+            )
+            for k, features in enumerate(factors)
+        ]
+        return wide_product(made, self._mask, product + 1)
 
     def _crossed(self, factors: list[list[_Feature]], keys: Sequence[int], product: int) -> Iterator[Listed]:
         """Yield each choice of one feature of every factor; of equal factors, each combination once."""

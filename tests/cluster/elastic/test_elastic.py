@@ -60,6 +60,10 @@ class Gate:
             self._end = max(self._end, end)
             self._changed.notify_all()
 
+    def open_more(self, ticks: int) -> None:
+        """Let so many more ticks be learnt."""
+        self.open(self._end + ticks)
+
 
 @pytest.fixture(autouse=True)
 def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
@@ -96,14 +100,10 @@ def reach(run: ShardedRun, ticks: int, gate: Gate) -> None:
 
 
 def commits(run: ShardedRun, n: int, gate: Gate) -> None:
-    """Wait until there were so many layouts, however many ticks that takes."""
-
-    def are_there() -> bool:
-        gate.open(run._hub.version + gate.ahead)
-        return run.ended or len(run._hub.changes) >= n
-
+    """Wait until there were so many layouts; the stream is held, but for the margin of a change."""
+    gate.open_more(run._hub._margin)
     with run._hub.condition:
-        assert run._hub.condition.wait_for(are_there, PATIENCE)
+        assert run._hub.condition.wait_for(lambda: run.ended or len(run._hub.changes) >= n, PATIENCE)
 
 
 def test_resized_all_the_time(gate: Gate, learner: ShardedLearner, undisturbed: Snapshot) -> None:

@@ -7,15 +7,15 @@ import shutil
 import sqlite3
 import subprocess
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from onlineauto.errors import OptionError, UnreachableError
+from onlineauto.errors import OptionError, StoreError, UnreachableError
 from onlineauto.tune import Float, Study
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 SPACE = {"x": Float(0, 1)}
@@ -131,3 +131,55 @@ def test_a_worker_that_starts_while_its_server_is_away_tries_again(
     words = ["worker", "--study", "postgresql://me@nowhere/db", "--name", "study", "--trainable", "time:time"]
     assert main([*words, "--quiet"]) == 0
     assert calls == ["postgresql://me@nowhere/db"] * 3
+
+
+def taken_away(path: Path) -> None:
+    path.unlink()
+
+
+def replaced(path: Path) -> None:
+    shutil.copy(path, path.with_suffix(".copy"))
+    path.with_suffix(".copy").replace(path)
+
+
+@pytest.mark.parametrize("change", [taken_away, replaced])
+def test_a_file_that_goes_away_under_a_study_is_an_error(
+    change: Callable[[Path], None], tmp_path: Path
+) -> None:
+    """Commits went on into the file that no path leads to, and were lost without a word."""
+    path = tmp_path / "s.db"
+    study = Study(SPACE, "fifo", storage=f"sqlite:///{path}", max_trials=9, max_resource=2)
+    told: list[float] = []
+
+    def trains(config: Any, resource: int, report: Any) -> None:
+        told.append(config["x"])
+        if len(told) == 3:
+            change(path)
+        while report.step < resource:
+            report(config["x"])
+
+    with pytest.raises(
+        StoreError, match=rf"the file {path} was removed while its studies were open"
+    ) as raised:
+        study.run(trains)
+    assert not isinstance(raised.value, UnreachableError)  # which is tried again for minutes
+    assert len(told) == 3
+    with pytest.raises(StoreError, match="was removed"):
+        study.ask()
+    assert path.exists() == (change is replaced)
+
+
+def test_a_process_that_changes_its_folder_keeps_its_study(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    study = Study(SPACE, "fifo", storage="sqlite:///s.db", max_trials=2, max_resource=1)
+
+    def trains(config: Any) -> float:
+        os.chdir(tmp_path / "elsewhere")
+        return float(config["x"])
+
+    study.run(trains)
+    assert Study.load("study", storage=f"sqlite:///{tmp_path}/s.db").is_done
+    assert not any((tmp_path / "elsewhere").iterdir())

@@ -11,6 +11,7 @@ import pytest
 
 from onlineauto.errors import OptionError
 from onlineauto.tune import Callback, Choice, Float, Headcount, RayWorkers, Study, Workers
+from onlineauto.tune.workers.stoppers import Stopper
 from tests.tune.workers import trainables
 from tests.waiting import PATIENCE, until
 
@@ -38,16 +39,25 @@ class Watch(Callback):
         self.running -= 1
 
 
-def study_of(folder: Path, trials: int) -> Study:
+class Once(Stopper):
+    """Ends a run when its test says so."""
+
+    ends = False
+
+    def ends_run(self) -> bool:
+        return self.ends
+
+
+def study_of(folder: Path, trials: int | None = None) -> Study:
     space = {"rate": Float(0, 1), "seconds": Choice([0.05])}
     storage = f"sqlite:///{folder / 'study.db'}"
     return Study(space, "fifo", "random", max_resource=2, max_trials=trials, storage=storage)
 
 
 def test_workers_come_and_go(tmp_path: Path) -> None:
-    workers, watch = Headcount(0), Watch()
-    study = study_of(tmp_path, 120)  # enough for workers that begin slowly
-    options: dict[str, Any] = {"workers": Workers(workers), "callbacks": [watch]}
+    workers, watch, stopper = Headcount(0), Watch(), Once()
+    study = study_of(tmp_path)
+    options: dict[str, Any] = {"workers": Workers(workers), "callbacks": [watch], "stoppers": [stopper]}
     thread = threading.Thread(target=study.run, args=(trainables.Counter,), kwargs=options)
     thread.start()
     time.sleep(0.5)
@@ -60,11 +70,14 @@ def test_workers_come_and_go(tmp_path: Path) -> None:
     workers.now = 1
     until(lambda: workers.busy <= 1)
     at = len(watch.most)
-    until(lambda: len(watch.most) >= at + 4 or not thread.is_alive())
+    until(lambda: len(watch.most) >= at + 4)
     assert set(watch.most[at:]) == {1}
     workers.now = 4
+    until(lambda: 4 in watch.most)
+    stopper.ends = True
     thread.join(PATIENCE)
-    assert study.is_done
+    assert not thread.is_alive()
+    assert {each.state for each in study.trials} == {"TERMINATED"}
     assert sum(each.preemptions for each in study.trials) == 0  # workers leave when their jobs have ended
 
 

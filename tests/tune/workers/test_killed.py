@@ -137,7 +137,7 @@ def test_nobody_waits_for_the_lease_of_a_process_of_this_machine_that_is_dead(tm
     assert not run(folder := made(tmp_path / "killed"), "hyperband", dies_at=40)
     before = time.monotonic()
     assert run(folder, "hyperband")
-    assert time.monotonic() - before < 30  # a lease is a minute
+    assert time.monotonic() - before < 55  # a lease is a minute
     assert found(folder, "hyperband") == found(tmp_path / "whole", "hyperband")
 
 

@@ -32,6 +32,7 @@ from onlineauto.engine.ensemble.members.crosses import (
     find_cells,
     key_of,
     multiply,
+    note_width,
     shift_of,
     take_features,
     take_keys,
@@ -40,7 +41,7 @@ from onlineauto.engine.ensemble.need_kernels import works
 from onlineauto.engine.ensemble.number_bin_kernels import add_value
 from onlineauto.engine.ensemble.prices import LEARNT
 from onlineauto.engine.event.pass_kernels import run_on
-from onlineauto.engine.records.ensemble import MOST_ACTIONS, Known
+from onlineauto.engine.records.ensemble import MOST_ACTIONS, OF_BASELINE
 from onlineauto.jit import entry_kernel, inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
@@ -91,7 +92,8 @@ class Scratch(NamedTuple):
 def _take_products(run: Run, actions: Actions, scratch: Scratch) -> tuple[int, int, int]:
     """Fill the products of the context: the empty one and single features, then pairs.
 
-    Returns where each kind ends, and the number of features, which may be more than are crossed.
+    Returns where each kind ends, and the number of features. An event with more of them than are crossed is
+    not taken.
     """
     line, n = context_line(run, actions), 0
     if line >= 0:
@@ -116,7 +118,9 @@ def score_baseline(
 ) -> None:
     """Score the actions of an event."""
     run, buffers, crossed = run_on(context, stream), context.buffers, scratch.crossed
-    single, end, _ = _take_products(run, actions, scratch)
+    single, end, n = _take_products(run, actions, scratch)
+    if n > _MOST_FEATURES:
+        return
     shared, joined = (
         state.costs[_Cost.MEAN] + _sum_of(state, crossed, _SHARED, end),
         joins(run.live.ensemble.members.inputs),
@@ -178,8 +182,8 @@ def learn_baseline(
     run, members, crossed = run_on(context, stream), context.live.ensemble.members, scratch.crossed
     single, end, n = _take_products(run, actions, scratch)
     seen = min(np.float64(members.inputs.seen[MOST_ACTIONS] + 1), LATEST)
-    members.inputs.tally[Known.WIDEST] = max(members.inputs.tally[Known.WIDEST], n)
-    if lesson.known >= 0 and works(members, lesson.score):
+    note_width(members.inputs, n, OF_BASELINE)
+    if lesson.known >= 0 and works(members, lesson.score) and n <= _MOST_FEATURES:
         crossed[Crossed.KEYS, 0], keys = key_of(lesson.known), 1
         if joins(members.inputs):
             keys = take_keys(run, actions, lesson.action, crossed)

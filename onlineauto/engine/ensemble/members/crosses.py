@@ -24,13 +24,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from onlineauto.engine.ensemble.input_kernels import action_key, bin_of, context_line, joins, place_of
+from onlineauto.engine.ensemble.input_kernels import (
+    action_key,
+    bin_of,
+    context_line,
+    is_rule,
+    joins,
+    place_of,
+)
 from onlineauto.engine.ensemble.member import Kernels, Lesson, Member, Needs, Part, Sizes, Work
 from onlineauto.engine.ensemble.need_kernels import works
 from onlineauto.engine.ensemble.prices import LEARNT
 from onlineauto.engine.event.example_kernels import line_of
 from onlineauto.engine.event.pass_kernels import run_on
-from onlineauto.engine.records.ensemble import MOST_ACTIONS, Known
+from onlineauto.engine.records.ensemble import MOST_ACTIONS, OF_CROSSES, Known
 from onlineauto.jit import entry_kernel, inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
@@ -69,6 +76,7 @@ class Crossed(IntEnum):
 
 _MOST_KEYS, LATEST, SURE, LARGEST = 8, 1000.0, 1e-7, 1e30
 _SINGLE, _PAIRED, _TRIPLED = MOST_CROSSED
+_LIMITS = np.array(sorted(MOST_CROSSED))
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(32)
 _BYTE, _BIN_SHIFT, _GROUP_SHIFT = np.uint64(8), np.uint64(40), np.uint64(41)
@@ -176,6 +184,20 @@ def multiply(crossed: NDArray[np.uint64], n: int, pairs: bool, triples: bool) ->
 
 
 @inline_kernel
+def note_width(inputs: Inputs, n: int, counts: int) -> None:
+    """Note how many features a learnt context has; a member counts its wide events from `counts` on.
+
+    A context beyond a limit that all others are within counts as one at the limit, unless it is the rule.
+    """
+    for at in range(len(_LIMITS)):
+        short_loop()
+        limit = _LIMITS[at]
+        if n > limit and inputs.tally[Known.WIDEST] <= limit and not is_rule(inputs, counts + at):
+            n = limit
+    inputs.tally[Known.WIDEST] = max(inputs.tally[Known.WIDEST], n)
+
+
+@inline_kernel
 def _any_works(members: Members, first: int) -> bool:
     """Return whether one of the scores from `first` on is computed."""
     return works(members, first) or works(members, first + 1) or works(members, first + 2)
@@ -184,20 +206,20 @@ def _any_works(members: Members, first: int) -> bool:
 @inline_kernel
 def _take_products(
     run: Run, actions: Actions, learns: bool, first: int, scratch: Scratch
-) -> tuple[int, int, int]:
-    """Fill the products of the context of an event; return where each kind of them ends.
+) -> tuple[tuple[int, int, int], int]:
+    """Fill the products of the context of an event; return where each kind of them ends, and its features.
 
-    If the event is learnt, note how many features the context has, by which there are scores or not.
+    A score takes no event with more features than it crosses. If the event is learnt, note how many there
+    are, by which there are scores or not.
     """
     members, line, n = run.live.ensemble.members, context_line(run, actions), 0
     if line >= 0:
         n = take_features(run, line, scratch.crossed, _SINGLE)
     if learns:
-        members.inputs.tally[Known.WIDEST] = max(members.inputs.tally[Known.WIDEST], n)
-    n = min(n, _SINGLE)
+        note_width(members.inputs, n, OF_CROSSES)
     triples = works(members, first + 2) and n <= _TRIPLED
     pairs = (triples or works(members, first + 1)) and n <= _PAIRED
-    return multiply(scratch.crossed, n, pairs, triples)
+    return multiply(scratch.crossed, min(n, _SINGLE), pairs, triples), n
 
 
 @inline_kernel
@@ -292,7 +314,7 @@ def _score_joint(
     run: Run,
     actions: Actions,
     part: Part,
-    ends: tuple[int, int, int],
+    products: tuple[tuple[int, int, int], int],
     state: Crosses,
     scratch: Scratch,
 ) -> None:
@@ -303,10 +325,10 @@ def _score_joint(
         if buffers.members.known[action] < 0:
             continue
         keys = take_keys(run, actions, action, scratch.crossed)
-        sums = _add_up(state, scratch.crossed, keys, ends)
+        sums = _add_up(state, scratch.crossed, keys, products[0])
         for order in range(ORDERS):
             short_loop()
-            if works(run.live.ensemble.members, part.score + order):
+            if works(run.live.ensemble.members, part.score + order) and products[1] <= MOST_CROSSED[order]:
                 buffers.score[action, part.column + order] = state.mean[0] + sums[order]
 
 
@@ -317,13 +339,14 @@ def score_crosses(
     """Score the actions of an event."""
     run, buffers = run_on(context, stream), context.buffers
     members, known = run.live.ensemble.members, buffers.members.known
-    ends, mean = _take_products(run, actions, False, part.score, scratch), state.mean[0]
+    products, mean = _take_products(run, actions, False, part.score, scratch), state.mean[0]
     if joins(members.inputs):
-        _score_joint(context, run, actions, part, ends, state, scratch)
+        _score_joint(context, run, actions, part, products, state, scratch)
         return
+    ends, n = products
     for order in range(ORDERS):
         short_loop()
-        if not works(members, part.score + order):
+        if not works(members, part.score + order) or n > MOST_CROSSED[order]:
             continue
         for four in range((min(members.inputs.tally[Known.ACTIONS], MOST_ACTIONS) + 3) // 4):
             short_loop()
@@ -375,14 +398,14 @@ def learn_crosses(
 ) -> None:
     """Learn an event."""
     run, members = run_on(context, stream), context.live.ensemble.members
-    ends = _take_products(run, actions, True, lesson.score, scratch)
+    ends, n = _take_products(run, actions, True, lesson.score, scratch)
     if _any_works(members, lesson.score):
         scratch.crossed[Crossed.KEYS, 0], keys = key_of(lesson.known), 1
         if joins(members.inputs):
             keys = take_keys(run, actions, lesson.action, scratch.crossed)
         for order in range(ORDERS):
             short_loop()
-            if works(members, lesson.score + order):
+            if works(members, lesson.score + order) and n <= MOST_CROSSED[order]:
                 learn_products(state, scratch.crossed, keys, ends[order], order, lesson.cost, lesson.weight)
     seen = np.float64(members.inputs.seen[MOST_ACTIONS] + 1)
     state.mean[0] += (lesson.cost - state.mean[0]) / min(seen, LATEST)

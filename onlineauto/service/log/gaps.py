@@ -1,0 +1,47 @@
+"""``fill_gaps``: writes blanks in the place of segments that were lost, so that the others can be read."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from typing import TYPE_CHECKING, Final
+
+from onlineauto.errors import InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["fill_gaps"]
+
+_MOST: Final = 1 << 20
+"""Bytes of a line of blanks, which a reader of the log skips as a damaged record."""
+
+
+def fill_gaps(folder: Path) -> list[tuple[int, int]]:
+    """Fill what is missing between the segments of a log that nobody uses; return the positions of each gap.
+
+    Raises
+    ------
+    InputError
+        A segment is longer than it can be.
+    OSError
+        A file cannot be written.
+    """
+    paths = sorted(folder.glob("[0-9]" * 20 + ".dsjson"))
+    gaps = []
+    for path, following in itertools.pairwise(paths):
+        begin, end = int(path.stem) + path.stat().st_size, int(following.stem)
+        if begin > end:
+            raise InputError(
+                f"{path} goes on where {following.name} begins: restore the file, or cut it to "
+                f"{end - int(path.stem)} bytes"
+            )
+        if begin == end:
+            continue
+        gaps.append((begin, end))
+        with path.open("ab") as file:
+            for at in range(begin, end, _MOST):
+                file.write(b" " * (min(_MOST, end - at) - 1) + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+    return gaps

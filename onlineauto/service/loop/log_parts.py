@@ -1,0 +1,100 @@
+"""``LogParts``: the names by which a learner knows the log of a rank server, and where each begins.
+
+A log that was restored from a backup goes on with other records than those that the learner knows by its
+name. So a part with a new name begins where the log ended when a process opened it, if the learner knew more
+of the name than the log had, or could not be asked. No record is handed over twice.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, NamedTuple
+
+from onlineauto.errors import InputError
+from onlineauto.workspace.model_file import replace_file
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from onlineauto.service.log.segment_log import SegmentLog
+    from onlineauto.service.loop.upstream import Upstream
+
+__all__ = ["LogParts", "Part"]
+
+
+class Part(NamedTuple):
+    """The name of a part, and the position in the log at which it begins."""
+
+    name: str
+    begin: int
+
+
+class LogParts:
+    """Parts of a log by a file that has a line for each: its name, and its beginning unless that is 0.
+
+    Parameters
+    ----------
+    path : Path
+        The file; it is made if it is not there.
+    log : SegmentLog
+        The log, which was just opened.
+
+    Raises
+    ------
+    InputError
+        The file is damaged, or cannot be written.
+    """
+
+    def __init__(self, path: Path, log: SegmentLog) -> None:
+        self._path, self._opened_at = path, log.end
+        try:
+            lines = path.read_text("ascii").splitlines() if path.exists() else []
+            parts = [
+                Part(name, int(begin or 0)) for name, _, begin in (line.partition(" ") for line in lines)
+            ]
+        except ValueError:
+            raise InputError(
+                f"{path} is damaged: restore it from a backup, or begin with an empty folder"
+            ) from None
+        self.parts = [each for each in parts if each.name and each.begin <= log.end]
+        if not self.parts:
+            self._begin(log.begin)
+
+    def begin_here(self, shipped: int = 0) -> int:
+        """Begin a part where the log ended when it was opened, or where more was handed over; return that."""
+        position = max(self._opened_at, shipped)
+        self._begin(position)
+        return position
+
+    def known(self, upstream: Upstream) -> int:
+        """Return the position up to which a learner has the log; it may be behind the end of the log.
+
+        Raises
+        ------
+        InputError
+            The learner is away, or refuses.
+        """
+        end: int | None = None
+        for part in reversed(self.parts):
+            taken = upstream.take(part.name, 0, b"")
+            if taken:
+                return part.begin + taken if end is None else min(part.begin + taken, end)
+            end = part.begin
+        return self.parts[0].begin
+
+    def part_of(self, position: int) -> tuple[Part, int | None]:
+        """Return the part that has a position, and where it ends; None if it is the last one."""
+        number = max(index for index, each in enumerate(self.parts) if each.begin <= position)
+        following = self.parts[number + 1 : number + 2]
+        return self.parts[number], following[0].begin if following else None
+
+    def _begin(self, position: int) -> None:
+        """Begin a part; an empty one at the same position is replaced, since its name may be in use."""
+        parts = [each for each in self.parts if each.begin < position]
+        parts.append(Part(secrets.token_hex(8), position))
+        lines = [f"{each.name} {each.begin}" if each.begin else each.name for each in parts]
+        try:
+            replace_file(self._path, ["\n".join(lines).encode()])
+        except OSError as error:
+            raise InputError(f"cannot write {self._path}: {error.strerror}") from None
+        self.parts = parts
