@@ -10,7 +10,7 @@ folder = Path(tempfile.mkdtemp())
 
 bandit = Workspace(cb_explore_adf=True, automl=4)
 bandit.fit(DATA / "cb-surveys-u.txt.gz").save(folder / "whole.model")
-bandit.save(folder / "stack.model", predict_only="stack")
+bandit.save(folder / "stack.model", predict_only="ensemble")
 bandit.save(folder / "champion.model", predict_only="champion")
 
 again = Workspace.load(folder / "whole.model")

@@ -354,3 +354,15 @@ def test_what_is_required_is_used_and_what_is_used_is_required() -> None:
     brought = {*sys.stdlib_module_names, "compression", "_typeshed"}  # by later Pythons, and by type checkers
     used = set().union(*(imported(parsed(path)) for path in FILES)) - brought - {"onlineauto"}
     assert used == (declared | optional) - {"httptools", "uvloop"}  # which uvicorn imports, if they are there
+
+
+@pytest.mark.parametrize("folder", ["records", "ensemble"])
+def test_a_record_has_the_fields_of_one_owner(folder: str) -> None:
+    """A record of more than 16 fields is several records."""
+    large = {
+        f"{named(path)}: {node.name}"
+        for path in sorted((PACKAGE / "engine" / folder).rglob("*.py"))
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.ClassDef) and sum(isinstance(each, ast.AnnAssign) for each in node.body) > 16
+    }
+    assert not large

@@ -33,7 +33,7 @@ RUNS = {
     "flights-vw": ("vowpalwabbit", "--automl", "4"),
 }
 """By name of a file: a program, and its options beside those of all."""
-STACKS = {
+ENSEMBLES = {
     "stones-champion": ("--predict_with", "champion"),
     "stones-none": ("--members", "none"),
     "stones-features-waves": ("--members", "features,waves"),
@@ -52,7 +52,7 @@ def main() -> None:
     runs = [(name, FLIGHTS, run) for name, run in RUNS.items()]
     runs += [
         (name, STONES, ("onlineauto", "--automl", *options))
-        for name, options in STACKS.items()
+        for name, options in ENSEMBLES.items()
     ]
     for name, log, (program, *options) in runs:
         words = [

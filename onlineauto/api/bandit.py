@@ -14,7 +14,7 @@ from onlineauto.api.decisions.events import copied, cost_of, index_of, listed
 from onlineauto.api.decisions.from_logs import FromLogs
 from onlineauto.api.decisions.pending import check_limits
 from onlineauto.engine.outliers.located import BEGAN_AGAIN, WHAT, outlier_message
-from onlineauto.engine.records.loop import BEGINS_AGAIN, FAR_COST, NO_OUTLIER
+from onlineauto.engine.records.loop import Outlier
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.mappings.encoded_event import EncodedEvent
@@ -303,10 +303,10 @@ class AutoML(FromLogs):
         before = self._outliers()
         pmf = self._workspace.learn(event.with_outcome(action, cost=cost, probability=probability))
         outlier = self._outlier(before)
-        if outlier == BEGINS_AGAIN:
+        if outlier == Outlier.BEGINS_AGAIN:
             warnings.warn(f"{where}: {BEGAN_AGAIN}", UserWarning, stacklevel=3)
-        if NO_OUTLIER < outlier < BEGINS_AGAIN:
-            what = f"a reward of {-cost:g}" if outlier == FAR_COST else WHAT[outlier]
+        if Outlier.NONE < outlier < Outlier.BEGINS_AGAIN:
+            what = f"a reward of {-cost:g}" if outlier == Outlier.FAR_COST else WHAT[Outlier(outlier)]
             warnings.warn(f"{where}: {outlier_message(what)}", UserWarning, stacklevel=3)
         else:
             self._tally.add(1.0, loss=cost * float(pmf[action]) / probability)

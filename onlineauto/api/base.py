@@ -17,7 +17,7 @@ from onlineauto.api.progress_bar import progress_bar
 from onlineauto.api.report import html_report, summary, text_report
 from onlineauto.api.tally import Tally
 from onlineauto.engine.outliers.located import WHAT
-from onlineauto.engine.records.loop import BEGINS_AGAIN
+from onlineauto.engine.records.loop import Outlier
 from onlineauto.engine.search.journal import Entry
 from onlineauto.errors import EventTypeError, InputError
 from onlineauto.formats.lines.diagnostics import Diagnostics
@@ -157,12 +157,12 @@ class AutoModel:
     def _outlier(self, before: Sequence[int]) -> int:
         """Return the outlier of the last event, given the counts from before it.
 
-        That is why it was not learnt, 0 if it was, or `BEGINS_AGAIN` if learning began again with it.
+        That is why it was not learnt, 0 if it was, or `Outlier.BEGINS_AGAIN` if learning began again with it.
         """
         now = self._outliers()
-        if begins := now[BEGINS_AGAIN] > before[BEGINS_AGAIN]:
+        if begins := now[Outlier.BEGINS_AGAIN] > before[Outlier.BEGINS_AGAIN]:
             self._tally.begin_again()
-        return next((code for code in WHAT if now[code] > before[code]), BEGINS_AGAIN * begins)
+        return next((code for code in WHAT if now[code] > before[code]), Outlier.BEGINS_AGAIN * begins)
 
     def _outliers(self) -> list[int]:
         """Return the number of events that were not learnt, by their outlier."""

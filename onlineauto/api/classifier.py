@@ -14,7 +14,7 @@ from onlineauto.api.base import HASH_BITS
 from onlineauto.api.champion import champion_of
 from onlineauto.api.single_lines import SingleLines
 from onlineauto.api.tables import rows_of
-from onlineauto.engine.records.loop import BEGINS_AGAIN, NO_OUTLIER
+from onlineauto.engine.records.loop import Outlier
 from onlineauto.errors import InputError
 from onlineauto.features.stored import Stored
 from onlineauto.formats.mappings.values import plain
@@ -198,7 +198,7 @@ class AutoMLClassifier(SingleLines):
             positive = code != 1 if number == 1 else code == number
             columns.append(model.learn(event | {"label": 1 if positive else -1}))
         outlier = self._outlier(before)
-        if outlier in (NO_OUTLIER, BEGINS_AGAIN):
+        if outlier in (Outlier.NONE, Outlier.BEGINS_AGAIN):
             self._count(event["weight"], float(self._probabilities(columns)[0, code]))
         return outlier
 
@@ -252,8 +252,8 @@ class AutoMLClassifier(SingleLines):
             block.lines["label"][places] = np.where(positive, 1, -1)
             outcomes = model.learn_block(block)
             columns.append(outcomes.prediction)
-            begins = np.flatnonzero(outcomes.outlier == BEGINS_AGAIN)
-            outliers = np.maximum(outliers, outcomes.outlier % BEGINS_AGAIN)
+            begins = np.flatnonzero(outcomes.outlier == Outlier.BEGINS_AGAIN)
+            outliers = np.maximum(outliers, outcomes.outlier % int(Outlier.BEGINS_AGAIN))
             if len(begins):
                 begun = max(begun, int(begins[-1]))
         found, weights = self._probabilities(columns)[np.arange(len(codes)), codes], block.weight[places]
@@ -262,7 +262,7 @@ class AutoMLClassifier(SingleLines):
                 self._tally.begin_again()
             self._count(float(weights[at]), float(found[at]))
         if begun >= 0 and not outliers[begun]:
-            outliers[begun] = BEGINS_AGAIN
+            outliers[begun] = Outlier.BEGINS_AGAIN
         return outliers
 
     # -- models ----------------------------------------------------------------------------------------

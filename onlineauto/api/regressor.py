@@ -12,7 +12,7 @@ from onlineauto.api.base import HASH_BITS
 from onlineauto.api.numbers import Moments, TypicalSize, as_float
 from onlineauto.api.single_lines import SingleLines
 from onlineauto.api.tables import rows_of
-from onlineauto.engine.records.loop import BEGINS_AGAIN, FAR_COST, FAR_WEIGHT, NO_OUTLIER
+from onlineauto.engine.records.loop import Outlier
 from onlineauto.errors import InputError
 from onlineauto.estimators.typical_size_kernels import BEYOND, RUINED
 from onlineauto.features.block import UNLABELLED
@@ -171,17 +171,17 @@ class AutoMLRegressor(SingleLines):
     def _far(self, label: float, weight: float) -> int:
         """Return whether a label or weight is far beyond all before, as an outlier; 0 if neither is.
 
-        If the first labels prove to be far beyond most of those since, it is `BEGINS_AGAIN`, and what is
-        known of labels is forgotten.
+        If the first labels prove to be far beyond most of those since, it is `Outlier.BEGINS_AGAIN`, and
+        what is known of labels is forgotten.
         """
         largest = max(map(abs, self._range)) if self._labels.weight else 0.0
         verdict = self._size.judge(label, before=largest)
         if verdict == RUINED:
             self._labels, self._range = Moments(), _NO_RANGE
-            return BEGINS_AGAIN
+            return Outlier.BEGINS_AGAIN
         if verdict == BEYOND:
-            return FAR_COST
-        return FAR_WEIGHT if self._weight.judge(weight, before=1.0) == BEYOND else NO_OUTLIER
+            return Outlier.FAR_COST
+        return Outlier.FAR_WEIGHT if self._weight.judge(weight, before=1.0) == BEYOND else Outlier.NONE
 
     def _begin_again(self) -> None:
         """Forget what was learnt of labels that prove to be absurd."""
@@ -204,14 +204,14 @@ class AutoMLRegressor(SingleLines):
         if not self._squared:
             return super()._learn_one(event, label)
         found = self._far(label, event["weight"])
-        if found == BEGINS_AGAIN:
+        if found == Outlier.BEGINS_AGAIN:
             self._begin_again()
         elif found:
             return found
         before, standard = self._outliers(), self._standard(label)
         raw = float(self._workspace.learn(event | {"label": standard})[0])
         outlier = self._outlier(before) or found
-        if NO_OUTLIER < outlier < BEGINS_AGAIN:
+        if Outlier.NONE < outlier < Outlier.BEGINS_AGAIN:
             return outlier
         error = label - self._natural(raw) if self._labels.weight else standard - raw
         self._count_label(label, event["weight"])
@@ -225,14 +225,14 @@ class AutoMLRegressor(SingleLines):
         for at, (label, weight) in enumerate(zip(labels, lines["weight"][places].tolist(), strict=True)):
             before = self._limits()
             outliers[at] = outlier = self._far(label, weight)
-            if outlier == BEGINS_AGAIN:
+            if outlier == Outlier.BEGINS_AGAIN:
                 outliers[begin:at] = self._learn_standard(block, begin, outliers[begin:at], labels, scales)
                 begin, scales, before = at, [], self._limits()
                 self._begin_again()
             scales.append((*self._scale(), *before))
-            is_far = 0 < outlier < BEGINS_AGAIN
+            is_far = 0 < outlier < Outlier.BEGINS_AGAIN
             lines["label"][places[at]] = UNLABELLED if is_far else self._standard(label)
-            if is_far and outlier == FAR_WEIGHT:
+            if is_far and outlier == Outlier.FAR_WEIGHT:
                 lines["weight"][places[at]] = 0
             if not is_far:
                 self._count_label(label, weight)

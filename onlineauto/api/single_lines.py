@@ -23,7 +23,7 @@ from onlineauto.api.tables import (
     labelled_rows,
 )
 from onlineauto.engine.outliers.located import BEGAN_AGAIN, WHAT, add_outlier, outlier_message
-from onlineauto.engine.records.loop import BEGINS_AGAIN, FAR_COST, FAR_VALUE, FAR_WEIGHT
+from onlineauto.engine.records.loop import Outlier
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.block import UNLABELLED
 from onlineauto.features.options import FeatureOptions
@@ -91,8 +91,8 @@ class SingleLines(AutoModel):
     def _learn_block(self, block: Block, labels: Sequence[Any]) -> NDArray[np.uint8]:
         """Predict, count and learn events, whose block has their weights and may be changed.
 
-        Returns for each event why it was not learnt, 0 if it was, and `BEGINS_AGAIN` if it was the first
-        after learning began again; see `Outcomes.outlier`.
+        Returns for each event why it was not learnt, 0 if it was, and `Outlier.BEGINS_AGAIN` if it was the
+        first after learning began again; see `Outcomes.outlier`.
         """
 
     # -- one event -------------------------------------------------------------------------------------
@@ -133,10 +133,10 @@ class SingleLines(AutoModel):
                 return
             outlier = self._learn_one(event, label)
             self._numbers.add(features)
-            if outlier == BEGINS_AGAIN:
+            if outlier == Outlier.BEGINS_AGAIN:
                 warnings.warn(BEGAN_AGAIN, UserWarning, stacklevel=2)
             elif outlier:
-                what = f"the label {label:g}" if outlier == FAR_COST else WHAT[outlier]
+                what = f"the label {label:g}" if outlier == Outlier.FAR_COST else WHAT[Outlier(outlier)]
                 warnings.warn(outlier_message(what), UserWarning, stacklevel=2)
 
     def _learn_one(self, event: dict[str, Any], label: Any) -> int:
@@ -188,7 +188,7 @@ class SingleLines(AutoModel):
                 if far := self._numbers.first_far(example.features):
                     block = named_block([event], self._names)
                     block.lines["number"][:] = place + 1
-                    add_outlier(block, 0, FAR_VALUE, found, number=far[1])
+                    add_outlier(block, 0, Outlier.FAR_VALUE, found, number=far[1])
                     continue
                 events.append(event)
                 self._numbers.add(example.features)
@@ -208,8 +208,8 @@ class SingleLines(AutoModel):
         weights = block.weight[block.event_start[:-1]].tolist()
         outliers = self._learn_block(block, labels)
         for at in np.flatnonzero(outliers).tolist():
-            number = float(labels[at]) if outliers[at] == FAR_COST else None
-            number = weights[at] if outliers[at] == FAR_WEIGHT else number
+            number = float(labels[at]) if outliers[at] == Outlier.FAR_COST else None
+            number = weights[at] if outliers[at] == Outlier.FAR_WEIGHT else number
             add_outlier(block, at, int(outliers[at]), found, number=number)
 
     # -- many events -----------------------------------------------------------------------------------

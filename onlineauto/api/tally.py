@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from onlineauto.engine.records.loop import BEGINS_AGAIN
+from onlineauto.engine.records.loop import Outlier
 
 if TYPE_CHECKING:
     from onlineauto.engine.event.outcomes import Outcomes
@@ -59,7 +59,7 @@ class Tally:
         """Count the events of a block that have a label and were not held out."""
         counted = outcomes.labelled & ~outcomes.holdout
         self.events += int(counted.sum())
-        begins = np.flatnonzero(outcomes.outlier == BEGINS_AGAIN)
+        begins = np.flatnonzero(outcomes.outlier == Outlier.BEGINS_AGAIN)
         if len(begins):
             self.begin_again()
             counted[: begins[-1]] = False

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from onlineauto.automl.config import Config, interactions_of
 from onlineauto.automl.decisions import (
     BoundCrossed,
+    EnsembleCrossed,
     NewNamespaces,
     PredictWith,
     ProvedWorse,
     Reopen,
     ReviewDue,
     Rotate,
-    StackCrossed,
     Swap,
     Widen,
 )
@@ -85,8 +85,8 @@ def decide(
         return _review(rules, search, signal, statistics)
     if isinstance(signal, ProvedWorse):
         return remove(rules, search, signal.live, statistics)
-    if isinstance(signal, StackCrossed):
-        return search, (PredictWith("stack" if signal.better else "champion", signal.by),)
+    if isinstance(signal, EnsembleCrossed):
+        return search, (PredictWith("ensemble" if signal.better else "champion", signal.by),)
     return schedule(rules, search, statistics)
 
 

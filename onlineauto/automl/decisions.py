@@ -11,9 +11,10 @@ if TYPE_CHECKING:
     from onlineauto.automl.config import Config, Interaction
 
 __all__ = [
-    "STACK",
+    "ENSEMBLE",
     "BoundCrossed",
     "Decision",
+    "EnsembleCrossed",
     "Extend",
     "LeaseDue",
     "MemberTerms",
@@ -26,14 +27,13 @@ __all__ = [
     "ReviewDue",
     "Rotate",
     "Signal",
-    "StackCrossed",
     "Statistics",
     "Swap",
     "Widen",
 ]
 
 
-STACK = -1
+ENSEMBLE = -1
 """The ensemble, where a method of `Statistics` takes the index of a live config."""
 
 
@@ -104,7 +104,7 @@ class ProvedWorse:
 
 
 @dataclass(frozen=True, slots=True)
-class StackCrossed:
+class EnsembleCrossed:
     """An event was learnt, and the ensemble is proved better than the champion; or worse, if it predicts.
 
     Attributes
@@ -119,7 +119,7 @@ class StackCrossed:
     by: str = "reward"
 
 
-Signal = NewNamespaces | ReviewDue | LeaseDue | BoundCrossed | ProvedWorse | StackCrossed
+Signal = NewNamespaces | ReviewDue | LeaseDue | BoundCrossed | ProvedWorse | EnsembleCrossed
 """The reason why the loop stopped."""
 
 
@@ -306,13 +306,13 @@ class PredictWith:
 
     Attributes
     ----------
-    who : {"stack", "champion"}
+    who : {"ensemble", "champion"}
         What predicts. On single lines "champion" stands for the mix of all live configs.
     by : {"reward", "loss"}
         The test that proved it better.
     """
 
-    who: Literal["stack", "champion"]
+    who: Literal["ensemble", "champion"]
     by: str = "reward"
 
 

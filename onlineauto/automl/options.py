@@ -117,12 +117,13 @@ class AutomlOptions:
     )
     predict_with: str | None = option(
         None,
-        "Predict with the champion, a mix of all live configs (single lines), or the ensemble (stack, the "
+        "Predict with the champion, a mix of all live configs (single lines), or the ensemble (the "
         "default where it is possible) once it is proved better than the champion or the mix.",
         vw=False,
         keep=True,
         override=True,
-        choices=("champion", "mix", "stack"),
+        choices=("champion", "mix", "ensemble"),
+        synonyms=(("stack", "ensemble"),),
         needs=_NEEDS,
     )
     member_budget: float = option(

@@ -161,7 +161,7 @@ class Rules:
     ) -> Rules:
         """Return the rules that the options set, with the hyperparameters of the command line.
 
-        `members` says whether there are members of a stack.
+        `members` says whether there are members of an ensemble.
         """
         max_live, oracle, lease = (
             options.automl or 1,

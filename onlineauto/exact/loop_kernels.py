@@ -30,19 +30,8 @@ from onlineauto.engine.event.live_config_kernels import (
 from onlineauto.engine.event.outcome_kernels import explore, open_row, rank_actions, settle_bandit
 from onlineauto.engine.event.pass_kernels import account, run_on
 from onlineauto.engine.loop.visit_kernels import label_to_learn, settle_line, visit_actions
-from onlineauto.engine.records.loop import (
-    ASIDE,
-    BLOCK_END,
-    BOUND_CROSSED,
-    EVENT,
-    NEW_NAMESPACE,
-    RECOUNTED,
-    SIGNAL,
-    SLOT,
-    STEP,
-    STREAM,
-)
-from onlineauto.engine.records.task import CB_ADF, SIMPLE
+from onlineauto.engine.records.loop import Cursor, LoopSignal, Standing, Step
+from onlineauto.engine.records.task import Shape
 from onlineauto.explorers.explore_kernels import note_cost, note_learnt
 from onlineauto.features._kernels import forget
 from onlineauto.jit import call_at, entry_kernel, inline_kernel
@@ -61,12 +50,12 @@ def _signal_before(
 ) -> int:
     """Return the signal of what must be decided before the current event is learnt; advance the step."""
     if meets_namespace(run, event, actions, cursor):
-        return NEW_NAMESPACE
-    if cursor[STEP] < RECOUNTED:
-        cursor[STEP] = RECOUNTED
+        return LoopSignal.NEW_NAMESPACE
+    if cursor[Cursor.STEP] < Step.RECOUNTED:
+        cursor[Cursor.STEP] = Step.RECOUNTED
         if recounts:
             count_namespaces(run, event, actions)
-    return signal_before_test(run, cursor) if tests else BLOCK_END
+    return signal_before_test(run, cursor) if tests else LoopSignal.BLOCK_END
 
 
 @entry_kernel
@@ -80,16 +69,16 @@ def run_events_as_vw(
 ) -> None:
     """Predict, learn and account for events up to `stop`, or until something must be decided.
 
-    The cursor holds the position to continue from and the signal of what must be decided. `standing` says
-    whether the events are part of the stream or only predicted aside: `STREAM`, `ASIDE` or `NOTICED`.
+    The cursor holds the position to continue from and the signal of what must be decided. `standing` is
+    a `Standing`: it says whether the events are part of the stream or only predicted aside.
     """
     run = run_on(context, stream)
     buffers, units, exploration = context.buffers, context.units, run.task.exploration
-    training = bool(run.task.training and standing == STREAM)
-    searching = bool(run.live.searching and standing != ASIDE)
-    trains_on_all = bool(training and run.task.shape == CB_ADF)
-    while cursor[EVENT] < stop:
-        event = cursor[EVENT]
+    training = bool(run.task.training and standing == Standing.STREAM)
+    searching = bool(run.live.searching and standing != Standing.ASIDE)
+    trains_on_all = bool(training and run.task.shape == Shape.CB_ADF)
+    while cursor[Cursor.EVENT] < stop:
+        event = cursor[Cursor.EVENT]
         actions, label = open_event(run, event)
         open_row(run, results, event, actions.n)
         holdout = run.stream.holdout[event]
@@ -98,9 +87,9 @@ def run_events_as_vw(
         if searching:
             recounts = bool(run.task.predicts_apart and (learns or trains_on_all))
             signal = _signal_before(run, event, actions, recounts, tests, cursor)
-            if signal != BLOCK_END:
+            if signal != LoopSignal.BLOCK_END:
                 forget(run.scratch, 0, actions.n_shared)
-                cursor[SIGNAL] = signal
+                cursor[Cursor.SIGNAL] = signal
                 return
         learnt = label_to_learn(run, actions, label)
         row = results.rows[event]
@@ -109,7 +98,7 @@ def run_events_as_vw(
             call_at(units.policies, (context, stream, rows, actions, label, learns, compares))
         else:
             visit_actions(context, run, row, actions, learnt, learns, buffers)
-        if run.task.shape == SIMPLE:
+        if run.task.shape == Shape.SIMPLE:
             labelled = settle_line(run, results, event, label)
         else:
             if learns and exploration.samples:
@@ -124,15 +113,15 @@ def run_events_as_vw(
         row.labelled = labelled
         forget(run.scratch, 0, actions.n_shared)
         if run.task.slots:
-            counts = bool(standing == STREAM)
+            counts = bool(standing == Standing.STREAM)
             call_at(units.ccb_slot, (context, stream, results, event, counts, holdout))
-        elif standing == STREAM:
+        elif standing == Standing.STREAM:
             account(run.model, label.weight, labelled, holdout)
-        cursor[EVENT], cursor[STEP] = event + 1, 0
+        cursor[Cursor.EVENT], cursor[Cursor.STEP] = event + 1, 0
         if searching and tests:
             observe_rewards(run, buffers.score, actions.n, learnt, True)
             slot = better_challenger(run.live)
             if slot > 0:
-                cursor[SIGNAL], cursor[SLOT] = BOUND_CROSSED, slot
+                cursor[Cursor.SIGNAL], cursor[Cursor.SLOT] = LoopSignal.BOUND_CROSSED, slot
                 return
-    cursor[SIGNAL] = BLOCK_END
+    cursor[Cursor.SIGNAL] = LoopSignal.BLOCK_END

@@ -33,7 +33,7 @@ ALONE, BAG, COVER, RND, EPSILON_DECAY = range(5)
 class Exploration(NamedTuple):
     """The options of exploring, and the state that it depends on."""
 
-    ensemble: int  # how several models learn, see above
+    policy_kind: int  # how several models learn, see above
     direct: bool  # ε-greedy: the loop computes it without a call
     active: bool  # scores become probabilities
     bounds: bool  # it goes by plausible costs

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from onlineauto.explorers.quirks import ExploringQuirks
     from onlineauto.options import Configuration
 
-_ENSEMBLES = {"": ALONE, "bag": BAG, "cover": COVER, "rnd": RND, "epsilon_decay": EPSILON_DECAY}
+_POLICY_KINDS = {"": ALONE, "bag": BAG, "cover": COVER, "rnd": RND, "epsilon_decay": EPSILON_DECAY}
 """How several models learn, by what explorers call it."""
 
 EXPLORER_STATE = ("counts", "costs", "random")
@@ -43,7 +43,7 @@ def make_exploration(
     costs, models = configuration[CostRangeOptions], explorer.models(configuration)
     low, high = (0.0, 1.0) if quirks.costs_in_unit else (np.nan, np.nan)
     return Exploration(
-        ensemble=_ENSEMBLES[explorer.ensemble],
+        policy_kind=_POLICY_KINDS[explorer.policy_kind],
         direct=explorer.direct,
         active=active,
         bounds=explorer.bounds(configuration),

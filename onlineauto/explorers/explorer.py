@@ -48,7 +48,7 @@ class Explorer(ABC):
         What VW calls its reductions, from the bottom to the top, if not ``cb_explore_adf_`` and the name.
     cb_types : tuple of str
         What costs can be learnt from. With mtr alone they are learnt as they are, whatever their probability.
-    ensemble : str
+    policy_kind : str
         How the models of a multi-model explorer learn, one of the engine's ways; "" if there is one model.
     direct : bool
         The loop computes its probabilities without calling the kernel; so it is for ε-greedy alone.
@@ -66,7 +66,7 @@ class Explorer(ABC):
     mellowness: ClassVar[float] = 0.0
     stack: ClassVar[tuple[str, ...]] = ()
     cb_types: ClassVar[tuple[str, ...]] = ("mtr", "ips", "dr", "dm")
-    ensemble: ClassVar[str] = ""
+    policy_kind: ClassVar[str] = ""
     direct: ClassVar[bool] = False
     sees_costs: ClassVar[bool] = False
     predicts_apart: ClassVar[bool] = True

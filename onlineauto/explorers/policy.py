@@ -61,7 +61,7 @@ class Policy:
     @property
     def needs_plausible(self) -> bool:
         """True if `pmf` needs the plausible costs."""
-        return self._exploration.bounds or self._exploration.ensemble == RND
+        return self._exploration.bounds or self._exploration.policy_kind == RND
 
     def pmf(
         self,
@@ -90,7 +90,7 @@ class Policy:
         ValueError
             If `plausible` is not there and is needed, or the explorer asks several models.
         """
-        distils = self._exploration.ensemble == RND
+        distils = self._exploration.policy_kind == RND
         if self._exploration.policies and not distils:
             raise ValueError(f"{self.explorer.name} needs the scores of several models: use a Workspace")
         score = np.array(scores, np.float32)

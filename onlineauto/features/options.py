@@ -80,7 +80,8 @@ class FeatureOptions:
     max_crossed: int = option(
         10_000_000,
         "Number of crossed features that an event may have, over all its actions. A wider event is learnt "
-        "without its widest interactions and not by the stack, and is reported; --strict_parse stops there.",
+        "without its widest interactions and not by the ensemble, and is reported; --strict_parse stops "
+        "there.",
         vw=False,
         keep=True,
         override=True,

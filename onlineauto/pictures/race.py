@@ -139,7 +139,7 @@ def _mark_leases(axes: Axes, stretch: Stretch, look: Look) -> None:
 
 def _mark_events(axes: Axes, story: Story, look: Look) -> None:
     """Draw late namespaces, when the ensemble predicts, and drift above the lanes."""
-    for begin, end in _stacked(story):
+    for begin, end in _ensemble_spans(story):
         axes.hlines(-_HALF - 0.08, begin, end, color=look.series[2], linewidth=2.5)
     for now, names in story.late:
         axes.plot([now], [-0.62], marker="v", color=look.quiet, markersize=5, clip_on=False)
@@ -156,7 +156,7 @@ def _mark_events(axes: Axes, story: Story, look: Look) -> None:
         axes.axvline(now, color=look.series[1], linewidth=1.2, linestyle=(0, (4, 2)))
 
 
-def _stacked(story: Story) -> list[tuple[int, int]]:
+def _ensemble_spans(story: Story) -> list[tuple[int, int]]:
     """Return the first and the last event of each stretch in which the ensemble predicts."""
     ends = [now for now, _ in story.predicted[1:]] + [story.events]
     return [(begin, end) for (begin, who), end in zip(story.predicted, ends, strict=False) if who == "stack"]
@@ -183,7 +183,7 @@ def _explain(axes: Axes, story: Story, look: Look) -> None:
         handles.append(
             Line2D([], [], marker="|", linestyle="", color=look.ink, markersize=6, label="lease extended")
         )
-    if _stacked(story):
+    if _ensemble_spans(story):
         handles.append(Line2D([], [], color=look.series[2], linewidth=2.5, label="the ensemble predicts"))
     if story.drifts:
         handles.append(Line2D([], [], color=look.series[1], linestyle=(0, (4, 2)), label="drift"))

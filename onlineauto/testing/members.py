@@ -91,7 +91,7 @@ def _check_stream(member: Member, options: dict[str, Any], events: list[str], wh
     half = len(events) // 2
     _learn(whole, events[:half])
     model, before = _saved(whole), _saved(whole)
-    assert set(member.names) <= set(names_of(_stack(whole))), f"{where}: it is not in the ensemble"
+    assert set(member.names) <= set(names_of(_ensemble(whole))), f"{where}: it is not in the ensemble"
 
     snapshot = whole.predictor()
     asked = [snapshot.predict(event).tobytes() for event in events[half:]]
@@ -126,16 +126,16 @@ def _saved(workspace: Workspace) -> bytes:
     return file.getvalue()
 
 
-def _stack(workspace: Workspace) -> Any:
-    return workspace.searching.live_configs.arrays.stack
+def _ensemble(workspace: Workspace) -> Any:
+    return workspace.searching.live_configs.arrays.ensemble
 
 
 def _check_predict_only(workspace: Workspace, events: list[str], where: str) -> None:
     """Check that a model that only predicts does so like the whole, if the ensemble predicts."""
     workspace = workspace.fork()
-    workspace.searching.live_configs.apply(PredictWith("stack", "loss"), workspace.learner.model)
+    workspace.searching.live_configs.apply(PredictWith("ensemble", "loss"), workspace.learner.model)
     file = io.BytesIO()
-    workspace.save(file, predict_only="stack")
+    workspace.save(file, predict_only="ensemble")
     small = Workspace.load(file.getvalue(), testonly=True)
     for event in events:
         found, wanted = small.predict(event), workspace.predict(event)
@@ -157,10 +157,10 @@ def _check_unknown_version(member: Member, model: bytes, where: str) -> None:
 
 def _check_merge(member: Member, base: Workspace, ends: list[Workspace], where: str) -> None:
     """Check the laws of merging on states that continued from a base."""
-    stacks = [_stack(each) for each in (base, *ends)]
-    states = [states_of(stack).of(member.name) for stack in stacks]
+    ensembles = [_ensemble(each) for each in (base, *ends)]
+    states = [states_of(each).of(member.name) for each in ensembles]
     before = list(map(_numbers, map(copy.deepcopy, states)))
-    inputs, bare = merge_inputs(stacks[0].inputs, [stack.inputs for stack in stacks[1:]])
+    inputs, bare = merge_inputs(ensembles[0].members.inputs, [each.members.inputs for each in ensembles[1:]])
     whole, one, other = (branch._replace(state=state) for branch, state in zip(bare, states, strict=True))
     idle = whole._replace(seen=np.repeat(whole.seen[:, :1], 2, axis=1))
     both = member.merge(whole, [one, other], inputs)

@@ -53,6 +53,7 @@ class Options(TypedDict, total=False):
     save_every: int | None
     resume: bool | None
     predict_only_model: bool | None
+    predict_only_ensemble: bool | None
     predict_only_stack: bool | None
     readable_model: Word | None
     invert_hash: Word | None

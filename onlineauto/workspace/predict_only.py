@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 
 __all__ = ["PredictOnly", "predicting_configs", "spin_off", "spun_off"]
 
-PredictOnly: TypeAlias = Literal["champion", "stack"] | bool
-"""What is spun off: the champion alone, or all that predicts: the ensemble ("stack") once it is proved.
-True is the champion."""
+PredictOnly: TypeAlias = Literal["champion", "ensemble", "stack"] | bool
+"""What is spun off: the champion alone, or all that predicts: the ensemble once it is proved. True
+is the champion, and "stack" the older name of "ensemble"."""
 
 
 def predicting_configs(workspace: Workspace, what: PredictOnly = True) -> list[int]:
     """Return the live configs that a spin-off has: the champion, and those with a weight in what predicts."""
     arrays = workspace.searching.live_configs.arrays
     weights = np.zeros(arrays.n)
-    if _predictor(workspace, what) == "stack":
-        weights += np.abs(arrays.stack.weights[: arrays.n])
+    if _predictor(workspace, what) == "ensemble":
+        weights += np.abs(arrays.ensemble.weights[: arrays.n])
     if _predictor(workspace, what) != "champion":
         weights += arrays.mix[: arrays.n] * arrays.mixing
     return [0, *(int(live) for live in np.flatnonzero(weights) if live)]
@@ -49,8 +49,8 @@ def spin_off(workspace: Workspace, what: PredictOnly = True) -> State:
     """Return the state of a model that predicts with the champion, or with all that predicts now.
 
     It has only the numbers needed to predict. The champion predicts what `workspace` predicts with
-    ``--predict_with champion``; "stack" predicts what `workspace` does. If the semantics spin off weights, it
-    has no search and the champion's interactions as if given by hand, and it can learn further, from the
+    ``--predict_with champion``; "ensemble" predicts what `workspace` does. If the semantics spin off weights,
+    it has no search and the champion's interactions as if given by hand, and it can learn further, from the
     weights alone.
 
     Raises
@@ -58,8 +58,8 @@ def spin_off(workspace: Workspace, what: PredictOnly = True) -> State:
     OptionError
         `what` is neither; or a journal is replayed.
     """
-    if what not in (True, "champion", "stack"):
-        raise OptionError(f'predict_only is True, "champion" or "stack", and not {what!r}')
+    if what not in (True, "champion", "ensemble", "stack"):
+        raise OptionError(f'predict_only is True, "champion" or "ensemble", and not {what!r}')
     state, live = workspace.state(), predicting_configs(workspace, what)
     predictor = _predictor(workspace, what)
     small = type(workspace)(configuration=REGISTRY.from_keywords(**_options(workspace, predictor, len(live))))
@@ -79,7 +79,7 @@ def spin_off(workspace: Workspace, what: PredictOnly = True) -> State:
     )
     tree = small.state()
     history = {name: state["search"][name] for name in ("events", "changes", "alarms", "latest_changes")}
-    if predictor == "stack":
+    if predictor == "ensemble":
         history["predicts_since"] = state["search"]["predicts_since"]
     known = {name: state["search"]["slots"][name] for name in ("namespaces", "counts", "since", "tally")}
     kept = {"configs": [configs.configs[each] for each in live], "indices": list(range(len(live)))}
@@ -96,8 +96,8 @@ def spun_off(workspace: Workspace, what: PredictOnly = True) -> Workspace:
 
 
 def _predictor(workspace: Workspace, what: PredictOnly) -> str:
-    """Return what the spin-off predicts with: "champion", "mix" or "stack"."""
-    return workspace.searching.predicts[0] if what == "stack" else "champion"
+    """Return what the spin-off predicts with: "champion", "mix" or "ensemble"."""
+    return workspace.searching.predicts[0] if what in ("ensemble", "stack") else "champion"
 
 
 def _options(workspace: Workspace, predictor: str, live: int) -> dict[str, object]:
@@ -145,8 +145,8 @@ def _copy_configs(source: Workspace, target: Workspace, live: list[int]) -> None
 
 
 def _copy_predictor(source: Workspace, target: Workspace, live: list[int]) -> None:
-    """Let `target` mix or stack the scores of its live configs as `source` does."""
+    """Let `target` mix or ensemble the scores of its live configs as `source` does."""
     mine, arrays = (each.searching.live_configs.arrays for each in (source, target))
     arrays.mix[:] = mine.mix[live]
-    if arrays.stack.on:
-        target.searching.live_configs.arrays = arrays._replace(stack=to_predict(mine.stack, live))
+    if arrays.ensemble.on:
+        target.searching.live_configs.arrays = arrays._replace(ensemble=to_predict(mine.ensemble, live))

@@ -169,13 +169,13 @@ class Predictor:
 
 def _lanes(model: Predicting) -> int:
     """Return the largest number of live configs of a model."""
-    return len(model.parts.live.lease)
+    return len(model.parts.live.schedule.lease)
 
 
 def snapshot(configuration: Configuration, model: Predicting) -> Predicting:
     """Return a copy of a model that no longer changes when the workspace learns."""
     parts = model.parts
-    live = parts.live._replace(stack=to_predict(parts.live.stack, range(_lanes(model))))
+    live = parts.live._replace(ensemble=to_predict(parts.live.ensemble, range(_lanes(model))))
     return Predicting.of(
         layout=model.layout.view(),
         parts=parts._replace(

@@ -13,7 +13,7 @@ from onlineauto.engine.loop.holdout import Holdout
 from onlineauto.engine.loop.learner import Learner
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.outliers.located import locate_outliers
-from onlineauto.engine.records.task import CB_ADF
+from onlineauto.engine.records.task import Shape
 from onlineauto.engine.search.factory import make_layout
 from onlineauto.engine.search.search_engine import Searching
 from onlineauto.engine.stream.event_readers import event_readers
@@ -267,7 +267,7 @@ class Workspace(Locked):
         check_rules(block, self._rules)
         valid, message = first_invalid_event(block, self.kind)
         part = block if valid == len(block) else block.head(valid)
-        adf, by_line = self.learner.task.shape == CB_ADF, self.semantics.holds_out_by_line
+        adf, by_line = self.learner.task.shape == Shape.CB_ADF, self.semantics.holds_out_by_line
         held = holdout.mark(part, by_line=by_line and not adf, from_zero=by_line and adf)
         part, outcomes, too_wide = self._runner.learn(part, held, found)
         holdout.add(outcomes)
@@ -368,8 +368,8 @@ class Workspace(Locked):
     def save(self, target: str | os.PathLike[str] | BinaryIO, *, predict_only: PredictOnly = False) -> None:
         r"""Write this model to a file. A path is replaced in one step.
 
-        With `predict_only` it is smaller and cannot learn: "stack" is all that predicts now, the ensemble as
-        a rule, and "champion", or True, the champion alone, as with ``--predict_with champion``.
+        With `predict_only` it is smaller and cannot learn: "ensemble" is all that predicts now, the ensemble
+        as a rule, and "champion", or True, the champion alone, as with ``--predict_with champion``.
 
         >>> import io
         >>> file = io.BytesIO()

@@ -95,7 +95,7 @@ def test_losses_and_links() -> None:
 def test_weights_count() -> None:
     model = AutoMLRegressor()
     draw = random.Random(2)
-    for _ in range(400):  # in random order, as the stack would predict what comes in turn
+    for _ in range(400):  # in random order, as the ensemble would predict what comes in turn
         label = draw.randrange(2)
         model.learn({"a": "b"}, float(label), weight=1 + 2 * label)
     assert model.predict({"a": "b"}) == pytest.approx(0.75, abs=0.1)

@@ -1,4 +1,4 @@
-"""Members of the stack: who works and who rests, by what they cost and what they are worth."""
+"""Members of the ensemble: who works and who rests, by what they cost and what they are worth."""
 
 from __future__ import annotations
 

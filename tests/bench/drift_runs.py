@@ -148,7 +148,7 @@ def spells(text: Text) -> list[Spell]:
             float((stack.losses - champion.losses)[begin:end].mean()),
         )
         for (begin, decision), end in zip(switches, ends, strict=False)
-        if decision.who == "stack" and end > begin
+        if decision.who == "ensemble" and end > begin
     ]
 
 

@@ -2,9 +2,9 @@
 
     python -m tests.bench.predict_only [cb-surveys-u cb-diamonds-n-u …]
 
-Each log is learnt once with ``--automl 4``; the whole model, all that predicts (``--predict_only_stack``) and
-the champion alone (``--predict_only_model``) then predict it in turn, in blocks, without a look at its text.
-The least of five rounds counts. It is an error if the first two do not predict the same, bit for bit.
+Each log is learnt once with ``--automl 4``; the whole model, all that predicts (``--predict_only_ensemble``)
+and the champion alone (``--predict_only_model``) then predict it in turn, in blocks, without a look at its
+text. The least of five rounds counts. It is an error if the first two do not predict the same, bit for bit.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from onlineauto import Workspace
 from onlineauto.service.learning import learner as learning
 from onlineauto.service.log.segment_log import SegmentLog
 from onlineauto.workspace.inspection.inspection import inspection
-from tests.engine.stack_streams import bent, odd
+from tests.engine.ensemble_streams import bent, odd
 from tests.naive.native_search.streams import slots
 from tests.service.traffic import CONFIGURATION, decision, records
 

@@ -20,7 +20,7 @@ def test_the_baseline_scores_like_its_reference_implementation() -> None:
         shared, *lines = event.split("\n")
         words = [f"{span[0]}{span.split()[1]}" for span in shared.split("|")[1:]]
         actions = [line.split("|a ")[1] for line in lines]
-        low, high = workspace.searching.live_configs.arrays.stack.range.tolist()
+        low, high = workspace.searching.live_configs.arrays.ensemble.range.tolist()
         workspace.learn(f"{event}\n\n")
         buffers = workspace._runner._memory._buffers
         assert buffers is not None

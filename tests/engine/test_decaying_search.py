@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from onlineauto import Workspace
-from onlineauto.engine.records.task import DROPPED, PROMOTED
+from onlineauto.engine.records.task import DecayTally
 from onlineauto.engine.search import live_configs as live_slots
 from onlineauto.engine.search.waiting_configs import put_back
 from onlineauto.estimators.robust_kernels import LOWER
@@ -50,8 +50,8 @@ def test_a_config_alone_decays_as_without_a_search(cb_type: str) -> None:
     mine, other = (each.learner.task.decay for each in (alone, twin))
     assert mine.tally.tolist() == other.tally.tolist()
     assert mine.place.tolist() == other.place.tolist()
-    assert mine.tally[PROMOTED] > 0
-    assert mine.tally[DROPPED] > 0
+    assert mine.tally[DecayTally.PROMOTED] > 0
+    assert mine.tally[DecayTally.DROPPED] > 0
 
 
 def test_a_model_begins_anew_in_all_live_configs_at_once() -> None:

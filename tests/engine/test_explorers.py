@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 from onlineauto import Workspace
-from onlineauto.engine.records.task import DROPPED, OUTSIDE_RANGE, PROMOTED
+from onlineauto.engine.records.task import DecayTally
 from onlineauto.errors import OptionError
 from onlineauto.estimators.robust_kernels import LOWER
 from onlineauto.estimators.robust_kernels import T as AGE
@@ -178,7 +178,7 @@ def test_probabilities_are_ones_and_the_good_actions_are_found(options: Options,
     assert of_good > (0.4 if options.get("synthcover") or options.get("regcb") else 0.45), of_good
     if automl:
         assert workspace.searching.live_configs.arrays.n == automl
-        assert workspace.searching.live_configs.arrays.updates[1:].all()
+        assert workspace.searching.live_configs.arrays.schedule.updates[1:].all()
 
 
 @pytest.mark.parametrize("options", NATIVE, ids=named)
@@ -250,13 +250,13 @@ def test_epsilon_falls_with_what_the_champion_has_learnt() -> None:
     begun, learnt = decaying(0, turned=False), decaying(999, turned=False)
     assert begun.predict("|a x\n|a y\n\n").tolist() == [0.5, 0.5]
     assert learnt.predict("|a x\n|a y\n\n").tolist() == pytest.approx([0.95, 0.05])
-    assert learnt.learner.task.decay.tally[PROMOTED] == 0
-    assert learnt.learner.task.decay.tally[DROPPED] > 5
+    assert learnt.learner.task.decay.tally[DecayTally.PROMOTED] == 0
+    assert learnt.learner.task.decay.tally[DecayTally.DROPPED] > 5
 
 
 def test_a_younger_model_takes_over_when_the_stream_turns() -> None:
     workspace = decaying(6000, turned=True, adaptive=True)
-    assert workspace.learner.task.decay.tally[PROMOTED] > 0
+    assert workspace.learner.task.decay.tally[DecayTally.PROMOTED] > 0
     assert workspace.predict("|a x\n|a y\n\n")[1] > 0.5
 
 
@@ -267,7 +267,7 @@ def test_only_in_vw_does_a_new_model_keep_sums_of_the_one_before(exact: bool) ->
     for _ in range(2):
         workspace.learn(EVENT)
     place, model = workspace.learner.task.decay.place[0], workspace.learner.model
-    assert workspace.learner.task.decay.tally[DROPPED] > 0
+    assert workspace.learner.task.decay.tally[DecayTally.DROPPED] > 0
     assert not workspace.weights[:, :, place].any()
     assert bool(model.lanes[place, WEIGHT]) == exact
     assert bool(model.sums[0, 2 * place]) == exact
@@ -277,7 +277,7 @@ def test_rewards_outside_their_range_are_counted() -> None:
     def outside(**options: Any) -> int:
         workspace = Workspace(cb_explore_adf=True, epsilon_decay=True, **options)
         workspace.learn(EVENT)
-        return int(workspace.learner.task.decay.tally[OUTSIDE_RANGE])
+        return int(workspace.learner.task.decay.tally[DecayTally.OUTSIDE_RANGE])
 
     assert [outside(), outside(cost_range="0,1"), outside(reward_as_cost=True)] == [1, 0, 0]
 

@@ -15,7 +15,7 @@ from onlineauto.engine.ensemble.registry import MEMBERS, member_of, register, un
 from onlineauto.engine.ensemble.states import states_of
 from onlineauto.testing import check_member
 from onlineauto.workspace.inspection.inspection import inspection
-from tests.engine.stack_streams import odd
+from tests.engine.ensemble_streams import odd
 from tests.engine.toy_member import TOY, Toy
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ def toy() -> Iterator[Toy]:
         unregister("toy")
 
 
-def stack_of(workspace: Workspace) -> Any:
-    return workspace.searching.live_configs.arrays.stack
+def ensemble_of(workspace: Workspace) -> Any:
+    return workspace.searching.live_configs.arrays.ensemble
 
 
 def test_a_member_from_outside_is_weighed_journalled_inspected_saved_and_removed(
@@ -56,7 +56,7 @@ def test_a_member_from_outside_is_weighed_journalled_inspected_saved_and_removed
         lines = event.split("\n")[1:-2]
         (logged,) = (at for at, line in enumerate(lines) if not line.startswith("|"))
         costs.setdefault(logged, []).append(float(lines[logged].split(":")[1]))
-    sums = states_of(stack_of(workspace)).of("toy").sums
+    sums = states_of(ensemble_of(workspace)).of("toy").sums
     assert sorted(sums[:4, 0]) == sorted(map(len, costs.values()))
     np.testing.assert_allclose(sorted(sums[:4, 1]), sorted(map(sum, costs.values())), rtol=0.02)
 
@@ -94,13 +94,13 @@ def test_two_states_of_a_member_merge_into_that_of_all_events(toy: Toy) -> None:
     whole, one, other = (Workspace(**OPTIONS, members="toy", cost_range="-3,3") for _ in range(3))
     for workspace in (whole, one, other):
         workspace.fit("".join(events[:20]).encode())  # so that all know the same actions
-    base = copy.deepcopy(stack_of(whole))
+    base = copy.deepcopy(ensemble_of(whole))
     for at, event in enumerate(events[20:]):
         (one if at % 2 else other).learn(event)
         whole.learn(event)
-    merged = merge_ensembles(base, [stack_of(one), stack_of(other)], learnt=[90, 90], floor=True)
+    merged = merge_ensembles(base, [ensemble_of(one), ensemble_of(other)], learnt=[90, 90], floor=True)
     sums = states_of(merged).of("toy").sums
-    np.testing.assert_allclose(sums, states_of(stack_of(whole)).of("toy").sums, rtol=0.1, atol=0.5)
+    np.testing.assert_allclose(sums, states_of(ensemble_of(whole)).of("toy").sums, rtol=0.1, atol=0.5)
 
 
 def test_names_of_members_are_taken_once(toy: Toy) -> None:

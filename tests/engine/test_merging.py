@@ -26,9 +26,9 @@ from onlineauto.engine.ensemble.least_squares_kernels import WAITING, Observed, 
 from onlineauto.engine.ensemble.merge import merge_ensembles, merge_inputs
 from onlineauto.engine.ensemble.regression import make_regression, merge_regression
 from onlineauto.engine.ensemble.states import states_of
-from onlineauto.engine.records.ensemble import FEATURES, MOST_ACTIONS
+from onlineauto.engine.records.ensemble import MOST_ACTIONS, Known
 from tests.bench.bandit_logs import head, load
-from tests.engine.stack_streams import odd
+from tests.engine.ensemble_streams import odd
 from tests.naive.members import KEEPS, Squares
 from tests.naive.merging import Fitted, cell, fit_branches
 
@@ -41,8 +41,8 @@ OPTIONS: dict[str, Any] = {"cb_adf": True, "automl": 1, "default_lease": 10**6, 
 MEMBERS = "features,waves,crosses,layer,baseline"
 
 
-def stack_of(workspace: Workspace) -> Any:
-    return workspace.searching.live_configs.arrays.stack
+def ensemble_of(workspace: Workspace) -> Any:
+    return workspace.searching.live_configs.arrays.ensemble
 
 
 def events_of(text: bytes) -> list[str]:
@@ -52,8 +52,8 @@ def events_of(text: bytes) -> list[str]:
 def made(members: str = MEMBERS) -> Workspace:
     """A model whose ensemble predicts from the start, and whose tests decide nothing."""
     workspace = Workspace(**OPTIONS, members=members)
-    workspace.searching.live_configs.apply(PredictWith("stack", "loss"), workspace.learner.model)
-    stack_of(workspace).level[0] = 1e-300
+    workspace.searching.live_configs.apply(PredictWith("ensemble", "loss"), workspace.learner.model)
+    ensemble_of(workspace).test.level[0] = 1e-300
     return workspace
 
 
@@ -64,19 +64,20 @@ def learn(workspace: Workspace, events: Sequence[str]) -> None:
 
 def merge(base: Workspace, ends: Sequence[Workspace], learnt: Sequence[int]) -> Workspace:
     """A copy of the branch that has learnt most, with the merged ensemble."""
-    stack = merge_ensembles(stack_of(base), list(map(stack_of, ends)), learnt=learnt, floor=True)
+    ensemble = merge_ensembles(ensemble_of(base), list(map(ensemble_of, ends)), learnt=learnt, floor=True)
     result = copy.deepcopy(ends[int(np.argmax(learnt))])
-    begin_again(stack_of(result), stack)
+    begin_again(ensemble_of(result), ensemble)
     return result
 
 
 def predicted(workspace: Workspace, events: Sequence[str], name: str = "") -> NDArray[np.float64]:
     """What the ensemble, or one score alone, predicts."""
     workspace = copy.deepcopy(workspace)
-    stack = stack_of(workspace)
+    ensemble = ensemble_of(workspace)
     if name:
-        stack.weights[:] = 0.0
-        stack.weights[len(stack.weights) - 1 - len(stack.rests) + names_of(stack).index(name)] = 1.0
+        ensemble.weights[:] = 0.0
+        first = len(ensemble.weights) - 1 - len(ensemble.members.rests)
+        ensemble.weights[first + names_of(ensemble).index(name)] = 1.0
     return np.array([workspace.predict(event) for event in events], np.float64)
 
 
@@ -207,7 +208,7 @@ def test_a_regression_learns_its_waiting_events_when_it_is_merged() -> None:
         twin.learn(row, target, noise, times)
     seen = np.zeros((33, 2), np.int64)
     seen[0, 1] = 130
-    inputs = Workspace(**OPTIONS, members="features").searching.live_configs.arrays.stack.inputs
+    inputs = Workspace(**OPTIONS, members="features").searching.live_configs.arrays.ensemble.members.inputs
     inputs.tally[:] = n, 0, 1, 0
     branch = base._replace(state=state, inputs=np.arange(n), seen=seen)
     merged = merge_regression(base, [branch], inputs, 0.5, n)
@@ -226,16 +227,18 @@ def test_two_halves_predict_like_one_learner() -> None:
         whole.learn(event)
     result = merge(base, ends, [300, 300])
     rest = events[1000:]
-    for name in ("", *names_of(stack_of(base))):
+    for name in ("", *names_of(ensemble_of(base))):
         if name != "layer":  # it begins after 1,024 events
             one, both, half = (predicted(each, rest, name) for each in (whole, result, ends[0]))
             away = distance(one, both) / one.std()
             assert away < (0.05 if name in ("", "features", "waves") else 0.15), name
             assert away < 0.6 * distance(one, half) / one.std(), name
-    mine, yours = stack_of(result), stack_of(whole)
-    np.testing.assert_allclose(mine.inputs.numbers.mean, yours.inputs.numbers.mean, atol=1e-9)
-    np.testing.assert_allclose(mine.inputs.numbers.variance, yours.inputs.numbers.variance, rtol=1e-9)
-    np.testing.assert_array_equal(np.sort(mine.inputs.seen), np.sort(yours.inputs.seen))
+    mine, yours = ensemble_of(result), ensemble_of(whole)
+    np.testing.assert_allclose(mine.members.inputs.numbers.mean, yours.members.inputs.numbers.mean, atol=1e-9)
+    np.testing.assert_allclose(
+        mine.members.inputs.numbers.variance, yours.members.inputs.numbers.variance, rtol=1e-9
+    )
+    np.testing.assert_array_equal(np.sort(mine.members.inputs.seen), np.sort(yours.members.inputs.seen))
     np.testing.assert_allclose(mine.range, yours.range)
     assert mine.updates[0] == pytest.approx(yours.updates[0], abs=2)
 
@@ -253,8 +256,8 @@ def test_the_layer_merges_after_it_has_begun() -> None:
     assert distance(one, both) < 0.1 * one.std()
     assert distance(one, both) < distance(one, half)
     np.testing.assert_allclose(
-        states_of(stack_of(result)).of("layer").measure,
-        states_of(stack_of(whole)).of("layer").measure,
+        states_of(ensemble_of(result)).of("layer").measure,
+        states_of(ensemble_of(whole)).of("layer").measure,
         rtol=0.3,
     )
 
@@ -269,10 +272,12 @@ def test_an_unchanged_copy_changes_nothing() -> None:
     rest = events[500:]
     np.testing.assert_allclose(predicted(with_copy, rest), predicted(alone, rest), atol=1e-5)
     assert distance(predicted(alone, rest), predicted(end, rest)) < 0.03  # events that waited are learnt
-    for name in ("weights", "spread", "pair", "loss", "loss_spread", "fair", "policies", "error", "range"):
-        np.testing.assert_allclose(
-            getattr(stack_of(alone), name), getattr(stack_of(end), name), rtol=1e-6, atol=1e-9, err_msg=name
-        )
+    one, other = ensemble_of(alone), ensemble_of(end)
+    fields = ("weights", "spread", "error", "range")
+    arrays = {name: (getattr(one, name), getattr(other, name)) for name in fields}
+    arrays |= dict(zip(one.test._fields, zip(one.test, other.test, strict=True), strict=True))
+    for name, (mine, theirs) in arrays.items():
+        np.testing.assert_allclose(mine, theirs, rtol=1e-6, atol=1e-9, err_msg=name)
     swapped = merge(base, [base, end], [0, 200])
     np.testing.assert_allclose(predicted(swapped, rest), predicted(alone, rest), atol=1e-5)
 
@@ -283,16 +288,18 @@ def test_branches_may_find_features_and_actions_in_any_order() -> None:
     base, one, other = (made("features,waves") for _ in range(3))
     learn(one, events[:200])
     learn(other, events[399:199:-1])
-    stacks = [stack_of(each) for each in (base, one, other)]
-    inputs, branches = merge_inputs(stacks[0].inputs, [stack.inputs for stack in stacks[1:]])
+    ensembles = [ensemble_of(each) for each in (base, one, other)]
+    inputs, branches = merge_inputs(
+        ensembles[0].members.inputs, [each.members.inputs for each in ensembles[1:]]
+    )
     assert sorted(branches[2].actions) == [0, 1, 2, 3, 4]
     assert list(branches[2].actions) != [0, 1, 2, 3, 4]
-    for branch, stack in zip(branches[1:], stacks[1:], strict=True):
+    for branch, ensemble in zip(branches[1:], ensembles[1:], strict=True):
         kept = branch.inputs[branch.inputs >= 0]
-        assert len(kept) > stack.inputs.tally[FEATURES] - 4
-        assert kept.max() < inputs.tally[FEATURES]
+        assert len(kept) > ensemble.members.inputs.tally[Known.FEATURES] - 4
+        assert kept.max() < inputs.tally[Known.FEATURES]
         np.testing.assert_array_equal(
-            branch.seen[branch.actions, 1], stack.inputs.seen[: len(branch.actions)]
+            branch.seen[branch.actions, 1], ensemble.members.inputs.seen[: len(branch.actions)]
         )
     assert inputs.seen[MOST_ACTIONS] == 400
     assert inputs.seen[:5].sum() == 400
@@ -314,9 +321,9 @@ def test_waves_of_numbers_in_another_order_are_left_out() -> None:
     learn(one, events[:200])
     learn(other, turned[:200])
     both, alone = merge(base, [one, other], [200, 200]), merge(base, [one], [200])
-    regressions = [states_of(stack_of(each)).of("waves").regression for each in (both, alone)]
+    regressions = [states_of(ensemble_of(each)).of("waves").regression for each in (both, alone)]
     np.testing.assert_allclose(regressions[0].weights, regressions[1].weights, atol=1e-6)
-    features = [states_of(stack_of(each)).of("features").spread[0] for each in (both, alone)]
+    features = [states_of(ensemble_of(each)).of("features").spread[0] for each in (both, alone)]
     assert np.trace(features[0]) < 0.9 * np.trace(features[1])  # features may be in any order
 
 
@@ -327,13 +334,13 @@ def test_features_beyond_the_room_of_a_merged_ensemble_are_left_out() -> None:
         for at in range(200):
             label = f"0:{at % 3}:0.5 |a x\n|a y" if at % 2 else f"|a x\n0:{at % 4}:0.5 |a y"
             branch.learn(f"shared |w long_word_{begin + at}\n{label}\n\n")
-        assert stack_of(branch).inputs.tally[FEATURES] == 201
-        stack_of(branch).inputs.wide[0] = 2
+        assert ensemble_of(branch).members.inputs.tally[Known.FEATURES] == 201
+        ensemble_of(branch).members.inputs.wide[0] = 2
     result = merge(base, [one, other], [200, 200])
-    inputs = stack_of(result).inputs
-    assert inputs.tally[FEATURES] == 300
+    inputs = ensemble_of(result).members.inputs
+    assert inputs.tally[Known.FEATURES] == 300
     assert inputs.wide[0] == 4
-    assert np.isfinite(states_of(stack_of(result)).of("features").weights).all()
+    assert np.isfinite(states_of(ensemble_of(result)).of("features").weights).all()
     assert np.isfinite(predicted(result, ["shared |w long_word_3\n|a x\n|a y\n\n"])).all()
 
 
@@ -344,8 +351,8 @@ def test_more_actions_than_are_told_apart_are_joined() -> None:
     learn(one, events_of(text.encode()))
     learn(other, events_of(text.replace("|a a", "|a b").encode()))
     result = merge(base, [one, other], [300, 300])
-    assert stack_of(result).inputs.tally.tolist()[2] == MOST_ACTIONS + 1
-    assert stack_of(result).inputs.seen[0] == 0
+    assert ensemble_of(result).members.inputs.tally.tolist()[2] == MOST_ACTIONS + 1
+    assert ensemble_of(result).members.inputs.seen[0] == 0
     learn(result, events_of(text.encode())[:50])
     assert np.isfinite(predicted(result, events_of(text.encode())[50:60])).all()
 
@@ -355,7 +362,7 @@ def test_ensembles_that_cannot_be_merged_are_named() -> None:
     with pytest.raises(OptionError, match="of other --members or --live_configs"):
         merge(base, [other], [0])
     changed = copy.deepcopy(base)
-    stack_of(changed).rests[0] = True
+    ensemble_of(changed).members.rests[0] = True
     with pytest.raises(OptionError, match="changed what predicts, which members rest, or its tests"):
         merge(base, [changed], [0])
 
@@ -375,9 +382,11 @@ def test_four_partitions_earn_nearly_what_one_learner_earns() -> None:
             end.learn(event)
             if merges and (at + 1) % 400 == 200:
                 learnt = [400 // partitions] * partitions
-                stack = merge_ensembles(stack_of(base), list(map(stack_of, ends)), learnt=learnt, floor=True)
+                ensemble = merge_ensembles(
+                    ensemble_of(base), list(map(ensemble_of, ends)), learnt=learnt, floor=True
+                )
                 for each in (base, *ends):
-                    begin_again(stack_of(each), stack)
+                    begin_again(ensemble_of(each), ensemble)
         return float(np.mean(rewards[1000:]))
 
     one, merged, apart = earned(1, merges=False), earned(4, merges=True), earned(4, merges=False)

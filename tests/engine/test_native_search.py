@@ -216,9 +216,9 @@ def test_the_least_probability_is_told_by_what_was_not_logged() -> None:
     """Of three actions, one is logged with 0.9: each of the others has 0.05, or one of them less."""
     event = "shared |u x\n0:-1:0.9 |a y\n|a z\n|a w\n\n"
     workspace = Workspace(cb_explore_adf=True, automl=2).fit(event.encode())
-    assert workspace.searching.live_configs.arrays.scale[FLOOR] == pytest.approx(0.05)
+    assert workspace.searching.live_configs.arrays.statistics.scale[FLOOR] == pytest.approx(0.05)
     known = Workspace(cb_explore_adf=True, automl=2, min_prob=0.02).fit(event.encode())
-    assert known.searching.live_configs.arrays.scale[FLOOR] == 0.02
+    assert known.searching.live_configs.arrays.statistics.scale[FLOOR] == 0.02
 
 
 def test_a_least_probability_that_is_wrong_is_reported() -> None:
@@ -235,9 +235,9 @@ def test_both_tests_of_a_challenger_share_its_level() -> None:
     live = workspace.searching.live_configs.arrays
     for slot in range(1, live.n):
         by_reward, by_loss = reward_level(live, slot), loss_level(live, slot)
-        told = bool(live.alike[slot])
-        assert by_reward + 2 * by_loss * told <= live.levels[slot] * (1 + 1e-12)
-    assert live.alike[1 : live.n].any()
+        told = bool(live.tests.alike[slot])
+        assert by_reward + 2 * by_loss * told <= live.tests.levels[slot] * (1 + 1e-12)
+    assert live.tests.alike[1 : live.n].any()
 
 
 def test_a_config_that_comes_back_goes_on_where_it_left_off() -> None:

@@ -98,7 +98,7 @@ def test_small_propensities_of_a_softmax_are_learnt() -> None:
     assert ignored(workspace) == 0
 
 
-def test_the_stack_goes_on_choosing_well_when_costs_change_their_scale() -> None:
+def test_the_ensemble_goes_on_choosing_well_when_costs_change_their_scale() -> None:
     draw, right = random.Random(3), []
     workspace = Workspace(cb_explore_adf=True, automl=4)
     events = [bandit_event(draw, scale=1000.0 if i >= 2000 else 1.0) for i in range(4000)]

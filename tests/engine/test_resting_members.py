@@ -1,4 +1,4 @@
-"""Members of the stack within a budget: what is journalled, replayed, saved and shown."""
+"""Members of the ensemble within a budget: what is journalled, replayed, saved and shown."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from onlineauto import Workspace
-from onlineauto.engine.ensemble.ensemble import able_scores, rest, stack_state, worths
+from onlineauto.engine.ensemble.ensemble import able_scores, ensemble_state, rest, worths
 from onlineauto.engine.ensemble.states import states_of
 from onlineauto.engine.search.journal import Journal
 from onlineauto.workspace.inspection.inspection import inspection
-from tests.engine.stack_streams import odd
+from tests.engine.ensemble_streams import odd
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +28,7 @@ def learnt(n: int, **more: Any) -> tuple[Workspace, list[dict[str, Any]]]:
 
 
 def rests(workspace: Workspace) -> list[bool]:
-    found: list[bool] = workspace.searching.live_configs.arrays.stack.rests.tolist()
+    found: list[bool] = workspace.searching.live_configs.arrays.ensemble.members.rests.tolist()
     return found
 
 
@@ -75,12 +75,12 @@ def test_who_rests_is_saved(tmp_path: Path) -> None:
     assert rests(whole) == rests(other)
 
 
-def test_all_may_rest_and_the_stack_goes_on() -> None:
+def test_all_may_rest_and_the_ensemble_goes_on() -> None:
     workspace = Workspace(**{**OPTIONS, "member_budget": 0.01}).fit(odd(300, numbers=2))
-    stack = workspace.searching.live_configs.arrays.stack
+    ensemble = workspace.searching.live_configs.arrays.ensemble
     assert all(rests(workspace))
-    assert stack.weights[-7:-1].tolist() == [0.0] * 6
-    assert stack.weights[0] != 1.0
+    assert ensemble.weights[-7:-1].tolist() == [0.0] * 6
+    assert ensemble.weights[0] != 1.0
 
 
 NAMES = ("features", "waves", "crosses one by one", "crosses in pairs", "crosses in triples", "layer")
@@ -89,26 +89,26 @@ NAMES = ("features", "waves", "crosses one by one", "crosses in pairs", "crosses
 @pytest.mark.parametrize("name", NAMES)
 def test_the_covariance_stays_symmetric_to_the_last_bit_when_a_member_rests(name: str) -> None:
     workspace, _ = learnt(150)
-    stack = workspace.searching.live_configs.arrays.stack
-    rest(stack, [])
-    draw = np.random.default_rng(0).normal(size=(2 * len(stack.weights), len(stack.weights)))
-    stack.spread[:] = draw.T @ draw
-    assert np.array_equal(stack.spread, stack.spread.T)
-    rest(stack, [name])
-    assert np.array_equal(stack.spread, stack.spread.T)
-    assert np.linalg.eigvalsh(stack.spread)[0] > 0.0
+    ensemble = workspace.searching.live_configs.arrays.ensemble
+    rest(ensemble, [])
+    draw = np.random.default_rng(0).normal(size=(2 * len(ensemble.weights), len(ensemble.weights)))
+    ensemble.spread[:] = draw.T @ draw
+    assert np.array_equal(ensemble.spread, ensemble.spread.T)
+    rest(ensemble, [name])
+    assert np.array_equal(ensemble.spread, ensemble.spread.T)
+    assert np.linalg.eigvalsh(ensemble.spread)[0] > 0.0
 
 
 def test_features_keep_their_seat_while_the_layer_upon_them_works() -> None:
     workspace = Workspace(**{**OPTIONS, "member_budget": 100.0}).fit(odd(1300, numbers=2))
-    stack = workspace.searching.live_configs.arrays.stack
-    found = worths(stack, ())
+    ensemble = workspace.searching.live_configs.arrays.ensemble
+    found = worths(ensemble, ())
     assert found["features"] >= found["layer"] > 0
-    assert worths(stack, {"features"}).keys().isdisjoint({"features", "layer"})
-    rest(stack, {"features"})
-    assert stack.rests.tolist() == [True, False, False, False, False, True]
-    assert stack.weights[[-7, -2]].tolist() == [0.0, 0.0]
-    assert able_scores(stack)["layer"]
+    assert worths(ensemble, {"features"}).keys().isdisjoint({"features", "layer"})
+    rest(ensemble, {"features"})
+    assert ensemble.members.rests.tolist() == [True, False, False, False, False, True]
+    assert ensemble.weights[[-7, -2]].tolist() == [0.0, 0.0]
+    assert able_scores(ensemble)["layer"]
     shown = {each["who"]: each for each in inspection(workspace, names={})["stack"]}
     assert shown["features"]["rests"]
     assert shown["layer"]["rests"]
@@ -122,9 +122,9 @@ def test_a_stream_with_a_layer_goes_on_as_if_it_was_not_interrupted(tmp_path: Pa
         half.learn(event + b"\n\n")
         whole.learn(event + b"\n\n")
     half.save(tmp_path / "model")
-    half.save(tmp_path / "small", predict_only="stack")
+    half.save(tmp_path / "small", predict_only="ensemble")
     again, small = Workspace.load(tmp_path / "model"), Workspace.load(tmp_path / "small", testonly=True)
-    assert states_of(again.searching.live_configs.arrays.stack).of("layer").regression.weights.any()
+    assert states_of(again.searching.live_configs.arrays.ensemble).of("layer").regression.weights.any()
     asked = odd(1, numbers=2)
     np.testing.assert_array_equal(small.predict(asked), whole.predict(asked))
     for event in events[1150:]:
@@ -137,13 +137,13 @@ def test_a_stream_with_a_layer_goes_on_as_if_it_was_not_interrupted(tmp_path: Pa
 def test_events_that_were_learnt_are_not_saved_as_waiting() -> None:
     """Else the bytes of a model would depend on when it was saved before."""
     workspace, _ = learnt(700)
-    stack = workspace.searching.live_configs.arrays.stack
-    features = states_of(stack).of("features")
+    ensemble = workspace.searching.live_configs.arrays.ensemble
+    features = states_of(ensemble).of("features")
     assert features.waiting.any()
     counts = features.n_waiting
     for all_wait in (2, 3):
         counts[0], counts[1:] = all_wait, 0
-        saved = stack_state(stack, tests=1)["members"]["features"]
+        saved = ensemble_state(ensemble, tests=1)["members"]["features"]
         assert saved["waiting"].shape[1] == all_wait
         assert saved["waiting"][0].any()
         assert not saved["waiting"][1:].any()

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onlineauto import Workspace, read
-from onlineauto.engine.loop.size_kernels import LARGEST, OWN, SCREENED
+from onlineauto.engine.loop.size_kernels import EventSize
 from onlineauto.engine.loop.wide_events import _NO_SIZES, _count, _most_features
 from onlineauto.features.records import make_stream
 
@@ -37,7 +37,7 @@ def sizes_of(text: str, options: dict[str, Any]) -> tuple[int, int]:
     stream = make_stream(blocks[0], np.zeros(len(blocks[0]), bool))
     counts = np.zeros((len(blocks[0]), 4))
     _count(context, stream, counts, 0, _NO_SIZES)
-    exact = counts[:, [LARGEST, OWN, SCREENED]].sum(axis=1).max()
+    exact = counts[:, [EventSize.LARGEST, EventSize.OWN, EventSize.SCREENED]].sum(axis=1).max()
     return _most_features(context.value, stream), int(exact)
 
 

@@ -14,7 +14,7 @@ from onlineauto import Workspace
 from onlineauto.automl.config import Config, Kind
 from onlineauto.automl.decisions import PredictWith, Remove, Rotate, Swap, Widen
 from onlineauto.engine.ensemble.combiner_kernels import UNSURE
-from onlineauto.engine.ensemble.ensemble import make_stack, promote
+from onlineauto.engine.ensemble.ensemble import make_ensemble, promote
 from onlineauto.engine.search.journal import End, Journal, decision_of, entry_of, read_journal
 from onlineauto.errors import InputError, OptionError
 from onlineauto.estimators.paired import ChampionTest
@@ -56,7 +56,14 @@ def state(workspace: Workspace) -> list[bytes]:
     """Everything that learning and searching have changed, but for counts of checks."""
     model, live = workspace.learner.model, workspace.searching.live_configs.arrays
     learnt = (model.table, model.shared, model.lanes, model.sums, model.settings)
-    known = (live.evidence, live.updates, live.last, live.policies, live.spread, live.mix)
+    known = (
+        live.tests.evidence,
+        live.schedule.updates,
+        live.statistics.last,
+        live.statistics.policies,
+        live.tests.spread,
+        live.mix,
+    )
     return [array.tobytes() for array in (*learnt, *known)]
 
 
@@ -127,12 +134,12 @@ def test_each_change_of_champion_starts_the_test_of_the_ensemble_again() -> None
 
 
 def test_weights_of_the_ensemble_follow_the_two_live_configs_that_remain() -> None:
-    stack = make_stack(4, on=True, members=(), cells=0, configuration=REGISTRY.from_keywords())
-    stack.weights[:4] = [0.5, 0.1, 0.3, 0.05]
-    stack.spread[:4, :4] = np.diag([1.0, 1.1, 1.2, 1.3])
-    promote(stack, 2, 4)
-    np.testing.assert_allclose(stack.weights[:4], [0.3 + 0.1 + 0.05, 0.5, 0.0, 0.0])
-    np.testing.assert_allclose(np.diag(stack.spread)[:4], [1.2, 1.0, UNSURE, UNSURE])
+    ensemble = make_ensemble(4, on=True, members=(), cells=0, configuration=REGISTRY.from_keywords())
+    ensemble.weights[:4] = [0.5, 0.1, 0.3, 0.05]
+    ensemble.spread[:4, :4] = np.diag([1.0, 1.1, 1.2, 1.3])
+    promote(ensemble, 2, 4)
+    np.testing.assert_allclose(ensemble.weights[:4], [0.3 + 0.1 + 0.05, 0.5, 0.0, 0.0])
+    np.testing.assert_allclose(np.diag(ensemble.spread)[:4], [1.2, 1.0, UNSURE, UNSURE])
 
 
 @pytest.mark.parametrize("exact", [True, False], ids=["exact", "native"])
@@ -273,7 +280,7 @@ def test_bounds_of_costs_outside_the_range_are_cut_off_and_counted() -> None:
     text = "".join(stream(60)).replace(":-1:", ":-7:").encode()
     cut = Workspace(cb_explore_adf=True, estimator="robust", **QUICK).fit(text)
     assert 0 <= cut.estimates.lower(1) <= cut.estimates.upper(1) <= 1
-    assert cut.searching.live_configs.arrays.last[1, 0, 1] <= 1
+    assert cut.searching.live_configs.arrays.statistics.last[1, 0, 1] <= 1
 
 
 @pytest.mark.parametrize(
@@ -431,7 +438,7 @@ def test_the_paired_test_takes_in_what_both_would_have_done() -> None:
         known = -float(costs[challenger]), -float(costs[champion])
         p = 1 / float(weight)
         test.update(challenger, champion, logged=logged, p=p, reward=-float(cost), predicted=known)
-    pair = together.searching.live_configs.arrays.pairs[chosen.index(True)]
+    pair = together.searching.live_configs.arrays.tests.pairs[chosen.index(True)]
     assert pair[T] > 20
     assert test.evidence == pytest.approx((pair[BETTER], pair[WORSE]), rel=1e-5)
 
@@ -472,7 +479,7 @@ def test_every_test_ever_begun_has_a_part_of_the_level() -> None:
     begun = live_configs._n_tests
     assert begun > 4
     parts = 0.05 / (np.arange(1, begun + 1) * np.arange(2, begun + 2))
-    for level in live_configs.arrays.levels[1 : live_configs.arrays.n]:
+    for level in live_configs.arrays.tests.levels[1 : live_configs.arrays.n]:
         halvings = np.log2(parts / level)
         assert np.isclose(halvings, np.round(halvings), atol=1e-6)[halvings > -0.5].any()
 

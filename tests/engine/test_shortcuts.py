@@ -46,8 +46,8 @@ def test_to_compare_again_what_is_settled_changes_no_decision(oracle: str, level
     settled = 0
     for event in stream(400, seed=3):
         plain.learn(event)
-        settled += int(asked.searching.live_configs.arrays.decided.sum())
-        asked.searching.live_configs.arrays.decided[:] = False
+        settled += int(asked.searching.live_configs.arrays.tests.decided.sum())
+        asked.searching.live_configs.arrays.tests.decided[:] = False
         asked.learn(event)
     assert again == decisions
     assert state(asked) == state(plain)

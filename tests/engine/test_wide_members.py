@@ -32,11 +32,11 @@ def stream(n: int, wide: dict[int, str]) -> list[str]:
 
 
 def able(workspace: Workspace) -> dict[str, bool]:
-    return able_scores(workspace.searching.live_configs.arrays.stack)
+    return able_scores(workspace.searching.live_configs.arrays.ensemble)
 
 
 def wide_of(workspace: Workspace) -> Any:
-    return workspace.searching.live_configs.arrays.stack.inputs.wide
+    return workspace.searching.live_configs.arrays.ensemble.members.inputs.wide
 
 
 @pytest.mark.parametrize("at", [0, 100])

@@ -34,7 +34,7 @@ def score(
     context: Context, stream: Stream, actions: Actions, part: Part, state: State, scratch: Scratch
 ) -> None:
     for action in range(part.begin, part.end):
-        known = context.buffers.known[action]
+        known = context.buffers.members.known[action]
         if known >= 0 and state.sums[known, 0] > 0.0:
             context.buffers.score[action, part.column] = state.sums[known, 1] / state.sums[known, 0]
 

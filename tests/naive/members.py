@@ -1,4 +1,4 @@
-"""The members of a stack the slow, obvious way: a dictionary of features, and a regression for each action.
+"""The members of an ensemble the slow, obvious way: a dictionary of features, a regression for each action.
 
 One member predicts the cost of an action from the features of the context, from how many standard deviations
 each number is away from its mean, and from the bin that each number is in. The other predicts it from waves

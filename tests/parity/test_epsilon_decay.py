@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 
-from onlineauto.engine.records.task import DROPPED, PROMOTED
+from onlineauto.engine.records.task import DecayTally
 from onlineauto.estimators.robust_kernels import LOWER, SUM, UPPER, T
 from tests.parity import case as plain
 from tests.parity.automl_compare import metric_differences
@@ -91,6 +91,6 @@ def test_models_that_begin_anew_are_the_wheels(line: str, wheel: Wheel, tmp_path
     decay = workspace.learner.task.decay
     assert _of_ours(decay) == _of_wheel((tmp_path / "wheel.model").read_text("utf-8", "backslashreplace"))
     if _SURE in line:
-        assert decay.tally[PROMOTED] > 0
+        assert decay.tally[DecayTally.PROMOTED] > 0
     if "--min_scope" in line:
-        assert decay.tally[DROPPED] > 0
+        assert decay.tally[DecayTally.DROPPED] > 0

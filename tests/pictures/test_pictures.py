@@ -16,7 +16,7 @@ from onlineauto.pictures import Picture, check_picture, crossings, race, rewards
 from onlineauto.pictures.race import difference
 from onlineauto.pictures.runs import course_of, has_table
 from onlineauto.pictures.story import story_of
-from tests.engine.stack_streams import odd
+from tests.engine.ensemble_streams import odd
 from tests.pictures.test_story import JOURNAL, rotate
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def test_race_of_many_lanes() -> None:
     assert picture.figure.texts[0].get_text() == "Many"
 
 
-def test_race_shows_when_the_stack_predicts() -> None:
+def test_race_shows_when_the_ensemble_predicts() -> None:
     journal: list[dict[str, Any]] = []
     workspace = Workspace(cb_explore_adf=True, automl=3, default_lease=60, bit_precision=10)
     workspace.observe(lambda entry: journal.append(msgspec.to_builtins(entry)))

@@ -131,11 +131,11 @@ def test_all_that_predicts_predicts_the_same_as_the_whole(seed: int) -> None:
     workspace = Workspace(configuration=configuration)
     learn(workspace, events[:split])
     if workspace.semantics.spins_off_weights:
-        return  # there is no stack, and the champion alone is another test's
-    stack = workspace.searching.live_configs.arrays.stack
-    if stack.on and seed % 2:  # as if it were proved better
-        workspace.searching.live_configs.apply(PredictWith("stack", "loss"), workspace.learner.model)
-    model = saved(workspace, predict_only="stack")
+        return  # there is no ensemble, and the champion alone is another test's
+    ensemble = workspace.searching.live_configs.arrays.ensemble
+    if ensemble.on and seed % 2:  # as if it were proved better
+        workspace.searching.live_configs.apply(PredictWith("ensemble", "loss"), workspace.learner.model)
+    model = saved(workspace, predict_only="ensemble")
     small, whole = Workspace.load(model, testonly=True), Workspace.load(saved(workspace), testonly=True)
     assert saved(small) == model
     for block in workspace.read("".join(events[split:]).encode()):

@@ -91,7 +91,11 @@ def run(source: bytes, options: Options, *, threads: int, block_bytes: int) -> R
         "events": sum(map(len, outcomes)),
         "predictions": predictions_of(outcomes) if outcomes else [],
         "model": model_of(workspace),
-        "search": [live.evidence.tobytes(), live.updates.tobytes(), workspace.searching.n_learnt],
+        "search": [
+            live.tests.evidence.tobytes(),
+            live.schedule.updates.tobytes(),
+            workspace.searching.n_learnt,
+        ],
         "decisions": entries,
         "error": error,
         "counts": dict(found.counts),

@@ -129,24 +129,26 @@ def test_the_settings_are_those_of_the_learner(tmp_path: Path, loop: Loop) -> No
     follower.close()
 
 
-def test_a_rank_server_ranks_with_the_stack_of_its_learner(tmp_path: Path, loop: Loop) -> None:
+def test_a_rank_server_ranks_with_the_ensemble_of_its_learner(tmp_path: Path, loop: Loop) -> None:
     for number in range(40):
         loop.rank(question(f"e{number}", user=f"u{number % 4}"), nobody)
         loop.reward(f"e{number}", float(number % 3 == 0), nobody)
     settled(loop)
     workspace = loop.learner.workspace
-    workspace.searching.live_configs.apply(PredictWith("stack", "loss"), workspace.learner.model)
+    workspace.searching.live_configs.apply(PredictWith("ensemble", "loss"), workspace.learner.model)
     follower = Follower(tmp_path / "rank", Beside(loop))
     champion = workspace.fork(predict_with="champion").predictor()
-    workspace.searching.live_configs.arrays.stack.weights[0] = -9.0  # so it ranks otherwise than the champion
+    workspace.searching.live_configs.arrays.ensemble.weights[
+        0
+    ] = -9.0  # so it ranks otherwise than the champion
     actions = [{"article": {topic: 1}} for topic in TOPICS]
     asked = [{"c": {"user": {f"u{number}": 1}, "_multi": actions}} for number in range(4)]
     events = [msgspec.json.encode(each) + b"\n" for each in asked]
-    found, by_stack, by_champion = (
+    found, by_ensemble, by_champion = (
         [each.predict(event).tobytes() for event in events]
         for each in (follower.published.predictor, workspace.predictor(), champion)
     )
-    assert found == by_stack
+    assert found == by_ensemble
     assert found != by_champion
     follower.close()
 

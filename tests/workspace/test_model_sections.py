@@ -12,7 +12,7 @@ import pytest
 from onlineauto import InputError, Workspace
 from onlineauto.workspace.inspection.inspection import inspection
 from onlineauto.workspace.model_file import decoded, encoded
-from tests.engine.stack_streams import odd
+from tests.engine.ensemble_streams import odd
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,19 +35,19 @@ def model(*, predict_only: bool = False) -> bytes:
     file, workspace = io.BytesIO(), Workspace(**BANDIT)
     for event in events()[:1200]:
         workspace.learn(event)
-    workspace.save(file, predict_only="stack" if predict_only else False)
+    workspace.save(file, predict_only="ensemble" if predict_only else False)
     return file.getvalue()
 
 
 def changed(change: Callable[[dict[str, Any]], None], *, predict_only: bool = False) -> bytes:
-    """The file after a change of its stack."""
+    """The file after a change of its ensemble."""
     tree = decoded(model(predict_only=predict_only), name="the model")
     change(tree["model"]["search"]["slots"]["stack"])
     return b"".join(map(bytes, encoded(tree)))
 
 
-def stack_of(workspace: Workspace) -> Any:
-    return workspace.searching.live_configs.arrays.stack
+def ensemble_of(workspace: Workspace) -> Any:
+    return workspace.searching.live_configs.arrays.ensemble
 
 
 def weights_of(workspace: Workspace) -> dict[str, float]:
@@ -67,8 +67,8 @@ def error_of(workspace: Workspace) -> float:
 
 @pytest.mark.parametrize("name", ["features", "waves", "crosses", "layer"])
 def test_a_member_of_an_unknown_version_starts_cold_and_all_else_is_kept(name: str) -> None:
-    def change(stack: dict[str, Any]) -> None:
-        stack["members"][name] = {"version": 7, "something": "else"}
+    def change(ensemble: dict[str, Any]) -> None:
+        ensemble["members"][name] = {"version": 7, "something": "else"}
 
     whole = Workspace.load(model())
     with pytest.warns(UserWarning, match=f"members {name} are of a version") as warned:
@@ -80,16 +80,16 @@ def test_a_member_of_an_unknown_version_starts_cold_and_all_else_is_kept(name: s
     assert mine.keys() == theirs.keys()
     assert found.searching.search == whole.searching.search
     assert found.searching.predicts == whole.searching.predicts
-    np.testing.assert_array_equal(stack_of(found).loss, stack_of(whole).loss)
-    np.testing.assert_array_equal(stack_of(found).pair, stack_of(whole).pair)
+    np.testing.assert_array_equal(ensemble_of(found).test.loss, ensemble_of(whole).test.loss)
+    np.testing.assert_array_equal(ensemble_of(found).test.pair, ensemble_of(whole).test.pair)
     assert found.weights.tobytes() == whole.weights.tobytes()
     assert abs(error_of(found) - error_of(whole)) < 0.05
     assert weights_of(found)[cold[0]] != 0.0  # it has learnt and has a weight again
 
 
 def test_inputs_of_an_unknown_version_let_all_members_start_cold() -> None:
-    def change(stack: dict[str, Any]) -> None:
-        stack["inputs"]["version"] = 2
+    def change(ensemble: dict[str, Any]) -> None:
+        ensemble["inputs"]["version"] = 2
 
     with pytest.warns(UserWarning, match="features, waves, crosses, layer"):
         found = Workspace.load(changed(change))
@@ -99,31 +99,31 @@ def test_inputs_of_an_unknown_version_let_all_members_start_cold() -> None:
 
 
 def test_a_member_that_was_not_stored_is_new_and_one_that_is_not_there_is_left_out() -> None:
-    def change(stack: dict[str, Any]) -> None:
+    def change(ensemble: dict[str, Any]) -> None:
         at = 3 + SCORES.index("layer")
-        stack["scores"][-1] = "a member that was removed"
-        del stack["members"]["layer"]
-        assert stack["weights"][at] != 0.0
+        ensemble["scores"][-1] = "a member that was removed"
+        del ensemble["members"]["layer"]
+        assert ensemble["weights"][at] != 0.0
 
     found = Workspace.load(changed(change))
     assert weights_of(found)["layer"] == 0.0
-    spread = stack_of(found).spread
+    spread = ensemble_of(found).spread
     assert np.array_equal(spread, spread.T)
     assert np.linalg.eigvalsh(spread)[0] > 0.0
     found.fit(text())
 
 
 def test_a_model_that_only_predicts_names_a_member_that_cannot_be_read() -> None:
-    def change(stack: dict[str, Any]) -> None:
-        stack["members"]["waves"]["version"] = 2
+    def change(ensemble: dict[str, Any]) -> None:
+        ensemble["members"]["waves"]["version"] = 2
 
     with pytest.raises(InputError, match=r"its member waves is of a version .* cannot learn"):
         Workspace.load(changed(change, predict_only=True), testonly=True)
 
 
 def test_a_later_version_is_an_error_that_names_the_section() -> None:
-    def change(stack: dict[str, Any]) -> None:
-        stack["version"] = 2
+    def change(ensemble: dict[str, Any]) -> None:
+        ensemble["version"] = 2
 
     with pytest.raises(
         InputError, match=r"stack\.version is 2, and not at most 1: load the model with a later"

@@ -45,7 +45,7 @@ def test_a_model_of_v0_1_predicts_and_learns_as_it_did(
     events = figures["events"]
     workspace = Workspace.load(stored(f"{name}.model"))
     assert not recwarn.list
-    assert workspace.searching.predicts[0] == figures["who"]
+    assert workspace.searching.predicts[0] == figures["who"].replace("stack", "ensemble")
     np.testing.assert_allclose(predictions(workspace, events), figures["predicted"], rtol=1e-6)
     workspace.save(tmp_path / "again.model")
     again = Workspace.load(tmp_path / "again.model")

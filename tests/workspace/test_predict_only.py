@@ -16,7 +16,7 @@ from onlineauto.automl.decisions import PredictWith
 from onlineauto.cli.main import main
 from onlineauto.workspace.model_file import decoded, encoded
 from onlineauto.workspace.start.warm_start import challenge
-from tests.engine.stack_streams import bent, numbered, odd
+from tests.engine.ensemble_streams import bent, numbered, odd
 from tests.naive.native_search.streams import slots
 
 if TYPE_CHECKING:
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 SEARCH: dict[str, Any] = {"automl": 3, "default_lease": 60, "bit_precision": 12}
 BANDIT = SEARCH | {"cb_explore_adf": True}
-LINES = SEARCH | {"predict_with": "stack"}
+LINES = SEARCH | {"predict_with": "ensemble"}
 LATE = b"shared |x y:3 |unheard a b:2\n0:1:.5 |a q:2 |unheard z\n|b z\n\n"
 
 SHAPES: list[Any] = [
-    pytest.param(BANDIT, partial(odd, 1200, numbers=2), "stack", id="actions"),
-    pytest.param(SEARCH | {"cb_adf": True}, partial(odd, 900, numbers=2), "stack", id="costs of actions"),
+    pytest.param(BANDIT, partial(odd, 1200, numbers=2), "ensemble", id="actions"),
+    pytest.param(SEARCH | {"cb_adf": True}, partial(odd, 900, numbers=2), "ensemble", id="costs of actions"),
     pytest.param(BANDIT, partial(odd, 500, actions=36), None, id="many actions of words"),
     pytest.param(BANDIT | {"members": "none"}, partial(odd, 900, numbers=2), None, id="no members"),
     pytest.param(SEARCH | {"cb_explore": 3}, partial(numbered, 900, 3), None, id="numbered actions"),
     pytest.param(SEARCH | {"cb": 3}, partial(numbered, 900, 3), None, id="costs of numbered actions"),
-    pytest.param(LINES, partial(bent, 700), "stack", id="lines"),
+    pytest.param(LINES, partial(bent, 700), "ensemble", id="lines"),
     pytest.param(LINES | {"predict_with": "mix"}, partial(bent, 700), "mix", id="a mix of lines"),
     pytest.param(
         LINES | {"predict_with": "champion"}, partial(bent, 700), "champion", id="champion of lines"
@@ -53,7 +53,7 @@ def saved(workspace: Workspace, **how: Any) -> bytes:
 
 
 def small(workspace: Workspace) -> bytes:
-    return saved(workspace, predict_only="stack")
+    return saved(workspace, predict_only="ensemble")
 
 
 @cache
@@ -61,13 +61,13 @@ def learnt() -> Workspace:
     return Workspace(**BANDIT).fit(odd(1000, numbers=2))
 
 
-def stack_of(workspace: Workspace) -> Any:
-    return workspace.searching.live_configs.arrays.stack
+def ensemble_of(workspace: Workspace) -> Any:
+    return workspace.searching.live_configs.arrays.ensemble
 
 
 def let_serve(workspace: Workspace) -> None:
     configs = workspace.searching.live_configs
-    configs.apply(PredictWith("stack", "loss"), workspace.learner.model)
+    configs.apply(PredictWith("ensemble", "loss"), workspace.learner.model)
 
 
 def predictions(asked: Any, text: bytes, reader: Workspace) -> list[bytes]:
@@ -92,6 +92,13 @@ def by_run(model: bytes, text: bytes) -> list[bytes]:
     return [each.score.tobytes() + each.action.tobytes() + each.prediction.tobytes() for each in run]
 
 
+def test_the_older_name_of_the_ensemble_is_accepted() -> None:
+    workspace = Workspace(**BANDIT).fit(odd(300))
+    assert saved(workspace, predict_only="stack") == saved(workspace, predict_only="ensemble")
+    older = Workspace(**SEARCH, predict_with="stack")
+    assert older.configuration == Workspace(**SEARCH, predict_with="ensemble").configuration
+
+
 @pytest.mark.parametrize(("options", "stream", "who"), SHAPES)
 def test_it_predicts_as_the_whole_model_does(
     options: dict[str, Any], stream: Callable[[], bytes], who: str | None
@@ -99,9 +106,9 @@ def test_it_predicts_as_the_whole_model_does(
     text = stream()
     late = LATE if b"\n\n" in text and "ccb_explore_adf" not in options else b""
     workspace = Workspace(**options).fit(text)
-    if who is None and stack_of(workspace).on:  # as if it were proved better
+    if who is None and ensemble_of(workspace).on:  # as if it were proved better
         let_serve(workspace)
-    assert workspace.searching.predicts[0] == (who or ("stack" if "automl" in options else "champion"))
+    assert workspace.searching.predicts[0] == (who or ("ensemble" if "automl" in options else "champion"))
     before, model = saved(workspace), small(workspace)
     assert saved(workspace) == before
     assert len(model) < len(before)
@@ -115,10 +122,10 @@ def test_it_predicts_as_the_whole_model_does(
 @pytest.mark.parametrize("resting", [(), ("features", "crosses in pairs"), ("waves",)])
 def test_it_has_what_predictions_need_and_no_more(resting: tuple[str, ...]) -> None:
     workspace = learnt().fork()
-    stack = stack_of(workspace)
+    ensemble = ensemble_of(workspace)
     names = "features", "waves", "", "crosses in pairs", "", ""
-    stack.rests[:] = [name in resting for name in names]
-    stack.weights[1] = 0.0  # so live config 1 has no say
+    ensemble.members.rests[:] = [name in resting for name in names]
+    ensemble.weights[1] = 0.0  # so live config 1 has no say
     model = small(workspace)
     tree = decoded(model, name="the model")["model"]
     live = tree["search"]["slots"]
@@ -144,7 +151,7 @@ def test_it_has_what_predictions_need_and_no_more(resting: tuple[str, ...]) -> N
     assert all(found == expected for found in by_loaded(model, text, workspace))
 
 
-def test_before_the_stack_is_proved_better_it_is_what_predicts_until_then() -> None:
+def test_before_the_ensemble_is_proved_better_it_is_what_predicts_until_then() -> None:
     young = Workspace(**BANDIT).fit(odd(100, numbers=2))
     assert young.searching.predicts[0] == "champion"
     assert small(young) == saved(young, predict_only=True) == saved(young, predict_only="champion")
@@ -169,8 +176,8 @@ def test_nothing_is_compiled_that_learns() -> None:
     for memory in (loaded._runner._memory, loaded._asked._memory):
         units = memory._units
         assert units is not None
-        assert units.score_stack > 0
-        assert (units.learn_stack, units.before_event, units.after_event) == (0, 0, 0)
+        assert units.score_ensemble > 0
+        assert (units.learn_ensemble, units.before_event, units.after_event) == (0, 0, 0)
 
 
 def test_a_run_that_only_predicts_leaves_the_search_as_it_is() -> None:
@@ -195,7 +202,7 @@ def test_it_cannot_learn() -> None:
         challenge(loaded, learnt())
     event = odd(1, numbers=2).decode().split("\n\n")[0] + "\n"
     assert loaded.learn(event).tobytes() == loaded.predict(event).tobytes()
-    with pytest.raises(OptionError, match='predict_only is True, "champion" or "stack", and not \'all\''):
+    with pytest.raises(OptionError, match='predict_only is True, "champion" or "ensemble", and not \'all\''):
         learnt().save(io.BytesIO(), predict_only="all")  # type: ignore[arg-type]
 
 
@@ -255,10 +262,8 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     log.write_bytes(odd(1000, numbers=2))
     search = f"-d {log} --cb_explore_adf --automl 3 --default_lease 60 -b 10 --quiet"
     assert main([*f"{search} -f {tmp_path}/whole.model".split()]) == 0
-    assert (
-        main([*f"{search} -f {tmp_path}/stack.model --predict_only_stack --invert_hash {tmp_path}/n".split()])
-        == 0
-    )
+    names = f"--invert_hash {tmp_path}/n"
+    assert main([*f"{search} -f {tmp_path}/stack.model --predict_only_ensemble {names}".split()]) == 0
     for name in ("whole", "stack"):
         words = f"-t -i {tmp_path}/{name}.model -d {log} -p {tmp_path}/{name}.p --quiet"
         assert main(words.split()) == 0
@@ -273,10 +278,10 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     for words, message in [
         (f"-i {tmp_path}/stack.model -d {log}", "saved to predict only: load it with --testonly (-t)"),
         (
-            f"{search} -f x --predict_only_stack --resume",
-            "--predict_only_stack and --resume exclude each other",
+            f"{search} -f x --predict_only_ensemble --resume",
+            "--predict_only_ensemble and --resume exclude each other",
         ),
-        (f"{search} -f x --predict_only_stack --predict_only_model", "exclude each other"),
+        (f"{search} -f x --predict_only_ensemble --predict_only_model", "exclude each other"),
     ]:
         assert main(words.split()) == 2
         assert message in capsys.readouterr().err

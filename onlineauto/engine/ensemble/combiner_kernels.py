@@ -1,16 +1,16 @@
-"""The stack: predicts with the sum of all live configs' scores, under weights learnt on the logged actions.
+"""The ensemble predicts with the weighted sum of its members' scores; logged actions teach the weights.
 
 Scores and costs are put on the scale of the costs seen, from 0 to 1, and cut off one range beyond it. The
 weights are those of recursive least squares, which forgets slowly, since live configs change. They begin with
-the champion's alone. An event counts less, the more actions the stack ranks before the logged one: what
+the champion's alone. An event counts less, the more actions the ensemble ranks before the logged one: what
 matters is to tell the best actions apart.
 
-Two tests compare the stack with the champion, as they compare a challenger with it: by rewards, and by losses
-on logged actions. On single lines it is compared with the mix, by losses.
+Two tests compare the ensemble with the champion, as they compare a challenger with it: by rewards, and by
+losses on logged actions. On single lines it is compared with the mix, by losses.
 
 Events of bandits are learnt by propensity, so that all actions count alike. Losses count by the rarity of
-their action, which tells sooner; but they must also lean towards the stack if weighted by propensity. Else a
-log whose policy knew what no feature tells makes the stack fit that policy.
+their action, which tells sooner; but they must also lean towards the ensemble if weighted by propensity. Else
+a log whose policy knew what no feature tells makes the ensemble fit that policy.
 
 Source: Breiman, *Stacked regressions*, 1996; Haykin, *Adaptive filter theory*, chapter on recursive least
 squares.
@@ -31,22 +31,15 @@ from onlineauto.engine.ensemble.input_kernels import (
     take_inputs,
 )
 from onlineauto.engine.ensemble.least_squares_kernels import Observed, cut_off, learn_squares
-from onlineauto.engine.ensemble.member import Lesson, Part
-from onlineauto.engine.ensemble.need_kernels import INPUTS, all_rest, works
+from onlineauto.engine.ensemble.member import Lesson, Need, Part
+from onlineauto.engine.ensemble.need_kernels import all_rest, works
 from onlineauto.engine.ensemble.number_bin_kernels import see_numbers
 from onlineauto.engine.event.live_config_kernels import LEANING, best_action, is_one_in_eight, mixed, rarity
 from onlineauto.engine.event.pass_kernels import run_on
-from onlineauto.engine.records.ensemble import ACTIONS, FEATURES, NUMBERS
-from onlineauto.engine.records.loop import (
-    BLOCK_END,
-    CHAMPION_EARNS,
-    CHAMPION_PREDICTS,
-    SIGNAL,
-    STACK_EARNS,
-    STACK_PREDICTS,
-)
-from onlineauto.engine.records.search import CHAMPION, LEARNT, SELF
-from onlineauto.engine.records.task import SIMPLE
+from onlineauto.engine.records.ensemble import Known
+from onlineauto.engine.records.loop import Cursor, LoopSignal
+from onlineauto.engine.records.search import Tally, Whose
+from onlineauto.engine.records.task import Shape
 from onlineauto.estimators.difference_kernels import (
     observe_any_difference,
     observe_difference_within,
@@ -63,7 +56,7 @@ from onlineauto.learners._kernels import clip
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.engine.records.ensemble import Stack
+    from onlineauto.engine.records.ensemble import Ensemble
     from onlineauto.engine.records.loop import Actions, Buffers, Context, Label, Run
     from onlineauto.engine.records.search import Live
     from onlineauto.features.records import Stream
@@ -80,15 +73,15 @@ _LARGEST_WEIGHT = np.float32(LARGEST_WEIGHT)
 
 
 @inline_kernel
-def stacked(buffers: Buffers) -> int:
-    """Return the column of the scores that is the stack's."""
+def ensemble_column(buffers: Buffers) -> int:
+    """Return the column of the scores that is the ensemble's."""
     return int(buffers.score.shape[1] - 1)
 
 
 @inline_kernel
-def _on_scale(stack: Stack, cost: F32) -> np.float64:
+def _on_scale(ensemble: Ensemble, cost: F32) -> np.float64:
     """Return a cost on the scale of the costs seen, from 0 to 1, cut off at -1 and 2; -1 for NaN."""
-    place = (np.float64(cost) - stack.range[0]) / (stack.range[1] - stack.range[0])
+    place = (np.float64(cost) - ensemble.range[0]) / (ensemble.range[1] - ensemble.range[0])
     return min(place, np.float64(2.0)) if place >= -1.0 else np.float64(-1.0)
 
 
@@ -104,16 +97,17 @@ def _rank(score: NDArray[np.float32], action: int, n: int, column: int) -> int:
 
 @inline_kernel
 def _scores_all(live: Live) -> bool:
-    """Return whether the stack scores all actions of the next event to be learnt, not the logged one alone.
+    """Return whether the ensemble scores all actions of the next event to be learnt, not only the logged one.
 
     It does if it predicts, among the first events, or if it may predict soon: losses lean towards it, or only
     rewards decide. Else, if there are many actions, it does on one event in eight. All of that is known
     before the event, so both tests hold.
     """
-    stack = live.stack
-    if stack.serves or not live.by_loss or len(stack.rests) == 0 or not joins(stack.inputs):
+    ensemble = live.ensemble
+    members = ensemble.members
+    if ensemble.serves or not live.tests.by_loss or len(members.rests) == 0 or not joins(members.inputs):
         return True
-    soon = live.tally[LEARNT] < _FIRST or is_better(stack.loss, _SOON)
+    soon = live.tally[Tally.LEARNT] < _FIRST or is_better(ensemble.test.loss, _SOON)
     return bool(soon or is_one_in_eight(live))
 
 
@@ -125,14 +119,14 @@ def _score_members(context: Context, stream: Stream, actions: Actions, begin: in
     learnt is noted, -1 of others.
     """
     run, buffers = run_on(context, stream), context.buffers
-    stack, score, scored = run.live.stack, buffers.score, buffers.scored
-    n, inputs = len(stack.rests), run.live.stack.inputs
-    takes = inputs.tally[NUMBERS] > 0
+    members, score, scored = run.live.ensemble.members, buffers.score, buffers.members.scored
+    n, inputs = len(members.rests), members.inputs
+    takes = inputs.tally[Known.NUMBERS] > 0
     for at in range(n):
         short_loop()
-        scored[at] = works(stack, at)
-        takes = takes or (scored[at] and stack.needs[at, INPUTS] != 0)
-    if all_rest(stack, 0, n):
+        scored[at] = works(members, at)
+        takes = takes or (scored[at] and members.needs[at, Need.INPUTS] != 0)
+    if all_rest(members, 0, n):
         return
     joined, first = joins(inputs), score.shape[1] - 1 - n
     for action in range(begin, end):
@@ -141,14 +135,14 @@ def _score_members(context: Context, stream: Stream, actions: Actions, begin: in
             short_loop()
             score[action, first + at] = score[action, 0]
         index = 0 if joined else index_of(inputs, action_key(run, actions, action))
-        buffers.known[action] = index if index >= 0 and inputs.seen[index] > 0 else -1
+        buffers.members.known[action] = index if index >= 0 and inputs.seen[index] > 0 else -1
     if takes:
         take_inputs(run, actions, -1, buffers)
-    for member in range(len(stack.states)):
+    for member in range(len(members.states)):
         short_loop()
-        of = stack.begins[member]
+        of = members.begins[member]
         any_scored = False
-        for at in range(of, stack.begins[member + 1]):
+        for at in range(of, members.begins[member + 1]):
             short_loop()
             any_scored = any_scored or scored[at]
         if any_scored:
@@ -159,8 +153,8 @@ def _score_members(context: Context, stream: Stream, actions: Actions, begin: in
                     stream,
                     actions,
                     Part(begin, end, of, first + of),
-                    stack.states[member],
-                    buffers.members[member],
+                    members.states[member],
+                    buffers.members.scratch[member],
                 ),
             )
 
@@ -168,10 +162,10 @@ def _score_members(context: Context, stream: Stream, actions: Actions, begin: in
 @inline_kernel
 def _grow_members(context: Context) -> None:
     """Let the members prepare for features, bins and actions that are new."""
-    stack = context.live.stack
-    for member in range(len(stack.states)):
+    members = context.live.ensemble.members
+    for member in range(len(members.states)):
         short_loop()
-        call_at(context.units.grow_members[member], (context, stack.states[member]))
+        call_at(context.units.grow_members[member], (context, members.states[member]))
 
 
 @inline_kernel
@@ -181,24 +175,25 @@ def _learn_members(context: Context, stream: Stream, actions: Actions, label: La
     `cost` is the label's, if it is not far off.
     """
     run, buffers = run_on(context, stream), context.buffers
-    stack, inputs, n = run.live.stack, run.live.stack.inputs, len(run.live.stack.rests)
+    members = run.live.ensemble.members
+    inputs, n = members.inputs, len(members.rests)
     action = max(int(label.action), 0)
-    if all_rest(stack, 0, n):
+    if all_rest(members, 0, n):
         return
-    features, known = inputs.tally[FEATURES], inputs.tally[ACTIONS]
+    features, known = inputs.tally[Known.FEATURES], inputs.tally[Known.ACTIONS]
     again = meet_event(run, actions)
     if again:
         take_inputs(run, actions, action if joins(inputs) else -1, buffers)
-    if features != inputs.tally[FEATURES] or known != inputs.tally[ACTIONS]:
+    if features != inputs.tally[Known.FEATURES] or known != inputs.tally[Known.ACTIONS]:
         _grow_members(context)
     index = 0 if joins(inputs) else index_of(inputs, action_key(run, actions, action))
     if index >= 0:
         inputs.seen[index] += 1
     first, weight = buffers.score.shape[1] - 1 - n, np.float64(label.weight)
-    for member in range(len(stack.states)):
+    for member in range(len(members.states)):
         short_loop()
-        of = stack.begins[member]
-        if not all_rest(stack, of, stack.begins[member + 1]):
+        of = members.begins[member]
+        if not all_rest(members, of, members.begins[member + 1]):
             call_at(
                 context.units.learn_members[member],
                 (
@@ -206,34 +201,34 @@ def _learn_members(context: Context, stream: Stream, actions: Actions, label: La
                     stream,
                     actions,
                     Lesson(action, index, cost, weight, of, first + of, again),
-                    stack.states[member],
-                    buffers.members[member],
+                    members.states[member],
+                    buffers.members.scratch[member],
                 ),
             )
-    features = inputs.tally[FEATURES]
-    see_numbers(inputs, buffers.taken.raw)
-    if features != inputs.tally[FEATURES]:
+    features = inputs.tally[Known.FEATURES]
+    see_numbers(inputs, buffers.members.taken.raw)
+    if features != inputs.tally[Known.FEATURES]:
         _grow_members(context)
 
 
 @entry_kernel
-def score_stack(context: Context, stream: Stream, actions: Actions, label: Label, learns: bool) -> None:
-    """Fill the stack's column of the scores where it is needed; it is the champion's before costs differ.
+def score_ensemble(context: Context, stream: Stream, actions: Actions, label: Label, learns: bool) -> None:
+    """Fill the ensemble's column of the scores where it is needed; it is the champion's before costs differ.
 
-    Unless the stack predicts, nothing is needed of an event that is not learnt, and of most others the score
-    of the logged action alone.
+    Unless the ensemble predicts, nothing is needed of an event that is not learnt, and of most others the
+    score of the logged action alone.
     """
     run, score = run_on(context, stream), context.buffers.score
-    stack, column = run.live.stack, stacked(context.buffers)
+    ensemble, column = run.live.ensemble, ensemble_column(context.buffers)
     begin, end = 0, actions.n
-    if not stack.serves:
+    if not ensemble.serves:
         if not learns:
             return
         if not _scores_all(run.live):
             begin = max(int(label.action), 0)
             end = min(begin + 1, end)
-    last, members = len(stack.weights) - 1, len(stack.rests)
-    low, width = stack.range[0], stack.range[1] - stack.range[0]
+    last, members = len(ensemble.weights) - 1, len(ensemble.members.rests)
+    low, width = ensemble.range[0], ensemble.range[1] - ensemble.range[0]
     if members > 0:
         _score_members(context, stream, actions, begin, end)
     for action in range(begin, end):
@@ -241,15 +236,15 @@ def score_stack(context: Context, stream: Stream, actions: Actions, label: Label
         if not width > 0.0:
             score[action, column] = score[action, 0]
             continue
-        total = stack.weights[last]
+        total = ensemble.weights[last]
         for slot in range(run.live.n):
             short_loop()
-            total += stack.weights[slot] * _on_scale(stack, score[action, slot])
+            total += ensemble.weights[slot] * _on_scale(ensemble, score[action, slot])
         for at in range(members):
             short_loop()
-            if context.buffers.scored[at]:
-                weight = stack.weights[last - members + at]
-                total += weight * _on_scale(stack, score[action, column - members + at])
+            if context.buffers.members.scored[at]:
+                weight = ensemble.weights[last - members + at]
+                total += weight * _on_scale(ensemble, score[action, column - members + at])
         score[action, column] = np.float32(low + width * total)
 
 
@@ -268,13 +263,14 @@ def _fairness(label: Label, n: int) -> np.float64:
 def _test_losses(
     run: Run, score: NDArray[np.float32], action: int, n: int, ranking: int, label: Label
 ) -> None:
-    """Add an event to the test of losses: squared errors of the stack and of the champion.
+    """Add an event to the test of losses: squared errors of the ensemble and of the champion.
 
     It counts less, the more actions rank before the logged one by the champion and by the column `ranking`.
     Both predictions and the range of costs tell how far the errors of a bandit's event can lie apart. Labels
     of single lines are mostly far from the ends of their range, so it would tell little.
     """
-    stack, shared, column = run.live.stack, run.model.shared, score.shape[1] - 1
+    ensemble, shared, column = run.live.ensemble, run.model.shared, score.shape[1] - 1
+    test = ensemble.test
     cost = np.float64(label.cost)
     without = mixed(run, score) if run.live.mixing else score[action, 0]
     champion, own = np.float64(clip(shared, without)), np.float64(clip(shared, score[action, column]))
@@ -283,117 +279,133 @@ def _test_losses(
     gain = counts * ((champion - cost) ** 2 - (own - cost) ** 2)
     fair = gain * _fairness(label, n)
     if math.isfinite(fair):
-        stack.fair[0] += fair
-        stack.fair[1] += fair * fair
+        test.fair[0] += fair
+        test.fair[1] += fair * fair
     rare = rarity(run.live, action, n)
-    if run.task.shape == SIMPLE:
-        observe_any_difference(stack.loss, stack.loss_spread, rare * gain, 0.0)
+    if run.task.shape == Shape.SIMPLE:
+        observe_any_difference(test.loss, test.loss_spread, rare * gain, 0.0)
         return
     both = champion + own
-    reach = max(abs(both - 2.0 * stack.range[0]), abs(both - 2.0 * stack.range[1]))
+    reach = max(abs(both - 2.0 * ensemble.range[0]), abs(both - 2.0 * ensemble.range[1]))
     reach *= rare * counts * abs(champion - own)
-    observe_difference_within(stack.loss, stack.loss_spread, rare * gain, reach)
+    observe_difference_within(test.loss, test.loss_spread, rare * gain, reach)
 
 
 @inline_kernel
 def _test_rewards(run: Run, score: NDArray[np.float32], n: int, column: int, label: Label) -> None:
     """Add an event to the test of rewards: those of the two best actions, if they differ."""
-    live, stack = run.live, run.live.stack
+    live, ensemble = run.live, run.live.ensemble
+    test, statistics = ensemble.test, live.statistics
     weight = _ONE / label.probability if label.probability > _ZERO else _ZERO
     weight = min(weight, _LARGEST_WEIGHT)
-    sign = 1.0 if live.cost_is_reward else -1.0
+    sign = 1.0 if live.tests.cost_is_reward else -1.0
     earned = sign * np.float64(label.cost)
     champion, choice = best_action(score, 0, n), best_action(score, column, n)
     w1 = np.float64(weight if choice == label.action else _ZERO)
     w0 = np.float64(weight if champion == label.action else _ZERO)
-    observe_policy(stack.policies[SELF], live.scale, w1, earned)
-    observe_policy(stack.policies[CHAMPION], live.scale, w0, earned)
+    observe_policy(test.policies[Whose.SELF], statistics.scale, w1, earned)
+    observe_policy(test.policies[Whose.CHAMPION], statistics.scale, w0, earned)
     if choice != champion:
-        low, high = np.float64(live.scale[LOW]), np.float64(live.scale[HIGH])
+        low, high = np.float64(statistics.scale[LOW]), np.float64(statistics.scale[HIGH])
         q1 = min(max(sign * np.float64(score[choice, 0]), low), high)
         q0 = min(max(sign * np.float64(score[champion, 0]), low), high)
-        observe_predicted(stack.pair, live.scale, w1, w0, earned, (q1, q0), 0.0)
+        observe_predicted(test.pair, statistics.scale, w1, w0, earned, (q1, q0), 0.0)
 
 
 @inline_kernel
 def _verdict(live: Live, simple: bool) -> int:
-    """Return the signal of a verdict that would change what predicts; else `BLOCK_END`.
+    """Return the signal of a verdict that would change what predicts; else `LoopSignal.BLOCK_END`.
 
-    Losses take what predicts from the stack only if rewards lean against it too; single lines have none. They
-    let it predict only if they agree when weighted by propensity, by one standard error.
+    Losses take what predicts from the ensemble only if rewards lean against it too; single lines have none.
+    They let it predict only if they agree when weighted by propensity, by one standard error.
     """
-    stack, by_reward, by_loss = live.stack, live.by_reward, live.by_loss
-    many = events_per_draw(live.draws)
-    level, leaning = stack.level[0], by_draws(LEANING, many)
-    level_of_losses = by_draws(level * share(stack.loss_spread) * (0.5 if by_reward else 1.0), many)
+    tests, statistics = live.tests, live.statistics
+    ensemble, by_reward, by_loss = live.ensemble, tests.by_reward, tests.by_loss
+    test = ensemble.test
+    many = events_per_draw(statistics.draws)
+    level, leaning = test.level[0], by_draws(LEANING, many)
+    level_of_losses = by_draws(level * share(test.loss_spread) * (0.5 if by_reward else 1.0), many)
     level_of_rewards = by_draws(level * (0.5 if by_loss else 1.0), many)
-    by_loss = by_loss and tell_of_actions(live.draws)
-    if stack.serves:
-        if by_reward and is_worse(stack.pair, level_of_rewards):
-            return CHAMPION_EARNS
-        loses = by_loss and is_worse(stack.loss, level_of_losses)
-        return CHAMPION_PREDICTS if loses and (simple or is_worse(stack.pair, leaning)) else BLOCK_END
-    if by_reward and is_better(stack.pair, level_of_rewards):
-        return STACK_EARNS
-    predicts = by_loss and is_better(stack.loss, level_of_losses)
-    predicts = predicts and (simple or stack.fair[0] >= math.sqrt(stack.fair[1]))
-    return STACK_PREDICTS if predicts and not is_worse(stack.pair, leaning) else BLOCK_END
+    by_loss = by_loss and tell_of_actions(statistics.draws)
+    if ensemble.serves:
+        if by_reward and is_worse(test.pair, level_of_rewards):
+            return LoopSignal.CHAMPION_EARNS
+        loses = by_loss and is_worse(test.loss, level_of_losses)
+        return (
+            LoopSignal.CHAMPION_PREDICTS
+            if loses and (simple or is_worse(test.pair, leaning))
+            else LoopSignal.BLOCK_END
+        )
+    if by_reward and is_better(test.pair, level_of_rewards):
+        return LoopSignal.ENSEMBLE_EARNS
+    predicts = by_loss and is_better(test.loss, level_of_losses)
+    predicts = predicts and (simple or test.fair[0] >= math.sqrt(test.fair[1]))
+    return (
+        LoopSignal.ENSEMBLE_PREDICTS
+        if predicts and not is_worse(test.pair, leaning)
+        else LoopSignal.BLOCK_END
+    )
 
 
 @kernel
-def _widen(stack: Stack, cost: float) -> None:
+def _widen(ensemble: Ensemble, cost: float) -> None:
     """Widen the range of costs to one more, but by no more than the range is wide: one cost may be far off.
 
     The weights go on to mean what they did.
     """
-    low, high = stack.range[0], stack.range[1]
+    low, high = ensemble.range[0], ensemble.range[1]
     width = high - low
     if low <= cost <= high:
         return
     if width > 0.0:
-        stack.range[0], stack.range[1] = max(min(low, cost), low - width), min(max(high, cost), high + width)
+        ensemble.range[0], ensemble.range[1] = (
+            max(min(low, cost), low - width),
+            min(max(high, cost), high + width),
+        )
     else:
-        stack.range[0], stack.range[1] = min(low, cost), max(high, cost)
+        ensemble.range[0], ensemble.range[1] = min(low, cost), max(high, cost)
         return
-    last, total = len(stack.weights) - 1, 0.0
+    last, total = len(ensemble.weights) - 1, 0.0
     for i in range(last):
-        total += stack.weights[i]
-    wider = stack.range[1] - stack.range[0]
-    stack.weights[last] = (width * stack.weights[last] + (low - stack.range[0]) * (1.0 - total)) / wider
+        total += ensemble.weights[i]
+    wider = ensemble.range[1] - ensemble.range[0]
+    ensemble.weights[last] = (
+        width * ensemble.weights[last] + (low - ensemble.range[0]) * (1.0 - total)
+    ) / wider
     for i in range(last + 1):
-        stack.spread[last, i] *= width / wider
-        stack.spread[i, last] *= width / wider
+        ensemble.spread[last, i] *= width / wider
+        ensemble.spread[i, last] *= width / wider
 
 
 @entry_kernel
-def learn_stack(
+def learn_ensemble(
     context: Context, stream: Stream, cursor: NDArray[np.int64], actions: Actions, label: Label
 ) -> None:
-    """Test the stack on a learnt event, then learn its weights; leave at the cursor the signal of a verdict.
+    """Test the ensemble on a learnt event and learn its weights; leave at the cursor the signal of a verdict.
 
     The scores are those from before the event was learnt. Rewards are compared where all actions have them.
     """
     run, buffers = run_on(context, stream), context.buffers
-    live, stack, score = run.live, run.live.stack, buffers.score
-    simple = run.task.shape == SIMPLE
+    live, ensemble, score = run.live, run.live.ensemble, buffers.score
+    simple = run.task.shape == Shape.SIMPLE
     action = 0 if simple else int(label.action)
     if action < 0 or not math.isfinite(label.cost) or not label.weight > _ZERO:
         return
     cost = np.float64(label.cost)
-    if stack.range[1] > stack.range[0]:
-        column, scored = stacked(buffers), _scores_all(live)
+    if ensemble.range[1] > ensemble.range[0]:
+        column, scored = ensemble_column(buffers), _scores_all(live)
         ranking = column if scored else 0
         _test_losses(run, score, action, actions.n, ranking, label)
         if scored:
-            stack.updates[0] += 1
+            ensemble.test.updates[0] += 1
             if not simple:
                 _test_rewards(run, score, actions.n, column, label)
-        cursor[SIGNAL] = _verdict(live, simple)
+        cursor[Cursor.SIGNAL] = _verdict(live, simple)
         _learn_weights(run, actions, action, label, ranking, buffers)
-        cost = stack.range[0] + _on_scale(stack, label.cost) * (stack.range[1] - stack.range[0])
-    if len(stack.rests) > 0:
+        cost = ensemble.range[0] + _on_scale(ensemble, label.cost) * (ensemble.range[1] - ensemble.range[0])
+    if len(ensemble.members.rests) > 0:
         _learn_members(context, stream, actions, label, cost)
-    _widen(stack, np.float64(label.cost))
+    _widen(ensemble, np.float64(label.cost))
 
 
 @inline_kernel
@@ -401,25 +413,27 @@ def _learn_weights(
     run: Run, actions: Actions, action: int, label: Label, ranking: int, buffers: Buffers
 ) -> None:
     """Learn the weights from the scores of the logged action and its cost, and its rank in a column."""
-    stack, score, column = run.live.stack, buffers.score, stacked(buffers)
-    inputs = stack.scratch[0]
-    last, members = len(inputs) - 1, len(stack.rests)
+    ensemble, score, column = run.live.ensemble, buffers.score, ensemble_column(buffers)
+    inputs = ensemble.scratch[0]
+    last, members = len(inputs) - 1, len(ensemble.members.rests)
     inputs[:] = 0.0
     for slot in range(run.live.n):
         short_loop()
-        inputs[slot] = _on_scale(stack, score[action, slot])
+        inputs[slot] = _on_scale(ensemble, score[action, slot])
     for at in range(members):
         short_loop()
-        if buffers.scored[at]:
-            inputs[last - members + at] = _on_scale(stack, score[action, column - members + at])
+        if buffers.members.scored[at]:
+            inputs[last - members + at] = _on_scale(ensemble, score[action, column - members + at])
     inputs[last] = 1.0
     noise = np.float64(_rank(score, action, actions.n, ranking) + 1) / _fairness(label, actions.n)
     noise /= np.float64(label.weight)
-    cost = _on_scale(stack, label.cost)
+    cost = _on_scale(ensemble, label.cost)
     error = cost
     for i in range(last + 1):
-        error -= stack.weights[i] * inputs[i]
-    stack.error[1] = min(stack.error[1] + 1.0, LATEST)
-    stack.error[0] += (error * error / noise - stack.error[0]) / stack.error[1]
-    learn_squares(stack.weights, stack.spread, inputs, stack.scratch[1], Observed(cost, noise, KEEPS, 1))
-    cut_off(stack.spread, len(inputs), UNSURE, stack.scratch[1])
+        error -= ensemble.weights[i] * inputs[i]
+    ensemble.error[1] = min(ensemble.error[1] + 1.0, LATEST)
+    ensemble.error[0] += (error * error / noise - ensemble.error[0]) / ensemble.error[1]
+    learn_squares(
+        ensemble.weights, ensemble.spread, inputs, ensemble.scratch[1], Observed(cost, noise, KEEPS, 1)
+    )
+    cut_off(ensemble.spread, len(inputs), UNSURE, ensemble.scratch[1])

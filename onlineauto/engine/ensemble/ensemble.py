@@ -1,4 +1,4 @@
-"""Stacking: the state of the stack, and how changes of live configs change it."""
+"""The state of the ensemble, and how changes of live configs change it."""
 
 from __future__ import annotations
 
@@ -20,13 +20,12 @@ from onlineauto.engine.ensemble.member import Needs, Sizes, Work
 from onlineauto.engine.ensemble.prices import LEARNT
 from onlineauto.engine.ensemble.states import MemberStates, states_of
 from onlineauto.engine.records.ensemble import (
-    ACTIONS,
-    FEATURES,
     MOST_ACTIONS,
     MOST_FEATURES,
-    NUMBERS,
-    WIDEST,
-    Stack,
+    Ensemble,
+    EnsembleTest,
+    Known,
+    Members,
 )
 from onlineauto.estimators.difference_kernels import SPREAD_SIZE
 from onlineauto.estimators.interval_kernels import POLICY_SIZE
@@ -45,15 +44,15 @@ __all__ = [
     "able_scores",
     "begin",
     "begin_again",
+    "ensemble_state",
     "exchange",
     "join",
-    "make_stack",
+    "make_ensemble",
     "names_of",
     "prices",
     "promote",
     "rest",
-    "restore_stack",
-    "stack_state",
+    "restore_ensemble",
     "terms",
     "test_anew",
     "to_predict",
@@ -68,7 +67,7 @@ _PARTS_OF_V0_1 = {"features": "linear", "waves": "waves", "crosses": "crosses", 
 """Members of release 0.1, by the names of their parts in its files."""
 
 VERSION = 1
-"""Version of the section of the stack in a model file."""
+"""Version of the section of the ensemble in a model file."""
 
 _NAMES_OF_V0_1 = (
     *("features", "waves", "crosses one by one", "crosses in pairs", "crosses in triples", "layer"),
@@ -76,10 +75,10 @@ _NAMES_OF_V0_1 = (
 """Scores of members of release 0.1, in the order of their weights."""
 
 
-def make_stack(
+def make_ensemble(
     live_configs: int, *, on: bool, members: Sequence[Member], cells: int, configuration: Configuration
-) -> Stack:
-    """Return the stack of `live_configs` and members before the first event; it learns if it is `on`.
+) -> Ensemble:
+    """Return the ensemble of `live_configs` and members before the first event; it learns if it is `on`.
 
     `cells` is how many cells a table of weights has.
     """
@@ -87,29 +86,33 @@ def make_stack(
     needs = _needs_of(members)
     inputs = live_configs + len(needs) + 1 if on else 1
     sizes = Sizes(configuration, cells)
-    stack = Stack(
+    ensemble = Ensemble(
         on=on,
         serves=False,
         weights=np.zeros(inputs),
         spread=np.zeros((inputs, inputs)),
         range=np.zeros(2),
-        pair=np.zeros(PAIR_SIZE),
-        loss=np.zeros(PAIR_SIZE),
-        fair=np.zeros(2),
-        loss_spread=np.zeros(SPREAD_SIZE),
-        policies=np.zeros((2, POLICY_SIZE)),
-        level=np.zeros(1),
-        updates=np.zeros(1, np.int64),
         error=np.zeros(2),
         scratch=np.zeros((2, inputs)),
-        inputs=make_inputs(on=bool(members)),
-        rests=np.zeros(len(needs), np.bool_),
-        needs=needs,
-        begins=np.cumsum([0, *(len(member.names) for member in members)], dtype=np.int64),
-        states=MemberStates(members, (member.make_state(sizes) for member in members)).array,
+        test=EnsembleTest(
+            pair=np.zeros(PAIR_SIZE),
+            loss=np.zeros(PAIR_SIZE),
+            fair=np.zeros(2),
+            loss_spread=np.zeros(SPREAD_SIZE),
+            policies=np.zeros((2, POLICY_SIZE)),
+            level=np.zeros(1),
+            updates=np.zeros(1, np.int64),
+        ),
+        members=Members(
+            inputs=make_inputs(on=bool(members)),
+            rests=np.zeros(len(needs), np.bool_),
+            needs=needs,
+            begins=np.cumsum([0, *(len(member.names) for member in members)], dtype=np.int64),
+            states=MemberStates(members, (member.make_state(sizes) for member in members)).array,
+        ),
     )
-    begin(stack)
-    return stack
+    begin(ensemble)
+    return ensemble
 
 
 def _needs_of(members: Sequence[Member]) -> NDArray[np.int64]:
@@ -123,47 +126,48 @@ def _needs_of(members: Sequence[Member]) -> NDArray[np.int64]:
     return np.array(found, np.int64).reshape(len(names), len(Needs._fields))
 
 
-def names_of(stack: Stack) -> tuple[str, ...]:
+def names_of(ensemble: Ensemble) -> tuple[str, ...]:
     """Return the names of the scores of its members, in the order of their weights."""
-    return tuple(name for member in states_of(stack).members for name in member.names)
+    return tuple(name for member in states_of(ensemble).members for name in member.names)
 
 
-def _needs_by_name(stack: Stack) -> Iterator[tuple[str, Needs]]:
-    for member in states_of(stack).members:
+def _needs_by_name(ensemble: Ensemble) -> Iterator[tuple[str, Needs]]:
+    for member in states_of(ensemble).members:
         yield from zip(member.names, member.needs, strict=True)
 
 
-def able_scores(stack: Stack) -> dict[str, bool]:
+def able_scores(ensemble: Ensemble) -> dict[str, bool]:
     """Return whether all is known that each score needs, by its name; it works unless it rests."""
-    tally, learnt = stack.inputs.tally.tolist(), int(stack.inputs.seen[-1])
+    tally, learnt = ensemble.members.inputs.tally.tolist(), int(ensemble.members.inputs.seen[-1])
     able: dict[str, bool] = {}
-    for name, needs in _needs_by_name(stack):
+    for name, needs in _needs_by_name(ensemble):
         able[name] = (
-            needs.least_actions <= tally[ACTIONS] <= needs.most_actions
-            and tally[FEATURES] <= needs.most_features
-            and tally[NUMBERS] <= needs.most_numbers
-            and (not needs.numbers or tally[NUMBERS] > 0 or tally[ACTIONS] > MOST_ACTIONS)
+            needs.least_actions <= tally[Known.ACTIONS] <= needs.most_actions
+            and tally[Known.FEATURES] <= needs.most_features
+            and tally[Known.NUMBERS] <= needs.most_numbers
+            and (not needs.numbers or tally[Known.NUMBERS] > 0 or tally[Known.ACTIONS] > MOST_ACTIONS)
             and learnt >= needs.events
-            and tally[WIDEST] <= needs.width
+            and tally[Known.WIDEST] <= needs.width
             and able.get(needs.upon, True)
         )
     return able
 
 
-def begin(stack: Stack) -> None:
+def begin(ensemble: Ensemble) -> None:
     """Give all weight to the champion, and make every weight unsure."""
-    stack.weights[:] = 0.0
-    stack.weights[0] = 1.0
-    stack.spread[:] = np.eye(len(stack.weights)) * UNSURE
+    ensemble.weights[:] = 0.0
+    ensemble.weights[0] = 1.0
+    ensemble.spread[:] = np.eye(len(ensemble.weights)) * UNSURE
 
 
-def begin_again(stack: Stack, fresh: Stack) -> None:
+def begin_again(ensemble: Ensemble, fresh: Ensemble) -> None:
     """Let the ensemble and its members be as in a `fresh` one; which members rest, and the level, stay."""
+    mine, theirs = _arrays_of(ensemble), _arrays_of(fresh)
     for name in (*_PREDICTS, *_LEARNS):
         if name != "level":
-            getattr(stack, name)[...] = getattr(fresh, name)
-    _copy(fresh.inputs, stack.inputs)
-    _copy(states_of(fresh).records, states_of(stack).records)
+            mine[name][...] = theirs[name]
+    _copy(fresh.members.inputs, ensemble.members.inputs)
+    _copy(states_of(fresh).records, states_of(ensemble).records)
 
 
 def _copy(source: tuple[Any, ...], target: tuple[Any, ...]) -> None:
@@ -175,54 +179,54 @@ def _copy(source: tuple[Any, ...], target: tuple[Any, ...]) -> None:
             _copy(theirs, mine)
 
 
-def join(stack: Stack, live: int) -> None:
+def join(ensemble: Ensemble, live: int) -> None:
     """Take in a new live config: it has no weight yet; that of the config before it goes to the champion."""
-    if not stack.on or live == 0:
+    if not ensemble.on or live == 0:
         return
-    stack.weights[0] += stack.weights[live]
-    stack.weights[live] = 0.0
-    stack.spread[live] = stack.spread[:, live] = 0.0
-    stack.spread[live, live] = UNSURE
+    ensemble.weights[0] += ensemble.weights[live]
+    ensemble.weights[live] = 0.0
+    ensemble.spread[live] = ensemble.spread[:, live] = 0.0
+    ensemble.spread[live, live] = UNSURE
 
 
-def exchange(stack: Stack, live: int, other: int = 0) -> None:
+def exchange(ensemble: Ensemble, live: int, other: int = 0) -> None:
     """Let the weights of live config `live` and of an `other` one, the champion by default, change places."""
-    if stack.on:
-        for array in (stack.weights, stack.spread, stack.spread.T):
+    if ensemble.on:
+        for array in (ensemble.weights, ensemble.spread, ensemble.spread.T):
             array[[other, live]] = array[[live, other]]
 
 
-def promote(stack: Stack, live: int, n: int) -> None:
+def promote(ensemble: Ensemble, live: int, n: int) -> None:
     """Let the weights follow challenger `live`, now the champion, and the former champion, now challenger 1.
 
     The other ones of `n` live configs are dropped: their weights go to the champion.
     """
-    exchange(stack, live)
-    exchange(stack, live, 1)
+    exchange(ensemble, live)
+    exchange(ensemble, live, 1)
     for dropped in range(2, n):
-        join(stack, dropped)
+        join(ensemble, dropped)
 
 
-def rest(stack: Stack, names: Collection[str]) -> None:
+def rest(ensemble: Ensemble, names: Collection[str]) -> None:
     """Let these scores of members rest and all others work; the weights become those without them.
 
     One that works again has no weight at first.
     """
-    names = _with_those_upon(stack, names)
-    for at, name in enumerate(names_of(stack)):
-        if name in names and not stack.rests[at]:
-            _leave_out(stack.weights, stack.spread, _first(stack) + at)
-        stack.rests[at] = name in names
+    names = _with_those_upon(ensemble, names)
+    for at, name in enumerate(names_of(ensemble)):
+        if name in names and not ensemble.members.rests[at]:
+            _leave_out(ensemble.weights, ensemble.spread, _first(ensemble) + at)
+        ensemble.members.rests[at] = name in names
 
 
-def _first(stack: Stack) -> int:
+def _first(ensemble: Ensemble) -> int:
     """Return the number of the first weight of a member."""
-    return len(stack.weights) - 1 - len(stack.rests)
+    return len(ensemble.weights) - 1 - len(ensemble.members.rests)
 
 
-def _with_those_upon(stack: Stack, resting: Collection[str]) -> Collection[str]:
+def _with_those_upon(ensemble: Ensemble, resting: Collection[str]) -> Collection[str]:
     """Return which scores rest if these do: those that are computed from them do, too."""
-    return {*resting, *(name for name, needs in _needs_by_name(stack) if needs.upon in resting)}
+    return {*resting, *(name for name, needs in _needs_by_name(ensemble) if needs.upon in resting)}
 
 
 def _leave_out(weights: NDArray[np.float64], spread: NDArray[np.float64], at: int) -> None:
@@ -239,111 +243,126 @@ def _leave_out(weights: NDArray[np.float64], spread: NDArray[np.float64], at: in
     spread[at, at] = UNSURE
 
 
-def worths(stack: Stack, resting: Collection[str]) -> dict[str, float]:
+def worths(ensemble: Ensemble, resting: Collection[str]) -> dict[str, float]:
     """Return what each score is worth that can be computed and does not rest; see `Statistics`.
 
     A score is worth no less than one that is computed from it.
     """
-    resting = _with_those_upon(stack, resting)
-    weights, spread = stack.weights.copy(), stack.spread.copy()
-    places = {name: at for at, name in enumerate(names_of(stack), _first(stack))}
+    resting = _with_those_upon(ensemble, resting)
+    weights, spread = ensemble.weights.copy(), ensemble.spread.copy()
+    places = {name: at for at, name in enumerate(names_of(ensemble), _first(ensemble))}
     for name, at in places.items():  # in this order, on which the last bits depend
         if name in resting:
             _leave_out(weights, spread, at)
-    able, error = able_scores(stack), float(stack.error[0])
+    able, error = able_scores(ensemble), float(ensemble.error[0])
     found = {
         name: float(weights[at] ** 2 / (spread[at, at] * error)) if error > 0 else 0.0
         for name, at in places.items()
         if able[name] and name not in resting
     }
-    for name, needs in _needs_by_name(stack):
+    for name, needs in _needs_by_name(ensemble):
         if name in found and needs.upon in found:
             found[needs.upon] = max(found[needs.upon], found[name])
     return found
 
 
-def prices(stack: Stack, *, features: float, n_actions: float) -> dict[str, float]:
+def prices(ensemble: Ensemble, *, features: float, n_actions: float) -> dict[str, float]:
     """Return the work of each score that can be computed, by its name.
 
     `features` is how many an action has, with those of the context.
     """
-    tally = stack.inputs.tally
+    tally = ensemble.members.inputs.tally
     work = Work(
-        inputs=min(int(tally[FEATURES]), MOST_FEATURES),
-        widest=int(tally[WIDEST]),
+        inputs=min(int(tally[Known.FEATURES]), MOST_FEATURES),
+        widest=int(tally[Known.WIDEST]),
         features=features,
         n_actions=n_actions,
         visits=n_actions + LEARNT,
-        joined=bool(tally[ACTIONS] > MOST_ACTIONS),
+        joined=bool(tally[Known.ACTIONS] > MOST_ACTIONS),
     )
-    able = able_scores(stack)
+    able = able_scores(ensemble)
     return {
         name: float(price)
-        for member in states_of(stack).members
+        for member in states_of(ensemble).members
         for name, price in zip(member.names, member.prices(work), strict=True)
         if able[name]
     }
 
 
-def terms(stack: Stack) -> dict[str, tuple[float, str]]:
+def terms(ensemble: Ensemble) -> dict[str, tuple[float, str]]:
     """Return what each score must be worth, and the score that it is computed from, "" if there is none."""
     return {
         name: (member.least_worth, needs.upon)
-        for member in states_of(stack).members
+        for member in states_of(ensemble).members
         for name, needs in zip(member.names, member.needs, strict=True)
     }
 
 
-def test_anew(stack: Stack, level: float) -> None:
-    """Start both tests of the stack anew, with a probability of error of `level`."""
-    for array in (stack.pair, stack.loss, stack.fair, stack.loss_spread, stack.policies, stack.updates):
+def test_anew(ensemble: Ensemble, level: float) -> None:
+    """Start both tests of the ensemble anew, with a probability of error of `level`."""
+    for array in ensemble.test:
         array[...] = 0
-    stack.level[0] = level
+    ensemble.test.level[0] = level
 
 
-def to_predict(stack: Stack, live: Sequence[int]) -> Stack:
-    """Return the stack of some of the live configs, which shares arrays and cannot learn.
+def to_predict(ensemble: Ensemble, live: Sequence[int]) -> Ensemble:
+    """Return the ensemble of some of the live configs, which shares arrays and cannot learn.
 
     What only learning needs is empty.
     """
-    learning = {name: getattr(stack, name) for name in (*_LEARNS, "scratch")}
-    empty: Any = {name: np.zeros((0,) * array.ndim, array.dtype) for name, array in learning.items()}
-    beside, states = range(_first(stack), len(stack.weights)), states_of(stack)
+    beside, states = range(_first(ensemble), len(ensemble.weights)), states_of(ensemble)
     small = [member.to_predict(state) for member, state in zip(states.members, states.records, strict=True)]
-    return stack._replace(
-        **empty,
-        weights=stack.weights[[*live, *beside]] if stack.on else stack.weights,
-        inputs=inputs_to_predict(stack.inputs),
-        states=MemberStates(states.members, small).array,
+    return ensemble._replace(
+        weights=ensemble.weights[[*live, *beside]] if ensemble.on else ensemble.weights,
+        spread=np.zeros((0, 0)),
+        error=np.zeros(0),
+        scratch=np.zeros((0, 0)),
+        test=EnsembleTest._make(np.zeros((0,) * each.ndim, each.dtype) for each in ensemble.test),
+        members=ensemble.members._replace(
+            inputs=inputs_to_predict(ensemble.members.inputs),
+            states=MemberStates(states.members, small).array,
+        ),
     )
 
 
-def _kept(stack: Stack) -> tuple[str, ...]:
-    """Return the names of the arrays that a model file keeps of a stack."""
-    return (*_PREDICTS, *_LEARNS) if len(stack.spread) else _PREDICTS
+def _arrays_of(ensemble: Ensemble) -> dict[str, NDArray[Any]]:
+    """Return the arrays of an ensemble and of its tests, by their names in a model file."""
+    return {name: getattr(ensemble, name) for name in ("weights", "range", "spread", "error")} | (
+        ensemble.test._asdict()
+    )
 
 
-def stack_state(stack: Stack, *, tests: int) -> dict[str, Any]:
-    """Return the state of the stack, as `restore_stack` takes it, and how many tests of it there were."""
-    state: dict[str, Any] = {"version": VERSION, "serves": stack.serves, "tests": tests}
-    state |= {name: getattr(stack, name) for name in _kept(stack)} | {"scores": list(names_of(stack))}
-    if len(stack.rests):
-        state |= {"rests": stack.rests, "inputs": inputs_state(stack.inputs)}
-        state["members"] = dict(_sections(stack))
+def _kept(ensemble: Ensemble) -> tuple[str, ...]:
+    """Return the names of the arrays that a model file keeps of an ensemble."""
+    return (*_PREDICTS, *_LEARNS) if len(ensemble.spread) else _PREDICTS
+
+
+def ensemble_state(ensemble: Ensemble, *, tests: int) -> dict[str, Any]:
+    """Return the state of the ensemble, as `restore_ensemble` takes it, and the number of tests of it."""
+    state: dict[str, Any] = {"version": VERSION, "serves": ensemble.serves, "tests": tests}
+    state |= {name: _arrays_of(ensemble)[name] for name in _kept(ensemble)} | {
+        "scores": list(names_of(ensemble))
+    }
+    if len(ensemble.members.rests):
+        state |= {"rests": ensemble.members.rests, "inputs": inputs_state(ensemble.members.inputs)}
+        state["members"] = dict(_sections(ensemble))
     return state
 
 
-def _sections(stack: Stack) -> Iterator[tuple[str, dict[str, Any]]]:
+def _sections(ensemble: Ensemble) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the name and the section of each member."""
-    able, learns, states = able_scores(stack), len(stack.spread) > 0, states_of(stack)
-    rests = dict(zip(names_of(stack), stack.rests.tolist(), strict=True))
+    able, learns, states = able_scores(ensemble), len(ensemble.spread) > 0, states_of(ensemble)
+    rests = dict(zip(names_of(ensemble), ensemble.members.rests.tolist(), strict=True))
     for member, state in zip(states.members, states.records, strict=True):
         working = [able[name] and (learns or not rests[name]) for name in member.names]
-        yield member.name, {"version": member.version} | member.state(state, stack.inputs, working=working)
+        yield (
+            member.name,
+            {"version": member.version} | member.state(state, ensemble.members.inputs, working=working),
+        )
 
 
-def restore_stack(stored: Stored, stack: Stack) -> Stack:
-    """Return the stack as it was stored, in the arrays of one of the same options.
+def restore_ensemble(stored: Stored, ensemble: Ensemble) -> Ensemble:
+    """Return the ensemble as it was stored, in the arrays of one of the same options.
 
     One that cannot learn takes what predictions need. A member that was not stored, or whose section this
     program does not know, begins from nothing and has no weight.
@@ -356,13 +375,12 @@ def restore_stack(stored: Stored, stack: Stack) -> Stack:
     Raises
     ------
     ValueError
-        The state is of other options, or of a later version, or is not that of a stack.
+        The state is of other options, or of a later version, or is not that of an ensemble.
     """
     stored = _of_this_version(stored)
     names = stored["scores"].of(list[str])
-    for name in _kept(stack):
-        array = getattr(stack, name)
-        part = stored[name]
+    for name in _kept(ensemble):
+        array, part = _arrays_of(ensemble)[name], stored[name]
         if name == "updates":
             array[...] = part.counts(array.shape)
         elif name in ("range", "error"):
@@ -371,14 +389,14 @@ def restore_stack(stored: Stored, stack: Stack) -> Stack:
             array[...] = part.within(array, 0.0, 1.0)
         elif name not in ("weights", "spread"):
             array[...] = part.like(array)
-    _restore_weights(stored, stack, names)
-    if len(stack.rests):
-        _restore_sections(stored, stack, names)
-    return stack._replace(serves=stored["serves"].truth())
+    _restore_weights(stored, ensemble, names)
+    if len(ensemble.members.rests):
+        _restore_sections(stored, ensemble, names)
+    return ensemble._replace(serves=stored["serves"].truth())
 
 
 def _of_this_version(stored: Stored) -> Stored:
-    """Return a stored stack as this version writes it.
+    """Return a stored ensemble as this version writes it.
 
     Raises
     ------
@@ -389,19 +407,19 @@ def _of_this_version(stored: Stored) -> Stored:
         try:
             return stored.changed(_of_v0_1)
         except (KeyError, TypeError):
-            raise stored.fail("a stack of release 0.1") from None
+            raise stored.fail("an ensemble of release 0.1") from None
     if stored["version"].count() > VERSION:
         raise stored["version"].fail(f"at most {VERSION}: load the model with a later onlineauto")
     return stored
 
 
-def _of_v0_1(stack: dict[str, Any]) -> dict[str, Any]:
-    """Return what this version would have written of a stack of release 0.1."""
-    stack = {**stack, "scores": list(_NAMES_OF_V0_1)}
-    members = stack.pop("members", None)
+def _of_v0_1(ensemble: dict[str, Any]) -> dict[str, Any]:
+    """Return what this version would have written of an ensemble of release 0.1."""
+    ensemble = {**ensemble, "scores": list(_NAMES_OF_V0_1)}
+    members = ensemble.pop("members", None)
     if isinstance(members, dict):
-        stack |= {"rests": members["rests"]} | _sections_of_v0_1(members)
-    return stack
+        ensemble |= {"rests": members["rests"]} | _sections_of_v0_1(members)
+    return ensemble
 
 
 def _sections_of_v0_1(members: dict[str, Any]) -> dict[str, Any]:
@@ -415,13 +433,13 @@ def _sections_of_v0_1(members: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _restore_weights(stored: Stored, stack: Stack, names: list[str]) -> None:
-    """Put the stored weights into the stack; a score that was not stored has no weight.
+def _restore_weights(stored: Stored, ensemble: Ensemble, names: list[str]) -> None:
+    """Put the stored weights into the ensemble; a score that was not stored has no weight.
 
     One that was stored and is not there is left out: the other weights become those without it.
     """
-    live, mine = _first(stack), names_of(stack)
-    n, learns = live + len(names) + 1, len(stack.spread) > 0
+    live, mine = _first(ensemble), names_of(ensemble)
+    n, learns = live + len(names) + 1, len(ensemble.spread) > 0
     weights = stored["weights"].finite(np.float64, (n,)).copy()
     spread = np.eye(n) * UNSURE
     if learns:
@@ -433,15 +451,15 @@ def _restore_weights(stored: Stored, stack: Stack, names: list[str]) -> None:
             _leave_out(weights, spread, at)
     shared = [(at, mine.index(name)) for at, name in enumerate(names) if name in mine]
     theirs = [*range(live), *(live + at for at, _ in shared), n - 1]
-    ours = [*range(live), *(live + at for _, at in shared), len(stack.weights) - 1]
-    stack.weights[:] = 0.0
-    stack.weights[ours] = weights[theirs]
+    ours = [*range(live), *(live + at for _, at in shared), len(ensemble.weights) - 1]
+    ensemble.weights[:] = 0.0
+    ensemble.weights[ours] = weights[theirs]
     if learns:
-        stack.spread[:] = np.eye(len(stack.weights)) * UNSURE
-        stack.spread[np.ix_(ours, ours)] = spread[np.ix_(theirs, theirs)]
+        ensemble.spread[:] = np.eye(len(ensemble.weights)) * UNSURE
+        ensemble.spread[np.ix_(ours, ours)] = spread[np.ix_(theirs, theirs)]
 
 
-def _restore_sections(stored: Stored, stack: Stack, names: list[str]) -> None:
+def _restore_sections(stored: Stored, ensemble: Ensemble, names: list[str]) -> None:
     """Restore the members, and warn of those that cannot be read: they begin from nothing.
 
     Raises
@@ -451,24 +469,24 @@ def _restore_sections(stored: Stored, stack: Stack, names: list[str]) -> None:
     """
     rests = stored["rests"].array(np.bool_, (len(names),)) if "rests" in stored else np.zeros(0, np.bool_)
     resting = {name for name, rest in zip(names, rests, strict=False) if rest}
-    stack.rests[:] = [name in resting for name in names_of(stack)]
-    states, cold = states_of(stack), []
+    ensemble.members.rests[:] = [name in resting for name in names_of(ensemble)]
+    states, cold = states_of(ensemble), []
     has_inputs = _is_known(stored, "inputs", INPUTS_VERSION)
     if has_inputs:
-        restore_inputs(stored["inputs"], stack.inputs)
+        restore_inputs(stored["inputs"], ensemble.members.inputs)
     for member, state in zip(states.members, states.records, strict=True):
         if has_inputs and _is_known(stored["members"], member.name, member.version):
-            member.restore(stored["members"][member.name], state, stack.inputs)
+            member.restore(stored["members"][member.name], state, ensemble.members.inputs)
             continue
-        if len(stack.spread) == 0:
+        if len(ensemble.spread) == 0:
             raise ValueError(
                 f"its member {member.name} is of a version that this program does not know and "
                 "cannot learn: save it to predict only once more, from the model that learns"
             )
-        member.begin(state, stack.inputs)
-        for at, name in enumerate(names_of(stack), _first(stack)):
+        member.begin(state, ensemble.members.inputs)
+        for at, name in enumerate(names_of(ensemble), _first(ensemble)):
             if name in member.names:
-                _leave_out(stack.weights, stack.spread, at)
+                _leave_out(ensemble.weights, ensemble.spread, at)
         if set(member.names) & set(names):
             cold.append(member.name)
     if cold:

@@ -22,16 +22,14 @@ import numpy as np
 
 from onlineauto.engine.event.example_kernels import line_of
 from onlineauto.engine.records.ensemble import (
-    ACTIONS,
-    FEATURES,
     MOST_ACTIONS,
     MOST_FEATURES,
     MOST_NUMBERS,
-    NUMBERS,
     OF_INPUTS,
-    WORD,
+    InputKind,
+    Known,
 )
-from onlineauto.engine.records.task import CB, SIMPLE
+from onlineauto.engine.records.task import Shape
 from onlineauto.features.name_kernels import NO_STEM, numbered_name
 from onlineauto.jit import inline_kernel, kernel, short_loop
 
@@ -51,7 +49,7 @@ _SHIFT = np.uint64(29)
 @inline_kernel
 def joins(inputs: Inputs) -> bool:
     """Return whether one regression has all actions, by their features too, as there are too many."""
-    return bool(inputs.tally[ACTIONS] > MOST_ACTIONS)
+    return bool(inputs.tally[Known.ACTIONS] > MOST_ACTIONS)
 
 
 @inline_kernel
@@ -68,13 +66,13 @@ def place_of(inputs: Inputs, feature: np.uint64) -> int:
 @inline_kernel
 def is_named(inputs: Inputs, at: int, value: float) -> bool:
     """Return whether an input is a word whose name has a number, so that it counts as that number too."""
-    return bool(inputs.names[at] >= 0 and inputs.number[at] == WORD and value == 1.0)
+    return bool(inputs.names[at] >= 0 and inputs.number[at] == InputKind.WORD and value == 1.0)
 
 
 @inline_kernel
 def context_line(run: Run, actions: Actions) -> int:
     """Return the line that all actions share, -1 if there is none."""
-    if run.task.shape in (SIMPLE, CB):
+    if run.task.shape in (Shape.SIMPLE, Shape.CB):
         return actions.first
     return actions.first - 1 if actions.n_lines > actions.n else -1
 
@@ -112,7 +110,7 @@ def standardised(inputs: Inputs, number: int, value: float) -> float:
 @inline_kernel
 def _take_line(run: Run, line: int, words: int, buffers: Buffers) -> int:
     """Add a line to the inputs, behind so many words; return how many words there are."""
-    known, stream, taken = run.live.stack.inputs, run.stream, buffers.taken
+    known, stream, taken = run.live.ensemble.members.inputs, run.stream, buffers.members.taken
     values = taken.values
     for span in range(stream.lines[line].start, stream.lines[line + 1].start):
         short_loop()
@@ -123,7 +121,7 @@ def _take_line(run: Run, line: int, words: int, buffers: Buffers) -> int:
             feature, value = stream.features[i].hash, np.float64(stream.features[i].value)
             if not math.isfinite(value):
                 continue
-            place, number = place_of(known, np.uint64(feature)), WORD
+            place, number = place_of(known, np.uint64(feature)), InputKind.WORD
             if known.feature[place] != 0:
                 at = known.input[place]
                 values[at] += value
@@ -131,7 +129,7 @@ def _take_line(run: Run, line: int, words: int, buffers: Buffers) -> int:
                 if is_named(known, at, value):
                     number = known.names[at]
                     values[known.numbers.of_number[number]] += known.amount[at]
-            if number == WORD and value == 1.0 and words < MOST_FEATURES:
+            if number == InputKind.WORD and value == 1.0 and words < MOST_FEATURES:
                 taken.words[words] = feature
                 words += 1
     return words
@@ -140,9 +138,9 @@ def _take_line(run: Run, line: int, words: int, buffers: Buffers) -> int:
 @inline_kernel
 def take_inputs(run: Run, actions: Actions, action: int, buffers: Buffers) -> None:
     """Take the inputs of members from the context of an event, and from `action` unless it is -1."""
-    known, taken, line = run.live.stack.inputs, buffers.taken, context_line(run, actions)
+    known, taken, line = run.live.ensemble.members.inputs, buffers.members.taken, context_line(run, actions)
     values, numbers = taken.values, known.numbers
-    n = min(known.tally[FEATURES], MOST_FEATURES)
+    n = min(known.tally[Known.FEATURES], MOST_FEATURES)
     values[:n] = 0.0
     words = _take_line(run, line, 0, buffers) if line >= 0 else 0
     if action >= 0:
@@ -150,7 +148,7 @@ def take_inputs(run: Run, actions: Actions, action: int, buffers: Buffers) -> No
     taken.n_words[0] = words
     if n > 0:
         values[0] = 1.0
-    for k in range(min(known.tally[NUMBERS], MOST_NUMBERS)):
+    for k in range(min(known.tally[Known.NUMBERS], MOST_NUMBERS)):
         short_loop()
         at = numbers.of_number[k]
         taken.raw[k] = values[at]
@@ -165,10 +163,10 @@ def take_feature(
 ) -> tuple[int, int, float]:
     """Add a feature of an action to the numbers `raw`, if it is a number or its name has one.
 
-    Returns its input, -1 for numbers and features that are not known; the number that it is, `WORD` if it is
-    none; and what that number was before.
+    Returns its input, -1 for numbers and features that are not known; the number that it is,
+    `InputKind.WORD` if it is none; and what that number was before.
     """
-    place, own, number, before = place_of(inputs, np.uint64(feature)), -1, WORD, 0.0
+    place, own, number, before = place_of(inputs, np.uint64(feature)), -1, InputKind.WORD, 0.0
     if inputs.feature[place] != 0:
         at = inputs.input[place]
         number = inputs.number[at]
@@ -185,7 +183,7 @@ def take_feature(
 @inline_kernel
 def action_key(run: Run, actions: Actions, action: int) -> np.uint64:
     """Return what tells an action from others: its number, or a hash of all its features."""
-    if run.task.shape in (SIMPLE, CB):
+    if run.task.shape in (Shape.SIMPLE, Shape.CB):
         return np.uint64(action + 1)
     stream, line = run.stream, line_of(run, actions, action)
     key = np.uint64(1)  # a sum, so that the order of features does not matter
@@ -207,7 +205,7 @@ def index_of(inputs: Inputs, key: np.uint64) -> int:
     """Return the index of an action's regressions, -1 if the action is not known."""
     if joins(inputs):
         return 0
-    for i in range(min(inputs.tally[ACTIONS], MOST_ACTIONS)):
+    for i in range(min(inputs.tally[Known.ACTIONS], MOST_ACTIONS)):
         short_loop()
         if inputs.action[i] == key:
             return i
@@ -220,17 +218,17 @@ def _meet(inputs: Inputs, feature: np.uint64, is_number: bool) -> bool:
     tally, place = inputs.tally, place_of(inputs, feature)
     new = inputs.feature[place] == 0
     if new:
-        if tally[FEATURES] > MOST_FEATURES - 1:
-            tally[FEATURES] = MOST_FEATURES + 1
+        if tally[Known.FEATURES] > MOST_FEATURES - 1:
+            tally[Known.FEATURES] = MOST_FEATURES + 1
             return False
         inputs.feature[place] = feature + np.uint64(1)
-        inputs.input[place] = add_input(inputs, WORD)
+        inputs.input[place] = add_input(inputs, InputKind.WORD)
     at = inputs.input[place]
-    if is_number and inputs.number[at] < 0 and tally[NUMBERS] <= MOST_NUMBERS:
-        if tally[NUMBERS] < MOST_NUMBERS:
-            inputs.number[at] = tally[NUMBERS]
-            inputs.numbers.of_number[tally[NUMBERS]] = at
-        tally[NUMBERS] += 1
+    if is_number and inputs.number[at] < 0 and tally[Known.NUMBERS] <= MOST_NUMBERS:
+        if tally[Known.NUMBERS] < MOST_NUMBERS:
+            inputs.number[at] = tally[Known.NUMBERS]
+            inputs.numbers.of_number[tally[Known.NUMBERS]] = at
+        tally[Known.NUMBERS] += 1
     return bool(new)
 
 
@@ -242,9 +240,9 @@ def _meet_name(inputs: Inputs, word: np.uint32, seed: np.uint32) -> None:
         return
     tally, place = inputs.tally, place_of(inputs, stem)
     if inputs.feature[place] == 0:
-        if tally[NUMBERS] >= MOST_NUMBERS or tally[FEATURES] >= MOST_FEATURES:
+        if tally[Known.NUMBERS] >= MOST_NUMBERS or tally[Known.FEATURES] >= MOST_FEATURES:
             return
-        inputs.numbers.named[tally[NUMBERS]] = True
+        inputs.numbers.named[tally[Known.NUMBERS]] = True
         _meet(inputs, stem, True)
     at = inputs.input[place_of(inputs, np.uint64(word))]
     inputs.names[at], inputs.amount[at] = inputs.number[inputs.input[place]], amount
@@ -254,10 +252,10 @@ def _meet_name(inputs: Inputs, word: np.uint32, seed: np.uint32) -> None:
 def _meet_action(inputs: Inputs, key: np.uint64) -> None:
     """Note an action, unless there are too many."""
     tally = inputs.tally
-    if tally[ACTIONS] > MOST_ACTIONS or index_of(inputs, key) >= 0:
+    if tally[Known.ACTIONS] > MOST_ACTIONS or index_of(inputs, key) >= 0:
         return
-    action = tally[ACTIONS]
-    tally[ACTIONS] += 1
+    action = tally[Known.ACTIONS]
+    tally[Known.ACTIONS] += 1
     if action == MOST_ACTIONS:
         inputs.seen[0] = 0
     else:
@@ -267,7 +265,7 @@ def _meet_action(inputs: Inputs, key: np.uint64) -> None:
 @inline_kernel
 def _meet_line(run: Run, line: int) -> None:
     """Note the features of a line."""
-    inputs, stream = run.live.stack.inputs, run.stream
+    inputs, stream = run.live.ensemble.members.inputs, run.stream
     for span in range(stream.lines[line].start, stream.lines[line + 1].start):
         short_loop()
         if run.layout.ignore[run.layout.key[stream.spans[span].namespace]]:
@@ -291,8 +289,8 @@ def is_rule(inputs: Inputs, at: int) -> bool:
 @kernel
 def _new_of_line(run: Run, line: int) -> tuple[int, int]:
     """Return how many features of a line are not known, and how many are not known as numbers but are."""
-    inputs, stream, features, numbers = run.live.stack.inputs, run.stream, 0, 0
-    has_room = inputs.tally[FEATURES] <= MOST_FEATURES
+    inputs, stream, features, numbers = run.live.ensemble.members.inputs, run.stream, 0, 0
+    has_room = inputs.tally[Known.FEATURES] <= MOST_FEATURES
     for span in range(stream.lines[line].start, stream.lines[line + 1].start):
         short_loop()
         if run.layout.ignore[run.layout.key[stream.spans[span].namespace]]:
@@ -312,7 +310,7 @@ def _new_of_line(run: Run, line: int) -> tuple[int, int]:
 @inline_kernel
 def _has_room(run: Run, actions: Actions, line: int) -> bool:
     """Return whether an event may be noted: there is room for what is new in it, or there rarely is none."""
-    inputs, features, numbers = run.live.stack.inputs, 0, 0
+    inputs, features, numbers = run.live.ensemble.members.inputs, 0, 0
     if line >= 0:
         features, numbers = _new_of_line(run, line)
     if joins(inputs):
@@ -322,8 +320,10 @@ def _has_room(run: Run, actions: Actions, line: int) -> bool:
             features += more_features
             numbers += more_numbers
     tally = inputs.tally
-    too_many = tally[FEATURES] <= MOST_FEATURES and tally[FEATURES] + features > MOST_FEATURES
-    too_many = too_many or (tally[NUMBERS] <= MOST_NUMBERS and tally[NUMBERS] + numbers > MOST_NUMBERS)
+    too_many = tally[Known.FEATURES] <= MOST_FEATURES and tally[Known.FEATURES] + features > MOST_FEATURES
+    too_many = too_many or (
+        tally[Known.NUMBERS] <= MOST_NUMBERS and tally[Known.NUMBERS] + numbers > MOST_NUMBERS
+    )
     return not too_many or is_rule(inputs, OF_INPUTS)
 
 
@@ -333,10 +333,10 @@ def meet_event(run: Run, actions: Actions) -> bool:
 
     Returns whether the inputs that its scores were made of are not those to learn from.
     """
-    inputs, line = run.live.stack.inputs, context_line(run, actions)
-    features, numbers = inputs.tally[FEATURES], inputs.tally[NUMBERS]
-    if inputs.tally[FEATURES] == 0:
-        inputs.tally[FEATURES] = 1  # the constant
+    inputs, line = run.live.ensemble.members.inputs, context_line(run, actions)
+    features, numbers = inputs.tally[Known.FEATURES], inputs.tally[Known.NUMBERS]
+    if inputs.tally[Known.FEATURES] == 0:
+        inputs.tally[Known.FEATURES] = 1  # the constant
     notes = _has_room(run, actions, line)
     if line >= 0 and notes:
         _meet_line(run, line)
@@ -346,14 +346,14 @@ def meet_event(run: Run, actions: Actions) -> bool:
             _meet_action(inputs, action_key(run, actions, action))
         if joins(inputs) and notes:
             _meet_line(run, line_of(run, actions, action))
-    new = features != inputs.tally[FEATURES] or numbers != inputs.tally[NUMBERS]
+    new = features != inputs.tally[Known.FEATURES] or numbers != inputs.tally[Known.NUMBERS]
     return bool(new or joins(inputs))
 
 
 @inline_kernel
 def add_input(inputs: Inputs, kind: int) -> int:
-    """Add an input of a kind, `WORD` or `BIN`; return its number."""
-    at = int(inputs.tally[FEATURES])
+    """Add an input of a kind, `InputKind.WORD` or `BIN`; return its number."""
+    at = int(inputs.tally[Known.FEATURES])
     inputs.number[at], inputs.divided[at] = kind, 0
-    inputs.tally[FEATURES] += 1
+    inputs.tally[Known.FEATURES] += 1
     return at

@@ -16,7 +16,7 @@ from onlineauto.engine.records.ensemble import (
     Inputs,
     Numbers,
 )
-from onlineauto.engine.records.task import CB
+from onlineauto.engine.records.task import Shape
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -59,7 +59,7 @@ def can_have_members(task: Task) -> bool:
 
     Actions of ``--cb N`` have no features by which one regression could tell them apart.
     """
-    return not task.slots and (task.shape != CB or task.n_actions <= MOST_ACTIONS)
+    return not task.slots and (task.shape != Shape.CB or task.n_actions <= MOST_ACTIONS)
 
 
 def make_inputs(*, on: bool) -> Inputs:

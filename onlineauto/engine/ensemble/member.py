@@ -53,7 +53,7 @@ class Lesson(NamedTuple):
 
 
 class Need(IntEnum):
-    """Columns of `Stack.needs`, which are the fields of `Needs`."""
+    """Columns of `Ensemble.needs`, which are the fields of `Needs`."""
 
     MOST_FEATURES = 0
     MOST_NUMBERS = 1
@@ -86,7 +86,7 @@ class Needs(NamedTuple):
     upon: str = ""
     """Another score that this one is computed from: it must be there too."""
     inputs: bool = False
-    """It is computed from `Buffers.taken`."""
+    """It is computed from `MemberBuffers.taken`."""
 
 
 class Sizes(NamedTuple):

@@ -28,16 +28,13 @@ from onlineauto.engine.ensemble.combiner_kernels import KEEPS, LATEST, UNSURE
 from onlineauto.engine.ensemble.number_bin_kernels import MEMORY
 from onlineauto.engine.ensemble.states import MemberStates, states_of
 from onlineauto.engine.records.ensemble import (
-    ACTIONS,
-    BIN,
-    FEATURES,
     MOST_ACTIONS,
     MOST_FEATURES,
     MOST_NUMBERS,
-    NUMBERS,
     RING,
-    WIDEST,
-    WORD,
+    EnsembleTest,
+    InputKind,
+    Known,
 )
 from onlineauto.errors import OptionError
 from onlineauto.estimators.merge import merge_difference_tests, merge_sums, merge_tests
@@ -47,21 +44,23 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from onlineauto.engine.records.ensemble import Inputs, Stack
+    from onlineauto.engine.records.ensemble import Ensemble, Inputs
 
 __all__ = ["merge_ensembles", "merge_inputs"]
 
 _MIX = 0x9E3779B97F4A7C15
 
 
-def merge_ensembles(base: Stack, ends: Sequence[Stack], *, learnt: Sequence[int], floor: bool) -> Stack:
+def merge_ensembles(
+    base: Ensemble, ends: Sequence[Ensemble], *, learnt: Sequence[int], floor: bool
+) -> Ensemble:
     """Return the ensemble that one learner of the events of all would about have.
 
     Parameters
     ----------
-    base : Stack
+    base : Ensemble
         The ensemble from which all continued. It and `ends` stay as they are.
-    ends : sequence of Stack
+    ends : sequence of Ensemble
         What each has become.
     learnt : sequence of int
         Events that each has learnt since the base.
@@ -75,7 +74,7 @@ def merge_ensembles(base: Stack, ends: Sequence[Stack], *, learnt: Sequence[int]
         members rest, or its tests, since the base.
     """
     _check(base, ends)
-    inputs, (whole, *branches) = merge_inputs(base.inputs, [end.inputs for end in ends])
+    inputs, (whole, *branches) = merge_inputs(base.members.inputs, [end.members.inputs for end in ends])
     members = states_of(base).members
     states = [
         member.merge(
@@ -92,30 +91,37 @@ def merge_ensembles(base: Stack, ends: Sequence[Stack], *, learnt: Sequence[int]
     widest = np.array([min(each.range[0] for each in everyone), max(each.range[1] for each in everyone)])
     began, *sums = [sums_of(*_widened(each, widest)) for each in everyone]
     weights, spread = merge_squares(began, sums, shares(learnt, forgetting(KEEPS)), UNSURE)
-    loss, loss_spread = merge_difference_tests(
-        (base.loss, base.loss_spread), [(end.loss, end.loss_spread) for end in ends]
-    )
-    pairs = zip(base.policies, *(end.policies for end in ends), strict=True)
     return base._replace(
         weights=weights,
         spread=spread,
         range=widest,
-        pair=merge_tests(base.pair, [end.pair for end in ends], floor=floor),
-        loss=loss,
-        loss_spread=loss_spread,
-        fair=base.fair + sum(end.fair - base.fair for end in ends),
-        policies=np.array([merge_sums(first, rest) for first, *rest in pairs]),
-        updates=base.updates + sum(end.updates - base.updates for end in ends),
         error=_merged_error(base, ends, learnt),
-        level=base.level.copy(),
-        rests=base.rests.copy(),
         scratch=np.zeros_like(base.scratch),
-        inputs=inputs,
-        states=MemberStates(members, states).array,
+        test=_merged_test(base.test, [end.test for end in ends], floor=floor),
+        members=base.members._replace(
+            inputs=inputs, rests=base.members.rests.copy(), states=MemberStates(members, states).array
+        ),
     )
 
 
-def _check(base: Stack, ends: Sequence[Stack]) -> None:
+def _merged_test(base: EnsembleTest, ends: Sequence[EnsembleTest], *, floor: bool) -> EnsembleTest:
+    """Return the tests with the evidence of all."""
+    loss, loss_spread = merge_difference_tests(
+        (base.loss, base.loss_spread), [(end.loss, end.loss_spread) for end in ends]
+    )
+    policies = zip(base.policies, *(end.policies for end in ends), strict=True)
+    return EnsembleTest(
+        pair=merge_tests(base.pair, [end.pair for end in ends], floor=floor),
+        loss=loss,
+        fair=base.fair + sum(end.fair - base.fair for end in ends),
+        loss_spread=loss_spread,
+        policies=np.array([merge_sums(first, rest) for first, *rest in policies]),
+        level=base.level.copy(),
+        updates=base.updates + sum(end.updates - base.updates for end in ends),
+    )
+
+
+def _check(base: Ensemble, ends: Sequence[Ensemble]) -> None:
     """Check that ensembles can be merged.
 
     Raises
@@ -130,8 +136,8 @@ def _check(base: Stack, ends: Sequence[Stack]) -> None:
             raise OptionError("ensembles of other --members or --live_configs cannot be merged")
         if (
             end.serves != base.serves
-            or not np.array_equal(end.rests, base.rests)
-            or not np.array_equal(end.level, base.level)
+            or not np.array_equal(end.members.rests, base.members.rests)
+            or not np.array_equal(end.test.level, base.test.level)
         ):
             raise OptionError(
                 "an ensemble has changed what predicts, which members rest, or its tests since the base: let "
@@ -139,9 +145,11 @@ def _check(base: Stack, ends: Sequence[Stack]) -> None:
             )
 
 
-def _widened(stack: Stack, widest: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _widened(
+    ensemble: Ensemble, widest: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the weights and their covariance for a wider range of costs, as learning widens it."""
-    (low, high), weights, spread = stack.range.tolist(), stack.weights.copy(), stack.spread.copy()
+    (low, high), weights, spread = ensemble.range.tolist(), ensemble.weights.copy(), ensemble.spread.copy()
     width, wider = high - low, widest[1] - widest[0]
     if width > 0.0 and wider > width:
         others = weights[:-1].sum()
@@ -151,7 +159,7 @@ def _widened(stack: Stack, widest: NDArray[np.float64]) -> tuple[NDArray[np.floa
     return weights, spread
 
 
-def _merged_error(base: Stack, ends: Sequence[Stack], learnt: Sequence[int]) -> NDArray[np.float64]:
+def _merged_error(base: Ensemble, ends: Sequence[Ensemble], learnt: Sequence[int]) -> NDArray[np.float64]:
     """Return the mean squared error of all, and of how many events it is."""
     parts = shares(learnt, averaging(float(base.error[1]), LATEST))
     mean = float(merged(base.error[0], [end.error[0] for end in ends], parts))
@@ -165,14 +173,14 @@ def merge_inputs(base: Inputs, ends: Sequence[Inputs]) -> tuple[Inputs, list[Bra
     those of the branch that has the most of them; bins of others become the ones in which their middle lies.
     """
     inputs, everyone = copy.deepcopy(base), [base, *ends]
-    known = max(int(base.tally[FEATURES]), 1)
+    known = max(int(base.tally[Known.FEATURES]), 1)
     for end in ends:
         _add_features(inputs, end)
         _add_actions(inputs, end)
-    inputs.tally[WIDEST] = max(each.tally[WIDEST] for each in everyone)
+    inputs.tally[Known.WIDEST] = max(each.tally[Known.WIDEST] for each in everyone)
     inputs.wide[:] += sum(end.wide - base.wide for end in ends)
     numbers = [_numbers_of(inputs, each) for each in everyone]
-    for number in range(min(int(inputs.tally[NUMBERS]), MOST_NUMBERS)):
+    for number in range(min(int(inputs.tally[Known.NUMBERS]), MOST_NUMBERS)):
         _merge_number(inputs, base, number, list(zip(ends, numbers[1:], strict=True)), known)
     actions = [_actions_of(inputs, each) for each in everyone]
     counts = [_seen(each, of) for each, of in zip(everyone, actions, strict=True)]
@@ -193,34 +201,36 @@ def _features_of(inputs: Inputs) -> dict[int, int]:
 
 def _new_input(inputs: Inputs, kind: int) -> int:
     """Add an input of a kind and return its number; -1 if there is no room for it."""
-    at = int(inputs.tally[FEATURES])
+    at = int(inputs.tally[Known.FEATURES])
     if at >= MOST_FEATURES:
         return -1
     inputs.number[at], inputs.names[at], inputs.divided[at] = kind, -1, 0
-    inputs.tally[FEATURES] += 1
+    inputs.tally[Known.FEATURES] += 1
     return at
 
 
 def _add_features(inputs: Inputs, end: Inputs) -> None:
     """Add the features and the numbers of a branch."""
     known = _features_of(inputs)
-    inputs.tally[FEATURES] = max(inputs.tally[FEATURES], min(end.tally[FEATURES], 1))  # the constant
+    inputs.tally[Known.FEATURES] = max(
+        inputs.tally[Known.FEATURES], min(end.tally[Known.FEATURES], 1)
+    )  # the constant
     theirs = _features_of(end)
     mask = len(inputs.feature) - 1
     for key in theirs:
-        if key not in known and (at := _new_input(inputs, WORD)) >= 0:
+        if key not in known and (at := _new_input(inputs, InputKind.WORD)) >= 0:
             place = (key * _MIX % 2**64 >> 40) & mask
             while inputs.feature[place]:
                 place = (place + 1) & mask
             inputs.feature[place], inputs.input[place], known[key] = key, at, at
     keys = {own: key for key, own in theirs.items()}
-    for own in end.numbers.of_number[: min(int(end.tally[NUMBERS]), MOST_NUMBERS)].tolist():
-        at, number = known.get(keys[own], -1), int(inputs.tally[NUMBERS])
+    for own in end.numbers.of_number[: min(int(end.tally[Known.NUMBERS]), MOST_NUMBERS)].tolist():
+        at, number = known.get(keys[own], -1), int(inputs.tally[Known.NUMBERS])
         if at >= 0 and inputs.number[at] < 0 and number < MOST_NUMBERS:
-            inputs.tally[NUMBERS] += 1
+            inputs.tally[Known.NUMBERS] += 1
             inputs.number[at], inputs.numbers.of_number[number] = number, at
             inputs.numbers.named[number] = end.numbers.named[end.number[own]]
-    for tally, most in ((FEATURES, MOST_FEATURES), (NUMBERS, MOST_NUMBERS)):
+    for tally, most in ((Known.FEATURES, MOST_FEATURES), (Known.NUMBERS, MOST_NUMBERS)):
         if end.tally[tally] > most:
             inputs.tally[tally] = most + 1
     numbers = _numbers_of(inputs, end)
@@ -232,33 +242,35 @@ def _add_features(inputs: Inputs, end: Inputs) -> None:
 
 def _add_actions(inputs: Inputs, end: Inputs) -> None:
     """Add the actions of a branch; if there are too many, they are joined."""
-    for key in end.action[: min(int(end.tally[ACTIONS]), MOST_ACTIONS)]:
-        count = int(inputs.tally[ACTIONS])
+    for key in end.action[: min(int(end.tally[Known.ACTIONS]), MOST_ACTIONS)]:
+        count = int(inputs.tally[Known.ACTIONS])
         if count <= MOST_ACTIONS and key not in inputs.action[:count]:
-            inputs.tally[ACTIONS] += 1
+            inputs.tally[Known.ACTIONS] += 1
             if count < MOST_ACTIONS:
                 inputs.action[count] = key
-    if end.tally[ACTIONS] > MOST_ACTIONS:
-        inputs.tally[ACTIONS] = MOST_ACTIONS + 1
+    if end.tally[Known.ACTIONS] > MOST_ACTIONS:
+        inputs.tally[Known.ACTIONS] = MOST_ACTIONS + 1
 
 
 def _numbers_of(inputs: Inputs, end: Inputs) -> NDArray[np.int64]:
     """Return which of the merged numbers each number of a branch is."""
     keys = {own: key for key, own in _features_of(end).items()}
     known = _features_of(inputs)
-    of = end.numbers.of_number[: min(int(end.tally[NUMBERS]), MOST_NUMBERS)]
+    of = end.numbers.of_number[: min(int(end.tally[Known.NUMBERS]), MOST_NUMBERS)]
     found = [known.get(keys[own], -1) for own in of.tolist()]
     return np.array([inputs.number[at] if at >= 0 else -1 for at in found], np.int64)
 
 
 def _actions_of(inputs: Inputs, end: Inputs) -> NDArray[np.int64]:
     """Return which of the merged actions each regression of a branch is of."""
-    if inputs.tally[ACTIONS] > MOST_ACTIONS:
+    if inputs.tally[Known.ACTIONS] > MOST_ACTIONS:
         return np.array(
-            [0] if end.tally[ACTIONS] > MOST_ACTIONS else [-1] * int(end.tally[ACTIONS]), np.int64
+            [0] if end.tally[Known.ACTIONS] > MOST_ACTIONS else [-1] * int(end.tally[Known.ACTIONS]), np.int64
         )
-    known = inputs.action[: int(inputs.tally[ACTIONS])].tolist()
-    return np.array([known.index(key) for key in end.action[: int(end.tally[ACTIONS])].tolist()], np.int64)
+    known = inputs.action[: int(inputs.tally[Known.ACTIONS])].tolist()
+    return np.array(
+        [known.index(key) for key in end.action[: int(end.tally[Known.ACTIONS])].tolist()], np.int64
+    )
 
 
 def _seen(end: Inputs, actions: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -275,7 +287,7 @@ def _merge_number(
     """Merge the mean, the variance, the latest values and the bins of a merged number."""
     mine = inputs.numbers
     found = [(end, int(np.flatnonzero(of == number)[0])) for end, of in ends if number in of]
-    began, seen = number < base.tally[NUMBERS], int(base.seen[-1])
+    began, seen = number < base.tally[Known.NUMBERS], int(base.seen[-1])
     learnt = np.array([int(end.seen[-1]) - seen for end, _ in found])
     parts = shares(learnt, averaging(float(seen) if began else 0.0, MEMORY))
     moments = [(end.numbers.mean[at], end.numbers.variance[at]) for end, at in found]
@@ -294,7 +306,7 @@ def _merge_number(
         getattr(mine, field)[number] = getattr(theirs, field)[at]
     for k, own in enumerate(theirs.of_bin[at, :n].tolist()):
         if own >= known and own not in moved:
-            moved[own] = max(_new_input(inputs, BIN), 0)
+            moved[own] = max(_new_input(inputs, InputKind.BIN), 0)
             if moved[own] > 0:
                 old = int(end.divided[own])
                 inputs.divided[moved[own]] = moved.get(old, old if old < known else 0)
@@ -303,7 +315,7 @@ def _merge_number(
 
 def _inputs_of(inputs: Inputs, end: Inputs, numbers: NDArray[np.int64], known: int) -> NDArray[np.int64]:
     """Return which of the merged inputs each input of a branch is; those of the base are the same."""
-    n = min(int(end.tally[FEATURES]), MOST_FEATURES)
+    n = min(int(end.tally[Known.FEATURES]), MOST_FEATURES)
     moved = np.full(n, -1, np.int64)
     moved[:known] = np.arange(n)[:known]
     of = _features_of(inputs)

@@ -8,16 +8,15 @@ import numpy as np
 
 from onlineauto.engine.ensemble.input_kernels import add_input, bin_of
 from onlineauto.engine.records.ensemble import (
-    BIN,
     BINS,
-    FEATURES,
     FIRST_BINS,
     GROUPS,
     MOST_ACTIONS,
     MOST_FEATURES,
     MOST_NUMBERS,
-    NUMBERS,
     RING,
+    InputKind,
+    Known,
 )
 from onlineauto.jit import inline_kernel, kernel
 
@@ -35,7 +34,7 @@ _LEFT, _MOST_TOGETHER = 64, 3
 @inline_kernel
 def _has_room(inputs: Inputs, bins: int) -> bool:
     """Return whether there may be so many more inputs for bins: some are left for words to come."""
-    return bool(inputs.tally[FEATURES] + bins <= MOST_FEATURES - _LEFT)
+    return bool(inputs.tally[Known.FEATURES] + bins <= MOST_FEATURES - _LEFT)
 
 
 @kernel
@@ -69,7 +68,7 @@ def _divide_bin(inputs: Inputs, number: int, fullest: int) -> None:
     old, bins = inputs.numbers.of_bin[number, fullest], inputs.numbers.bins[number]
     at = old
     if old > 0 and _has_room(inputs, 1):
-        at = add_input(inputs, BIN)
+        at = add_input(inputs, InputKind.BIN)
         inputs.divided[at] = old
     for i in range(bins, fullest, -1):
         inputs.numbers.of_bin[number, i] = inputs.numbers.of_bin[number, i - 1]
@@ -115,7 +114,7 @@ def _make_bins(inputs: Inputs, number: int) -> None:
             last += 1
     room = _has_room(inputs, last + 1) and not inputs.numbers.named[number]
     for i in range(last + 1):
-        inputs.numbers.of_bin[number, i] = add_input(inputs, BIN) if room else 0
+        inputs.numbers.of_bin[number, i] = add_input(inputs, InputKind.BIN) if room else 0
         inputs.numbers.part[number, i] = i
         inputs.numbers.group[number, i] = i * min(last + 1, GROUPS) // (last + 1)
     inputs.numbers.bins[number] = last + 1
@@ -156,9 +155,9 @@ def see_numbers(inputs: Inputs, raw: NDArray[np.float64]) -> None:
     """Add the numbers of an event to their means and variances; the latest `MEMORY` events count most."""
     inputs.seen[MOST_ACTIONS] += 1
     seen = min(np.float64(inputs.seen[MOST_ACTIONS]), MEMORY)
-    for k in range(min(inputs.tally[NUMBERS], MOST_NUMBERS)):
+    for k in range(min(inputs.tally[Known.NUMBERS], MOST_NUMBERS)):
         add_value(inputs.numbers.mean, inputs.numbers.variance, k, raw[k], seen)
         inputs.numbers.latest[k, inputs.seen[MOST_ACTIONS] % RING] = raw[k]
     if inputs.seen[MOST_ACTIONS] % RING == 0:
-        for k in range(min(inputs.tally[NUMBERS], MOST_NUMBERS)):
+        for k in range(min(inputs.tally[Known.NUMBERS], MOST_NUMBERS)):
             _renew_bins(inputs, k)

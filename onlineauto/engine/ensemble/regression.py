@@ -9,9 +9,9 @@ import numpy as np
 
 from onlineauto.engine.ensemble.branches import Sums, forgetting, merge_squares, shares, sums_of
 from onlineauto.engine.ensemble.least_squares_kernels import LATE, SURE, WAITING, Observed, Regression
-from onlineauto.engine.ensemble.regression_kernels import EACH, INPUTS, KEEPS, times_taken
+from onlineauto.engine.ensemble.regression_kernels import EACH, KEEPS, Prepared, times_taken
 from onlineauto.engine.ensemble.wave_kernels import WAVES, Basis
-from onlineauto.engine.records.ensemble import ACTIONS, MOST_ACTIONS, MOST_NUMBERS
+from onlineauto.engine.records.ensemble import MOST_ACTIONS, MOST_NUMBERS, Known
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,7 +60,7 @@ def regression_to_predict(regression: Regression) -> Regression:
 
 def begin_regression(regression: Regression, inputs: Inputs, unsure: float, n: int) -> None:
     """Let new regressions begin with known actions and `n` inputs; `unsure` is the variance of a weight."""
-    known = int(inputs.tally[ACTIONS])
+    known = int(inputs.tally[Known.ACTIONS])
     for action in range(1 if known > MOST_ACTIONS else known):
         np.fill_diagonal(regression.spread[action, :n, :n], unsure)
     regression.prepared[:] = n, known
@@ -68,7 +68,7 @@ def begin_regression(regression: Regression, inputs: Inputs, unsure: float, n: i
 
 def regression_state(regression: Regression, inputs: Inputs, n: int) -> dict[str, Any]:
     """Return what is in use of regressions of `n` inputs; of a covariance half is enough, by symmetry."""
-    known = int(inputs.tally[ACTIONS])
+    known = int(inputs.tally[Known.ACTIONS])
     actions = 1 if known > MOST_ACTIONS else known
     weights = {"weights": regression.weights[:actions, :n].copy()}
     return weights | _to_learn(regression, actions, n) if len(regression.spread) else weights
@@ -109,7 +109,7 @@ def restore_regression(
         raise stored["weights"].fail("weights of members")
     regression.weights[:actions] = 0.0
     regression.weights[:actions, :n] = weights
-    regression.prepared[:] = known, inputs.tally[ACTIONS]
+    regression.prepared[:] = known, inputs.tally[Known.ACTIONS]
     if not len(regression.spread):
         return
     row, column = np.tril_indices(n)
@@ -151,7 +151,7 @@ def merge_regression(
     The state of a branch is a `Regression`. Inputs that became one are added up, inputs without a merged one
     are left out, and new ones are `unsure`, as if from the first event on. Events that wait are learnt.
     """
-    known = int(inputs.tally[ACTIONS])
+    known = int(inputs.tally[Known.ACTIONS])
     result = make_regression(*base.state.weights.shape)
     result.prepared[:] = n, known
     for action in range(1 if known > MOST_ACTIONS else known):
@@ -175,7 +175,7 @@ def _sums(branch: Branch, action: int, n: int, unsure: float) -> Sums:
     own = np.flatnonzero(branch.actions == action)
     if not len(own):
         return Sums(np.diag(unknown), np.zeros(n))
-    had = min(int(branch.state.prepared[INPUTS]), len(branch.inputs))
+    had = min(int(branch.state.prepared[Prepared.INPUTS]), len(branch.inputs))
     sums = sums_of(*_settled(branch.state, int(own[0]), had))
     inputs = branch.inputs[:had]
     move = np.zeros((n, had))

@@ -6,6 +6,7 @@ Source: `least_squares_kernels`.
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +19,7 @@ from onlineauto.engine.ensemble.least_squares_kernels import (
     cut_off,
     learn_lately,
 )
-from onlineauto.engine.records.ensemble import ACTIONS, MOST_ACTIONS
+from onlineauto.engine.records.ensemble import MOST_ACTIONS, Known
 from onlineauto.jit import entry_kernel, inline_kernel, kernel
 
 if TYPE_CHECKING:
@@ -28,8 +29,13 @@ if TYPE_CHECKING:
     from onlineauto.engine.ensemble.member import Lesson
     from onlineauto.engine.records.ensemble import Inputs
 
-INPUTS, ACTIONS_OF = 0, 1
-"""Entries of what a regression is prepared for: inputs and actions."""
+
+class Prepared(IntEnum):
+    """Entries of `Regression.prepared`: how many inputs and actions a regression is prepared for."""
+
+    INPUTS = 0
+    ACTIONS = 1
+
 
 KEEPS = 0.9995
 _ROUND = 64
@@ -49,26 +55,26 @@ def _clear(regression: Regression, inputs: int) -> None:
     regression.n_late[0], regression.scale[0], regression.n_waiting[0] = 0, 1.0, 0
 
 
-@kernel
+@entry_kernel
 def grow_regression(regression: Regression, inputs: Inputs, n: int, unsure: float) -> None:
     """Prepare the regressions of actions that are new, and `n` inputs, of which some may be new.
 
     `unsure` is the variance of a weight before the first event. If the actions are joined now, the regression
-    that they share begins from nothing.
+    that they share begins from nothing. Members call it by the address in `Units`.
     """
-    known, prepared = inputs.tally[ACTIONS], regression.prepared
+    known, prepared = inputs.tally[Known.ACTIONS], regression.prepared
     joins = known > MOST_ACTIONS
-    if joins and prepared[ACTIONS_OF] <= MOST_ACTIONS:
+    if joins and prepared[Prepared.ACTIONS] <= MOST_ACTIONS:
         _clear(regression, n)
-        prepared[ACTIONS_OF] = 0
+        prepared[Prepared.ACTIONS] = 0
     for action in range(1 if joins else known):
-        if action >= prepared[ACTIONS_OF]:
+        if action >= prepared[Prepared.ACTIONS]:
             for i in range(n):
                 regression.spread[action, i, i] = unsure
         else:
-            for i in range(prepared[INPUTS], n):
+            for i in range(prepared[Prepared.INPUTS], n):
                 begin_weight(regression, action, i, unsure)
-    prepared[INPUTS], prepared[ACTIONS_OF] = n, known
+    prepared[Prepared.INPUTS], prepared[Prepared.ACTIONS] = n, known
 
 
 @kernel

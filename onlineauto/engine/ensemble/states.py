@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from onlineauto.engine.ensemble.member import Member
-    from onlineauto.engine.records.ensemble import Stack
+    from onlineauto.engine.records.ensemble import Ensemble
 
 __all__ = ["MemberStates", "states_of"]
 
@@ -46,6 +46,6 @@ def _named(names: tuple[str, ...], records: tuple[Any, ...]) -> MemberStates:
     return MemberStates(map(member_of, names), records)
 
 
-def states_of(stack: Stack) -> MemberStates:
+def states_of(ensemble: Ensemble) -> MemberStates:
     """Return the states of an ensemble's members, which are addresses to kernels."""
-    return cast("MemberStates", stack.states)
+    return cast("MemberStates", ensemble.members.states)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.engine.event.pass_kernels import account, run_on
-from onlineauto.engine.records.loop import BEGINS_AGAIN, NO_OUTLIER, Actions, Label
+from onlineauto.engine.records.loop import Actions, Label, Outlier
 from onlineauto.features._kernels import leave_slot, open_slot
 from onlineauto.features.records import FIRST_SLOT, INDEX_FEATURE, SHARED_LINE, SLOT_LINE
 from onlineauto.jit import entry_kernel, kernel
@@ -120,7 +120,7 @@ def settle_slot(
         row.n_features = row.shown_features = _own_features(run, slot)
     if run.task.quirks.leaves_slots:
         leave_slot(run.layout, run.scratch, stream, shared, slot, bool(slots[event, INDEX_FEATURE] >= 0))
-    outcome = -1 if NO_OUTLIER < row.outlier < BEGINS_AGAIN else outcome_of(stream, slot)
+    outcome = -1 if Outlier.NONE < row.outlier < Outlier.BEGINS_AGAIN else outcome_of(stream, slot)
     row.labelled = outcome >= 0
     row.loss = _ZERO
     if outcome >= 0:

@@ -10,7 +10,7 @@ import numpy as np
 from onlineauto.engine.event.example_kernels import list_action
 from onlineauto.engine.event.live_config_kernels import place_of
 from onlineauto.engine.event.pass_kernels import over_again, run_on
-from onlineauto.engine.records.task import CB
+from onlineauto.engine.records.task import Shape
 from onlineauto.explorers._kernels import LEARNT
 from onlineauto.explorers.cost_range_kernels import allowed_loss, highest_cost, lowest_cost
 from onlineauto.jit import F32, entry_kernel, short_loop
@@ -36,7 +36,9 @@ def bound_costs(context: Context, stream: Stream, actions: Actions, weight: F32)
     """
     run, buffers = over_again(run_on(context, stream)), context.buffers
     at, shared = run.task.exploration, run.model.shared
-    keeps = run.task.quirks.keeps_squares and (run.task.shape == CB or actions.n_shared == 0 or at.samples)
+    keeps = run.task.quirks.keeps_squares and (
+        run.task.shape == Shape.CB or actions.n_shared == 0 or at.samples
+    )
     low = at.low if not math.isnan(at.low) else np.float32(shared[MIN_LABEL])
     high = at.high if not math.isnan(at.high) else np.float32(shared[MAX_LABEL])
     low, high = min(low, high), max(low, high)

@@ -8,7 +8,7 @@ import numpy as np
 
 from onlineauto.engine.event.ccb_slot_kernels import open_slot_event
 from onlineauto.engine.records.loop import Actions, Label
-from onlineauto.engine.records.task import CB, CB_ADF, SIMPLE
+from onlineauto.engine.records.task import Shape
 from onlineauto.features._kernels import open_constant, open_line
 from onlineauto.jit import inline_kernel, kernel, short_loop
 
@@ -63,9 +63,9 @@ def _open_event(run: Run, event: int) -> tuple[Actions, Label]:
     if run.task.slots:
         return open_slot_event(run, event)
     first, room = stream.events[event], stream.room
-    if run.task.shape == SIMPLE:
+    if run.task.shape == Shape.SIMPLE:
         return Actions(first, 1, 1, 0, room, 0, 0), _simple_label(stream, first)
-    if run.task.shape == CB:
+    if run.task.shape == Shape.CB:
         groups, _, room = open_line(layout, scratch, stream, first, 0, room)
         groups = open_constant(layout, scratch, stream, 0, groups)
         actions = Actions(first, run.task.n_actions, 1, groups, room, 0, 0)
@@ -96,4 +96,4 @@ def learns_from(run: Run, label: Label, holdout: bool) -> bool:
     """Return whether the model learns from an event with this label; `holdout` is true if it is held out."""
     if label.action < 0 or (run.task.slots and label.cost == _FLOAT_MAX):
         return False
-    return not holdout or (run.task.quirks.learns_held_out and run.task.shape == CB_ADF)
+    return not holdout or (run.task.quirks.learns_held_out and run.task.shape == Shape.CB_ADF)

@@ -9,7 +9,7 @@ import numpy as np
 
 from onlineauto.engine.event.screen_kernels import screen_action
 from onlineauto.engine.records.loop import Counted
-from onlineauto.engine.records.task import CB, CB_ADF
+from onlineauto.engine.records.task import Shape
 from onlineauto.features._kernels import forget, merge_shared, open_constant, open_line, open_numbered
 from onlineauto.features.product_kernels import cross_all, crossed_squares, linear_squares, list_linear
 from onlineauto.features.records import Example, Listing
@@ -56,7 +56,7 @@ def open_action(run: Run, actions: Actions, action: int) -> tuple[int, int, bool
     if the action has own features in it, and always under ``--cb N``, where hashes depend on the action.
     """
     scratch, stream, n_shared = run.scratch, run.stream, actions.n_shared
-    merged = run.task.shape == CB
+    merged = run.task.shape == Shape.CB
     if merged:
         how = run.task.numbering
         groups, own = open_numbered(scratch, stream.features, n_shared, actions.room, how, action)
@@ -75,7 +75,7 @@ def shown_features(run: Run, actions: Actions, action: int, counted: Counted) ->
     """Return the features of an action as VW prints them: a late ``shared`` line counts for all others."""
     features = counted.own + counted.crossed
     lines = run.stream.lines
-    if run.task.shape != CB_ADF or not lines[line_of(run, actions, action)].shared:
+    if run.task.shape != Shape.CB_ADF or not lines[line_of(run, actions, action)].shared:
         return features
     constant = 1 if run.layout.constant_key >= 0 else 0
     return (actions.n_lines - 1) * (features - constant)

@@ -8,30 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.engine.event.example_kernels import line_of
-from onlineauto.engine.records.loop import (
-    BLOCK_END,
-    BOUND_CROSSED,
-    LEASE_DUE,
-    LOSS_CROSSED,
-    MET,
-    PROVED_WORSE,
-    REVIEW_DUE,
-    REVIEWED,
-    SCHEDULED,
-    STEP,
-)
-from onlineauto.engine.records.search import (
-    CHAMPION,
-    GROUP,
-    LEARNT,
-    MARK,
-    N_ACTIONS,
-    N_EVENTS,
-    OUTSIDE,
-    PLACES,
-    SELF,
-)
-from onlineauto.engine.records.task import CB, SIMPLE
+from onlineauto.engine.records.loop import Cursor, LoopSignal, Step
+from onlineauto.engine.records.search import GROUP, PLACES, Tally, Whose
+from onlineauto.engine.records.task import Shape
 from onlineauto.estimators.difference_kernels import observe_any_difference, share
 from onlineauto.estimators.draw_kernels import by_draws, events_per_draw, note_draw, tell_of_actions
 from onlineauto.estimators.interval_kernels import observe_loss, observe_policy
@@ -73,6 +52,7 @@ def _count_line(run: Run, line: int, times: int, above: int, mark: int, slot: bo
     With `slot`, the line is a slot's, whose default namespace has a key of its own.
     """
     layout, stream, live = run.layout, run.stream, run.live
+    namespaces = live.namespaces
     new = False
     for span in range(stream.lines[line].start, stream.lines[line + 1].start):
         short_loop()
@@ -81,12 +61,12 @@ def _count_line(run: Run, line: int, times: int, above: int, mark: int, slot: bo
         if slot and key == layout.default_key:
             key = np.int32(layout.slot_key)
         empty = stream.spans[span + 1].start == stream.spans[span].start
-        if ignored or empty or live.marks[key] == above or live.marks[key] == mark:
+        if ignored or empty or namespaces.marks[key] == above or namespaces.marks[key] == mark:
             continue
-        live.marks[key] = mark
-        live.counts[key] += times
-        live.sizes[key] += times * (stream.spans[span + 1].start - stream.spans[span].start)
-        new = new or not live.met[key]
+        namespaces.marks[key] = mark
+        namespaces.counts[key] += times
+        namespaces.sizes[key] += times * (stream.spans[span + 1].start - stream.spans[span].start)
+        new = new or not namespaces.seen[key]
     return new
 
 
@@ -94,11 +74,12 @@ def _count_line(run: Run, line: int, times: int, above: int, mark: int, slot: bo
 def count_namespaces(run: Run, event: int, actions: Actions) -> bool:
     """Count each namespace once for every action of an event; return whether one is new."""
     live, stream = run.live, run.stream
-    live.tally[N_EVENTS] += 1
-    live.tally[N_ACTIONS] += actions.n
-    shared = live.tally[MARK] + 1
-    if run.task.shape == CB:
-        live.tally[MARK] = shared
+    namespaces = live.namespaces
+    live.tally[Tally.EVENTS] += 1
+    live.tally[Tally.ACTIONS] += actions.n
+    shared = live.tally[Tally.MARK] + 1
+    if run.task.shape == Shape.CB:
+        live.tally[Tally.MARK] = shared
         return _count_line(run, actions.first, actions.n, -1, shared)
     new = False
     if actions.n_lines > actions.n and actions.n > 0:
@@ -110,48 +91,50 @@ def count_namespaces(run: Run, event: int, actions: Actions) -> bool:
             for i in range(run.scratch.n_left[0]):
                 short_loop()
                 key = run.scratch.left[i]
-                live.counts[key] += actions.n if live.marks[key] != shared else 0
-                live.marks[key] = shared
+                namespaces.counts[key] += actions.n if namespaces.marks[key] != shared else 0
+                namespaces.marks[key] = shared
     for action in range(actions.n):
         short_loop()
         line = line_of(run, actions, action)
         found = _count_line(run, line, 1, shared, shared + 1 + action)
         new = new or found
-    live.tally[MARK] = shared + actions.n
+    live.tally[Tally.MARK] = shared + actions.n
     return new
 
 
 @inline_kernel
 def lease_is_due(live: Live) -> bool:
     """Return whether the lease of a live config is over, or a waiting config can become live."""
-    due = live.fill
+    schedule = live.schedule
+    due = schedule.fill
     for slot in range(live.n):
         short_loop()
-        due = due or live.updates[slot] >= live.lease[slot]
+        due = due or schedule.updates[slot] >= schedule.lease[slot]
     return due
 
 
 @inline_kernel
 def meets_namespace(run: Run, event: int, actions: Actions, cursor: NDArray[np.int64]) -> bool:
     """Count the namespaces of the event at the cursor, but only once; return whether one is new."""
-    if cursor[STEP] >= MET:
+    if cursor[Cursor.STEP] >= Step.COUNTED:
         return False
-    cursor[STEP] = MET
+    cursor[Cursor.STEP] = Step.COUNTED
     return count_namespaces(run, event, actions)
 
 
 @inline_kernel
 def signal_before_test(run: Run, cursor: NDArray[np.int64]) -> int:
     """Return what must be decided before the live configs are tested on the event at the cursor."""
-    if cursor[STEP] < REVIEWED:
-        cursor[STEP] = REVIEWED
-        if run.live.tally[LEARNT] >= run.live.review or run.live.fresh[0] >= run.live.look:
-            return REVIEW_DUE
-    if cursor[STEP] < SCHEDULED:
-        cursor[STEP] = SCHEDULED
+    if cursor[Cursor.STEP] < Step.REVIEWED:
+        cursor[Cursor.STEP] = Step.REVIEWED
+        schedule = run.live.schedule
+        if run.live.tally[Tally.LEARNT] >= schedule.review or run.live.statistics.fresh[0] >= schedule.look:
+            return LoopSignal.REVIEW_DUE
+    if cursor[Cursor.STEP] < Step.SCHEDULED:
+        cursor[Cursor.STEP] = Step.SCHEDULED
         if lease_is_due(run.live):
-            return LEASE_DUE
-    return BLOCK_END
+            return LoopSignal.LEASE_DUE
+    return LoopSignal.BLOCK_END
 
 
 @inline_kernel
@@ -182,10 +165,11 @@ def best_action(score: NDArray[np.float32], slot: int, n: int) -> int:
 @inline_kernel
 def _observe(live: Live, slot: int, who: int, weight: F32, reward: F32) -> None:
     """Add a reward to the estimator of a live config, or of the champion beside it (`who`)."""
+    tests = live.tests
     if weight == _ZERO:
-        observe_nothing(live.evidence, slot, who)
+        observe_nothing(tests.evidence, slot, who)
     else:
-        observe(live.evidence[slot, who], np.float64(weight), np.float64(reward))
+        observe(tests.evidence[slot, who], np.float64(weight), np.float64(reward))
 
 
 @inline_kernel
@@ -195,7 +179,7 @@ def is_one_in_eight(live: Live) -> bool:
     Multiples of the golden ratio fall into each eighth of [0, 1) equally often, also those of every n-th
     event, so that no rhythm of a log is always met at the same beat.
     """
-    return bool(np.uint64(live.tally[LEARNT]) * _GOLDEN < _EIGHTH)
+    return bool(np.uint64(live.tally[Tally.LEARNT]) * _GOLDEN < _EIGHTH)
 
 
 @inline_kernel
@@ -204,7 +188,7 @@ def compares_rewards(live: Live) -> bool:
 
     If the search is sparing, they are on one event in eight, which no data can tell.
     """
-    return not live.sparing or is_one_in_eight(live)
+    return not live.tests.sparing or is_one_in_eight(live)
 
 
 @inline_kernel
@@ -214,49 +198,51 @@ def observe_rewards(run: Run, score: NDArray[np.float32], n: int, label: Label, 
     An event that is not `compared` is added to the champion's alone.
     """
     live = run.live
+    tests, statistics = live.tests, live.statistics
     weight = _ONE / label.probability if label.probability > _ZERO else _ZERO
     if not run.task.quirks.raw_rewards:
         weight = min(weight, _LARGEST_WEIGHT)
-    reward = label.cost if live.cost_is_reward else -label.cost
+    reward = label.cost if tests.cost_is_reward else -label.cost
     earned = np.float64(reward)
     if not _ZERO <= reward <= _ONE:
-        live.tally[OUTSIDE] += 1
+        live.tally[Tally.OUTSIDE] += 1
         if not run.task.quirks.raw_rewards:
             reward = min(max(reward, _ZERO), _ONE)
     chosen = best_action(score, 0, n)
     champion = weight if chosen == label.action else _ZERO
-    if live.paired:
-        observe_policy(live.policies[0, SELF], live.scale, np.float64(champion), earned)
+    if tests.paired:
+        observe_policy(statistics.policies[0, Whose.SELF], statistics.scale, np.float64(champion), earned)
     for slot in range(1, live.n):
         short_loop()
-        live.updates[slot] += 1
+        live.schedule.updates[slot] += 1
         if not compared:
             continue
-        live.compared[slot] += 1
+        tests.compared[slot] += 1
         choice = best_action(score, slot, n)
         own = weight if choice == label.action else _ZERO
-        if live.paired:
-            observe_policy(live.policies[slot, SELF], live.scale, np.float64(own), earned)
+        if tests.paired:
+            observe_policy(statistics.policies[slot, Whose.SELF], statistics.scale, np.float64(own), earned)
             if choice != chosen:
                 q1, q0 = _predicted(live, score[choice, 0]), _predicted(live, score[chosen, 0])
-                w1, w0, price = np.float64(own), np.float64(champion), live.prices[slot]
-                pair_up(live.pairs[slot], live.scale, w1, w0, earned, (q1, q0), price)
+                w1, w0, price = np.float64(own), np.float64(champion), tests.prices[slot]
+                pair_up(tests.pairs[slot], statistics.scale, w1, w0, earned, (q1, q0), price)
         else:
-            _observe(live, slot, SELF, own, reward)
-            _observe(live, slot, CHAMPION, champion, reward)
-            live.decided[slot] &= own == _ZERO and champion == _ZERO
-        live.last[slot, SELF, 0], live.last[slot, SELF, 1] = own, reward
-        live.last[slot, CHAMPION, 0], live.last[slot, CHAMPION, 1] = champion, reward
-    if live.paired:
-        widen(live.scale, earned, np.float64(label.probability), n)
-    live.tally[LEARNT] += 1
+            _observe(live, slot, Whose.SELF, own, reward)
+            _observe(live, slot, Whose.CHAMPION, champion, reward)
+            tests.decided[slot] &= own == _ZERO and champion == _ZERO
+        statistics.last[slot, Whose.SELF, 0], statistics.last[slot, Whose.SELF, 1] = own, reward
+        statistics.last[slot, Whose.CHAMPION, 0], statistics.last[slot, Whose.CHAMPION, 1] = champion, reward
+    if tests.paired:
+        widen(statistics.scale, earned, np.float64(label.probability), n)
+    live.tally[Tally.LEARNT] += 1
 
 
 @inline_kernel
 def _predicted(live: Live, cost: F32) -> np.float64:
     """Return the reward that the champion predicts, from the cost `cost`, clipped to the rewards seen."""
-    low, high = np.float64(live.scale[LOW]), np.float64(live.scale[HIGH])
-    reward = np.float64(cost if live.cost_is_reward else -cost)
+    statistics = live.statistics
+    low, high = np.float64(statistics.scale[LOW]), np.float64(statistics.scale[HIGH])
+    reward = np.float64(cost if live.tests.cost_is_reward else -cost)
     return min(reward, high) if reward >= low else low  # NaN gives `low`
 
 
@@ -276,10 +262,11 @@ def rarity(live: Live, action: int, n: int) -> np.float64:
     By this factor the losses of a bandit count. Else they would be those of a log's favourite action, and the
     config that fits it best would become champion, whatever it makes of the other actions.
     """
-    logged = live.logged[min(action, PLACES - 1)]
+    statistics = live.statistics
+    logged = statistics.logged[min(action, PLACES - 1)]
     if action >= PLACES - 1 and n > PLACES:
         logged /= n - PLACES + 1  # the last place stands for so many actions
-    return np.float64((live.logged[PLACES] + n) / (n * (logged + 1.0)))
+    return np.float64((statistics.logged[PLACES] + n) / (n * (logged + 1.0)))
 
 
 @inline_kernel
@@ -288,55 +275,60 @@ def note_logged(live: Live, action: int, label: Label, compared: bool) -> None:
 
     It may not be one among all events, and yet be one among those on which rewards are `compared`.
     """
+    statistics = live.statistics
     place = min(action, PLACES - 1)
-    if label.probability > _ZERO and live.logged[PLACES] > 0.0:
-        often = live.logged[place] / live.logged[PLACES]
-        note_draw(live.draws, action, often, np.float64(label.probability))
+    if label.probability > _ZERO and statistics.logged[PLACES] > 0.0:
+        often = statistics.logged[place] / statistics.logged[PLACES]
+        note_draw(statistics.draws, action, often, np.float64(label.probability))
         if compared:
-            note_draw(live.compared_draws, action, often, np.float64(label.probability))
-    live.logged[place] += 1.0
-    live.logged[PLACES] += 1.0
+            note_draw(statistics.compared_draws, action, often, np.float64(label.probability))
+    statistics.logged[place] += 1.0
+    statistics.logged[PLACES] += 1.0
 
 
 @inline_kernel
 def observe_losses(run: Run, score: NDArray[np.float32], action: int, n: int, label: Label) -> None:
     """Add an event to all loss estimators: each config's loss on the logged `action`, and the champion's."""
-    live, simple = run.live, run.task.shape == SIMPLE
+    live, simple = run.live, run.task.shape == Shape.SIMPLE
+    tests, statistics = live.tests, live.statistics
     weight = np.float64(label.weight) if simple else 1.0
     rare = 1.0 if simple else rarity(live, action, n)
     champion = weight * _loss(run, score[action, 0], label.cost)
     if not math.isfinite(champion):
         return
-    group = live.fresh[0] // GROUP
-    if group < len(live.recent):
-        live.recent[group] += champion
-        live.fresh[0] += 1
-    reach, rate = live.reach[0], 0.0
+    group = statistics.fresh[0] // GROUP
+    if group < len(statistics.recent):
+        statistics.recent[group] += champion
+        statistics.fresh[0] += 1
+    reach, rate = statistics.reach[0], 0.0
     if simple:
-        observe_loss(live.policies[0, SELF], champion, reach)
-        live.reach[0] = max(reach, champion)
-        live.reach[1] += (champion - live.reach[1]) / min(live.tally[LEARNT] + 1.0, _MEMORY)
-        live.tally[LEARNT] += 1
+        observe_loss(statistics.policies[0, Whose.SELF], champion, reach)
+        statistics.reach[0] = max(reach, champion)
+        statistics.reach[1] += (champion - statistics.reach[1]) / min(live.tally[Tally.LEARNT] + 1.0, _MEMORY)
+        live.tally[Tally.LEARNT] += 1
     if live.mixing:
-        rate = 0.5 / live.reach[1] if live.reach[1] > 0.0 else 0.0
+        rate = 0.5 / statistics.reach[1] if statistics.reach[1] > 0.0 else 0.0
         live.mix[0] *= math.exp(-rate * champion)
     for slot in range(1, live.n):
         short_loop()
-        if not (live.by_loss and live.alike[slot]):
+        if not (tests.by_loss and tests.alike[slot]):
             continue
         own = weight * _loss(run, score[action, slot], label.cost)
         if math.isfinite(own):
             gain = rare * (champion - own)
-            observe_any_difference(live.losses[slot], live.spread[slot], gain, live.prices[slot])
+            observe_any_difference(tests.losses[slot], tests.spread[slot], gain, tests.prices[slot])
         if live.mixing:
             live.mix[slot] *= math.exp(-rate * own) if math.isfinite(own) else 0.0
         if simple:
-            observe_loss(live.policies[slot, SELF], own, reach)
-            live.reach[0] = max(live.reach[0], own) if math.isfinite(own) else live.reach[0]
-            live.last[slot, SELF, 0], live.last[slot, SELF, 1] = weight, -own
-            live.last[slot, CHAMPION, 0], live.last[slot, CHAMPION, 1] = weight, -champion
-            live.updates[slot] += 1
-            live.compared[slot] += 1
+            observe_loss(statistics.policies[slot, Whose.SELF], own, reach)
+            statistics.reach[0] = max(statistics.reach[0], own) if math.isfinite(own) else statistics.reach[0]
+            statistics.last[slot, Whose.SELF, 0], statistics.last[slot, Whose.SELF, 1] = weight, -own
+            statistics.last[slot, Whose.CHAMPION, 0], statistics.last[slot, Whose.CHAMPION, 1] = (
+                weight,
+                -champion,
+            )
+            live.schedule.updates[slot] += 1
+            tests.compared[slot] += 1
     if live.mixing:
         _share(live)
 
@@ -372,12 +364,14 @@ def better_challenger(live: Live) -> int:
     has a weight other than 0. An observation of 0 neither raises a lower bound, since no bet wins by it, nor
     lowers an upper one.
     """
+    tests = live.tests
     found = 0
     for slot in range(1, live.n):
         short_loop()
-        if not live.decided[slot]:
-            better, effort = is_better(live.evidence[slot, SELF], live.evidence[slot, CHAMPION], live.test)
-            live.decided[slot] = not better and effort != IN_FULL
+        if not tests.decided[slot]:
+            own, champion = tests.evidence[slot, Whose.SELF], tests.evidence[slot, Whose.CHAMPION]
+            better, effort = is_better(own, champion, tests.robust)
+            tests.decided[slot] = not better and effort != IN_FULL
             if better:
                 found = slot
     return found
@@ -387,7 +381,8 @@ def better_challenger(live: Live) -> int:
 @inline_kernel
 def reward_level(live: Live, slot: int) -> float:
     """Return the error probability of a challenger's reward test: half of its level if losses test it too."""
-    level: float = live.levels[slot] * (0.5 if live.by_loss and live.alike[slot] else 1.0)
+    tests = live.tests
+    level: float = tests.levels[slot] * (0.5 if tests.by_loss and tests.alike[slot] else 1.0)
     return level
 
 
@@ -395,40 +390,42 @@ def reward_level(live: Live, slot: int) -> float:
 @inline_kernel
 def loss_level(live: Live, slot: int) -> float:
     """Return the error probability of a challenger's loss test: a share of its level, see `share`."""
-    level: float = live.levels[slot] * share(live.spread[slot]) * (0.5 if live.by_reward else 1.0)
+    tests = live.tests
+    level: float = tests.levels[slot] * share(tests.spread[slot]) * (0.5 if tests.by_reward else 1.0)
     return level
 
 
 @inline_kernel
 def verdict(live: Live) -> tuple[int, int]:
-    """Return (signal, live config) for the strongest proven verdict, else (`BLOCK_END`, 0).
+    """Return (signal, live config) for the strongest proven verdict, else (`LoopSignal.BLOCK_END`, 0).
 
     A reward verdict beats a loss verdict, which beats one that a challenger is worse. A loss verdict is
     ignored while the reward test leans the other way.
     """
-    if not live.paired:
+    tests, statistics = live.tests, live.statistics
+    if not tests.paired:
         slot = better_challenger(live)
-        return (BOUND_CROSSED if slot > 0 else BLOCK_END), slot
-    signal, found = BLOCK_END, 0
-    many, compared = events_per_draw(live.draws), events_per_draw(live.compared_draws)
-    leaning, losses_tell = by_draws(LEANING, compared), live.by_loss and tell_of_actions(live.draws)
+        return (LoopSignal.BOUND_CROSSED if slot > 0 else LoopSignal.BLOCK_END), slot
+    signal, found = LoopSignal.BLOCK_END, 0
+    many, compared = events_per_draw(statistics.draws), events_per_draw(statistics.compared_draws)
+    leaning, losses_tell = by_draws(LEANING, compared), tests.by_loss and tell_of_actions(statistics.draws)
     for slot in range(1, live.n):
         short_loop()
-        pair, losses = live.pairs[slot], live.losses[slot]
-        by_loss = losses_tell and live.alike[slot]
+        pair, losses = tests.pairs[slot], tests.losses[slot]
+        by_loss = losses_tell and tests.alike[slot]
         level = by_draws(reward_level(live, slot), compared)
         level_of_losses = by_draws(loss_level(live, slot), many)
-        if live.by_reward and is_ahead(pair, level):
-            signal, found = BOUND_CROSSED, slot
-        elif signal == BOUND_CROSSED:
+        if tests.by_reward and is_ahead(pair, level):
+            signal, found = LoopSignal.BOUND_CROSSED, slot
+        elif signal == LoopSignal.BOUND_CROSSED:
             continue
         elif by_loss and is_ahead(losses, level_of_losses) and not is_behind(pair, leaning):
-            signal, found = LOSS_CROSSED, slot
-        elif signal == BLOCK_END and live.replaceable:
-            behind = live.by_reward and is_behind(pair, level)
+            signal, found = LoopSignal.LOSS_CROSSED, slot
+        elif signal == LoopSignal.BLOCK_END and live.schedule.replaceable:
+            behind = tests.by_reward and is_behind(pair, level)
             behind = behind or (
                 by_loss and is_behind(losses, level_of_losses) and not is_ahead(pair, leaning)
             )
             if behind:
-                signal, found = PROVED_WORSE, slot
+                signal, found = LoopSignal.PROVED_WORSE, slot
     return signal, found

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.engine.event.pass_kernels import draw_otherwise, explore_otherwise
-from onlineauto.engine.records.loop import STREAM
-from onlineauto.engine.records.task import SIMPLE
+from onlineauto.engine.records.loop import Standing
+from onlineauto.engine.records.task import Shape
 from onlineauto.explorers._kernels import rank
 from onlineauto.explorers.pmf_kernels import greedy
 from onlineauto.jit import F32, inline_kernel, short_loop
@@ -29,7 +29,7 @@ def open_row(run: Run, results: Results, event: int, n_actions: int) -> None:
     row = results.rows[event]
     row.known_action = -1
     row.known_cost = _UNLABELLED
-    row.n_actions = 0 if run.task.shape == SIMPLE else n_actions
+    row.n_actions = 0 if run.task.shape == Shape.SIMPLE else n_actions
     row.action_start = 0
     if event > 0:
         row.action_start = results.rows[event - 1].action_start + results.rows[event - 1].n_actions
@@ -76,7 +76,7 @@ def explore(
     standing: int,
 ) -> None:
     """Replace the scores of ranked actions by probabilities; put the one that is taken first, if one is."""
-    task, streamed = run.task, standing == STREAM
+    task, streamed = run.task, standing == Standing.STREAM
     order, score = _actions_of(results, event)
     if task.exploration.direct:
         greedy(score, len(order), task.exploration.epsilon, task.exploration.first_only)

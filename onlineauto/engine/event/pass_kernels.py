@@ -7,12 +7,13 @@ live across the hot loop, at the cost of every event.
 from __future__ import annotations
 
 import math
+from enum import IntEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from onlineauto.engine.records.loop import Run
-from onlineauto.engine.records.task import SIMPLE
+from onlineauto.engine.records.task import Shape
 from onlineauto.explorers.sample_kernels import put_first
 from onlineauto.jit import F32, call_at, inline_kernel, kernel
 from onlineauto.learners._kernels import HOLDOUT_WEIGHT, UNLABELLED_WEIGHT, T
@@ -25,8 +26,14 @@ if TYPE_CHECKING:
     from onlineauto.features.records import Stream
     from onlineauto.learners._kernels import Model
 
-ESTIMATE, SCORE, LEARN = 0, 1, 2
-"""Passes over the actions of an event. Their order matters, since the lanes may share penalties."""
+
+class Pass(IntEnum):
+    """Passes over the actions of an event. Their order matters, since the lanes may share penalties."""
+
+    ESTIMATE = 0
+    SCORE = 1
+    LEARN = 2
+
 
 _ZERO = np.float32(0)
 
@@ -36,12 +43,12 @@ def visited(
     run: Run, actions: Actions, label: Label, learns: bool, phase: int, cb_type: int
 ) -> tuple[int, int]:
     """Return the range [first, end) of the actions that the pass `phase` visits."""
-    if phase == SCORE:
+    if phase == Pass.SCORE:
         # Learning a single line predicts it as well. Only a search needs the scores before.
-        return 0, (0 if run.task.shape == SIMPLE and learns and not run.live.searching else actions.n)
-    if not learns or (phase == ESTIMATE and (cb_type != DR or run.task.shape == SIMPLE)):
+        return 0, (0 if run.task.shape == Shape.SIMPLE and learns and not run.live.searching else actions.n)
+    if not learns or (phase == Pass.ESTIMATE and (cb_type != DR or run.task.shape == Shape.SIMPLE)):
         return 0, 0
-    if phase == LEARN and cb_type == MTR and run.task.shape != SIMPLE:
+    if phase == Pass.LEARN and cb_type == MTR and run.task.shape != Shape.SIMPLE:
         return int(label.action), int(label.action) + 1
     return 0, actions.n
 
@@ -66,7 +73,7 @@ def weight_of(run: Run, actions: Actions, label: Label, slot: int, policy: int) 
 
     Under ``mtr`` this also counts the event and its actions, whose mean number scales the weight.
     """
-    if run.task.shape == SIMPLE or run.model.settings[slot].cb_type != MTR:
+    if run.task.shape == Shape.SIMPLE or run.model.settings[slot].cb_type != MTR:
         return label.weight
     sums, at = run.model.sums[slot], 2 * policy
     sums[at] += actions.n

@@ -13,7 +13,7 @@ import numpy as np
 
 from onlineauto.engine.event.example_kernels import open_action, shown_features
 from onlineauto.engine.records.loop import Counted
-from onlineauto.engine.records.task import CB_ADF, SIMPLE
+from onlineauto.engine.records.task import Shape
 from onlineauto.features._kernels import forget, turned
 from onlineauto.features.product_kernels import cross_any, is_linear, look_up
 from onlineauto.features.records import Listing
@@ -32,7 +32,7 @@ EVENT, ACTION = 0, 1
 @inline_kernel
 def scores_directly(run: Run) -> bool:
     """Return whether scores need no list of features: no live config has an L1 penalty."""
-    if run.task.shape == SIMPLE and not run.live.searching:
+    if run.task.shape == Shape.SIMPLE and not run.live.searching:
         return False
     for slot in range(run.live.n):
         short_loop()
@@ -193,7 +193,7 @@ def score_actions(
     """
     scratch, total, score, layout = run.scratch, buffers.total, buffers.score, run.layout
     holders, n, n_shared = run.interactions.holders, len(run.interactions.start) - 1, actions.n_shared
-    parts = bool(not run.task.quirks.adds_in_order and run.task.shape == CB_ADF and n_shared > 0)
+    parts = bool(not run.task.quirks.adds_in_order and run.task.shape == Shape.CB_ADF and n_shared > 0)
     front = _part(run, buffers) if parts else 0
     once = counted = shown = 0
     if parts:

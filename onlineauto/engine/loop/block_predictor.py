@@ -13,9 +13,9 @@ import numpy as np
 from onlineauto.engine.loop.buffers import make_outcomes, make_results
 from onlineauto.engine.loop.one_event import one_event
 from onlineauto.engine.loop.working_memory import Parts, Predicting, WorkingMemory
-from onlineauto.engine.records.loop import ASIDE
+from onlineauto.engine.records.loop import Standing
 from onlineauto.engine.records.search import Screen
-from onlineauto.engine.records.task import SIMPLE
+from onlineauto.engine.records.task import Shape
 from onlineauto.features.records import Interactions, make_stream
 
 if TYPE_CHECKING:
@@ -100,8 +100,8 @@ class BlockPredictor:
         self._memory.open_block(layout, block)
         context, sizes = self._memory.context(layout, parts, block, stream, results)
         given = stream, results, np.zeros(4, np.int64)
-        self._memory.run(self._semantics.run_events, context, sizes, given, len(held), ASIDE)
-        return make_outcomes(block, held, results, simple=task.shape == SIMPLE, slots=slots)
+        self._memory.run(self._semantics.run_events, context, sizes, given, len(held), Standing.ASIDE)
+        return make_outcomes(block, held, results, simple=task.shape == Shape.SIMPLE, slots=slots)
 
     def predict_one(self, reader: ReadsOne, model: Predicting) -> NDArray[np.float32] | None:
         """Predict the event that lies in the records of a reader; return its prediction.
@@ -119,7 +119,7 @@ class BlockPredictor:
         if view is None or not self._is_of(model.layout):
             return None
         kept, loop = self._memory.kept(view, self._own_parts(model.parts)), self._semantics.run_events
-        return one_event(loop, kept, model, view, reader, ASIDE)
+        return one_event(loop, kept, model, view, reader, Standing.ASIDE)
 
     def _is_of(self, layout: Layout) -> bool:
         """Return whether the view is one of this layout, as it is now."""

@@ -10,8 +10,8 @@ from onlineauto.engine.loop.buffers import make_outcomes, make_results
 from onlineauto.engine.loop.one_event import one_event
 from onlineauto.engine.loop.wide_events import WideEvent, report
 from onlineauto.engine.loop.working_memory import Parts, Predicting, WorkingMemory
-from onlineauto.engine.records.loop import ASIDE, BEGIN_AGAIN, BLOCK_END, EVENT, NOTICED, SIGNAL, STREAM
-from onlineauto.engine.records.task import SIMPLE
+from onlineauto.engine.records.loop import Cursor, LoopSignal, Standing
+from onlineauto.engine.records.task import Shape
 from onlineauto.engine.stream.ccb_slots import SlotFinder
 from onlineauto.features.records import make_stream
 
@@ -188,7 +188,7 @@ class BlockRunner:
         Returns the block, its outcomes, and no error; if a wide event stops the stream, the part of the block
         before it, the outcomes of that part, and the error (see `report`).
         """
-        outcomes = self._run(block, holdout, STREAM)
+        outcomes = self._run(block, holdout, Standing.STREAM)
         errors = report(self._wide, block, found, stopped=self._stopped, limit=self._memory.limit)
         return block.head(self._wide[-1].event) if self._stopped else block, outcomes, errors
 
@@ -198,7 +198,7 @@ class BlockRunner:
         That is how Vowpal Wabbit predicts; see `Semantics.notices_predicted`.
         """
         searches = self._searching.live_configs.arrays.searching and not self._searching.replays
-        return self._run(block, None, NOTICED if searches else ASIDE)
+        return self._run(block, None, Standing.NOTICED if searches else Standing.ASIDE)
 
     def learn_one(self, reader: ReadsOne, found: Diagnostics) -> NDArray[np.float32] | None:
         """Predict and learn the event that lies in the records of a reader; return its prediction.
@@ -221,9 +221,9 @@ class BlockRunner:
                 searching.n_events += 1
             return one.prediction()
         self._wide, self._stopped = [], False
-        block, held, simple = reader.make_block(), np.zeros(1, bool), model.parts.task.shape == SIMPLE
-        self._answer(one.cursor, block, begin=0, n=1, standing=STREAM)
-        self._loop(block, make_stream(block, held), one.results, one.cursor, standing=STREAM)
+        block, held, simple = reader.make_block(), np.zeros(1, bool), model.parts.task.shape == Shape.SIMPLE
+        self._answer(one.cursor, block, begin=0, n=1, standing=Standing.STREAM)
+        self._loop(block, make_stream(block, held), one.results, one.cursor, standing=Standing.STREAM)
         if errors := report(self._wide, block, found, stopped=self._stopped, limit=self._memory.limit):
             raise errors.pop()
         return make_outcomes(block, held, one.results, simple=simple).one_prediction().copy()
@@ -238,10 +238,10 @@ class BlockRunner:
         if self._searching.replays or (model.parts.live.searching and not self._prepared):
             return None
         kept, loop = self._memory.kept(self._layout, model.parts), self._semantics.run_events
-        return one_event(loop, kept, model, self._layout, reader, STREAM)
+        return one_event(loop, kept, model, self._layout, reader, Standing.STREAM)
 
     def _run(self, block: Block, holdout: NDArray[np.bool_] | None, standing: int) -> Outcomes:
-        """Run the loop over a block of this `standing`; the search does not see events that are `ASIDE`."""
+        """Run the loop over a block of this `standing`; the search sees no events of `Standing.ASIDE`."""
         layout, searching, task = self._layout, self._searching, self._learner.task
         self._wide, self._stopped = [], False
         layout.update(block)
@@ -249,7 +249,7 @@ class BlockRunner:
         held = np.zeros(len(block), bool) if holdout is None else np.ascontiguousarray(holdout, bool)
         if slots is not None:
             held = held[slots.event]
-        results = make_results(block, task, slots=slots, aside=standing != STREAM)
+        results = make_results(block, task, slots=slots, aside=standing != Standing.STREAM)
         if self._lets_decide(standing):
             if not self._prepared:
                 searching.prepare(self._learner.model)
@@ -264,11 +264,13 @@ class BlockRunner:
             slots = None if slots is None else slots.head(done)
             rows = done if slots is None else len(slots)
             block, held, results = block.head(done), held[:rows], results._replace(rows=results.rows[:rows])
-        return make_outcomes(block, held, results, simple=task.shape == SIMPLE, slots=slots)
+        return make_outcomes(block, held, results, simple=task.shape == Shape.SIMPLE, slots=slots)
 
     def _lets_decide(self, standing: int) -> bool:
         """Return whether a search decides on events of this standing; not in a run that only predicts."""
-        return bool(self._decides and self._searching.live_configs.arrays.searching and standing != ASIDE)
+        return bool(
+            self._decides and self._searching.live_configs.arrays.searching and standing != Standing.ASIDE
+        )
 
     def _loop(
         self,
@@ -286,18 +288,18 @@ class BlockRunner:
         while True:
             parts = self.predicting().parts
             context, sizes = memory.context(self._layout, parts, block, stream, results)
-            begin = int(cursor[EVENT])
+            begin = int(cursor[Cursor.EVENT])
             stop = searching.stop(begin, n) if decides else n
             memory.run(self._semantics.run_events, context, sizes, given, stop, standing)
-            at = int(cursor[EVENT])
-            self._stopped = standing == STREAM and memory.limit.stops_at(sizes, at)
+            at = int(cursor[Cursor.EVENT])
+            self._stopped = standing == Standing.STREAM and memory.limit.stops_at(sizes, at)
             for row in sorted(row for row in sizes.wide if begin <= row < at + self._stopped):
                 event = row if slots is None else int(slots.event[row])
                 if not self._wide or self._wide[-1].event < event:  # an event of several slots is one event
                     self._wide.append(WideEvent(event, sizes.wide[row]))
-            if decides or cursor[SIGNAL] == BEGIN_AGAIN:
+            if decides or cursor[Cursor.SIGNAL] == LoopSignal.BEGIN_AGAIN:
                 self._answer(cursor, block, begin=begin, n=n, standing=standing, slots=slots)
-            if self._stopped or (cursor[SIGNAL] == BLOCK_END and cursor[EVENT] == n):
+            if self._stopped or (cursor[Cursor.SIGNAL] == LoopSignal.BLOCK_END and cursor[Cursor.EVENT] == n):
                 return
 
     def _answer(
@@ -311,13 +313,13 @@ class BlockRunner:
         slots: Slots | None = None,
     ) -> None:
         """Let the search decide on the signal of the loop, which began at an event and has stopped."""
-        if cursor[SIGNAL] == BEGIN_AGAIN:
+        if cursor[Cursor.SIGNAL] == LoopSignal.BEGIN_AGAIN:
             self.begin_again()
-            cursor[SIGNAL] = BLOCK_END
+            cursor[Cursor.SIGNAL] = LoopSignal.BLOCK_END
         if not self._lets_decide(standing):
             return
-        at = int(cursor[EVENT])
-        through = at - begin if standing == STREAM else 0
+        at = int(cursor[Cursor.EVENT])
+        through = at - begin if standing == Standing.STREAM else 0
         event = at if slots is None or at == n else int(slots.event[at])
         draws = self._semantics.search_draws_with_explorer
         random = self._learner.task.exploration.random if draws else None

@@ -9,8 +9,8 @@ import numpy as np
 from onlineauto.engine.event.event_seed_kernels import name_events
 from onlineauto.engine.event.outcomes import Outcomes
 from onlineauto.engine.records.ensemble import MOST_FEATURES, MOST_NUMBERS, Taken
-from onlineauto.engine.records.loop import BEGINS_AGAIN, FAR_WEIGHT, NO_OUTLIER, ROW, Buffers, Results
-from onlineauto.engine.records.task import CB, SIMPLE
+from onlineauto.engine.records.loop import ROW, Buffers, MemberBuffers, Outlier, Results
+from onlineauto.engine.records.task import Shape
 from onlineauto.errors import InputError
 from onlineauto.explorers.explore_kernels import ROWS
 from onlineauto.features.block import UNLABELLED
@@ -32,7 +32,7 @@ __all__ = ["enough_room", "enough_scratch", "make_buffers", "make_outcomes", "ma
 
 
 _FEATURES = 1 << 16
-_OF_ACTIONS = ("score", "target", "first_squares", "cost", "order", "known", "explored")
+_OF_ACTIONS = ("score", "target", "first_squares", "cost", "order", "explored")
 _NO_MEMBERS = SealedRecords(())
 _ONES, _NO_LABELS = np.ones(8, np.float32), np.full(8, UNLABELLED)
 _ONES.flags.writeable = _NO_LABELS.flags.writeable = False
@@ -63,15 +63,17 @@ def make_buffers(
         total=np.zeros((2, slots + 3), np.float32),
         cost=np.zeros(actions, np.float32),
         order=np.zeros(actions, np.int32),
-        taken=Taken(
-            values=np.zeros(MOST_FEATURES),
-            raw=np.zeros(MOST_NUMBERS),
-            words=np.zeros(MOST_FEATURES, np.uint32),
-            n_words=np.zeros(1, np.int64),
+        members=MemberBuffers(
+            taken=Taken(
+                values=np.zeros(MOST_FEATURES),
+                raw=np.zeros(MOST_NUMBERS),
+                words=np.zeros(MOST_FEATURES, np.uint32),
+                n_words=np.zeros(1, np.int64),
+            ),
+            scored=np.zeros(scores, np.bool_),
+            scratch=members.array,
+            known=np.zeros(actions, np.int64),
         ),
-        scored=np.zeros(scores, np.bool_),
-        members=members.array,
-        known=np.zeros(actions, np.int64),
         explored=np.zeros((ROWS, actions), np.float32),
         parted=np.zeros(runs, np.int64),
     )
@@ -90,17 +92,17 @@ def enough_room(buffers: Buffers, context: Context, stream: Stream, features: in
     """
     task, room = context.task, len(buffers.cell)
     runs = max(len(context.interactions.start), len(context.again.start))
-    actions = task.n_actions if task.shape == CB else largest(stream.events)
+    actions = task.n_actions if task.shape == Shape.CB else largest(stream.events)
     if features <= room and actions <= len(buffers.score) and runs <= len(buffers.runs):
         return buffers
     try:
         larger = make_buffers(
             features=max(room, features),
             actions=max(actions, len(buffers.score)),
-            slots=buffers.score.shape[1] - 4 - len(buffers.scored),
+            slots=buffers.score.shape[1] - 4 - len(buffers.members.scored),
             runs=2 * runs,
-            scores=len(buffers.scored),
-            members=cast("SealedRecords", buffers.members),
+            scores=len(buffers.members.scored),
+            members=cast("SealedRecords", buffers.members.scratch),
         )
     except MemoryError:
         raise InputError(
@@ -109,7 +111,8 @@ def enough_room(buffers: Buffers, context: Context, stream: Stream, features: in
         ) from None
     if actions > len(buffers.score):
         return larger
-    return larger._replace(**{name: getattr(buffers, name) for name in _OF_ACTIONS})
+    kept = {name: getattr(buffers, name) for name in _OF_ACTIONS}
+    return larger._replace(members=larger.members._replace(known=buffers.members.known), **kept)
 
 
 def enough_scratch(scratch: Scratch, layout: Layout, block: Block) -> Scratch:
@@ -154,11 +157,11 @@ def make_results(block: Block, task: Task, *, slots: Slots | None = None, aside:
 
 def _most_actions(block: Block, task: Task, slots: Slots | None) -> int:
     """Return an upper bound on the number of actions of all events, or slots, together."""
-    if task.shape == SIMPLE:
+    if task.shape == Shape.SIMPLE:
         return 0
     if slots is not None:
         return int((slots.line - slots.number - block.event_start[slots.event] - 1).sum())
-    return len(block) * task.n_actions if task.shape == CB else block.n_lines
+    return len(block) * task.n_actions if task.shape == Shape.CB else block.n_lines
 
 
 def _same(column: NDArray[np.float32], n: int) -> NDArray[np.float32]:
@@ -176,9 +179,9 @@ def make_outcomes(
     weight = block.weight[line] if slots is None else slots.event_weight[slots.event]
     label = block.label[line] if simple else _same(_NO_LABELS, n)
     if rows["outlier"].any():
-        far = (rows["outlier"] > NO_OUTLIER) & (rows["outlier"] < BEGINS_AGAIN)
+        far = (rows["outlier"] > Outlier.NONE) & (rows["outlier"] < Outlier.BEGINS_AGAIN)
         label = np.where(far, UNLABELLED, label)
-        weight = np.where(rows["outlier"] == FAR_WEIGHT, np.float32(0), weight)
+        weight = np.where(rows["outlier"] == Outlier.FAR_WEIGHT, np.float32(0), weight)
     return Outcomes(
         rows=rows,
         line=line,

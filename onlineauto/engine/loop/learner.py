@@ -10,7 +10,7 @@ from onlineauto.automl.options import AutomlOptions
 from onlineauto.engine.loop.task import make_task, parts_of_slot
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.policies.decay import DECAY_STATE
-from onlineauto.engine.records.loop import BEGINS_AGAIN, FAR_COST
+from onlineauto.engine.records.loop import Outlier
 from onlineauto.errors import OptionError
 from onlineauto.estimators.robust import stored_evidence
 from onlineauto.estimators.typical_size_kernels import LARGEST_SIZE, MANY
@@ -135,7 +135,9 @@ class Learner:
     @property
     def outliers(self) -> dict[str, int]:
         """The number of events not learnt since a number was far beyond all others, by what it stands for."""
-        return dict(zip(KINDS, self.model.outliers[FAR_COST:BEGINS_AGAIN].tolist(), strict=True))
+        return dict(
+            zip(KINDS, self.model.outliers[Outlier.FAR_COST : Outlier.BEGINS_AGAIN].tolist(), strict=True)
+        )
 
     def accept_all(self) -> None:
         """Accept numbers of any size from now on, and learn them as they are."""
@@ -143,7 +145,7 @@ class Learner:
 
     def accept_labels(self) -> None:
         """Accept labels of any size from now on: the caller, who changes their unit, looks for outliers."""
-        self.model.sizes[FAR_COST] = LARGEST_SIZE, MANY, 0, 0
+        self.model.sizes[Outlier.FAR_COST] = LARGEST_SIZE, MANY, 0, 0
 
     def champion_lanes(self) -> list[int]:
         """Return the lanes of the table by which the champion predicts, part by part."""

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from onlineauto.engine.loop.run_kernels import ENDED, PREDICTED, RAN, Single, run_single
+from onlineauto.engine.loop.run_kernels import Said, Single, run_single
 from onlineauto.engine.records.loop import ROW, Results
-from onlineauto.engine.records.task import CB
+from onlineauto.engine.records.task import Shape
 from onlineauto.features.layout import most_spans
 from onlineauto.features.records import NO_SLOTS, Stream
 from onlineauto.formats.records.reader_state_kernels import FEATURES, LINES, NAMES, SIZES, SPANS, WIDEST
@@ -107,7 +107,7 @@ class OneEvent:
             room=features + 1,
             slots=NO_SLOTS,
         )
-        most = task.n_actions if task.shape == CB else len(buffers.score)
+        most = task.n_actions if task.shape == Shape.CB else len(buffers.score)
         self.results = Results(
             rows=np.zeros(1, ROW),
             action=np.empty(most, np.int32),
@@ -148,7 +148,7 @@ class OneEvent:
         if self._seen is not None and not self._has_seen():
             return False
         (self._run_brief if self._sizes[FEATURES] <= _BRIEF else self._run)()
-        return self._said[RAN] == 1
+        return self._said[Said.RAN] == 1
 
     def _has_seen(self) -> bool:
         """Return whether earlier events had features of all namespaces that this one has features of."""
@@ -165,11 +165,11 @@ class OneEvent:
     @property
     def ended(self) -> bool:
         """True if the loop has come to the end of the event, so that nothing must be decided."""
-        return self._said[ENDED] == 1
+        return self._said[Said.ENDED] == 1
 
     def prediction(self) -> NDArray[np.float32]:
         """Return what the loop has predicted: float32[n_actions], by action, or float32[1]."""
-        return self._prediction[: self._said[PREDICTED]].copy()
+        return self._prediction[: self._said[Said.PREDICTED]].copy()
 
 
 def one_event(
@@ -190,7 +190,7 @@ def one_event(
     task = model.parts.task
     if task.slots or (task.exploration.samples and task.exploration.active):
         return None
-    return OneEvent(loop, context, model, layout, reader, standing)
+    return OneEvent(loop, context, model, layout, reader, int(standing))
 
 
 def _widest(layout: Layout, room: int) -> int:

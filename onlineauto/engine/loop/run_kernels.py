@@ -6,11 +6,12 @@ passes over the actions of an event are in `onlineauto.engine.loop.visit_kernels
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from onlineauto.engine.ensemble.combiner_kernels import stacked
+from onlineauto.engine.ensemble.combiner_kernels import ensemble_column
 from onlineauto.engine.event.event_kernels import learns_from, open_event
 from onlineauto.engine.event.outcome_kernels import explore, open_row, rank_actions, settle_bandit
 from onlineauto.engine.event.pass_kernels import account, run_on
@@ -21,17 +22,8 @@ from onlineauto.engine.outliers.outlier_kernels import (
     outlier_of_event,
     without_label,
 )
-from onlineauto.engine.records.loop import (
-    BEGIN_AGAIN,
-    BEGINS_AGAIN,
-    BLOCK_END,
-    EVENT,
-    NO_OUTLIER,
-    SIGNAL,
-    STEP,
-    STREAM,
-)
-from onlineauto.engine.records.task import SIMPLE
+from onlineauto.engine.records.loop import Cursor, LoopSignal, Outlier, Standing
+from onlineauto.engine.records.task import Shape
 from onlineauto.explorers.explore_kernels import note_cost, note_learnt
 from onlineauto.features._kernels import forget
 from onlineauto.features.records import CONSTANT_HASH
@@ -57,36 +49,36 @@ def run_events(
 ) -> None:
     """Predict, learn and account for events up to `stop`, or until something must be decided.
 
-    The cursor says where to continue, and receives the signal. `standing` is `STREAM`, `ASIDE` or `NOTICED`.
+    The cursor says where to continue, and receives the signal. `standing` is a `Standing`.
     """
     run = run_on(context, stream)
     buffers, units = context.buffers, context.units
-    training = bool(run.task.training and standing == STREAM)
+    training = bool(run.task.training and standing == Standing.STREAM)
     searching = bool(run.live.searching and training)
-    while cursor[EVENT] < stop:
-        event = cursor[EVENT]
+    while cursor[Cursor.EVENT] < stop:
+        event = cursor[Cursor.EVENT]
         actions, label = open_event(run, event)
         open_row(run, results, event, actions.n)
         holdout = run.stream.holdout[event]
         learns = training and learns_from(run, label, holdout)
-        counted = standing == STREAM and learns_from(run, label, False)
+        counted = standing == Standing.STREAM and learns_from(run, label, False)
         if run.task.slots:
             known = outlier_of_event(stream, results.rows, event)
-            if known != NO_OUTLIER:
+            if known != Outlier.NONE:
                 results.rows[event].outlier = known
-        if counted and cursor[STEP] == 0 and not is_far(results.rows[event].outlier):
+        if counted and cursor[Cursor.STEP] == 0 and not is_far(results.rows[event].outlier):
             outlier = find_outlier(context, stream, event, label)
-            if outlier != NO_OUTLIER or results.rows[event].outlier != BEGINS_AGAIN:
+            if outlier != Outlier.NONE or results.rows[event].outlier != Outlier.BEGINS_AGAIN:
                 results.rows[event].outlier = outlier
-            if outlier == BEGINS_AGAIN and training:
-                cursor[SIGNAL] = BEGIN_AGAIN
+            if outlier == Outlier.BEGINS_AGAIN and training:
+                cursor[Cursor.SIGNAL] = LoopSignal.BEGIN_AGAIN
                 forget(run.scratch, 0, actions.n_shared)
                 return
         if counted and is_far(results.rows[event].outlier):
             label, learns = without_label(label, results.rows[event].outlier), False
         if searching:
             call_at(units.before_event, (context, stream, cursor, actions, learns))
-            if cursor[SIGNAL] != BLOCK_END:
+            if cursor[Cursor.SIGNAL] != LoopSignal.BLOCK_END:
                 forget(run.scratch, 0, actions.n_shared)
                 return
         row, exploration = results.rows[event], run.task.exploration
@@ -96,15 +88,15 @@ def run_events(
         else:
             learnt = label_to_learn(run, actions, label)
             visit_actions(context, run, row, actions, learnt, learns, buffers)
-            if run.live.stack.on:
-                call_at(units.score_stack, (context, stream, actions, learnt, learns))
-        if run.task.shape == SIMPLE:
-            if run.live.stack.serves:
-                row.raw = buffers.score[0, stacked(buffers)]
+            if run.live.ensemble.on:
+                call_at(units.score_ensemble, (context, stream, actions, learnt, learns))
+        if run.task.shape == Shape.SIMPLE:
+            if run.live.ensemble.serves:
+                row.raw = buffers.score[0, ensemble_column(buffers)]
                 row.prediction = clip(run.model.shared, row.raw)
             labelled = settle_line(run, results, event, label)
         else:
-            column = stacked(buffers) if run.live.stack.serves else 0
+            column = ensemble_column(buffers) if run.live.ensemble.serves else 0
             rank_actions(results, event, buffers, column)
             if exploration.active:
                 explore(context, run, results, event, label, learns, standing)
@@ -115,23 +107,26 @@ def run_events(
         row.labelled = labelled
         forget(run.scratch, 0, actions.n_shared)
         if run.task.slots:
-            counts = bool(standing == STREAM)
+            counts = bool(standing == Standing.STREAM)
             call_at(units.ccb_slot, (context, stream, results, event, counts, holdout))
-        elif standing == STREAM:
+        elif standing == Standing.STREAM:
             account(run.model, label.weight, labelled, holdout)
-        cursor[EVENT], cursor[STEP] = event + 1, 0
+        cursor[Cursor.EVENT], cursor[Cursor.STEP] = event + 1, 0
         if searching and learns:
-            if run.live.stack.on:  # before the range of rewards is widened to this one
-                call_at(units.learn_stack, (context, stream, cursor, actions, label))
+            if run.live.ensemble.on:  # before the range of rewards is widened to this one
+                call_at(units.learn_ensemble, (context, stream, cursor, actions, label))
             call_at(units.after_event, (context, stream, cursor, actions, label))
-            if cursor[SIGNAL] != BLOCK_END:
+            if cursor[Cursor.SIGNAL] != LoopSignal.BLOCK_END:
                 return
-    cursor[SIGNAL] = BLOCK_END
+    cursor[Cursor.SIGNAL] = LoopSignal.BLOCK_END
 
 
-RAN, ENDED, PREDICTED = range(3)
-"""Entries of what is said of a single event: whether it was run, whether the loop came to its end, and if so
-the number of its predictions."""
+class Said(IntEnum):
+    """Entries of what is reported of a single event."""
+
+    RAN = 0  # whether it was run
+    ENDED = 1  # whether the loop came to its end
+    PREDICTED = 2  # if so, the number of its predictions
 
 
 class Single(NamedTuple):
@@ -142,7 +137,7 @@ class Single(NamedTuple):
     cursor: NDArray[np.int64]
     row: NDArray[np.uint64]  # its row in the results, as words
     prediction: NDArray[np.float32]  # by action; of a single line the first
-    said: NDArray[np.int64]  # [3]
+    said: NDArray[np.int64]  # [Said]
 
 
 @entry_kernel
@@ -151,7 +146,7 @@ def run_single(
 ) -> None:
     """Run the loop at an address over a single event, and list its predictions; not if it is too large."""
     said = event.said
-    said[RAN] = said[ENDED] = 0
+    said[Said.RAN] = said[Said.ENDED] = 0
     for i in range(NAMES, SIZES):
         if event.sizes[i] > event.most[i]:
             return
@@ -160,14 +155,14 @@ def run_single(
     event.row[:] = 0
     event.cursor[:] = 0
     call_at(loop, (context, stream, results, event.cursor, len(stream.holdout), standing))
-    said[RAN] = 1
-    if event.cursor[SIGNAL] != BLOCK_END:
+    said[Said.RAN] = 1
+    if event.cursor[Cursor.SIGNAL] != LoopSignal.BLOCK_END:
         return
     row, n = results.rows[0], 1
-    if context.task.shape == SIMPLE:
+    if context.task.shape == Shape.SIMPLE:
         event.prediction[0] = row.prediction
     else:
         n = row.n_actions
         for i in range(n):
             event.prediction[results.action[i]] = results.score[i]
-    said[ENDED], said[PREDICTED] = 1, n
+    said[Said.ENDED], said[Said.PREDICTED] = 1, n

@@ -17,8 +17,8 @@ from onlineauto.engine.event.live_config_kernels import (
     verdict,
 )
 from onlineauto.engine.event.pass_kernels import run_on
-from onlineauto.engine.records.loop import BLOCK_END, EVENT, NEW_NAMESPACE, SIGNAL, SLOT
-from onlineauto.engine.records.task import SIMPLE
+from onlineauto.engine.records.loop import Cursor, LoopSignal
+from onlineauto.engine.records.task import Shape
 from onlineauto.jit import entry_kernel
 
 if TYPE_CHECKING:
@@ -35,10 +35,11 @@ def before_event(
 ) -> None:
     """Count the namespaces of the event at the cursor, and leave the signal of what must be decided first."""
     run = run_on(context, stream)
-    signal = NEW_NAMESPACE if meets_namespace(run, cursor[EVENT], actions, cursor) else BLOCK_END
-    if learns and signal == BLOCK_END:
-        signal = signal_before_test(run, cursor)
-    cursor[SIGNAL] = signal
+    cursor[Cursor.SIGNAL] = LoopSignal.BLOCK_END
+    if meets_namespace(run, cursor[Cursor.EVENT], actions, cursor):
+        cursor[Cursor.SIGNAL] = LoopSignal.NEW_NAMESPACE
+    elif learns:
+        cursor[Cursor.SIGNAL] = signal_before_test(run, cursor)
 
 
 @entry_kernel
@@ -48,12 +49,12 @@ def after_event(
     """Compare the live configs on a learnt event; leave at the cursor the signal of what that proves."""
     run, score = run_on(context, stream), context.buffers.score
     compared = compares_rewards(run.live)
-    if run.task.shape != SIMPLE:
+    if run.task.shape != Shape.SIMPLE:
         observe_rewards(run, score, actions.n, label, compared)
-    if run.live.paired:
+    if run.live.tests.paired:
         observe_losses(run, score, max(int(label.action), 0), actions.n, label)
-        if label.action >= 0 and run.task.shape != SIMPLE:
+        if label.action >= 0 and run.task.shape != Shape.SIMPLE:
             note_logged(run.live, int(label.action), label, compared)
     signal, slot = verdict(run.live)
-    if signal != BLOCK_END:
-        cursor[SIGNAL], cursor[SLOT] = signal, slot
+    if signal != LoopSignal.BLOCK_END:
+        cursor[Cursor.SIGNAL], cursor[Cursor.SLOT] = signal, slot

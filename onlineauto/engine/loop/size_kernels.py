@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -44,9 +45,13 @@ def largest_namespaces(layout: Layout, stream: Stream, sizes: NDArray[np.int64])
         _count_line(layout, stream, line, sizes, 1 if stream.lines[line].shared else 2)
 
 
-TOGETHER, LARGEST, SCREENED, OWN = range(4)
-"""Columns of the numbers of features of an event: of the products of all its actions; and the most that one
-action has, of products, of screened products and of its own features."""
+class EventSize(IntEnum):
+    """Columns of the numbers of features of an event."""
+
+    TOGETHER = 0  # of the products of all its actions
+    LARGEST = 1  # the most of products that one action has
+    SCREENED = 2  # the most of screened products
+    OWN = 3  # the most of its own features
 
 
 @entry_kernel
@@ -68,15 +73,15 @@ def count_products(
             short_loop()
             groups, _, _ = open_action(run, actions, action)
             n = count_all(run.interactions, run.scratch, sizes)
-            counts[i, TOGETHER] += n
+            counts[i, EventSize.TOGETHER] += n
             again = count_all(run.again, run.scratch, nothing)
-            counts[i, LARGEST] = max(counts[i, LARGEST], n, again)
+            counts[i, EventSize.LARGEST] = max(counts[i, EventSize.LARGEST], n, again)
             screened = count_all(run.screen.interactions, run.scratch, nothing)
-            counts[i, SCREENED] = max(counts[i, SCREENED], screened)
+            counts[i, EventSize.SCREENED] = max(counts[i, EventSize.SCREENED], screened)
             own = 0
             for group in range(groups):
                 short_loop()
                 own += run.scratch.groups[group].end - run.scratch.groups[group].start
-            counts[i, OWN] = max(counts[i, OWN], np.float64(own))
+            counts[i, EventSize.OWN] = max(counts[i, EventSize.OWN], np.float64(own))
             forget(run.scratch, actions.n_shared, groups)
         forget(run.scratch, 0, actions.n_shared)

@@ -9,7 +9,7 @@ import numpy as np
 from onlineauto.engine.event.example_kernels import EXPONENTIAL, GLF1, IDENTITY, LOGIT
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.policies.decay import make_decay
-from onlineauto.engine.records.task import CB, CB_ADF, SIMPLE, Task
+from onlineauto.engine.records.task import Shape, Task
 from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.explorers.options import ExplorerOptions
 from onlineauto.features.records import Numbering
@@ -28,12 +28,12 @@ __all__ = ["make_task", "parts_of_slot"]
 
 _LINKS = {"identity": IDENTITY, "logistic": LOGIT, "glf1": GLF1, "poisson": EXPONENTIAL}
 _SHAPES = {
-    "simple": SIMPLE,
-    "cb_adf": CB_ADF,
-    "cb_explore_adf": CB_ADF,
-    "ccb_explore_adf": CB_ADF,
-    "cb": CB,
-    "cb_explore": CB,
+    "simple": Shape.SIMPLE,
+    "cb_adf": Shape.CB_ADF,
+    "cb_explore_adf": Shape.CB_ADF,
+    "ccb_explore_adf": Shape.CB_ADF,
+    "cb": Shape.CB,
+    "cb_explore": Shape.CB,
 }
 
 
@@ -62,7 +62,7 @@ def make_task(
     uniform = configuration[InputOptions].missing_probability == "uniform"
     n_actions = cb.cb or configuration[ExplorerOptions].cb_explore or 0
     return Task(
-        shape=_SHAPES[kind],
+        shape=int(_SHAPES[kind]),
         slots=kind == "ccb_explore_adf",
         n_actions=n_actions,
         numbering=_numbering(n_actions, shape),

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from onlineauto.engine.ensemble.combiner_kernels import learn_stack, score_stack
+from onlineauto.engine.ensemble.combiner_kernels import learn_ensemble, score_ensemble
 from onlineauto.engine.ensemble.member import Lesson, Part
 from onlineauto.engine.ensemble.regression import make_regression
-from onlineauto.engine.ensemble.regression_kernels import learn_regression
+from onlineauto.engine.ensemble.regression_kernels import grow_regression, learn_regression
 from onlineauto.engine.ensemble.states import states_of
 from onlineauto.engine.event.ccb_slot_kernels import settle_slot
 from onlineauto.engine.event.cost_bound_kernels import bound_costs
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["NO_UNITS", "make_units"]
 
 _NONE = np.zeros(0, np.int64)
-NO_UNITS = Units(0, 0, 0, 0, 0, 0, 0, 0, 0, _NONE, _NONE, _NONE)
+NO_UNITS = Units(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, _NONE, _NONE, _NONE)
 """The units of a run that needs none."""
 _CURSOR = np.zeros(4, np.int64)
 _ACTIONS = Actions(0, 0, 0, 0, 0, 0, 0)
@@ -46,17 +46,18 @@ def make_units(
 ) -> Units:
     """Return the addresses of the kernels that a task needs, for arguments of the kinds of these.
 
-    Those of a search, and what the stack learns with, are needed only if the loop `decides`.
+    Those of a search, and what the ensemble learns with, are needed only if the loop `decides`.
     """
     task, exploration = context.task, context.task.exploration
     on, searching = (Sealed(context), Sealed(stream)), context.live.searching and decides
     event = results.rows[:1], _ACTIONS, _LABEL, True, True
-    states, scratch = states_of(context.live.stack), cast("SealedRecords", context.buffers.members)
+    states, scratch = states_of(context.live.ensemble), cast("SealedRecords", context.buffers.members.scratch)
     kernels = [
         (member.kernels(), Sealed(state), Sealed(own))
         for member, state, own in zip(states.members, states.records, scratch.records, strict=True)
     ]
     learning = kernels if decides else []
+    regression, inputs = Sealed(make_regression(0, 0)), Sealed(context.live.ensemble.members.inputs)
     return Units(
         explore=pmf_address(explorer, exploration),
         policies=_address(exploration.policies > 0, visit_policies, *on, *event),
@@ -64,11 +65,12 @@ def make_units(
         ccb_slot=_address(task.slots, settle_slot, *on, Sealed(results), 0, True, True),
         before_event=_address(searching, before_event, *on, _CURSOR, _ACTIONS, True),
         after_event=_address(searching, after_event, *on, _CURSOR, _ACTIONS, _LABEL),
-        score_stack=_address(context.live.stack.on, score_stack, *on, _ACTIONS, _LABEL, True),
-        learn_stack=_address(context.live.stack.on and decides, learn_stack, *on, _CURSOR, _ACTIONS, _LABEL),
-        learn_regression=_address(
-            bool(learning), learn_regression, Sealed(make_regression(0, 0)), _LESSON, np.zeros(1), 0, 0.0
+        score_ensemble=_address(context.live.ensemble.on, score_ensemble, *on, _ACTIONS, _LABEL, True),
+        learn_ensemble=_address(
+            context.live.ensemble.on and decides, learn_ensemble, *on, _CURSOR, _ACTIONS, _LABEL
         ),
+        learn_regression=_address(bool(learning), learn_regression, regression, _LESSON, np.zeros(1), 0, 0.0),
+        grow_regression=_address(bool(learning), grow_regression, regression, inputs, 0, 0.0),
         score_members=_addresses(each.score.address(*on, _ACTIONS, _PART, *own) for each, *own in kernels),
         learn_members=_addresses(each.learn.address(*on, _ACTIONS, _LESSON, *own) for each, *own in learning),
         grow_members=_addresses(each.grow.address(on[0], own) for each, own, _ in learning),

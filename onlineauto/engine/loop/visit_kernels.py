@@ -21,10 +21,10 @@ from onlineauto.engine.event.example_kernels import (
     shown_features,
 )
 from onlineauto.engine.event.live_config_kernels import compares_rewards, learner, mixed, place_of
-from onlineauto.engine.event.pass_kernels import ESTIMATE, LEARN, SCORE, target_of, visited, weight_of
+from onlineauto.engine.event.pass_kernels import Pass, target_of, visited, weight_of
 from onlineauto.engine.event.score_kernels import score_actions, scores_directly
 from onlineauto.engine.records.loop import Label, Run
-from onlineauto.engine.records.task import SIMPLE
+from onlineauto.engine.records.task import Shape
 from onlineauto.explorers.explore_kernels import learnt_probability
 from onlineauto.jit import call_at, inline_kernel, short_loop
 from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, Lesson, clip, see_label
@@ -50,7 +50,7 @@ def _goes_apart(run: Run, learns: bool) -> bool:
         return True
     for slot in range(run.live.n):
         short_loop()
-        if run.task.shape != SIMPLE and run.model.settings[slot].cb_type != MTR:
+        if run.task.shape != Shape.SIMPLE and run.model.settings[slot].cb_type != MTR:
             return True
     return False
 
@@ -96,7 +96,7 @@ def visit_actions(
 
     Of the row this fills the counts of features and, for a single line, the prediction.
     """
-    simple = run.task.shape == SIMPLE
+    simple = run.task.shape == Shape.SIMPLE
     counted = shown = 0
     apart = _goes_apart(run, learns)
     directly = not apart and scores_directly(run)
@@ -107,32 +107,34 @@ def visit_actions(
         cb_type = run.model.settings[learner(run.live, turn) if apart else 0].cb_type
         for phase in range(3):
             first, last = visited(run, actions, label, learns, phase, cb_type)
-            if phase == LEARN and of_champion and run.task.exploration.bounds:
+            if phase == Pass.LEARN and of_champion and run.task.exploration.bounds:
                 call_at(context.units.bounds, (context, run.stream, actions, label.weight))
-            if phase == SCORE and directly:
-                slots = run.live.n if learns or run.live.mixing or run.live.stack.on else 1
+            if phase == Pass.SCORE and directly:
+                slots = run.live.n if learns or run.live.mixing or run.live.ensemble.on else 1
                 only = -1 if compares_rewards(run.live) else int(label.action)
                 counted, shown = score_actions(run, actions, slots, only, label.initial, buffers)
                 continue
             for action in range(first, last):
                 short_loop()
                 logged = bool(simple or action == label.action)
-                screens = bool(phase == LEARN and of_champion and logged and run.screen.many > 0)
+                screens = bool(phase == Pass.LEARN and of_champion and logged and run.screen.many > 0)
                 example, numbers = list_action(run, actions, action, screens, label.cost, buffers)
-                fours = phase == LEARN and directly and run.live.n > 1
+                fours = phase == Pass.LEARN and directly and run.live.n > 1
                 if fours and _learn_fours(run, actions, action, label, example, buffers):
                     continue
                 for seat in range(run.live.n if learns and not apart else 1):
                     short_loop()
                     slot = learner(run.live, turn if apart else seat) if learns else 0
-                    place = place_of(run.live, slot, 1 if phase == ESTIMATE else 0)
-                    estimates = phase == ESTIMATE and action == label.action and label.probability > _ZERO
-                    if phase == LEARN and directly and (simple or cb_type == MTR):
+                    place = place_of(run.live, slot, 1 if phase == Pass.ESTIMATE else 0)
+                    estimates = (
+                        phase == Pass.ESTIMATE and action == label.action and label.probability > _ZERO
+                    )
+                    if phase == Pass.LEARN and directly and (simple or cb_type == MTR):
                         raw = buffers.score[action, slot]  # Nothing was learnt since this score.
                     else:
                         raw = predict(run, place, example, label.initial)
-                    if phase == LEARN or estimates:
-                        if phase == LEARN:
+                    if phase == Pass.LEARN or estimates:
+                        if phase == Pass.LEARN:
                             target = target_of(run, label, action, buffers.target[action], cb_type)
                             lesson = Lesson(target, weight_of(run, actions, label, slot, 0))
                         else:
@@ -142,11 +144,11 @@ def visit_actions(
                         prediction = clip(run.model.shared, raw)
                     if simple and slot == 0:
                         row.raw, row.prediction = raw, prediction
-                    if phase == SCORE:
+                    if phase == Pass.SCORE:
                         buffers.score[action, slot] = raw
-                    elif phase == ESTIMATE:
+                    elif phase == Pass.ESTIMATE:
                         buffers.target[action] = apply_link(run.task.link, prediction)
-                    if slot == 0 and (phase == SCORE or (simple and not run.live.searching)):
+                    if slot == 0 and (phase == Pass.SCORE or (simple and not run.live.searching)):
                         counted += numbers.own + numbers.crossed
                         shown += shown_features(run, actions, action, numbers)
     if simple and directly:

@@ -6,7 +6,7 @@ champion come first, then those that only challengers have, the smallest of each
 at most ``--max_crossed`` features. So the prediction of the champion does not depend on the challengers, and
 each challenger is compared with the champion on the same events.
 
-The stack neither predicts nor learns a wide event, and its interactions are not screened.
+The ensemble neither predicts nor learns a wide event, and its interactions are not screened.
 """
 
 from __future__ import annotations
@@ -17,14 +17,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from onlineauto.engine.loop.size_kernels import (
-    LARGEST,
-    OWN,
-    SCREENED,
-    TOGETHER,
+    EventSize,
     count_products,
     largest_namespaces,
 )
-from onlineauto.engine.records.task import CB
+from onlineauto.engine.records.task import Shape
 from onlineauto.errors import ParseError
 from onlineauto.features.options import FeatureOptions
 from onlineauto.features.records import Interactions, Scratch, largest
@@ -112,7 +109,7 @@ def measure(context: Sealed[Context], layout: Layout, stream: Stream, limit: Lim
     features of each namespace. Only if neither is good enough, the events are counted one by one.
     """
     task, enough = context.value.task, max(len(context.value.buffers.cell), _GUESSED)
-    actions = 1 if limit.of_lines else task.n_actions if task.shape == CB else largest(stream.events)
+    actions = 1 if limit.of_lines else task.n_actions if task.shape == Shape.CB else largest(stream.events)
     own = (len(stream.features) - stream.room) // 2 + 2  # the constant, and a slot's index feature
     features = layout.most_features(own)
     if features > enough or features * actions > limit.crossed:
@@ -121,12 +118,12 @@ def measure(context: Sealed[Context], layout: Layout, stream: Stream, limit: Lim
         return Sizes(features, {}, frozenset())
     counts = np.zeros((len(stream.holdout), 4))
     _count(context, stream, counts, 0, _NO_SIZES)
-    crossed = counts[:, LARGEST if limit.of_lines else TOGETHER]
+    crossed = counts[:, EventSize.LARGEST if limit.of_lines else EventSize.TOGETHER]
     found = np.flatnonzero(crossed > limit.crossed).tolist()
     wide = {event: int(min(crossed[event], 2.0**62)) for event in found}
-    screened = counts[:, SCREENED]
+    screened = counts[:, EventSize.SCREENED]
     unscreened = frozenset(np.flatnonzero(screened > limit.crossed).tolist()) - set(wide)
-    listed = counts[:, OWN] + np.minimum(counts[:, LARGEST], limit.crossed)
+    listed = counts[:, EventSize.OWN] + np.minimum(counts[:, EventSize.LARGEST], limit.crossed)
     listed += np.where(screened > limit.crossed, 0.0, screened)
     return Sizes(int(listed.max(initial=0.0)), wide, unscreened)
 
@@ -142,7 +139,7 @@ def without_widest(
     products = np.zeros(len(value.interactions.start) - 1)
     _count(context, stream, np.zeros((1, 4)), event, products)
     kept = _narrowed(value.interactions, products, limit.crossed)
-    live = value.live._replace(stack=value.live.stack._replace(on=False, serves=False))
+    live = value.live._replace(ensemble=value.live.ensemble._replace(on=False, serves=False))
     return Sealed(value._replace(interactions=kept, again=kept, live=live, screen=screen), like=context)
 
 

@@ -9,7 +9,7 @@ from onlineauto.engine.ensemble.states import states_of
 from onlineauto.engine.loop.buffers import enough_room, enough_scratch, make_buffers
 from onlineauto.engine.loop.units import NO_UNITS, make_units
 from onlineauto.engine.loop.wide_events import limit_of, measure, without_widest
-from onlineauto.engine.records.loop import BLOCK_END, EVENT, SIGNAL, STREAM, Context
+from onlineauto.engine.records.loop import Context, Cursor, LoopSignal, Standing
 from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.jit import Sealed, SealedRecords
 
@@ -173,20 +173,20 @@ class WorkingMemory:
         stream, results, cursor = given
         sealed = Sealed(stream).record, Sealed(results).record
         while True:
-            begin = int(cursor[EVENT])
-            if self.limit.stops_at(sizes, begin) and standing == STREAM:
+            begin = int(cursor[Cursor.EVENT])
+            if self.limit.stops_at(sizes, begin) and standing == Standing.STREAM:
                 return
             now, end = context, sizes.next_odd(begin, stop)
             if end == begin < stop:
                 now, end = without_widest(context, stream, begin, sizes, self.limit), begin + 1
-            loop(now.record, *sealed, cursor, end, standing)
-            if cursor[SIGNAL] != BLOCK_END or cursor[EVENT] == stop:
+            loop(now.record, *sealed, cursor, end, int(standing))
+            if cursor[Cursor.SIGNAL] != LoopSignal.BLOCK_END or cursor[Cursor.EVENT] == stop:
                 return
 
     def _make_buffers(self, live: Live) -> Buffers:
         """Return buffers for live configs and for the members of their ensemble."""
-        members = SealedRecords(member.make_scratch() for member in states_of(live.stack).members)
-        scores = len(live.stack.rests)
+        members = SealedRecords(member.make_scratch() for member in states_of(live.ensemble).members)
+        scores = len(live.ensemble.members.rests)
         return make_buffers(actions=16, slots=self._live_configs, scores=scores, members=members)
 
     def _parts(

@@ -49,11 +49,12 @@ class ModelOptions:
         "Let the model of -f be the champion alone. It is small; it can predict, and cannot learn further.",
         needs=_MODEL_FILES,
     )
-    predict_only_stack: bool = option(
+    predict_only_ensemble: bool = option(
         False,
         "Let the model of -f be all that predicts now, the ensemble as a rule, without what only learning "
         "needs. It predicts the same as the whole model, and cannot learn further.",
         vw=False,
+        aliases=("predict_only_stack",),
         needs=_MODEL_FILES,
     )
     readable_model: str | None = option(None, "File for the model as text, in VW's layout.", metavar="FILE")
@@ -79,10 +80,10 @@ class ModelOptions:
     )
     save_resume: bool = option(False, "Has no effect: learning can go on from every model.")
 
-    def predict_only(self) -> Literal["champion", "stack", False]:
+    def predict_only(self) -> Literal["champion", "ensemble", False]:
         """Return what the model of -f is to predict with, if it is not to learn; else False."""
-        if self.predict_only_stack:
-            return "stack"
+        if self.predict_only_ensemble:
+            return "ensemble"
         return "champion" if self.predict_only_model else False
 
 
@@ -111,7 +112,7 @@ def check_models(configuration: Configuration) -> None:
     ------
     OptionError
         ``--initial_regressor`` is given twice; ``--resume`` or ``--save_every`` lacks ``-f`` or is given with
-        ``--predict_only_model`` or ``--predict_only_stack``, which exclude each other; or ``--audit`` is
+        ``--predict_only_model`` or ``--predict_only_ensemble``, which exclude each other; or ``--audit`` is
         given with ``--resume``.
     """
     models = configuration[ModelOptions]
@@ -123,13 +124,13 @@ def check_models(configuration: Configuration) -> None:
         )
     if models.resume and configuration.get("audit"):
         raise OptionError("--audit and --resume exclude each other: what was printed cannot be continued")
-    if models.predict_only_model and models.predict_only_stack:
+    if models.predict_only_model and models.predict_only_ensemble:
         raise OptionError(
-            "--predict_only_model and --predict_only_stack exclude each other: one is the champion alone"
+            "--predict_only_model and --predict_only_ensemble exclude each other: one is the champion alone"
         )
     for name in configuration.supplied & {"resume", "save_every"}:
         if models.final_regressor is None:
             raise OptionError(f"--{name} needs -f, which names the file for the model")
         if models.predict_only():
-            flag = "predict_only_stack" if models.predict_only_stack else "predict_only_model"
+            flag = "predict_only_ensemble" if models.predict_only_ensemble else "predict_only_model"
             raise OptionError(f"--{flag} and --{name} exclude each other: no run can go on with one")

@@ -10,7 +10,7 @@ from onlineauto.automl.control import control_of
 from onlineauto.automl.options import ELEMENTS, AutomlOptions
 from onlineauto.automl.oracles import ORACLES
 from onlineauto.engine.options.models import InspectOptions, ModelOptions, check_models
-from onlineauto.engine.options.stacking import cannot_stack
+from onlineauto.engine.options.predictor import excludes_ensemble
 from onlineauto.errors import OptionError
 from onlineauto.explorers import EXPLORERS
 from onlineauto.explorers.choice import check_explorer, check_one_explorer, chosen_explorer
@@ -255,11 +255,9 @@ def _refuse_contradictions(configuration: Configuration, *, bandit: bool, renews
             if holds and name in configuration.supplied and not decides:
                 raise OptionError(f"--{name} has no effect with {what}")
     if automl.predict_with == "mix" and bandit:
-        raise OptionError(
-            "--predict_with mix is for single lines; bandits have champion and stack (the ensemble)"
-        )
-    if automl.predict_with == "stack" and (what := cannot_stack(configuration)):
-        raise OptionError(f"--predict_with stack (the ensemble) and {what} exclude each other")
+        raise OptionError("--predict_with mix is for single lines; bandits have champion and ensemble")
+    if automl.predict_with == "ensemble" and (what := excludes_ensemble(configuration)):
+        raise OptionError(f"--predict_with ensemble and {what} exclude each other")
     if paired and automl.automl_significance_level >= 1:
         raise OptionError(
             f"--automl_significance_level {automl.automl_significance_level} is no probability below 1"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from onlineauto.engine.records.loop import BEGINS_AGAIN, FAR_COST, FAR_PROBABILITY, FAR_VALUE, FAR_WEIGHT
+from onlineauto.engine.records.loop import Outlier
 from onlineauto.features.block import UNLABELLED
 from onlineauto.formats.lines.diagnostics import Code
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 __all__ = ["BEGAN_AGAIN", "WHAT", "add_outlier", "locate_outliers", "outlier_message"]
 
 WHAT: Final = {
-    FAR_COST: "the label or cost",
-    FAR_WEIGHT: "the weight",
-    FAR_PROBABILITY: "the inverse of the probability",
-    FAR_VALUE: "the value of a feature",
+    Outlier.FAR_COST: "the label or cost",
+    Outlier.FAR_WEIGHT: "the weight",
+    Outlier.FAR_PROBABILITY: "the inverse of the probability",
+    Outlier.FAR_VALUE: "the value of a feature",
 }
 """What is far beyond all before, by the outlier of an event, for messages."""
 
@@ -32,11 +32,11 @@ BEGAN_AGAIN: Final = (
 """The message that learning begins again."""
 
 _CODES: Final = {
-    FAR_COST: Code.LABEL_FAR_OUT,
-    FAR_WEIGHT: Code.WEIGHT_FAR_OUT,
-    FAR_PROBABILITY: Code.PROBABILITY_FAR_OUT,
-    FAR_VALUE: Code.VALUE_FAR_OUT,
-    BEGINS_AGAIN: Code.BEGAN_AGAIN,
+    Outlier.FAR_COST: Code.LABEL_FAR_OUT,
+    Outlier.FAR_WEIGHT: Code.WEIGHT_FAR_OUT,
+    Outlier.FAR_PROBABILITY: Code.PROBABILITY_FAR_OUT,
+    Outlier.FAR_VALUE: Code.VALUE_FAR_OUT,
+    Outlier.BEGINS_AGAIN: Code.BEGAN_AGAIN,
 }
 
 
@@ -57,7 +57,7 @@ def add_outlier(
     block: Block, event: int, outlier: int, found: Diagnostics, *, number: float | None = None
 ) -> None:
     """Add an event of a block that was not learnt to the problems; `number` is the outlier, if known."""
-    code, (first, end) = _CODES[outlier], block.event_start[[event, event + 1]].tolist()
+    code, (first, end) = _CODES[Outlier(outlier)], block.event_start[[event, event + 1]].tolist()
     number = _number(block, code, first, end) if number is None else number
     text = f"{number:g}"
     if code == Code.LABEL_FAR_OUT and block.cost_start[first] < block.cost_start[end]:

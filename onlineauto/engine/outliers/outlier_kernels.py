@@ -19,17 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.engine.records.loop import (
-    ANY_VALUE,
-    BEGINS_AGAIN,
-    FAR_COST,
-    FAR_PROBABILITY,
-    FAR_VALUE,
-    FAR_WEIGHT,
-    FIRST_FEATURE,
-    NO_OUTLIER,
-    Label,
-)
+from onlineauto.engine.records.loop import ANY_VALUE, FIRST_FEATURE, Label, Outlier
 from onlineauto.estimators.typical_size_kernels import (
     BEYOND,
     FEW,
@@ -142,35 +132,35 @@ def _judge_values(context: Context, stream: Stream, event: int, first: bool) -> 
 
 @kernel
 def find_outlier(context: Context, stream: Stream, event: int, label: Label) -> int:
-    """Return which number of an event to be learnt is far beyond all before, `NO_OUTLIER` if there is none.
+    """Return which number of an event to be learnt is far beyond all before, `Outlier.NONE` if there is none.
 
-    `BEGINS_AGAIN` says that what was learnt so far is ruined by such a number; call this again for the event
-    once learning begins again. All of that is counted.
+    `Outlier.BEGINS_AGAIN` says that what was learnt so far is ruined by such a number; call this again for
+    the event once learning begins again. All of that is counted.
     """
     model = context.model
-    first = bool(model.outliers[NO_OUTLIER] < FIRST_EVENTS)
+    first = bool(model.outliers[Outlier.NONE] < FIRST_EVENTS)
     unknown = 0 if first else USUAL
     largest, before = max(-model.shared[MIN_LABEL], model.shared[MAX_LABEL]), unknown
-    if largest > 0.0 and model.sizes[FAR_COST, TYPICAL] == 0 and not first:
+    if largest > 0.0 and model.sizes[Outlier.FAR_COST, TYPICAL] == 0 and not first:
         before = max(size_of(largest), ONE)
     label_size = max(abs(np.float64(label.cost)), abs(np.float64(label.initial)))
     inverse = 1.0 / np.float64(label.probability) if label.probability > _ZERO else 0.0
-    few = first or model.sizes[FAR_COST, KNOWN] < FEW  # costs other than 0 may be rare
-    cost = judge_number(model.sizes, FAR_COST, label_size, before, few)
-    weight = judge_number(model.sizes, FAR_WEIGHT, np.float64(label.weight), unknown, first)
-    probability = judge_number(model.sizes, FAR_PROBABILITY, inverse, unknown, first)
+    few = first or model.sizes[Outlier.FAR_COST, KNOWN] < FEW  # costs other than 0 may be rare
+    cost = judge_number(model.sizes, Outlier.FAR_COST, label_size, before, few)
+    weight = judge_number(model.sizes, Outlier.FAR_WEIGHT, np.float64(label.weight), unknown, first)
+    probability = judge_number(model.sizes, Outlier.FAR_PROBABILITY, inverse, unknown, first)
     value = _judge_values(context, stream, event, first)
-    found = NO_OUTLIER
+    found = Outlier.NONE
     if max(cost, weight, probability, value) == RUINED:
-        found = BEGINS_AGAIN
+        found = Outlier.BEGINS_AGAIN
     elif cost == BEYOND:
-        found = FAR_COST
+        found = Outlier.FAR_COST
     elif weight == BEYOND:
-        found = FAR_WEIGHT
+        found = Outlier.FAR_WEIGHT
     elif probability == BEYOND:
-        found = FAR_PROBABILITY
+        found = Outlier.FAR_PROBABILITY
     elif value == BEYOND:
-        found = FAR_VALUE
+        found = Outlier.FAR_VALUE
     model.outliers[found] += 1
     return found
 
@@ -178,20 +168,22 @@ def find_outlier(context: Context, stream: Stream, event: int, label: Label) -> 
 @inline_kernel
 def is_far(outlier: int) -> bool:
     """Return whether an outlier is one for which an event is not learnt."""
-    return NO_OUTLIER < outlier < BEGINS_AGAIN
+    return Outlier.NONE < outlier < Outlier.BEGINS_AGAIN
 
 
 @inline_kernel
 def outlier_of_event(stream: Stream, rows: Records, event: int) -> int:
-    """Return the outlier of the slot before, for which its event is not learnt; else `NO_OUTLIER`."""
+    """Return the outlier of the slot before, for which its event is not learnt; else `Outlier.NONE`."""
     if event == 0 or stream.slots[event - 1, SHARED_LINE] != stream.slots[event, SHARED_LINE]:
-        return NO_OUTLIER
+        return Outlier.NONE
     outlier = int(rows[event - 1].outlier)
-    return outlier if is_far(outlier) else NO_OUTLIER
+    return outlier if is_far(outlier) else Outlier.NONE
 
 
 @inline_kernel
 def without_label(label: Label, outlier: int) -> Label:
     """Return the label of an event that is not learnt because of an outlier: none, and no absurd weight."""
-    weight = _ZERO if outlier == FAR_WEIGHT else label.weight
-    return Label(np.int64(-1), _FLOAT_MAX, -_ONE, weight, _ZERO if outlier == FAR_COST else label.initial)
+    weight = _ZERO if outlier == Outlier.FAR_WEIGHT else label.weight
+    return Label(
+        np.int64(-1), _FLOAT_MAX, -_ONE, weight, _ZERO if outlier == Outlier.FAR_COST else label.initial
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,8 +18,13 @@ if TYPE_CHECKING:
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
-PSI, FALLS = 0, 1
-"""Indices among the explorer's numbers: the reward for diversity ψ; the flag that the floor falls."""
+
+
+class CoverNumber(IntEnum):
+    """Entries of `Exploration.numbers` under online cover."""
+
+    PSI = 0  # the reward for diversity ψ
+    FALLS = 1  # the flag that the floor falls
 
 
 @inline_kernel

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.engine.policies.policy_kernels import learn_as, part_of, score_all
-from onlineauto.engine.records.task import DROPPED, OUTSIDE_RANGE, PROMOTED
+from onlineauto.engine.records.task import DecayTally
 from onlineauto.estimators.robust_kernels import LARGEST_WEIGHT, LOWER, T, is_better, observe
 from onlineauto.explorers._kernels import rank
 from onlineauto.explorers.explore_kernels import FILLED
@@ -83,7 +83,7 @@ def _reward(run: Run, label: Label, counts: bool) -> F32:
     reward = label.cost if decay.cost_is_reward else -label.cost
     reward = (reward - decay.low) / (decay.high - decay.low)
     if reward < _ZERO or reward > _ONE:
-        decay.tally[OUTSIDE_RANGE] += counts
+        decay.tally[DecayTally.OUTSIDE_RANGE] += counts
         reward = min(max(reward, _ZERO), _ONE)
     return reward
 
@@ -193,7 +193,7 @@ def compare_models(run: Run) -> None:
         if _age(decay, model) >= decay.min_events:
             own, other = decay.evidence[model, model], decay.evidence[champion, model]
             if is_better(own, other, decay.test)[0]:
-                decay.tally[PROMOTED] += 1
+                decay.tally[DecayTally.PROMOTED] += 1
                 _move_up(run, model, champion - model)
                 break
     whole = np.float32(champion + 1 + decay.shift)
@@ -201,6 +201,6 @@ def compare_models(run: Run) -> None:
         power = np.float64(np.float32(model + 1 + decay.shift) / whole)
         age = _age(decay, model)
         if age > decay.min_scope and np.float64(age) > np.float64(_age(decay, champion)) ** power:
-            decay.tally[DROPPED] += 1
+            decay.tally[DecayTally.DROPPED] += 1
             _move_up(run, model - 1, 1)
             break

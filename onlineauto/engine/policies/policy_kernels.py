@@ -14,7 +14,7 @@ from onlineauto.engine.event.example_kernels import (
     shown_features,
 )
 from onlineauto.engine.event.live_config_kernels import place_of
-from onlineauto.engine.event.pass_kernels import LEARN, target_of, visited, weight_of
+from onlineauto.engine.event.pass_kernels import Pass, target_of, visited, weight_of
 from onlineauto.explorers._kernels import RND
 from onlineauto.explorers.explore_kernels import FILLED
 from onlineauto.jit import inline_kernel, kernel, short_loop
@@ -81,12 +81,12 @@ def learn_as(
 
     If it `screens`, the logged action is screened too.
     """
-    ensemble, part = run.task.exploration.ensemble, part_of(run, policy)
-    cb_type = MTR if ensemble == RND and policy > 0 else run.model.settings[slot].cb_type
+    policy_kind, part = run.task.exploration.policy_kind, part_of(run, policy)
+    cb_type = MTR if policy_kind == RND and policy > 0 else run.model.settings[slot].cb_type
     if cb_type == DR:
         estimate_all(run, actions, label, slot, part + 1, True, buffers)
     place = place_of(run.live, slot, part)
-    first, last = visited(run, actions, label, True, LEARN, cb_type)
+    first, last = visited(run, actions, label, True, Pass.LEARN, cb_type)
     for action in range(first, last):
         short_loop()
         screened = bool(screens and action == label.action and run.screen.many > 0)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.engine.event.example_kernels import open_action
-from onlineauto.engine.policies.rnd_noise_kernels import VARIANCE, normal_of
+from onlineauto.engine.policies.rnd_noise_kernels import RndNumber, normal_of
 from onlineauto.explorers.explore_kernels import WORK
 from onlineauto.explorers.sample_kernels import mixed_state
 from onlineauto.features._kernels import forget
@@ -45,7 +45,7 @@ def guess(run: Run, actions: Actions, slot: int, member: int, buffers: Buffers) 
     The sum runs over the features that live config `slot` uses, and is divided by √(2 Σ x²).
     """
     seed = run.task.exploration.random[0]
-    spread: F32 = math.sqrt(np.float32(run.task.exploration.numbers[VARIANCE]))
+    spread: F32 = math.sqrt(np.float32(run.task.exploration.numbers[RndNumber.VARIANCE]))
     apart = np.uint64(member) * _APART
     for action in range(actions.n):
         n_runs = _list_names(run, actions, action, buffers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from enum import IntEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,8 +18,13 @@ if TYPE_CHECKING:
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
 _TWO = np.float32(2)
-NOISE, VARIANCE = 0, 1
-"""Indices among the explorer's numbers: size of the noise on costs; variance of the guesses."""
+
+
+class RndNumber(IntEnum):
+    """Entries of `Exploration.numbers` under ``--rnd``."""
+
+    NOISE = 0  # size of the noise on costs
+    VARIANCE = 1  # variance of the guesses
 
 
 @inline_kernel
@@ -39,4 +45,4 @@ def draw_noise(at: Exploration) -> F32:
     """Draw the noise (float32) on the cost that a member is about to learn."""
     number = normal_of(mixed_state(at.random[0], np.uint64(at.counts[DRAWN])))
     at.counts[DRAWN] += 1
-    return np.float32(at.numbers[NOISE]) * number
+    return np.float32(at.numbers[RndNumber.NOISE]) * number

@@ -19,7 +19,7 @@ from onlineauto.engine.event.example_kernels import begin_squares
 from onlineauto.engine.event.live_config_kernels import learner
 from onlineauto.engine.event.pass_kernels import run_on
 from onlineauto.engine.policies.bag_kernels import add_vote, draw_time
-from onlineauto.engine.policies.cover_kernels import FALLS, PSI, add_policy, pseudo_cost
+from onlineauto.engine.policies.cover_kernels import CoverNumber, add_policy, pseudo_cost
 from onlineauto.engine.policies.decay_kernels import compare_models, visit_models
 from onlineauto.engine.policies.policy_kernels import estimate_all, learn_as, learn_costs, part_of, score_all
 from onlineauto.engine.policies.rnd_guess_kernels import guess
@@ -90,7 +90,10 @@ def _choose_in_turn(
     features that VW prints. Returns that number for the last policy.
     """
     at, room, n = run.task.exploration, buffers.explored, actions.n
-    least, psi = falling_floor(at, bool(at.numbers[FALLS] > 0.0), n), np.float32(at.numbers[PSI])
+    least, psi = (
+        falling_floor(at, bool(at.numbers[CoverNumber.FALLS] > 0.0), n),
+        np.float32(at.numbers[CoverNumber.PSI]),
+    )
     add_policy(at, n, least, _ZERO, room, buffers.order)
     norm = least * np.float32(n) + (_ONE / np.float32(at.policies) - least)
     for policy in range(1, at.policies):
@@ -182,7 +185,7 @@ def visit_policies(
     at, room = run.task.exploration, buffers.explored
     counted = shown = 0
     begin_squares(actions.n, buffers)
-    if learns and at.ensemble == BAG:
+    if learns and at.policy_kind == BAG:
         for policy in range(at.policies):
             at.times[policy] = draw_time(at, policy)
     for turn in range(run.live.n if learns else 1):
@@ -190,15 +193,15 @@ def visit_policies(
         for action in range(actions.n):
             short_loop()
             room[VOTES, action] = room[SUMS, action] = _ZERO
-        if at.ensemble == EPSILON_DECAY:
+        if at.policy_kind == EPSILON_DECAY:
             counted, shown = visit_models(run, actions, label, slot, learns, buffers)
-        elif at.ensemble == BAG:
+        elif at.policy_kind == BAG:
             counted, shown = _bag(run, actions, label, slot, learns, buffers)
-        elif at.ensemble == RND:
+        elif at.policy_kind == RND:
             counted, shown = _distil(run, actions, label, slot, learns, buffers)
-        elif at.ensemble == COVER:
+        elif at.policy_kind == COVER:
             counted, shown = _cover(run, actions, label, slot, learns, buffers)
-    if compares and at.ensemble == EPSILON_DECAY:
+    if compares and at.policy_kind == EPSILON_DECAY:
         compare_models(run)
     row = rows[0]
     row.shown_features = shown + actions.n * actions.repeated

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -9,26 +10,24 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "ACTIONS",
-    "BIN",
     "BINS",
-    "FEATURES",
     "FIRST_BINS",
     "GROUPS",
     "MOST_ACTIONS",
     "MOST_FEATURES",
     "MOST_NUMBERS",
-    "NUMBERS",
     "OF_BASELINE",
     "OF_CROSSES",
     "OF_INPUTS",
     "RING",
     "WIDE",
-    "WIDEST",
-    "WORD",
+    "Ensemble",
+    "EnsembleTest",
+    "InputKind",
     "Inputs",
+    "Known",
+    "Members",
     "Numbers",
-    "Stack",
     "Taken",
 ]
 
@@ -55,10 +54,10 @@ class Inputs(NamedTuple):
     The first input is the constant.
     """
 
-    tally: NDArray[np.int64]  # [4]: FEATURES, NUMBERS, ACTIONS known so far; more than there can be: too many
+    tally: NDArray[np.int64]  # [Known]: how many are known so far; more than there can be: too many
     feature: NDArray[np.uint64]  # [places]: hash of a known feature + 1, or 0
     input: NDArray[np.int64]  # [places]: its input
-    number: NDArray[np.int64]  # [inputs]: which of the numbers an input is, or `WORD` or `BIN`
+    number: NDArray[np.int64]  # [inputs]: which of the numbers an input is, or an `InputKind`
     names: NDArray[np.int64]  # [inputs]: which of the numbers the name of a word is about, or -1
     amount: NDArray[np.float64]  # [inputs]: the number in that name
     divided: NDArray[np.int64]  # [inputs]: the input of the bin of which a new bin is a part, 0 for others
@@ -77,27 +76,9 @@ class Taken(NamedTuple):
     n_words: NDArray[np.int64]  # [1]
 
 
-class Stack(NamedTuple):
-    """The sum of scores under learnt weights; see `onlineauto.engine.ensemble.combiner_kernels`.
+class Members(NamedTuple):
+    """The members that are not live configs, and the inputs that they share. There may be none."""
 
-    An axis ``inputs`` has one entry for each live config that there can be, then one for each score of a
-    member, and a last one for the constant. There are no members if ``scores`` is empty.
-    """
-
-    on: bool  # it learns
-    serves: bool  # predictions are the stack's, and not the champion's
-    weights: NDArray[np.float64]  # [inputs]
-    spread: NDArray[np.float64]  # [inputs, inputs]: covariance of the weights
-    range: NDArray[np.float64]  # [2]: lowest and highest cost learnt
-    pair: NDArray[np.float64]  # [paired SIZE]: test of its rewards against the champion's
-    loss: NDArray[np.float64]  # [paired SIZE]: test of its losses against the champion's
-    fair: NDArray[np.float64]  # [2]: sums of differences of losses, by propensity, and of their squares
-    loss_spread: NDArray[np.float64]  # [SPREAD_SIZE]
-    policies: NDArray[np.float64]  # [SELF | CHAMPION, POLICY_SIZE]: as those of a live config
-    level: NDArray[np.float64]  # [1]: probability of error of both tests together
-    updates: NDArray[np.int64]  # [1]: events with scores of all actions, learnt since both tests began
-    error: NDArray[np.float64]  # [2]: its mean squared error, of the latest events; how many these are
-    scratch: NDArray[np.float64]  # [2, inputs]
     inputs: Inputs
     rests: NDArray[np.bool_]  # [scores]: whether a score of a member rests: it is neither computed nor learnt
     needs: NDArray[np.int64]  # [scores, Need]: what must be known for a score
@@ -107,9 +88,44 @@ class Stack(NamedTuple):
     ]  # [members]: addresses of the members' states; a `MemberStates` outside of kernels
 
 
-FEATURES, NUMBERS, ACTIONS, WIDEST = range(4)
-"""Entries of the tally of inputs; the last one is the largest number of features of a context that may be
-crossed, which members that cross note."""
+class EnsembleTest(NamedTuple):
+    """The tests of the ensemble against the champion or, on single lines, against the mix."""
+
+    pair: NDArray[np.float64]  # [paired SIZE]: test of its rewards against the champion's
+    loss: NDArray[np.float64]  # [paired SIZE]: test of its losses against the champion's
+    fair: NDArray[np.float64]  # [2]: sums of differences of losses, by propensity, and of their squares
+    loss_spread: NDArray[np.float64]  # [SPREAD_SIZE]
+    policies: NDArray[np.float64]  # [Whose, POLICY_SIZE]: as those of a live config
+    level: NDArray[np.float64]  # [1]: probability of error of both tests together
+    updates: NDArray[np.int64]  # [1]: events with scores of all actions, learnt since both tests began
+
+
+class Ensemble(NamedTuple):
+    """The sum of scores under learnt weights; see `onlineauto.engine.ensemble.combiner_kernels`.
+
+    An axis ``inputs`` has one entry for each live config that there can be, then one for each score of a
+    member, and a last one for the constant.
+    """
+
+    on: bool  # it learns
+    serves: bool  # predictions are the ensemble's, and not the champion's
+    weights: NDArray[np.float64]  # [inputs]
+    spread: NDArray[np.float64]  # [inputs, inputs]: covariance of the weights
+    range: NDArray[np.float64]  # [2]: lowest and highest cost learnt
+    error: NDArray[np.float64]  # [2]: its mean squared error, of the latest events; how many these are
+    scratch: NDArray[np.float64]  # [2, inputs]
+    test: EnsembleTest
+    members: Members
+
+
+class Known(IntEnum):
+    """Entries of `Inputs.tally`."""
+
+    FEATURES = 0
+    NUMBERS = 1
+    ACTIONS = 2
+    WIDEST = 3  # largest number of features of a context that may be crossed, which members that cross note
+
 
 MOST_FEATURES, MOST_NUMBERS, MOST_ACTIONS = 300, 64, 32
 """What members can know at most: inputs that are features, numbers among them, and actions."""
@@ -118,8 +134,13 @@ OF_INPUTS, OF_CROSSES, OF_BASELINE, WIDE = 0, 1, 4, 7
 """Entries of the counts of wide events: with more new features or numbers than there is room for; and those
 of which members cross at most so many features, of each member three in ascending order. How many counts."""
 
-WORD, BIN = -1, -2
-"""Kinds of inputs that are no numbers: features that only ever had the value 1, and bins of numbers."""
+
+class InputKind(IntEnum):
+    """Kinds of inputs that are no numbers, in `Inputs.number`."""
+
+    WORD = -1  # a feature that only ever had the value 1
+    BIN = -2  # a bin of a number
+
 
 BINS, FIRST_BINS, GROUPS, RING = 24, 12, 8, 128
 """Bins of a number: at most, and at first; into how many groups they are put at first, as features that are

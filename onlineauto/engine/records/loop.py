@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -17,70 +18,87 @@ if TYPE_CHECKING:
     from onlineauto.learners._kernels import Model, Rule
 
 __all__ = [
-    "ASIDE",
-    "BLOCK_END",
-    "BOUND_CROSSED",
-    "CHAMPION_EARNS",
-    "CHAMPION_PREDICTS",
-    "EVENT",
-    "LEASE_DUE",
-    "LOSS_CROSSED",
-    "MET",
-    "NEW_NAMESPACE",
-    "NOTICED",
-    "PROVED_WORSE",
-    "RECOUNTED",
-    "REVIEWED",
-    "REVIEW_DUE",
     "ROW",
-    "SCHEDULED",
-    "SIGNAL",
-    "SLOT",
-    "STACK_EARNS",
-    "STACK_PREDICTS",
-    "STEP",
-    "STREAM",
     "Actions",
     "Buffers",
     "Context",
     "Counted",
+    "Cursor",
     "Label",
+    "LoopSignal",
+    "MemberBuffers",
+    "Outlier",
     "Results",
     "Run",
+    "Standing",
+    "Step",
     "Units",
 ]
 
-EVENT, STEP, SIGNAL, SLOT = range(4)
-"""Entries of a cursor: the next event, the last step done of it, why the loop stopped, and the live config
-that the signal is about."""
 
-BLOCK_END, NEW_NAMESPACE, REVIEW_DUE, LEASE_DUE, BOUND_CROSSED, LOSS_CROSSED, PROVED_WORSE = range(7)
-"""Signals: the reasons for which the loop stops."""
+class Cursor(IntEnum):
+    """Entries of a cursor."""
 
-STACK_EARNS, STACK_PREDICTS, CHAMPION_EARNS, CHAMPION_PREDICTS = range(7, 11)
-"""Signals about the ensemble and the champion: which of them is proved to earn more, or to predict the costs
-of logged actions better."""
+    EVENT = 0  # the next event
+    STEP = 1  # the last step done of it
+    SIGNAL = 2  # why the loop stopped
+    SLOT = 3  # the live config that the signal is about
 
-BEGIN_AGAIN = 11
-"""The signal that a number among the first ones has ruined what was learnt, so learning begins again."""
 
-NO_OUTLIER, FAR_COST, FAR_WEIGHT, FAR_PROBABILITY, FAR_VALUE, BEGINS_AGAIN = range(6)
-"""Whether and why an event is not learnt though it has a label, or that learning begins again with it. These
-are also the places of their counts in `Model.outliers`, and of the first three kinds in `Model.sizes`."""
+class LoopSignal(IntEnum):
+    """The reasons for which the loop stops."""
+
+    BLOCK_END = 0
+    NEW_NAMESPACE = 1
+    REVIEW_DUE = 2
+    LEASE_DUE = 3
+    BOUND_CROSSED = 4
+    LOSS_CROSSED = 5
+    PROVED_WORSE = 6
+    ENSEMBLE_EARNS = 7  # the ensemble is proved to earn more than its fallback
+    ENSEMBLE_PREDICTS = 8  # the ensemble is proved to predict the costs of logged actions better
+    CHAMPION_EARNS = 9
+    CHAMPION_PREDICTS = 10
+    BEGIN_AGAIN = 11  # a number among the first ones has ruined what was learnt, so learning begins again
+
+
+class Outlier(IntEnum):
+    """The reason why an event is not learnt though it has a label, or that learning begins again with it.
+
+    These are also the positions of their counts in `Model.outliers`, and of the first three kinds in
+    `Model.sizes`.
+    """
+
+    NONE = 0
+    FAR_COST = 1
+    FAR_WEIGHT = 2
+    FAR_PROBABILITY = 3
+    FAR_VALUE = 4
+    BEGINS_AGAIN = 5
+
+
+class Step(IntEnum):
+    """Steps of an event; 0 is none."""
+
+    COUNTED = 1  # its namespaces are counted
+    RECOUNTED = 2  # they are counted again, by a loop that does so
+    REVIEWED = 3
+    SCHEDULED = 4  # the leases are checked
+
+
+class Standing(IntEnum):
+    """Standing of events."""
+
+    STREAM = 0  # learnt as part of the stream
+    ASIDE = 1  # only predicted
+    NOTICED = 2  # only predicted, but their namespaces are counted
+
 
 ANY_VALUE = 0
 """Place in `Model.sizes` of the largest value of the features of an event."""
 
 FIRST_FEATURE = 4
 """Place in `Model.sizes` at which those of features begin."""
-
-MET, RECOUNTED, REVIEWED, SCHEDULED = 1, 2, 3, 4
-"""Steps of an event: its namespaces are counted, and counted again by a loop that does so; the review is
-checked; the leases are checked."""
-
-STREAM, ASIDE, NOTICED = range(3)
-"""Standing of events: learnt as part of the stream; only predicted; only predicted, but their namespaces are
-counted."""
 
 
 class Units(NamedTuple):
@@ -96,9 +114,10 @@ class Units(NamedTuple):
     ccb_slot: int  # what a CCB slot leaves to the next
     before_event: int  # namespaces, leases and reviews of a search
     after_event: int  # its comparisons of live configs
-    score_stack: int  # scores of the stack
-    learn_stack: int  # its weights and tests
+    score_ensemble: int  # scores of the ensemble
+    learn_ensemble: int  # its weights and tests
     learn_regression: int  # least squares of members
+    grow_regression: int  # prepares these for new inputs and actions
     score_members: NDArray[
         np.int64
     ]  # [members]: the kernels of each, see `onlineauto.engine.ensemble.member`
@@ -167,11 +186,22 @@ class Results(NamedTuple):
     named: NDArray[np.bool_]  # [n_events]: the event has a name
 
 
+class MemberBuffers(NamedTuple):
+    """Working arrays of the members of an ensemble."""
+
+    taken: Taken
+    scored: NDArray[np.bool_]  # [scores]: whether members have given the event a score
+    scratch: NDArray[
+        np.int64
+    ]  # [members]: addresses of the scratch of each; a `SealedRecords` outside of kernels
+    known: NDArray[np.int64]  # [actions]: the index of each action that was learnt, or -1
+
+
 class Buffers(NamedTuple):
     """Working arrays that grow with the largest action and the longest event.
 
     An axis ``actions`` is as long as the longest event; ``slots + 3`` lets live configs be scored in fours.
-    Behind them are the scores of the members, and that of the stack.
+    Behind them are the scores of the members, and that of the ensemble.
     """
 
     cell: NDArray[np.uint32]
@@ -185,12 +215,7 @@ class Buffers(NamedTuple):
     total: NDArray[np.float32]  # [2, slots + 3]: sums of what all actions share; sums of one action
     cost: NDArray[np.float32]  # [actions]: estimated costs, for online cover
     order: NDArray[np.int32]  # [actions]: a policy's ranking
-    taken: Taken
-    scored: NDArray[np.bool_]  # [scores]: whether members have given the event a score
-    members: NDArray[
-        np.int64
-    ]  # [members]: addresses of the scratch of each; a `SealedRecords` outside of kernels
-    known: NDArray[np.int64]  # [actions]: for members: the index of each action that was learnt, or -1
+    members: MemberBuffers
     explored: NDArray[np.float32]  # [4, actions]: scratch of the explorer
     parted: NDArray[np.int64]  # [1 + products]: products, those that all actions share first
 

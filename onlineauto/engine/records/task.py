@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -14,19 +15,15 @@ if TYPE_CHECKING:
     from onlineauto.features.records import Numbering
     from onlineauto.jit import F32
 
-__all__ = [
-    "CB",
-    "CB_ADF",
-    "DROPPED",
-    "OUTSIDE_RANGE",
-    "PROMOTED",
-    "SIMPLE",
-    "Decay",
-    "Task",
-]
+__all__ = ["Decay", "DecayTally", "Shape", "Task"]
 
-SIMPLE, CB_ADF, CB = 0, 1, 2
-"""Shapes of events: a single line with a label; one line for each action; all actions on one line."""
+
+class Shape(IntEnum):
+    """Shapes of events."""
+
+    SIMPLE = 0  # a single line with a label
+    CB_ADF = 1  # one line for each action
+    CB = 2  # all actions on one line
 
 
 class Decay(NamedTuple):
@@ -47,17 +44,21 @@ class Decay(NamedTuple):
     place: NDArray[np.int64]  # [models]: the policy whose lanes a model has
     evidence: NDArray[np.float64]  # [i, j <= i, LOWER | UPPER, SIZE]: on model i, since model j began
     epsilon: NDArray[np.float32]  # [1]: the champion's ε at its last prediction
-    tally: NDArray[np.int64]  # [3]: PROMOTED, DROPPED, OUTSIDE_RANGE
+    tally: NDArray[np.int64]  # [DecayTally]
 
 
-PROMOTED, DROPPED, OUTSIDE_RANGE = range(3)
-"""Entries of a decay's tally: changes of champion; challengers dropped as too old; rewards out of range."""
+class DecayTally(IntEnum):
+    """Entries of `Decay.tally`."""
+
+    PROMOTED = 0  # changes of champion
+    DROPPED = 1  # challengers dropped as too old
+    OUTSIDE_RANGE = 2  # rewards out of range
 
 
 class Task(NamedTuple):
     """The constants by which events are predicted and learnt, from the options."""
 
-    shape: int
+    shape: int  # of `Shape`
     slots: bool  # events of shape CB_ADF have slots; the loop visits each slot as an event
     n_actions: int  # under ``--cb N``
     numbering: Numbering  # under ``--cb N``

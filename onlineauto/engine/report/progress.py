@@ -20,7 +20,7 @@ import numpy as np
 
 from onlineauto.engine.event.ccb_outcomes import EventOutcomes, of_events
 from onlineauto.engine.options.registry import OutputOptions, RunOptions
-from onlineauto.engine.records.loop import BEGINS_AGAIN
+from onlineauto.engine.records.loop import Outlier
 from onlineauto.engine.stream.counters import Counters, total
 from onlineauto.explorers.options import SlotOptions
 from onlineauto.features.block import UNLABELLED
@@ -175,7 +175,7 @@ class Progress(Counters):
             Receives each row of the table that is due, without a newline. Without it no row is made.
         """
         with np.errstate(all="ignore"):
-            begins = np.flatnonzero(outcomes.outlier == BEGINS_AGAIN)
+            begins = np.flatnonzero(outcomes.outlier == Outlier.BEGINS_AGAIN)
             if len(begins):
                 outcomes = self._without_first(outcomes, int(begins[-1]))
             if outcomes.slots is not None:

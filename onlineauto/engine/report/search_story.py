@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from onlineauto.automl.config import Kind
 from onlineauto.automl.text import elements_text, flags_text, words_text
-from onlineauto.engine.records.search import OUTSIDE
-from onlineauto.engine.records.task import OUTSIDE_RANGE
+from onlineauto.engine.records.search import Tally
+from onlineauto.engine.records.task import DecayTally
 from onlineauto.estimators.scale_kernels import BELOW, FLOOR, HIGH, LOW
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _SHOWN = 5
 """Interactions that the story of a change names."""
 _SILENT = 0.1
 
-_PREDICTS = {"champion": "the champion", "mix": "a mix of all live configs", "stack": "the ensemble"}
+_PREDICTS = {"champion": "the champion", "mix": "a mix of all live configs", "ensemble": "the ensemble"}
 
 
 def search_metrics(searching: Searching, *, verbose: bool) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def story(searching: Searching) -> Iterator[str]:
         yield f"  the first {left_out} are not shown"
     for change in changes:
         yield f"  after {change.events} events: {_difference(change)}{_evidence(change)}"
-    if searching.live_configs.arrays.stack.on:
+    if searching.live_configs.arrays.ensemble.on:
         yield f"predicted by = {predicts_text(searching)}"
     if searching.n_alarms:
         yield f"the champion predicted worse than before = {searching.n_alarms} times; see --on_drift"
@@ -101,21 +101,22 @@ def predicts_text(searching: Searching) -> str:
 def outside_warning(searching: Searching, *, costs: tuple[float, float]) -> str | None:
     """Return a warning if rewards left the range of the test, or used a small part of it; else None."""
     arrays, options = searching.live_configs.arrays, searching.options
-    outside = int(arrays.tally[OUTSIDE])
-    if not arrays.paired and outside:
+    outside = int(arrays.tally[Tally.OUTSIDE])
+    if not arrays.tests.paired and outside:
         return (
             f"{outside} of {searching.n_learnt} events have a reward outside [0, 1] (it is the negated "
             "cost, or with --reward_as_cost the cost); the search compares configs by rewards cut off there"
         )
-    if options.min_prob and arrays.scale[BELOW]:
+    scale = arrays.statistics.scale
+    if options.min_prob and scale[BELOW]:
         return (
-            f"{int(arrays.scale[BELOW])} events were logged with less than --min_prob {options.min_prob:g}; "
-            f"the test went on with {arrays.scale[FLOOR]:.4g}"
+            f"{int(scale[BELOW])} events were logged with less than --min_prob {options.min_prob:g}; "
+            f"the test went on with {scale[FLOOR]:.4g}"
         )
-    if options.cost_range is None or not arrays.by_reward or not searching.n_learnt:
+    if options.cost_range is None or not arrays.tests.by_reward or not searching.n_learnt:
         return None
     low, high = options.rewards()
-    if arrays.scale[LOW] < low or arrays.scale[HIGH] > high:
+    if scale[LOW] < low or scale[HIGH] > high:
         return (
             f"there were costs beyond --cost_range {options.cost_range}; in the test each counted as the "
             "nearest that was known"
@@ -131,7 +132,7 @@ def outside_warning(searching: Searching, *, costs: tuple[float, float]) -> str 
 
 def decay_warning(decay: Decay) -> str | None:
     """Return a warning if ``--epsilon_decay`` compared models by clipped rewards; else None."""
-    outside = int(decay.tally[OUTSIDE_RANGE])
+    outside = int(decay.tally[DecayTally.OUTSIDE_RANGE])
     if not outside:
         return None
     return (

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from onlineauto.automl.decisions import STACK, MemberTerms
+from onlineauto.automl.decisions import ENSEMBLE, MemberTerms
 from onlineauto.engine.ensemble.ensemble import prices, terms, worths
 from onlineauto.engine.ensemble.prices import price_of_config
-from onlineauto.engine.records.search import CHAMPION, LEARNT, N_ACTIONS, N_EVENTS, SELF
+from onlineauto.engine.records.search import Tally, Whose
 from onlineauto.estimators.interval_kernels import interval
 from onlineauto.estimators.robust_kernels import lower_bound, upper_bound
 from onlineauto.jit import prepare
@@ -51,11 +51,11 @@ class Estimates:
     def prepare(self) -> None:
         """Have the machine code of the bounds ready."""
         arrays = self._live_configs.arrays
-        if arrays.paired:
-            prepare(interval, self._live_configs.policy(0, SELF), self._alpha)
+        if arrays.tests.paired:
+            prepare(interval, self._live_configs.policy(0, Whose.SELF), self._alpha)
         else:
-            prepare(lower_bound, arrays.evidence[0, SELF], arrays.test)
-            prepare(upper_bound, arrays.evidence[0, SELF], arrays.test)
+            prepare(lower_bound, arrays.tests.evidence[0, Whose.SELF], arrays.tests.robust)
+            prepare(upper_bound, arrays.tests.evidence[0, Whose.SELF], arrays.tests.robust)
 
     def count(self, namespace: bytes) -> int:
         """Count the actions so far that have features in this namespace."""
@@ -63,16 +63,18 @@ class Estimates:
 
     def size(self, namespace: bytes) -> float:
         """Return the mean number of features that an action has in this namespace, so far."""
-        return self._live_configs.size(namespace) / max(int(self._live_configs.arrays.tally[N_ACTIONS]), 1)
+        return self._live_configs.size(namespace) / max(
+            int(self._live_configs.arrays.tally[Tally.ACTIONS]), 1
+        )
 
     def n_actions(self) -> float:
         """Return the mean number of actions of an event, so far."""
         tally = self._live_configs.arrays.tally
-        return float(tally[N_ACTIONS] / max(tally[N_EVENTS], 1))
+        return float(tally[Tally.ACTIONS] / max(tally[Tally.EVENTS], 1))
 
     def learnt(self) -> int:
         """Count the events learnt so far."""
-        return int(self._live_configs.arrays.tally[LEARNT])
+        return int(self._live_configs.arrays.tally[Tally.LEARNT])
 
     def gains(self) -> Mapping[Interaction, float]:
         """Return the estimated gain of each screened interaction."""
@@ -85,15 +87,15 @@ class Estimates:
     def updates(self, live: int) -> int:
         """Count the events that the estimators of live config `live` have observed."""
         arrays = self._live_configs.arrays
-        return int(arrays.stack.updates[0] if live == STACK else arrays.updates[live])
+        return int(arrays.ensemble.test.updates[0] if live == ENSEMBLE else arrays.schedule.updates[live])
 
     def members(self) -> Mapping[str, MemberTerms]:
         """Return what decides on each score of a member that can be computed, by its name."""
         configs, actions = self._live_configs, self.n_actions()
         sizes = {name: self.size(name) for name in configs.namespaces}
         one = price_of_config(sizes, configs.interactions(0), actions)
-        stack = configs.arrays.stack
-        found, of = prices(stack, features=1.0 + sum(sizes.values()), n_actions=actions), terms(stack)
+        ensemble = configs.arrays.ensemble
+        found, of = prices(ensemble, features=1.0 + sum(sizes.values()), n_actions=actions), terms(ensemble)
         return {name: MemberTerms(price / one, *of[name]) for name, price in found.items()}
 
     def member_worths(self, resting: Collection[str]) -> Mapping[str, float]:
@@ -101,48 +103,48 @@ class Estimates:
 
         That is the statistic of an F-test of its weight; see `onlineauto.automl.member_seats`.
         """
-        return worths(self._live_configs.arrays.stack, resting)
+        return worths(self._live_configs.arrays.ensemble, resting)
 
     def lower(self, live: int) -> float:
         """Return the lower bound on the reward of live config `live`."""
-        return self._bound(live, SELF, upper=False)
+        return self._bound(live, Whose.SELF, upper=False)
 
     def upper(self, live: int) -> float:
         """Return the upper bound on the reward of live config `live`."""
-        return self._bound(live, SELF, upper=True)
+        return self._bound(live, Whose.SELF, upper=True)
 
     def champion_lower(self, live: int) -> float:
         """Return the lower bound on the champion's reward over the events of live config `live`."""
-        return self._bound(live, CHAMPION, upper=False)
+        return self._bound(live, Whose.CHAMPION, upper=False)
 
     def champion_upper(self, live: int) -> float:
         """Return the upper bound on the champion's reward over the events of live config `live`."""
-        return self._bound(live, CHAMPION, upper=True)
+        return self._bound(live, Whose.CHAMPION, upper=True)
 
     def last(self, live: int) -> tuple[tuple[float, float], tuple[float, float]]:
         """Return the latest (importance weight, reward) of live config `live`, and that of the champion."""
-        last = self._live_configs.arrays.last[live]
-        return (float(last[SELF, 0]), float(last[SELF, 1])), (
-            float(last[CHAMPION, 0]),
-            float(last[CHAMPION, 1]),
+        last = self._live_configs.arrays.statistics.last[live]
+        return (float(last[Whose.SELF, 0]), float(last[Whose.SELF, 1])), (
+            float(last[Whose.CHAMPION, 0]),
+            float(last[Whose.CHAMPION, 1]),
         )
 
     def _bound(self, live: int, who: int, *, upper: bool) -> float:
         """Return a bound on the reward of live config `live`, or of the champion (`who`)."""
         arrays = self._live_configs.arrays
-        if not STACK <= live < arrays.n:
+        if not ENSEMBLE <= live < arrays.n:
             raise IndexError(f"there is no live config {live}: there are {arrays.n}")
-        if arrays.paired:
+        if arrays.tests.paired:
             return self._interval(live, who, upper=upper)
         find = upper_bound if upper else lower_bound
-        return float(find(arrays.evidence[live, who], arrays.test))
+        return float(find(arrays.tests.evidence[live, who], arrays.tests.robust))
 
     def _interval(self, live: int, who: int, *, upper: bool) -> float:
         """Return a bound from the sums of an interval, clipped to the range of rewards."""
         configs = self._live_configs
         events = configs.champion_events if live == 0 else self.updates(live)
-        if live > 0 and who == SELF:
-            events = int(configs.arrays.compared[live])
+        if live > 0 and who == Whose.SELF:
+            events = int(configs.arrays.tests.compared[live])
         low, high = configs.range
         bounds = interval(configs.policy(live, who), self._alpha)
         return float(min(max(bounds[upper] / max(events, 1), low), high))

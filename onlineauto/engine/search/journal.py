@@ -14,7 +14,7 @@ import msgspec
 
 from onlineauto.automl.config import Config, Interaction, Kind, Settings
 from onlineauto.automl.decisions import (
-    STACK,
+    ENSEMBLE,
     Extend,
     PredictWith,
     Remove,
@@ -151,7 +151,7 @@ class _Reopen(msgspec.Struct, frozen=True, tag="reopen", tag_field="decision"):
 
 class _PredictWith(msgspec.Struct, frozen=True, tag="predict_with", tag_field="decision"):
     events: Count
-    who: Literal["stack", "champion"]
+    who: Literal["stack", "champion"]  # the ensemble has its older name
     by: str
     stack: Bounds  # of the ensemble, and of the champion over the same events
 
@@ -223,7 +223,8 @@ def entry_of(decision: Decision, *, events: int, statistics: Statistics) -> Entr
     if isinstance(decision, Reopen):
         return _Reopen(events, decision.what, list(decision.indices))
     if isinstance(decision, PredictWith):
-        return _PredictWith(events, decision.who, decision.by, bounds_of(STACK, statistics))
+        who: Literal["stack", "champion"] = "stack" if decision.who == "ensemble" else "champion"
+        return _PredictWith(events, who, decision.by, bounds_of(ENSEMBLE, statistics))
     if isinstance(decision, RestMembers):
         prices = {name: terms.price for name, terms in statistics.members().items()}
         worths = dict(statistics.member_worths(decision.members))
@@ -264,7 +265,7 @@ def decision_of(entry: Entry) -> Decision:
     if isinstance(entry, _Swap):
         return Swap(entry.slot, _config(entry), entry.by, entry.keeps)
     if isinstance(entry, _PredictWith):
-        return PredictWith(entry.who, entry.by)
+        return PredictWith("champion" if entry.who == "champion" else "ensemble", entry.by)
     if isinstance(entry, _RestMembers):
         return RestMembers(tuple(entry.members))
     return Remove(entry.slot, entry.index)

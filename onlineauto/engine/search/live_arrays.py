@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.automl.oracles import ORACLES
 from onlineauto.automl.search import REVIEW
-from onlineauto.engine.ensemble.ensemble import begin_again, make_stack
-from onlineauto.engine.records.search import GROUP, PLACES, Live
-from onlineauto.engine.records.task import SIMPLE
+from onlineauto.engine.ensemble.ensemble import begin_again, make_ensemble
+from onlineauto.engine.records.search import (
+    GROUP,
+    PLACES,
+    Live,
+    LiveStatistics,
+    NamespaceCounts,
+    Schedule,
+    Tests,
+)
+from onlineauto.engine.records.task import Shape
 from onlineauto.estimators.difference_kernels import SPREAD_SIZE
 from onlineauto.estimators.draw_kernels import DRAWS_SIZE
 from onlineauto.estimators.interval_kernels import POLICY_SIZE
@@ -23,12 +31,14 @@ from onlineauto.learners.cost_kernels import MTR
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from onlineauto.automl.control import Control
     from onlineauto.engine.ensemble.member import Member
     from onlineauto.engine.loop.learner import Learner
     from onlineauto.options import Configuration
 
-__all__ = ["NEVER", "forget_evidence", "make_live"]
+__all__ = ["NEVER", "arrays_of", "forget_evidence", "make_counts", "make_live"]
 
 NEVER = 2**62
 """A number of events that is never reached."""
@@ -42,12 +52,13 @@ _EVIDENCE = (
 
 
 def forget_evidence(live: Live, fresh: Live) -> None:
-    """Let the evidence, the mix and the stack be as in `fresh` arrays; counts, leases and levels stay."""
+    """Let the evidence, the mix and the ensemble be as in `fresh` arrays; counts, leases and levels stay."""
+    mine, theirs = arrays_of(live), arrays_of(fresh)
     for name in _EVIDENCE:
-        getattr(live, name)[...] = getattr(fresh, name)
+        mine[name][...] = theirs[name]
     live.mix[: live.n] = 1.0 / live.n
-    if live.stack.on:
-        begin_again(live.stack, fresh.stack)
+    if live.ensemble.on:
+        begin_again(live.ensemble, fresh.ensemble)
 
 
 def _is_sparing(options: AutomlOptions, learner: Learner, control: Control, *, predicts_with: str) -> bool:
@@ -58,7 +69,7 @@ def _is_sparing(options: AutomlOptions, learner: Learner, control: Control, *, p
     task, settings = learner.task, learner.model.settings[0]
     return (
         predicts_with == "champion"
-        and task.shape != SIMPLE
+        and task.shape != Shape.SIMPLE
         and not task.exploration.policies
         and options.is_paired(control.paired)
         and options.by_loss()
@@ -78,10 +89,10 @@ def make_live(
 ) -> Live:
     """Return the arrays of a search, or of a champion alone, before the first event.
 
-    `predicts_with` is "champion", "mix" or "stack"; `members` are those of the stack.
+    `predicts_with` is "champion", "mix" or "ensemble"; `members` are those of the ensemble.
     """
     options = configuration[AutomlOptions]
-    max_live, simple, shape = options.automl or 1, learner.task.shape == SIMPLE, learner.shape
+    max_live, simple, shape = options.automl or 1, learner.task.shape == Shape.SIMPLE, learner.shape
     alpha = float(np.float32(options.automl_significance_level))
     share = 1 if options.fixed_significance_level else max_live
     return Live(
@@ -89,52 +100,68 @@ def make_live(
         slot_step=shape.config_step,
         part_step=shape.part_step,
         searching=options.automl is not None,
-        fill=False,
-        test=Test(
-            alpha=np.float64(np.float32(np.float32(alpha) / np.float32(share))),
-            tol_x=np.float64(np.float32(options.tol_x)),
-        ),
-        cost_is_reward=options.reward_as_cost,
         reversed=options.debug_reversed_learn,
-        lease=np.full(max_live, NEVER, np.int64),
-        updates=np.zeros(max_live, np.int64),
-        compared=np.zeros(max_live, np.int64),
-        evidence=np.zeros((max_live, 2, 2, SIZE)),
-        paired=options.is_paired(control.paired),
-        sparing=_is_sparing(options, learner, control, predicts_with=predicts_with),
-        by_reward=not simple and options.by_reward(),
-        by_loss=options.by_loss(),
-        replaceable=False,
-        review=NEVER,
-        look=NEVER,
-        pairs=np.zeros((max_live, PAIR_SIZE)),
-        losses=np.zeros((max_live, PAIR_SIZE)),
-        alike=np.ones(max_live, bool),
-        prices=np.zeros(max_live),
-        levels=np.zeros(max_live),
-        policies=np.zeros((max_live, 2, POLICY_SIZE)),
-        spread=np.zeros((max_live, SPREAD_SIZE)),
-        reach=np.zeros(2),
-        recent=np.zeros(REVIEW // GROUP + 2),
-        fresh=np.zeros(1, np.int64),
         mixing=simple and predicts_with != "champion",
         mix=np.eye(1, max_live)[0],
-        logged=np.zeros(PLACES + 1),
-        draws=np.zeros(DRAWS_SIZE),
-        compared_draws=np.zeros(DRAWS_SIZE),
-        scale=make_scale(*options.rewards(), floor=options.min_prob),
-        last=np.zeros((max_live, 2, 2)),
-        decided=np.zeros(max_live, bool),
         tally=np.zeros(5, np.int64),
-        counts=np.zeros(0, np.int64),
-        sizes=np.zeros(0, np.int64),
-        met=np.zeros(0, bool),
-        marks=np.zeros(0, np.int64),
-        stack=make_stack(
+        schedule=Schedule(
+            fill=False,
+            replaceable=False,
+            review=NEVER,
+            look=NEVER,
+            lease=np.full(max_live, NEVER, np.int64),
+            updates=np.zeros(max_live, np.int64),
+        ),
+        tests=Tests(
+            paired=options.is_paired(control.paired),
+            by_reward=not simple and options.by_reward(),
+            by_loss=options.by_loss(),
+            sparing=_is_sparing(options, learner, control, predicts_with=predicts_with),
+            cost_is_reward=options.reward_as_cost,
+            robust=Test(
+                alpha=np.float64(np.float32(np.float32(alpha) / np.float32(share))),
+                tol_x=np.float64(np.float32(options.tol_x)),
+            ),
+            evidence=np.zeros((max_live, 2, 2, SIZE)),
+            decided=np.zeros(max_live, bool),
+            pairs=np.zeros((max_live, PAIR_SIZE)),
+            losses=np.zeros((max_live, PAIR_SIZE)),
+            spread=np.zeros((max_live, SPREAD_SIZE)),
+            alike=np.ones(max_live, bool),
+            prices=np.zeros(max_live),
+            levels=np.zeros(max_live),
+            compared=np.zeros(max_live, np.int64),
+        ),
+        statistics=LiveStatistics(
+            policies=np.zeros((max_live, 2, POLICY_SIZE)),
+            last=np.zeros((max_live, 2, 2)),
+            reach=np.zeros(2),
+            recent=np.zeros(REVIEW // GROUP + 2),
+            fresh=np.zeros(1, np.int64),
+            scale=make_scale(*options.rewards(), floor=options.min_prob),
+            logged=np.zeros(PLACES + 1),
+            draws=np.zeros(DRAWS_SIZE),
+            compared_draws=np.zeros(DRAWS_SIZE),
+        ),
+        namespaces=make_counts(np.zeros(0, bool)),
+        ensemble=make_ensemble(
             max_live,
-            on=predicts_with == "stack",
+            on=predicts_with == "ensemble",
             members=members,
             configuration=configuration,
             cells=learner.shape.cells,
         ),
     )
+
+
+def make_counts(seen: NDArray[np.bool_]) -> NamespaceCounts:
+    """Return counts of namespaces before the first event, some of which are `seen` already."""
+    n = len(seen)
+    return NamespaceCounts(np.zeros(n, np.int64), np.zeros(n, np.int64), seen, np.zeros(n, np.int64))
+
+
+def arrays_of(live: Live) -> dict[str, NDArray[Any]]:
+    """Return the arrays of all records but the ensemble's, by their names."""
+    records: tuple[Any, ...] = (live, live.schedule, live.tests, live.statistics, live.namespaces)
+    fields = (item for record in records for item in record._asdict().items())
+    return {name: value for name, value in fields if isinstance(value, np.ndarray)}

@@ -8,14 +8,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto.automl.config import Config
-from onlineauto.automl.decisions import STACK, PredictWith, Remove, Reopen, RestMembers, Rotate, Swap, Widen
+from onlineauto.automl.decisions import (
+    ENSEMBLE,
+    PredictWith,
+    Remove,
+    Reopen,
+    RestMembers,
+    Rotate,
+    Swap,
+    Widen,
+)
 from onlineauto.automl.options import AutomlOptions
-from onlineauto.engine.ensemble import ensemble as stacking
-from onlineauto.engine.records.search import CHAMPION, GROUP, LEARNT, MARK, SELF
-from onlineauto.engine.records.task import SIMPLE
+from onlineauto.engine.ensemble import ensemble as ensembles
+from onlineauto.engine.records.search import GROUP, Tally, Whose
+from onlineauto.engine.records.task import Shape
 from onlineauto.engine.search.drift import LOOK
 from onlineauto.engine.search.lanes import Lanes
-from onlineauto.engine.search.live_arrays import NEVER, forget_evidence, make_live
+from onlineauto.engine.search.live_arrays import NEVER, arrays_of, forget_evidence, make_counts, make_live
 from onlineauto.engine.search.stored_configs import stored_array, stored_counts, stored_waiting
 from onlineauto.engine.search.waiting_configs import (
     WaitingConfig,
@@ -81,10 +90,10 @@ class LiveConfigs:
         The first champion.
     hyperparameters : Hyperparameters
         Writes the settings of a config into the record by which it learns.
-    predicts_with : {"champion", "mix", "stack"}
+    predicts_with : {"champion", "mix", "ensemble"}
         What predicts.
     members : sequence of Member
-        The members of the stack.
+        The members of the ensemble.
     interactions : callable
         Returns the interactions of a config, given the namespaces seen so far.
 
@@ -116,7 +125,7 @@ class LiveConfigs:
         interactions: Callable[[Config, Sequence[bytes]], Sequence[Interaction]],
     ) -> None:
         options = configuration[AutomlOptions]
-        max_live, simple, shape = options.automl or 1, learner.task.shape == SIMPLE, learner.shape
+        max_live, simple, shape = options.automl or 1, learner.task.shape == Shape.SIMPLE, learner.shape
         self._simple, self._unlearnt, self._decay = simple, learner.unlearnt, learner.task.decay
         self._hyperparameters = hyperparameters
         self.waiting: dict[Config, WaitingConfig] = {}
@@ -131,20 +140,20 @@ class LiveConfigs:
         self._counts: dict[bytes, tuple[int, int]] = {}
         self._keys: dict[bytes, int] = {}
         self._version = -1
-        self._n_tests = self._n_stack_tests = 0
+        self._n_tests = self._n_ensemble_tests = 0
         self._kept: tuple[str, ...] = _KEPT
         self._alpha = float(np.float32(options.automl_significance_level))
         self._fresh = partial(
             make_live, configuration, learner, control, predicts_with=predicts_with, members=members
         )
         self.arrays = self._fresh()
-        if self.arrays.stack.on:
-            self._test_stack_anew()
+        if self.arrays.ensemble.on:
+            self._test_ensemble_anew()
 
     @property
     def max_live(self) -> int:
         """The largest number of live configs."""
-        return len(self.arrays.lease)
+        return len(self.arrays.schedule.lease)
 
     def prepare(self, model: Model) -> None:
         """Have the machine code ready that moves weights and penalties."""
@@ -158,76 +167,71 @@ class LiveConfigs:
         if layout.version == self._version:
             return
         self._note_counts()
-        keys = layout.n_keys
         self._version, self._keys = layout.version, layout.keys()
-        arrays = arrays._replace(
-            counts=np.zeros(keys, np.int64),
-            sizes=np.zeros(keys, np.int64),
-            met=~layout.crossable(),
-            marks=np.zeros(keys, np.int64),
-        )
+        namespaces = make_counts(~layout.crossable())
         for name, key in self._keys.items():
-            arrays.counts[key], arrays.sizes[key] = self._counts.get(name, (0, 0))
-            arrays.met[key] |= name in self.namespaces
-        arrays.tally[MARK] = 0
-        self.arrays = arrays
+            namespaces.counts[key], namespaces.sizes[key] = self._counts.get(name, (0, 0))
+            namespaces.seen[key] |= name in self.namespaces
+        arrays.tally[Tally.MARK] = 0
+        self.arrays = arrays._replace(namespaces=namespaces)
         self.cross()
 
     def _note_counts(self) -> None:
         """Store the counts by name, since the numbers of namespaces change."""
-        counts, sizes = self.arrays.counts, self.arrays.sizes
+        counts, sizes = self.arrays.namespaces.counts, self.arrays.namespaces.sizes
         met = ((name, key) for name, key in self._keys.items() if counts[key])
         self._counts |= {name: (int(counts[key]), int(sizes[key])) for name, key in met}
 
     def count(self, name: bytes) -> int:
         """Count the actions so far that had features in a namespace."""
         key = self._keys.get(name)
-        return self._counts.get(name, (0, 0))[0] if key is None else int(self.arrays.counts[key])
+        return self._counts.get(name, (0, 0))[0] if key is None else int(self.arrays.namespaces.counts[key])
 
     def size(self, name: bytes) -> int:
         """Count the features that all actions so far had in a namespace."""
         key = self._keys.get(name)
-        return self._counts.get(name, (0, 0))[1] if key is None else int(self.arrays.sizes[key])
+        return self._counts.get(name, (0, 0))[1] if key is None else int(self.arrays.namespaces.sizes[key])
 
     @property
     def champion_events(self) -> int:
         """Number of events learnt since the last change of champion."""
-        return int(self.arrays.tally[LEARNT]) - self._since
+        return int(self.arrays.tally[Tally.LEARNT]) - self._since
 
     def policy(self, live: int, who: int) -> NDArray[np.float64]:
-        """Return the sums for an interval on the reward of a live config (`who` is `SELF`).
+        """Return the sums for an interval on the reward of a live config (`who` is `Whose.SELF`).
 
-        With `who` = `CHAMPION` they are the champion's sums over the same events.
+        With `who` = `Whose.CHAMPION` they are the champion's sums over the same events.
         """
-        if live == STACK:
-            sums: NDArray[np.float64] = self.arrays.stack.policies[who]
+        if live == ENSEMBLE:
+            sums: NDArray[np.float64] = self.arrays.ensemble.test.policies[who]
             return sums
-        policies = self.arrays.policies
-        sums = policies[live, SELF]
-        if who == SELF:
+        policies = self.arrays.statistics.policies
+        sums = policies[live, Whose.SELF]
+        if who == Whose.SELF:
             return sums
-        sums = policies[0, SELF] - policies[live, CHAMPION]
-        sums[[FIRST_BOUND, BOUND]] = policies[0, SELF, [FIRST_BOUND, BOUND]]
+        sums = policies[0, Whose.SELF] - policies[live, Whose.CHAMPION]
+        sums[[FIRST_BOUND, BOUND]] = policies[0, Whose.SELF, [FIRST_BOUND, BOUND]]
         return sums
 
     @property
     def range(self) -> tuple[float, float]:
         """The lowest and highest reward seen."""
         if self._simple:
-            return -float(self.arrays.reach[0]), 0.0
-        low, high = float(self.arrays.scale[LOW]), float(self.arrays.scale[HIGH])
+            return -float(self.arrays.statistics.reach[0]), 0.0
+        low, high = float(self.arrays.statistics.scale[LOW]), float(self.arrays.statistics.scale[HIGH])
         return (low, high) if low <= high else (0.0, 1.0)
 
     def promise(self, live: int) -> float:
         """Return the evidence that a challenger is better than the champion; 1 is none."""
         arrays = self.arrays
-        evidence = max(arrays.pairs[live, BETTER], arrays.losses[live, BETTER] if arrays.alike[live] else 0.0)
+        tests = arrays.tests
+        evidence = max(tests.pairs[live, BETTER], tests.losses[live, BETTER] if tests.alike[live] else 0.0)
         return float(evidence) or 1.0
 
     def new_names(self) -> tuple[bytes, ...]:
         """Return the namespaces that are counted and new, in ascending order; mark them as seen."""
-        new = np.flatnonzero((self.arrays.counts > 0) & ~self.arrays.met)
-        self.arrays.met[new] = True
+        new = np.flatnonzero((self.arrays.namespaces.counts > 0) & ~self.arrays.namespaces.seen)
+        self.arrays.namespaces.seen[new] = True
         return tuple(sorted(self._layout.name_of(int(key)) for key in new))
 
     def interactions(self, live: int) -> Sequence[Interaction]:
@@ -245,33 +249,36 @@ class LiveConfigs:
         `fill` is true if a config waits and another one can be live, `replaceable` if a config waits to
         replace a challenger that is proved worse.
         """
-        self.arrays.lease[: len(leases)] = np.minimum(leases, NEVER)
-        self.arrays = self.arrays._replace(fill=fill, replaceable=replaceable)
+        self.arrays.schedule.lease[: len(leases)] = np.minimum(leases, NEVER)
+        schedule = self.arrays.schedule._replace(fill=fill, replaceable=replaceable)
+        self.arrays = self.arrays._replace(schedule=schedule)
 
     def review(self, learnt: int, *, looks: bool) -> None:
         """Let the loop stop for a review when `learnt` events are learnt in all.
 
         If it `looks` for drift, let it stop as soon as there are `LOOK` losses to look at, too.
         """
-        self.arrays = self.arrays._replace(review=min(learnt, NEVER), look=LOOK if looks else NEVER)
+        schedule = self.arrays.schedule._replace(review=min(learnt, NEVER), look=LOOK if looks else NEVER)
+        self.arrays = self.arrays._replace(schedule=schedule)
 
     def take_losses(self) -> NDArray[np.float64]:
         """Return the champion's mean losses since the last call, over `GROUP` events each, and drop them."""
         arrays = self.arrays
-        n, left = divmod(int(arrays.fresh[0]), GROUP)
-        means: NDArray[np.float64] = arrays.recent[:n] / GROUP
-        arrays.recent[0] = arrays.recent[n] if left else 0.0
-        arrays.recent[1:] = 0.0
-        arrays.fresh[0] = left
+        statistics = arrays.statistics
+        n, left = divmod(int(statistics.fresh[0]), GROUP)
+        means: NDArray[np.float64] = statistics.recent[:n] / GROUP
+        statistics.recent[0] = statistics.recent[n] if left else 0.0
+        statistics.recent[1:] = 0.0
+        statistics.fresh[0] = left
         return means
 
     def price(self, live: int, price: float) -> None:
         """Set the gain for each event that a challenger must exceed, as a part of the range."""
-        self.arrays.prices[live] = min(max(price, 0.0), _HIGHEST_PRICE)
+        self.arrays.tests.prices[live] = min(max(price, 0.0), _HIGHEST_PRICE)
 
     def apply(self, decision: Decision, model: Model) -> None:
         """Apply a decision to the live configs and to the model."""
-        self.arrays.decided[:] = False
+        self.arrays.tests.decided[:] = False
         if isinstance(decision, Remove):
             self._removed.add(decision.live)
         elif isinstance(decision, Reopen):
@@ -281,34 +288,34 @@ class LiveConfigs:
         elif isinstance(decision, Rotate):
             self._rotate(decision, model)
         elif isinstance(decision, PredictWith):
-            stack = self.arrays.stack._replace(serves=decision.who == "stack")
-            self.arrays = self.arrays._replace(stack=stack)
-            self._test_stack_anew()
+            ensemble = self.arrays.ensemble._replace(serves=decision.who == "ensemble")
+            self.arrays = self.arrays._replace(ensemble=ensemble)
+            self._test_ensemble_anew()
         elif isinstance(decision, RestMembers):
-            stacking.rest(self.arrays.stack, decision.members)
+            ensembles.rest(self.arrays.ensemble, decision.members)
         elif isinstance(decision, Swap) and decision.keeps:
             self._exchange(decision.live, model)
         elif isinstance(decision, Swap):
             self._swap(decision.live, decision.config, model)
 
     def begin_again(self) -> None:
-        """Forget all evidence, and let the stack begin again; counts, leases and levels stay as they are."""
+        """Forget all evidence, and let the ensemble begin again; counts, leases and levels stay."""
         self.waiting.clear()
         forget_evidence(self.arrays, self._fresh())
 
     def only_predict(self) -> None:
         """Leave aside, here and in the state, what only learning needs."""
         self._kept = _PREDICTS
-        stack = stacking.to_predict(self.arrays.stack, range(self.max_live))
-        self.arrays = self.arrays._replace(stack=stack)
+        ensemble = ensembles.to_predict(self.arrays.ensemble, range(self.max_live))
+        self.arrays = self.arrays._replace(ensemble=ensemble)
 
     def state(self) -> dict[str, Any]:
         """Return the state, as `restore` takes it."""
         self._note_counts()
         arrays = self.arrays
         tally = arrays.tally.copy()
-        tally[MARK] = 0
-        stack = {"stack": stacking.stack_state(arrays.stack, tests=self._n_stack_tests)}
+        tally[Tally.MARK] = 0
+        ensemble = {"stack": ensembles.ensemble_state(arrays.ensemble, tests=self._n_ensemble_tests)}
         return {
             "configs": self.configs,
             "indices": self.indices,
@@ -319,8 +326,8 @@ class LiveConfigs:
             "tests": self._n_tests,
             "parked": [{"config": config} | kept._asdict() for config, kept in self.waiting.items()],
             "tally": tally,
-            "arrays": {name: getattr(arrays, name) for name in self._kept},
-        } | (stack if arrays.stack.on else {})
+            "arrays": {name: arrays_of(arrays)[name] for name in self._kept},
+        } | (ensemble if arrays.ensemble.on else {})
 
     def restore(self, stored: Stored, model: Model, configs: Sequence[Config]) -> None:
         """Restore a state that was stored with the same options; the search sets the leases afterwards.
@@ -339,18 +346,18 @@ class LiveConfigs:
             each["config"].of(Config): stored_waiting(each, model, self._shape.parts, states, self._decay)
             for each in stored["parked"].items()
         }
-        kept = stored["arrays"]
+        kept, arrays = stored["arrays"], arrays_of(self.arrays)
         for name in self._kept:
             place = name if name in kept else _LATER.get(name, name)
-            array: NDArray[Any] = getattr(self.arrays, name)
+            array = arrays[name]
             if place in kept or name not in _LATER:
                 array[...] = stored_array(name, kept[place], array)
         self.arrays.tally[:] = stored["tally"].counts(self.arrays.tally.shape)
-        stack = self.arrays.stack
-        if stack.on and "stack" in stored:
-            stack = stacking.restore_stack(stored["stack"], stack)
-            self._n_stack_tests = stored["stack"]["tests"].count()
-        self.arrays = self.arrays._replace(n=len(self.configs), stack=stack)
+        ensemble = self.arrays.ensemble
+        if ensemble.on and "stack" in stored:
+            ensemble = ensembles.restore_ensemble(stored["stack"], ensemble)
+            self._n_ensemble_tests = stored["stack"]["tests"].count()
+        self.arrays = self.arrays._replace(n=len(self.configs), ensemble=ensemble)
         for live, config in enumerate(self.configs):
             self._hyperparameters.write(model.settings[live], dict(config.settings))
         self._keys, self._version = {}, -1
@@ -369,7 +376,7 @@ class LiveConfigs:
         self._set(live, model)
         if live > 0:
             self._join(live)
-            stacking.join(self.arrays.stack, live)
+            ensembles.join(self.arrays.ensemble, live)
             if config in self.waiting:
                 self._bring_back(live, self.waiting.pop(config), model)
             else:
@@ -389,12 +396,13 @@ class LiveConfigs:
         settings = self.configs[0].settings
         compared = {**self._hyperparameters.defaults, **dict(settings)}["cb_type"] == "mtr"
         for each, config in enumerate(self.configs):
-            self.arrays.alike[each] = self._simple or (compared and config.settings == settings)
+            self.arrays.tests.alike[each] = self._simple or (compared and config.settings == settings)
 
     def _states(self) -> tuple[NDArray[np.float64], ...]:
         """Return the arrays of evidence, whose first axis is the live config."""
         arrays = self.arrays
-        return arrays.pairs, arrays.losses, arrays.spread, arrays.policies, arrays.evidence, arrays.last
+        tests, statistics = arrays.tests, arrays.statistics
+        return tests.pairs, tests.losses, tests.spread, statistics.policies, tests.evidence, statistics.last
 
     def _set_aside(self, live: int, model: Model) -> None:
         """Store the weights of a config and the evidence on it, until it is live again."""
@@ -405,41 +413,42 @@ class LiveConfigs:
             cells=cells,
             lanes=model.lanes[lanes],
             sums=model.sums[live].copy(),
-            began=began(self._decay, int(self.arrays.tally[LEARNT])),
+            began=began(self._decay, int(self.arrays.tally[Tally.LEARNT])),
             evidence=tuple(state[live].copy() for state in self._states()),
-            champion=self.policy(live, CHAMPION),
-            updates=int(self.arrays.updates[live]),
-            compared=int(self.arrays.compared[live]),
-            level=float(self.arrays.levels[live]),
+            champion=self.policy(live, Whose.CHAMPION),
+            updates=int(self.arrays.schedule.updates[live]),
+            compared=int(self.arrays.tests.compared[live]),
+            level=float(self.arrays.tests.levels[live]),
         )
         while len(self.waiting) > _PARKED * self.max_live:
             del self.waiting[next(iter(self.waiting))]
 
     def _bring_back(self, live: int, parked: WaitingConfig, model: Model) -> None:
         """Restore a waiting config. Models that began anew in the meantime are copied from the champion."""
-        same = parked.began == began(self._decay, int(self.arrays.tally[LEARNT]))
+        same = parked.began == began(self._decay, int(self.arrays.tally[Tally.LEARNT]))
         if not same.all():
             self._lanes.copy(0, live, model)
         lanes = self._lanes.of(live, model)
         put_back(parked, model, live, lanes=lanes, same=same, unlearnt=self._unlearnt)
         for state, kept in zip(self._states(), parked.evidence, strict=True):
             state[live] = kept
-        self.arrays.policies[live, CHAMPION] = self.arrays.policies[0, SELF] - parked.champion
-        self.arrays.updates[live], self.arrays.compared[live] = parked.updates, parked.compared
-        self.arrays.levels[live] = parked.level
+        policies, tests = self.arrays.statistics.policies, self.arrays.tests
+        policies[live, Whose.CHAMPION] = policies[0, Whose.SELF] - parked.champion
+        self.arrays.schedule.updates[live], tests.compared[live] = parked.updates, parked.compared
+        tests.levels[live] = parked.level
 
     def _exchange(self, live: int, model: Model) -> None:
         """Swap the champion with challenger `live`; all challengers continue, each with a new test."""
         self._lanes.swap(live, model)
         self.arrays.mix[[0, live]] = self.arrays.mix[[live, 0]]
-        if self.arrays.stack.on:
-            stacking.exchange(self.arrays.stack, live)
-            self._test_stack_anew()
+        if self.arrays.ensemble.on:
+            ensembles.exchange(self.arrays.ensemble, live)
+            self._test_ensemble_anew()
         configs = self.configs
         configs[0], configs[live] = configs[live], configs[0]
         self.indices = list(range(len(configs)))
         self.waiting.clear()
-        self._since = int(self.arrays.tally[LEARNT])
+        self._since = int(self.arrays.tally[Tally.LEARNT])
         self._reset(slice(None))
         for each in range(len(configs)):
             self._set(each, model)
@@ -450,15 +459,15 @@ class LiveConfigs:
         """Start all tests anew; if the decision says so, reset the challengers or all configs too."""
         self.indices = list(decision.indices)
         self.waiting.clear()
-        self._since = int(self.arrays.tally[LEARNT])
+        self._since = int(self.arrays.tally[Tally.LEARNT])
         self._reset(slice(None))
         if decision.what == "reset_model":
             unlearn(model, self._lanes.of(0, model), self._unlearnt)
             model.sums[0] = 0
-        if len(self.arrays.stack.rests):
-            stacking.rest(self.arrays.stack, ())
+        if len(self.arrays.ensemble.members.rests):
+            ensembles.rest(self.arrays.ensemble, ())
         if decision.what != "reopen":
-            stacking.begin(self.arrays.stack)
+            ensembles.begin(self.arrays.ensemble)
         for live in range(1, len(self.configs)):
             self._test_anew(live)
             if decision.what != "reopen":
@@ -467,6 +476,7 @@ class LiveConfigs:
     def _swap(self, live: int, config: Config, model: Model) -> None:
         """Make challenger `live` the champion and the champion challenger 1; drop all other challengers."""
         arrays = self.arrays
+        schedule, tests, statistics = arrays.schedule, arrays.tests, arrays.statistics
         self._lanes.swap(live, model)
         if live != 1:
             self._lanes.copy(live, 1, model)
@@ -474,18 +484,19 @@ class LiveConfigs:
             mix = arrays.mix[[live, 0]]
             arrays.mix[:] = 0.0
             arrays.mix[:2] = mix / mix.sum()
-        if arrays.stack.on:
-            stacking.promote(arrays.stack, live, arrays.n)
-            self._test_stack_anew()
+        if arrays.ensemble.on:
+            ensembles.promote(arrays.ensemble, live, arrays.n)
+            self._test_ensemble_anew()
         self.waiting.clear()
-        self._since = int(arrays.tally[LEARNT]) - int(arrays.updates[live])
-        former = self.policy(live, CHAMPION)
-        for column in (arrays.evidence, arrays.last):
+        self._since = int(arrays.tally[Tally.LEARNT]) - int(schedule.updates[live])
+        former = self.policy(live, Whose.CHAMPION)
+        for column in (tests.evidence, statistics.last):
             column[0] = column[live]
-            column[1] = column[0][[CHAMPION, SELF]]
-        arrays.policies[0, SELF], arrays.policies[1, SELF] = arrays.policies[live, SELF].copy(), former
-        arrays.policies[:2, CHAMPION] = 0
-        arrays.updates[:2], arrays.compared[:2] = arrays.updates[live], arrays.compared[live]
+            column[1] = column[0][[Whose.CHAMPION, Whose.SELF]]
+        policies = statistics.policies
+        policies[0, Whose.SELF], policies[1, Whose.SELF] = policies[live, Whose.SELF].copy(), former
+        policies[:2, Whose.CHAMPION] = 0
+        schedule.updates[:2], tests.compared[:2] = schedule.updates[live], tests.compared[live]
         self._reset(slice(2, None))
         self._test_anew(1)
         self.configs, self.indices = [config, self.configs[0]], [0, 1]
@@ -494,18 +505,20 @@ class LiveConfigs:
     def _test_anew(self, live: int) -> None:
         """Start a new test of a challenger; all tests ever started share the significance level."""
         self._n_tests += 1
-        self.arrays.pairs[live] = self.arrays.losses[live] = self.arrays.spread[live] = 0
-        self.arrays.levels[live] = level(self._alpha, self._n_tests)
+        tests = self.arrays.tests
+        tests.pairs[live] = tests.losses[live] = tests.spread[live] = 0
+        tests.levels[live] = level(self._alpha, self._n_tests)
 
-    def _test_stack_anew(self) -> None:
+    def _test_ensemble_anew(self) -> None:
         """Start new tests of the ensemble against the champion; all of them share a significance level."""
-        self._n_stack_tests += 1
-        stacking.test_anew(self.arrays.stack, level(self._alpha, self._n_stack_tests))
+        self._n_ensemble_tests += 1
+        ensembles.test_anew(self.arrays.ensemble, level(self._alpha, self._n_ensemble_tests))
 
     def _reset(self, live: int | slice) -> None:
         """Reset the estimators of a live config, or of several; paired tests are left alone."""
-        self.arrays.evidence[live] = 0
-        self.arrays.policies[live, SELF] = 0
-        self.arrays.policies[live, CHAMPION] = self.arrays.policies[0, SELF]
-        self.arrays.last[live] = 0
-        self.arrays.updates[live] = self.arrays.compared[live] = 0
+        tests, statistics = self.arrays.tests, self.arrays.statistics
+        tests.evidence[live] = 0
+        statistics.policies[live, Whose.SELF] = 0
+        statistics.policies[live, Whose.CHAMPION] = statistics.policies[0, Whose.SELF]
+        statistics.last[live] = 0
+        self.arrays.schedule.updates[live] = tests.compared[live] = 0

@@ -13,8 +13,9 @@ from onlineauto.automl.config import Config, Interaction
 from onlineauto.automl.control import control_of
 from onlineauto.automl.decide import can_fill, can_replace, decide, interactions_for, start
 from onlineauto.automl.decisions import (
-    STACK,
+    ENSEMBLE,
     BoundCrossed,
+    EnsembleCrossed,
     Extend,
     LeaseDue,
     NewNamespaces,
@@ -24,7 +25,6 @@ from onlineauto.automl.decisions import (
     RestMembers,
     ReviewDue,
     Rotate,
-    StackCrossed,
     Swap,
     Widen,
 )
@@ -34,27 +34,16 @@ from onlineauto.automl.oracles import ORACLES
 from onlineauto.automl.proposals import space_of
 from onlineauto.automl.search import Rules, Search
 from onlineauto.automl.search_checks import config_problem, search_problem
-from onlineauto.engine.ensemble.choice import chosen_members
 from onlineauto.engine.ensemble.ensemble import names_of
+from onlineauto.engine.ensemble.inputs import can_have_members
+from onlineauto.engine.ensemble.options import EnsembleOptions
+from onlineauto.engine.ensemble.registry import members_of
 from onlineauto.engine.event.live_config_kernels import loss_level, reward_level
+from onlineauto.engine.options.predictor import predicts_with
 from onlineauto.engine.options.registry import RunOptions
-from onlineauto.engine.options.stacking import predicts_with
-from onlineauto.engine.records.loop import (
-    BLOCK_END,
-    BOUND_CROSSED,
-    CHAMPION_EARNS,
-    CHAMPION_PREDICTS,
-    LOSS_CROSSED,
-    NEW_NAMESPACE,
-    PROVED_WORSE,
-    REVIEW_DUE,
-    SIGNAL,
-    SLOT,
-    STACK_EARNS,
-    STACK_PREDICTS,
-)
-from onlineauto.engine.records.search import LEARNT
-from onlineauto.engine.records.task import SIMPLE
+from onlineauto.engine.records.loop import Cursor, LoopSignal
+from onlineauto.engine.records.search import Tally
+from onlineauto.engine.records.task import Shape
 from onlineauto.engine.search.action_namespaces import of_actions
 from onlineauto.engine.search.drift import Drift
 from onlineauto.engine.search.estimates import Estimates
@@ -132,8 +121,9 @@ class Searching:
         hyperparameters = Hyperparameters(configuration)
         telling = (SLOT_NAME, INDEX_NAME) if control.tells_slots and layout.slots else ()
         self.options = options
-        predictor = predicts_with(configuration, simple=learner.task.shape == SIMPLE)
-        members = chosen_members(configuration, learner.task) if predictor == "stack" else ()
+        predictor = predicts_with(configuration, simple=learner.task.shape == Shape.SIMPLE)
+        has_members = predictor == "ensemble" and can_have_members(learner.task)
+        members = members_of(configuration[EnsembleOptions].members) if has_members else ()
         self._rules = Rules.of(
             options,
             control=control,
@@ -190,14 +180,14 @@ class Searching:
     @property
     def n_learnt(self) -> int:
         """Number of events learnt."""
-        return int(self.live_configs.arrays.tally[LEARNT])
+        return int(self.live_configs.arrays.tally[Tally.LEARNT])
 
     @property
     def predicts(self) -> tuple[str, int]:
-        """The predictor, "champion", "mix" or "stack", and the number of events before it became that."""
+        """The predictor, "champion", "mix" or "ensemble", and the number of events before it became that."""
         arrays = self.live_configs.arrays
         without = "mix" if arrays.mixing else "champion"
-        return "stack" if arrays.stack.serves else without, self._predicts_since
+        return "ensemble" if arrays.ensemble.serves else without, self._predicts_since
 
     def interactions(self, live: int) -> Sequence[Interaction]:
         """Return the interactions of live config `live`."""
@@ -249,7 +239,7 @@ class Searching:
             raise stored["slots"]["configs"].fail(f"the configs of {len(self.search.slots)} live configs")
         self.n_events, self.n_switches = stored["events"].count(), stored["changes"].count()
         self.n_alarms = stored["alarms"].count()
-        if "predicts_since" in stored and self.live_configs.arrays.stack.on:
+        if "predicts_since" in stored and self.live_configs.arrays.ensemble.on:
             self._predicts_since = stored["predicts_since"].count()
         self.changes.extend(stored["latest_changes"].of(list[Change]))
         self._drift.restore(stored["drift"])
@@ -267,7 +257,7 @@ class Searching:
         self.estimates.prepare()
         if self._rules.on_drift != "ignore":
             self._drift.prepare()
-        if self.live_configs.arrays.paired:
+        if self.live_configs.arrays.tests.paired:
             prepare(loss_level, self.live_configs.arrays, 0)
             prepare(reward_level, self.live_configs.arrays, 0)
 
@@ -376,23 +366,25 @@ class Searching:
 
     def _signal(self, cursor: NDArray[np.int64], block: Block | None, event: int) -> Signal | None:
         """Return the signal at the cursor, with what deciding on it takes; None at the end of a block."""
-        reason = cursor[SIGNAL]
-        if block is None or reason == BLOCK_END:
+        reason = cursor[Cursor.SIGNAL]
+        if block is None or reason == LoopSignal.BLOCK_END:
             return None
-        if reason == NEW_NAMESPACE:
+        if reason == LoopSignal.NEW_NAMESPACE:
             return NewNamespaces(self.live_configs.new_names(), of_actions(block, event))
-        if reason == REVIEW_DUE:
+        if reason == LoopSignal.REVIEW_DUE:
             drifted = self._drifted()
             due = drifted or self.n_learnt >= self.search.review
             return ReviewDue(drifted, of_actions(block, event)) if due else None
-        if reason in (BOUND_CROSSED, LOSS_CROSSED):
-            return BoundCrossed(int(cursor[SLOT]), "loss" if reason == LOSS_CROSSED else "reward")
-        if reason == PROVED_WORSE:
-            return ProvedWorse(int(cursor[SLOT]))
-        if reason in (STACK_EARNS, STACK_PREDICTS):
-            return StackCrossed(True, "loss" if reason == STACK_PREDICTS else "reward")
-        if reason in (CHAMPION_EARNS, CHAMPION_PREDICTS):
-            return StackCrossed(False, "loss" if reason == CHAMPION_PREDICTS else "reward")
+        if reason in (LoopSignal.BOUND_CROSSED, LoopSignal.LOSS_CROSSED):
+            return BoundCrossed(
+                int(cursor[Cursor.SLOT]), "loss" if reason == LoopSignal.LOSS_CROSSED else "reward"
+            )
+        if reason == LoopSignal.PROVED_WORSE:
+            return ProvedWorse(int(cursor[Cursor.SLOT]))
+        if reason in (LoopSignal.ENSEMBLE_EARNS, LoopSignal.ENSEMBLE_PREDICTS):
+            return EnsembleCrossed(True, "loss" if reason == LoopSignal.ENSEMBLE_PREDICTS else "reward")
+        if reason in (LoopSignal.CHAMPION_EARNS, LoopSignal.CHAMPION_PREDICTS):
+            return EnsembleCrossed(False, "loss" if reason == LoopSignal.CHAMPION_PREDICTS else "reward")
         return LeaseDue()
 
     def _drifted(self) -> bool:
@@ -420,9 +412,9 @@ class Searching:
         """Return whether a line fits this stream: it can be decided here, and its bounds are the same."""
         if not self._can_be_decided(decision_of(entry)):
             return False
-        decides_on_stack = isinstance(decision_of(entry), PredictWith)
-        recorded: Bounds | None = getattr(entry, "stack" if decides_on_stack else "bounds", None)
-        live: int = STACK if decides_on_stack else getattr(entry, "slot", 0)
+        decides_on_ensemble = isinstance(decision_of(entry), PredictWith)
+        recorded: Bounds | None = getattr(entry, "stack" if decides_on_ensemble else "bounds", None)
+        live: int = ENSEMBLE if decides_on_ensemble else getattr(entry, "slot", 0)
         if recorded is None or live >= len(self.estimates):
             return recorded is None
         pairs = zip(
@@ -438,9 +430,9 @@ class Searching:
         if isinstance(decision, Widen):
             return all(decision.names)
         if isinstance(decision, PredictWith):
-            return self.live_configs.arrays.stack.on
+            return self.live_configs.arrays.ensemble.on
         if isinstance(decision, RestMembers):
-            return set(decision.members) <= set(names_of(self.live_configs.arrays.stack))
+            return set(decision.members) <= set(names_of(self.live_configs.arrays.ensemble))
         if isinstance(decision, Reopen):
             return len(decision.indices) == n_live and decision.what == self._rules.on_drift
         if isinstance(decision, Rotate | Swap) and config_problem(self._rules, decision.config):
@@ -474,7 +466,7 @@ class Searching:
         before, after = tuple(self.interactions(0)), tuple(self.interactions(swap.live))
         bounds, arrays = bounds_of(swap.live, self.estimates), self.live_configs.arrays
         by = loss_level if swap.by == "loss" else reward_level
-        level = float(by(arrays, swap.live)) if arrays.paired else None
+        level = float(by(arrays, swap.live)) if arrays.tests.paired else None
         settings = self.live_configs.configs[0].settings, self.live_configs.configs[swap.live].settings
         self.changes.append(Change(self.n_events, before, after, bounds, level, swap.by, *settings))
 

@@ -13,8 +13,8 @@ import numpy as np
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.stream.dialect import NATIVE, dialect_of
 from onlineauto.engine.stream.event_sources import with_datasets
-from onlineauto.engine.stream.odd_labels import find_odd_labels
 from onlineauto.engine.stream.read_ahead import pays, read_ahead
+from onlineauto.engine.stream.validity import find_odd_labels
 from onlineauto.errors import EventTypeError, InputError, OptionError
 from onlineauto.features.block import Block
 from onlineauto.features.options import FeatureOptions

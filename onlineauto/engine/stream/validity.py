@@ -1,4 +1,4 @@
-"""Validity: refuse blocks that were read by other rules, and find events with contradictory costs."""
+"""Validity: refuse blocks read by other rules, and find contradictory costs and labels without an action."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import numpy as np
 
 from onlineauto.errors import EventTypeError, InputError
 from onlineauto.features.block import UNLABELLED, Block
+from onlineauto.formats.lines.diagnostics import Code, Diagnostics
 
 if TYPE_CHECKING:
     from onlineauto.features.block import Rules
 
-__all__ = ["check_rules", "first_invalid_event"]
+__all__ = ["check_rules", "find_odd_labels", "first_invalid_event"]
 
 
 def check_rules(block: Block, rules: Rules) -> None:
@@ -97,3 +98,13 @@ def first_invalid_event(block: Block, kind: str) -> tuple[int, str]:
             f"cb_adf: badly formatted example, only one cost can be known but found {found}, in {where}"
         )
     return event, f"cb_adf: badly formatted example, only one line can have a cost, in {where}"
+
+
+def find_odd_labels(block: Block, actions: int, found: Diagnostics) -> None:
+    """Add the labels of a block, which may be part of larger records, that name none of the `actions`."""
+    begin, end = block.cost_start[block.event_start[[0, -1]]].tolist()
+    action, known = block.cost_action[begin:end], block.cost[begin:end] != UNLABELLED
+    for at in np.flatnonzero(known & ((action < 1) | (action > actions))).tolist():
+        line = int(np.searchsorted(block.cost_start, begin + at, "right")) - 1
+        number, text = int(block.line_number[line]), str(int(action[at]))
+        found.locate(Code.ACTION_OUT_OF_RANGE, number, text, reading=block.objects)

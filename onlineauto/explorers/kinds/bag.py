@@ -53,7 +53,7 @@ class Bag(Explorer):
     name = "bag"
     flags = ("bag",)
     options = (BagOptions,)
-    ensemble = "bag"
+    policy_kind = "bag"
     uses = ("epsilon", "first_only")
 
     def numbers(self, configuration: Configuration) -> tuple[float, ...]:

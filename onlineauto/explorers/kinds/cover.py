@@ -65,7 +65,7 @@ class Cover(Explorer):
     name = "cover"
     flags = ("cover",)
     options = (CoverOptions,)
-    ensemble = "cover"
+    policy_kind = "cover"
     uses = ("epsilon", "first_only")
     epsilon = 1.0
     cb_types = ("mtr", "ips", "dr")

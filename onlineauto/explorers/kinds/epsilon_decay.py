@@ -127,7 +127,7 @@ class EpsilonDecay(Explorer):
     name = "epsilon_decay"
     flags = ("epsilon_decay",)
     options = (EpsilonDecayOptions,)
-    ensemble = "epsilon_decay"
+    policy_kind = "epsilon_decay"
     uses = ("epsilon", "first_only")
     epsilon = 0.05
     stack = ("cb_explore_adf_greedy",)

@@ -69,7 +69,7 @@ class Rnd(Explorer):
     name = "rnd"
     flags = ("rnd",)
     options = (RndOptions,)
-    ensemble = "rnd"
+    policy_kind = "rnd"
 
     def numbers(self, configuration: Configuration) -> tuple[float, ...]:
         """Return the noise of what the auxiliary models learn, and the variance of their guesses."""

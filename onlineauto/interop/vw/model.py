@@ -11,7 +11,7 @@ import numpy as np
 
 from onlineauto.automl.config import Config, Kind
 from onlineauto.automl.search import Candidate, LiveConfig, State
-from onlineauto.engine.records.search import CHAMPION, LEARNT, SELF
+from onlineauto.engine.records.search import Tally, Whose
 from onlineauto.engine.report.progress import Progress
 from onlineauto.errors import InputError
 from onlineauto.explorers._kernels import LEARNT as EXPLORED
@@ -213,10 +213,10 @@ def _fill_search(workspace: Workspace, found: VwSearch) -> None:
     tree = searching.state()
     slots = tree["slots"]
     arrays, tally = slots["arrays"], slots["tally"]
-    tally[LEARNT] = found.learnt
+    tally[Tally.LEARNT] = found.learnt
     for live, each in enumerate(found.live):
         arrays["updates"][live] = each.own.updates
-        for who, estimator in ((SELF, each.own), (CHAMPION, each.champion)):
+        for who, estimator in ((Whose.SELF, each.own), (Whose.CHAMPION, each.champion)):
             arrays["evidence"][live, who] = evidence_of(estimator)
             arrays["last"][live, who] = estimator.weight, estimator.reward
     known = {

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.engine.records.task import SIMPLE
+from onlineauto.engine.records.task import Shape
 from onlineauto.engine.report.predictions import spell_number
 from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.features.block import UNLABELLED
@@ -43,7 +43,7 @@ def learnt_example(task: Task, block: Block) -> tuple[int, np.float32] | None:
     first, end = block.event_start[0], block.event_start[1]
     if not task.training:
         return None
-    if task.shape == SIMPLE:
+    if task.shape == Shape.SIMPLE:
         label, weight = block.label[first], block.weight[first]
         return (0, label) if label != UNLABELLED and weight > 0 else None
     for i in range(block.cost_start[first], block.cost_start[end]):
@@ -80,7 +80,7 @@ class Audit:
         """Return the audit of the one event of a block, from its `examples`, before it is learnt."""
         listed = list(examples)
         label = learnt_example(self._task, block)
-        if self._task.shape == SIMPLE:
+        if self._task.shape == Shape.SIMPLE:
             low, high = self._range(None if label is None else label[1])
             return "".join(self._example(block, each, low, high) for each in listed)
         low, high = self._range(None)
@@ -106,7 +106,7 @@ class Audit:
         penalties = self._model.lanes[self._model.penalised[lane]]
         gravity, contraction = np.float32(penalties[GRAVITY]), np.float32(penalties[CONTRACTION])
         held = self._layout.interactions.holders[:, 0]
-        prediction = block.initial[example.line] if self._task.shape == SIMPLE else _ZERO
+        prediction = block.initial[example.line] if self._task.shape == Shape.SIMPLE else _ZERO
         shown: list[tuple[float, str]] = []
         with np.errstate(all="ignore"):
             for feature in example.features:

@@ -55,7 +55,7 @@ def inspection(workspace: Workspace, *, names: Mapping[int, str], top: int = 20)
         },
         "champion": _champion(workspace),
         "predicted_by": _predicted_by(workspace),
-        "stack": list(_stack(workspace)) if _searches(workspace) else [],
+        "stack": list(_ensemble(workspace)) if _searches(workspace) else [],
         "history": list(story(workspace.searching)) if _searches(workspace) else [],
         "namespaces": list(_namespaces(workspace)),
         "live_configs": [_live(workspace, live) for live in range(len(workspace.estimates))]
@@ -87,23 +87,23 @@ def _predicted_by(workspace: Workspace) -> dict[str, Any] | None:
     if not _searches(workspace):
         return None
     who, since = workspace.searching.predicts
-    return {"who": who, "since": since}
+    return {"who": "stack" if who == "ensemble" else who, "since": since}
 
 
-def _stack(workspace: Workspace) -> Iterator[dict[str, Any]]:
+def _ensemble(workspace: Workspace) -> Iterator[dict[str, Any]]:
     """Yield the weight of each member in the ensemble: live configs, extra members, and the constant.
 
     The weight is None if the member has no score, because it rests or its limits are exceeded.
     """
     live = workspace.searching.live_configs.arrays
-    if not live.stack.on:
+    if not live.ensemble.on:
         return
-    weights, rests = live.stack.weights.tolist(), live.stack.rests.tolist()
+    weights, rests = live.ensemble.weights.tolist(), live.ensemble.members.rests.tolist()
     for index in range(live.n):
         yield {"who": f"live config {index}", "weight": weights[index]}
     terms, able, of_members = (
         workspace.estimates.members(),
-        able_scores(live.stack),
+        able_scores(live.ensemble),
         weights[-1 - len(rests) : -1],
     )
     for (name, can), rest, weight in zip(able.items(), rests, of_members, strict=True):
@@ -133,7 +133,7 @@ def _namespaces(workspace: Workspace) -> Iterator[dict[str, Any]]:
 
 def _live(workspace: Workspace, live: int) -> dict[str, Any]:
     searching, estimates = workspace.searching, workspace.estimates
-    config, paired = searching.live_configs.configs[live], searching.live_configs.arrays.paired
+    config, paired = searching.live_configs.configs[live], searching.live_configs.arrays.tests.paired
     found: dict[str, Any] = {
         "index": live,
         "interactions": len(searching.interactions(live)),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 
 from onlineauto.engine.loop.wide_events import kept_interactions
-from onlineauto.engine.records.task import CB
+from onlineauto.engine.records.task import Shape
 from onlineauto.features.records import CONSTANT_HASH
 from onlineauto.workspace.inspection.wide_products import Factor, WideProduct, wide_product
 
@@ -135,7 +135,7 @@ class NamedExamples:
         layout.update(block)
         task = self._workspace.learner.task
         for first, end in pairwise(block.event_start.tolist()):
-            if task.shape == CB:
+            if task.shape == Shape.CB:
                 actions = [self._numbered(self._own(block, first), each) for each in range(task.n_actions)]
                 kept = self._kept(actions)
                 for groups in actions:

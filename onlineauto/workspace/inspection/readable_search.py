@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from onlineauto.automl.config import Kind
-from onlineauto.engine.records.search import CHAMPION, LEARNT, SELF
+from onlineauto.engine.records.search import Tally, Whose
 from onlineauto.estimators.robust_kernels import HISTOGRAM, LOW, LOWER, MID, SUM, UPPER, USED, T
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def readable_search(searching: Searching, *, by_letter: bool = False) -> Iterato
     """
     search, live_configs = searching.search, searching.live_configs
     yield "_automl_state = Experimenting"
-    yield f"{_PREFIX}_count = {live_configs.arrays.tally[LEARNT]}"
+    yield f"{_PREFIX}_count = {live_configs.arrays.tally[Tally.LEARNT]}"
     yield f"{_PREFIX}_champ = 0"
     yield f"{_PREFIX}_valid_config_size = {search.n_valid}"
     met = [name for name in live_configs.namespaces if live_configs.count(name)]
@@ -53,12 +53,12 @@ def readable_search(searching: Searching, *, by_letter: bool = False) -> Iterato
         yield f"{_PREFIX}_configs[{i}]_type = {kind}"
     yield f"{_PREFIX}_estimators.size() = {len(search.slots)}"
     for i, each in enumerate(search.slots):
-        if not live_configs.arrays.paired:
-            yield from _estimator(live_configs, i, SELF, f"{_PREFIX}_estimators[{i}].first")
+        if not live_configs.arrays.tests.paired:
+            yield from _estimator(live_configs, i, Whose.SELF, f"{_PREFIX}_estimators[{i}].first")
         yield f"{_PREFIX}_estimators[{i}].first_index = {each.index}"
         yield f"{_PREFIX}_estimators[{i}].first_eligible_to_inactivate = {str(each.gives_way).lower()}"
-        if not live_configs.arrays.paired:
-            yield from _estimator(live_configs, i, CHAMPION, f"{_PREFIX}_estimators[{i}].second")
+        if not live_configs.arrays.tests.paired:
+            yield from _estimator(live_configs, i, Whose.CHAMPION, f"{_PREFIX}_estimators[{i}].second")
     yield f"{_PREFIX}_index_queue.size() = {len(search.queue)}"
     for i, (priority, index) in enumerate(search.queue):
         yield f"{_PREFIX}_index_queue[{i}].first = {_number(priority)}"
@@ -81,13 +81,13 @@ def _config(config: Config, name: str, *, by_letter: bool) -> Iterator[str]:
 
 def _estimator(live_configs: LiveConfigs, live: int, who: int, name: str) -> Iterator[str]:
     arrays = live_configs.arrays
-    weight, reward = arrays.last[live, who].tolist()
-    yield f"{name}_update_count = {arrays.updates[live]}"
+    weight, reward = arrays.statistics.last[live, who].tolist()
+    yield f"{name}_update_count = {arrays.schedule.updates[live]}"
     yield f"{name}_last_w = {_number(weight)}"
     yield f"{name}_last_r = {_number(reward)}"
     for row, side in ((LOWER, "lower"), (UPPER, "upper")):
-        state = arrays.evidence[live, who, row].copy()
-        if live == 0 and who == CHAMPION:  # VW has moved its histogram to live config 1.
+        state = arrays.tests.evidence[live, who, row].copy()
+        if live == 0 and who == Whose.CHAMPION:  # VW has moved its histogram to live config 1.
             state[USED] = 0
         yield from _sequence(state, f"{name}_{side}")
 

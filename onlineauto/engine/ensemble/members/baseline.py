@@ -14,6 +14,7 @@ that is not explained yet, so that the member learns faster as it explains the c
 from __future__ import annotations
 
 import math
+from enum import IntEnum
 from math import comb
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -30,13 +31,12 @@ from onlineauto.engine.ensemble.branches import (
 from onlineauto.engine.ensemble.input_kernels import context_line, joins
 from onlineauto.engine.ensemble.member import Kernels, Lesson, Member, Needs, Part, Sizes, Work
 from onlineauto.engine.ensemble.members.crosses import (
-    CELLS,
     KEEPS,
-    KEYS,
     LARGEST,
     LATEST,
     MOST_PRODUCTS,
     SURE,
+    Crossed,
     find_cells,
     key_of,
     multiply,
@@ -67,7 +67,15 @@ _MOST_FEATURES = 24
 _UNSURE = 0.3
 """Variance of a weight before the first event, in units of the variance of the costs."""
 
-_MEAN, _VARIANCE, _ERROR = range(3)
+
+class _Cost(IntEnum):
+    """Entries of `costs`."""
+
+    MEAN = 0
+    VARIANCE = 1
+    ERROR = 2
+
+
 _LEAST_NOISE = 0.02
 """What the noise of an event is at least, in units of the variance of the costs."""
 
@@ -106,7 +114,7 @@ def _take_products(run: Run, actions: Actions, scratch: Scratch) -> tuple[int, i
 @kernel
 def _sum_of(state: State, crossed: NDArray[np.uint64], key: np.uint64, end: int) -> float:
     """Return the sum of the weights of the products before `end`, crossed with a key."""
-    cells, total = crossed[CELLS], 0.0
+    cells, total = crossed[Crossed.CELLS], 0.0
     find_cells(crossed, key, end, shift_of(len(state.weights)))
     for i in range(end):
         total += state.weights[cells[i], 0]
@@ -122,26 +130,29 @@ def score_baseline(
     single, end, n = _take_products(run, actions, scratch)
     if n > _MOST_FEATURES:
         return
-    shared, joined = state.costs[_MEAN] + _sum_of(state, crossed, _SHARED, end), joins(run.live.stack.inputs)
+    shared, joined = (
+        state.costs[_Cost.MEAN] + _sum_of(state, crossed, _SHARED, end),
+        joins(run.live.ensemble.members.inputs),
+    )
     for action in range(part.begin, part.end):
         short_loop()
-        known = buffers.known[action]
+        known = buffers.members.known[action]
         if known < 0:
             continue
-        crossed[KEYS, 0], keys = key_of(known), 1
+        crossed[Crossed.KEYS, 0], keys = key_of(known), 1
         if joined:
             keys = take_keys(run, actions, action, crossed)
         total = shared
         for k in range(keys):
             short_loop()
-            total += _sum_of(state, crossed, crossed[KEYS, k], single)
+            total += _sum_of(state, crossed, crossed[Crossed.KEYS, k], single)
         buffers.score[action, part.column] = total
 
 
 @kernel
 def _observe(state: State, crossed: NDArray[np.uint64], key: np.uint64, end: int) -> tuple[float, float]:
     """Return the sums of weights and variances of the products before `end`, crossed with a key."""
-    weights, spread, cells, total, unsure = state.weights, state.spread, crossed[CELLS], 0.0, 0.0
+    weights, spread, cells, total, unsure = state.weights, state.spread, crossed[Crossed.CELLS], 0.0, 0.0
     find_cells(crossed, key, end, shift_of(len(state.weights)))
     for i in range(end):
         if spread[cells[i], 0] == 0:
@@ -156,7 +167,7 @@ def _learn(
     state: State, crossed: NDArray[np.uint64], key: np.uint64, end: int, step: float, total: float
 ) -> None:
     """Let the weights of the products before `end` learn: `step` is the error in units of its variance."""
-    weights, spreads, cells = state.weights, state.spread, crossed[CELLS]
+    weights, spreads, cells = state.weights, state.spread, crossed[Crossed.CELLS]
     find_cells(crossed, key, end, shift_of(len(state.weights)))
     for i in range(end):
         spread = np.float64(spreads[cells[i], 0])
@@ -168,7 +179,7 @@ def _learn(
 @inline_kernel
 def _noise_of(state: State) -> float:
     """Return the part of the variance of the costs that is not explained so far, at least a fiftieth."""
-    variance, error = state.costs[_VARIANCE], state.costs[_ERROR]
+    variance, error = state.costs[_Cost.VARIANCE], state.costs[_Cost.ERROR]
     return min(max(error / variance, _LEAST_NOISE), 1.0) if variance > 0.0 and error > 0.0 else 1.0
 
 
@@ -177,26 +188,26 @@ def learn_baseline(
     context: Context, stream: Stream, actions: Actions, lesson: Lesson, state: State, scratch: Scratch
 ) -> None:
     """Learn an event."""
-    run, stack, crossed = run_on(context, stream), context.live.stack, scratch.crossed
+    run, members, crossed = run_on(context, stream), context.live.ensemble.members, scratch.crossed
     single, end, n = _take_products(run, actions, scratch)
-    seen = min(np.float64(stack.inputs.seen[MOST_ACTIONS] + 1), LATEST)
-    note_width(stack.inputs, n, OF_BASELINE)
-    if lesson.known >= 0 and works(stack, lesson.score) and n <= _MOST_FEATURES:
-        crossed[KEYS, 0], keys = key_of(lesson.known), 1
-        if joins(stack.inputs):
+    seen = min(np.float64(members.inputs.seen[MOST_ACTIONS] + 1), LATEST)
+    note_width(members.inputs, n, OF_BASELINE)
+    if lesson.known >= 0 and works(members, lesson.score) and n <= _MOST_FEATURES:
+        crossed[Crossed.KEYS, 0], keys = key_of(lesson.known), 1
+        if joins(members.inputs):
             keys = take_keys(run, actions, lesson.action, crossed)
         total, unsure = _observe(state, crossed, _SHARED, end)
         for k in range(keys):
-            own, more = _observe(state, crossed, crossed[KEYS, k], single)
+            own, more = _observe(state, crossed, crossed[Crossed.KEYS, k], single)
             total += own
             unsure += more
-        error = lesson.cost - state.costs[_MEAN] - total
+        error = lesson.cost - state.costs[_Cost.MEAN] - total
         unsure += _noise_of(state) / lesson.weight
         if math.isfinite(error):
-            state.costs[_ERROR] += (error * error - state.costs[_ERROR]) / seen
+            state.costs[_Cost.ERROR] += (error * error - state.costs[_Cost.ERROR]) / seen
             _learn(state, crossed, _SHARED, end, error / unsure, unsure)
             for k in range(keys):
-                _learn(state, crossed, crossed[KEYS, k], single, error / unsure, unsure)
+                _learn(state, crossed, crossed[Crossed.KEYS, k], single, error / unsure, unsure)
     add_value(state.costs[:1], state.costs[1:2], 0, lesson.cost, seen)
 
 
@@ -264,7 +275,7 @@ class Baseline(Member):
         )
         parts = shares(learnt, averaging(float(branches[0].seen[-1, 0]), LATEST))
         mean, variance = merge_moments(began.costs, [end.costs for end in ends], parts)
-        error = merged(began.costs[_ERROR], [end.costs[_ERROR] for end in ends], parts)
+        error = merged(began.costs[_Cost.ERROR], [end.costs[_Cost.ERROR] for end in ends], parts)
         return State(weights, spread, np.array([mean, variance, error]))
 
 

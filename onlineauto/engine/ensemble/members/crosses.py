@@ -18,6 +18,7 @@ Source: Dredze, Crammer and Pereira, *Confidence-weighted linear classification*
 from __future__ import annotations
 
 import math
+from enum import IntEnum
 from math import comb
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -37,7 +38,7 @@ from onlineauto.engine.ensemble.need_kernels import works
 from onlineauto.engine.ensemble.prices import LEARNT
 from onlineauto.engine.event.example_kernels import line_of
 from onlineauto.engine.event.pass_kernels import run_on
-from onlineauto.engine.records.ensemble import ACTIONS, MOST_ACTIONS, OF_CROSSES, WIDEST
+from onlineauto.engine.records.ensemble import MOST_ACTIONS, OF_CROSSES, Known
 from onlineauto.jit import entry_kernel, inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.engine.ensemble.branches import Branch
-    from onlineauto.engine.records.ensemble import Inputs, Stack
+    from onlineauto.engine.records.ensemble import Inputs, Members
     from onlineauto.engine.records.loop import Actions, Context, Run
     from onlineauto.features.records import Stream
     from onlineauto.features.stored import Stored
@@ -64,7 +65,17 @@ _FEWEST_CELLS, _MOST_CELLS = 1 << 14, 1 << 20
 SPREAD, KEEPS = 0.1, 0.9995
 """Variance of a weight before the first event, and what a weight keeps of its certainty when it is learnt."""
 
-FINE, COARSE, KEYS, PRODUCTS, CELLS = range(5)
+
+class Crossed(IntEnum):
+    """Rows of `crossed`, the scratch of a caller of the loop."""
+
+    FINE = 0
+    COARSE = 1
+    KEYS = 2
+    PRODUCTS = 3
+    CELLS = 4
+
+
 _MOST_KEYS, LATEST, SURE, LARGEST = 8, 1000.0, 1e-7, 1e30
 _SINGLE, _PAIRED, _TRIPLED = MOST_CROSSED
 _LIMITS = np.array(sorted(MOST_CROSSED))
@@ -104,7 +115,7 @@ def _is_new(crossed: NDArray[np.uint64], n: int, coarse: np.uint64) -> bool:
     """Return whether none of the first `n` features is this one."""
     new = True
     for i in range(n):
-        new = new and crossed[COARSE, i] != coarse
+        new = new and crossed[Crossed.COARSE, i] != coarse
     return new
 
 
@@ -115,7 +126,7 @@ def take_features(run: Run, line: int, crossed: NDArray[np.uint64], most: int) -
     A feature that is repeated is taken once: no product may have its cell twice, as the step that is right
     for one would be too far for two. Returns how many there are, `most` + 1 if more than `most`.
     """
-    inputs, stream, n = run.live.stack.inputs, run.stream, 0
+    inputs, stream, n = run.live.ensemble.members.inputs, run.stream, 0
     for span in range(stream.lines[line].start, stream.lines[line + 1].start):
         short_loop()
         if run.layout.ignore[run.layout.key[stream.spans[span].namespace]]:
@@ -143,7 +154,7 @@ def take_features(run: Run, line: int, crossed: NDArray[np.uint64], most: int) -
                 continue
             if _is_new(crossed, n, coarse):
                 if n < most:
-                    crossed[FINE, n], crossed[COARSE, n] = fine, coarse
+                    crossed[Crossed.FINE, n], crossed[Crossed.COARSE, n] = fine, coarse
                 n += 1
     return n
 
@@ -154,10 +165,10 @@ def multiply(crossed: NDArray[np.uint64], n: int, pairs: bool, triples: bool) ->
 
     Returns where each kind ends; pairs and triples may be left out.
     """
-    coarse, products = crossed[COARSE], crossed[PRODUCTS]
+    coarse, products = crossed[Crossed.COARSE], crossed[Crossed.PRODUCTS]
     products[0] = np.uint64(0)
     for i in range(n):
-        products[1 + i] = crossed[FINE, i]
+        products[1 + i] = crossed[Crossed.FINE, i]
     single = end = 1 + n
     if pairs:
         for i in range(n):
@@ -183,15 +194,15 @@ def note_width(inputs: Inputs, n: int, counts: int) -> None:
     for at in range(len(_LIMITS)):
         short_loop()
         limit = _LIMITS[at]
-        if n > limit and inputs.tally[WIDEST] <= limit and not is_rule(inputs, counts + at):
+        if n > limit and inputs.tally[Known.WIDEST] <= limit and not is_rule(inputs, counts + at):
             n = limit
-    inputs.tally[WIDEST] = max(inputs.tally[WIDEST], n)
+    inputs.tally[Known.WIDEST] = max(inputs.tally[Known.WIDEST], n)
 
 
 @inline_kernel
-def _any_works(stack: Stack, first: int) -> bool:
+def _any_works(members: Members, first: int) -> bool:
     """Return whether one of the scores from `first` on is computed."""
-    return works(stack, first) or works(stack, first + 1) or works(stack, first + 2)
+    return works(members, first) or works(members, first + 1) or works(members, first + 2)
 
 
 @inline_kernel
@@ -203,24 +214,24 @@ def _take_products(
     A score takes no event with more features than it crosses. If the event is learnt, note how many there
     are, by which there are scores or not.
     """
-    stack, line, n = run.live.stack, context_line(run, actions), 0
+    members, line, n = run.live.ensemble.members, context_line(run, actions), 0
     if line >= 0:
         n = take_features(run, line, scratch.crossed, _SINGLE)
     if learns:
-        note_width(stack.inputs, n, OF_CROSSES)
-    triples = works(stack, first + 2) and n <= _TRIPLED
-    pairs = (triples or works(stack, first + 1)) and n <= _PAIRED
+        note_width(members.inputs, n, OF_CROSSES)
+    triples = works(members, first + 2) and n <= _TRIPLED
+    pairs = (triples or works(members, first + 1)) and n <= _PAIRED
     return multiply(scratch.crossed, min(n, _SINGLE), pairs, triples), n
 
 
 @inline_kernel
 def take_keys(run: Run, actions: Actions, action: int, crossed: NDArray[np.uint64]) -> int:
     """Fill the keys by which the context is crossed with an action of many; return their number."""
-    keys = crossed[KEYS]
+    keys = crossed[Crossed.KEYS]
     n = min(take_features(run, line_of(run, actions, action), crossed, _MOST_KEYS), _MOST_KEYS)
     for i in range(n):
         short_loop()
-        keys[i] = _mixed(crossed[COARSE, i] + _OF_ACTION)
+        keys[i] = _mixed(crossed[Crossed.COARSE, i] + _OF_ACTION)
     keys[n] = _mixed(action_key(run, actions, action) + _OF_ACTION)
     return n + 1
 
@@ -237,7 +248,7 @@ def find_cells(crossed: NDArray[np.uint64], key: np.uint64, end: int, shift: np.
 
     They are found in a loop of their own, so that several are at once, and none of the memory is waited for.
     """
-    products, cells = crossed[PRODUCTS], crossed[CELLS]
+    products, cells = crossed[Crossed.PRODUCTS], crossed[Crossed.CELLS]
     for i in range(end):
         cells[i] = ((((products[i] ^ (key | _FOURTH)) * _MIX) >> shift) & _FOUR) | (key & _FOURTH)
 
@@ -260,11 +271,11 @@ def _add_up(
 
     Those of triples are the most, and are added up in four sums, as one addition waits for the last.
     """
-    weights, cells, shift = crosses.weights, crossed[CELLS], shift_of(len(crosses.weights))
+    weights, cells, shift = crosses.weights, crossed[Crossed.CELLS], shift_of(len(crosses.weights))
     one, two, three = 0.0, 0.0, 0.0
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
     for k in range(keys):
-        find_cells(crossed, crossed[KEYS, k], ends[2], shift)
+        find_cells(crossed, crossed[Crossed.KEYS, k], ends[2], shift)
         for i in range(ends[0]):
             one += weights[cells[i], 0]
             two += weights[cells[i], 1]
@@ -287,7 +298,7 @@ def _add_up_four(
     crosses: Crosses, crossed: NDArray[np.uint64], key: np.uint64, end: int, order: int
 ) -> tuple[float, float, float, float]:
     """Return the sums of the weights of the products before `end`, with four actions from this key on."""
-    weights, cells = crosses.weights, crossed[CELLS]
+    weights, cells = crosses.weights, crossed[Crossed.CELLS]
     one, two, three, four = 0.0, 0.0, 0.0, 0.0
     find_cells(crossed, key, end, shift_of(len(crosses.weights)))
     for i in range(end):
@@ -313,13 +324,13 @@ def _score_joint(
     buffers = context.buffers
     for action in range(part.begin, part.end):
         short_loop()
-        if buffers.known[action] < 0:
+        if buffers.members.known[action] < 0:
             continue
         keys = take_keys(run, actions, action, scratch.crossed)
         sums = _add_up(state, scratch.crossed, keys, products[0])
         for order in range(ORDERS):
             short_loop()
-            if works(run.live.stack, part.score + order) and products[1] <= MOST_CROSSED[order]:
+            if works(run.live.ensemble.members, part.score + order) and products[1] <= MOST_CROSSED[order]:
                 buffers.score[action, part.column + order] = state.mean[0] + sums[order]
 
 
@@ -329,17 +340,17 @@ def score_crosses(
 ) -> None:
     """Score the actions of an event."""
     run, buffers = run_on(context, stream), context.buffers
-    stack, known = run.live.stack, buffers.known
+    members, known = run.live.ensemble.members, buffers.members.known
     products, mean = _take_products(run, actions, False, part.score, scratch), state.mean[0]
-    if joins(stack.inputs):
+    if joins(members.inputs):
         _score_joint(context, run, actions, part, products, state, scratch)
         return
     ends, n = products
     for order in range(ORDERS):
         short_loop()
-        if not works(stack, part.score + order) or n > MOST_CROSSED[order]:
+        if not works(members, part.score + order) or n > MOST_CROSSED[order]:
             continue
-        for four in range((min(stack.inputs.tally[ACTIONS], MOST_ACTIONS) + 3) // 4):
+        for four in range((min(members.inputs.tally[Known.ACTIONS], MOST_ACTIONS) + 3) // 4):
             short_loop()
             sums, found = (0.0, 0.0, 0.0, 0.0), False
             for action in range(part.begin, part.end):
@@ -360,12 +371,12 @@ def learn_products(
     weights, spreads, cells, shift = (
         crosses.weights,
         crosses.spread,
-        crossed[CELLS],
+        crossed[Crossed.CELLS],
         shift_of(len(crosses.weights)),
     )
     error, total = cost - crosses.mean[0], 1.0 / weight
     for k in range(keys):
-        find_cells(crossed, crossed[KEYS, k], end, shift)
+        find_cells(crossed, crossed[Crossed.KEYS, k], end, shift)
         for i in range(end):
             if spreads[cells[i], order] == 0:
                 spreads[cells[i], order] = SPREAD
@@ -374,7 +385,7 @@ def learn_products(
     if not math.isfinite(error):
         return
     for k in range(keys):
-        find_cells(crossed, crossed[KEYS, k], end, shift)
+        find_cells(crossed, crossed[Crossed.KEYS, k], end, shift)
         for i in range(end):
             spread = np.float64(spreads[cells[i], order])
             learnt = weights[cells[i], order] + spread * (error / total)
@@ -388,17 +399,17 @@ def learn_crosses(
     context: Context, stream: Stream, actions: Actions, lesson: Lesson, state: Crosses, scratch: Scratch
 ) -> None:
     """Learn an event."""
-    run, stack = run_on(context, stream), context.live.stack
+    run, members = run_on(context, stream), context.live.ensemble.members
     ends, n = _take_products(run, actions, True, lesson.score, scratch)
-    if _any_works(stack, lesson.score):
-        scratch.crossed[KEYS, 0], keys = key_of(lesson.known), 1
-        if joins(stack.inputs):
+    if _any_works(members, lesson.score):
+        scratch.crossed[Crossed.KEYS, 0], keys = key_of(lesson.known), 1
+        if joins(members.inputs):
             keys = take_keys(run, actions, lesson.action, scratch.crossed)
         for order in range(ORDERS):
             short_loop()
-            if works(stack, lesson.score + order) and n <= MOST_CROSSED[order]:
+            if works(members, lesson.score + order) and n <= MOST_CROSSED[order]:
                 learn_products(state, scratch.crossed, keys, ends[order], order, lesson.cost, lesson.weight)
-    seen = np.float64(stack.inputs.seen[MOST_ACTIONS] + 1)
+    seen = np.float64(members.inputs.seen[MOST_ACTIONS] + 1)
     state.mean[0] += (lesson.cost - state.mean[0]) / min(seen, LATEST)
 
 

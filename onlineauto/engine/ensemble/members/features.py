@@ -23,17 +23,10 @@ from onlineauto.engine.ensemble.regression import (
     regression_to_predict,
     restore_regression,
 )
-from onlineauto.engine.ensemble.regression_kernels import grow_regression, score_of
+from onlineauto.engine.ensemble.regression_kernels import Prepared, score_of
 from onlineauto.engine.event.example_kernels import line_of
 from onlineauto.engine.event.pass_kernels import run_on
-from onlineauto.engine.records.ensemble import (
-    ACTIONS,
-    FEATURES,
-    MOST_ACTIONS,
-    MOST_FEATURES,
-    MOST_NUMBERS,
-    NUMBERS,
-)
+from onlineauto.engine.records.ensemble import MOST_ACTIONS, MOST_FEATURES, MOST_NUMBERS, Known
 from onlineauto.jit import call_at, entry_kernel, inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
@@ -61,7 +54,11 @@ class Scratch(NamedTuple):
 @inline_kernel
 def _added_by(run: Run, line: int, state: Regression, raw: NDArray[np.float64]) -> float:
     """Return what the line of an action adds to the score of the context; `raw` are the context's numbers."""
-    inputs, numbers, stream = run.live.stack.inputs, run.live.stack.inputs.numbers, run.stream
+    inputs, numbers, stream = (
+        run.live.ensemble.members.inputs,
+        run.live.ensemble.members.inputs.numbers,
+        run.stream,
+    )
     weights, added = state.weights[0], 0.0
     for span in range(stream.lines[line].start, stream.lines[line + 1].start):
         short_loop()
@@ -89,9 +86,9 @@ def score_features(
     context: Context, stream: Stream, actions: Actions, part: Part, state: Regression, scratch: Scratch
 ) -> None:
     """Score the actions of an event."""
-    run, scores, known = run_on(context, stream), context.buffers.score, context.buffers.known
-    inputs, taken = run.live.stack.inputs, context.buffers.taken
-    n, numbers = inputs.tally[FEATURES], min(inputs.tally[NUMBERS], MOST_NUMBERS)
+    run, scores, known = run_on(context, stream), context.buffers.score, context.buffers.members.known
+    inputs, taken = run.live.ensemble.members.inputs, context.buffers.members.taken
+    n, numbers = inputs.tally[Known.FEATURES], min(inputs.tally[Known.NUMBERS], MOST_NUMBERS)
     joined = joins(inputs)
     if joined and inputs.seen[0] == 0:
         return
@@ -111,11 +108,12 @@ def learn_features(
     context: Context, stream: Stream, actions: Actions, lesson: Lesson, state: Regression, scratch: Scratch
 ) -> None:
     """Learn an event."""
-    stack = context.live.stack
-    if lesson.known >= 0 and works(stack, lesson.score):
-        n, seen = stack.inputs.tally[FEATURES], stack.inputs.seen[lesson.known]
+    members = context.live.ensemble.members
+    if lesson.known >= 0 and works(members, lesson.score):
+        n, seen = members.inputs.tally[Known.FEATURES], members.inputs.seen[lesson.known]
         call_at(
-            context.units.learn_regression, (state, lesson, context.buffers.taken.values[:n], seen, UNSURE)
+            context.units.learn_regression,
+            (state, lesson, context.buffers.members.taken.values[:n], seen, UNSURE),
         )
 
 
@@ -124,16 +122,16 @@ def _divide(inputs: Inputs, state: Regression, before: int, n: int) -> None:
     """Let the inputs [before, n) that are parts of divided bins begin with the weights of these."""
     for at in range(before, n):
         if inputs.divided[at] > 0:
-            for action in range(min(inputs.tally[ACTIONS], MOST_ACTIONS)):
+            for action in range(min(inputs.tally[Known.ACTIONS], MOST_ACTIONS)):
                 state.weights[action, at] = state.weights[action, inputs.divided[at]]
 
 
 @entry_kernel
 def grow_features(context: Context, state: Regression) -> None:
     """Prepare for features, bins and actions that are new."""
-    inputs = context.live.stack.inputs
-    n, before = min(inputs.tally[FEATURES], MOST_FEATURES), state.prepared[0]
-    grow_regression(state, inputs, n, UNSURE)
+    inputs = context.live.ensemble.members.inputs
+    n, before = min(inputs.tally[Known.FEATURES], MOST_FEATURES), state.prepared[Prepared.INPUTS]
+    call_at(context.units.grow_regression, (state, inputs, n, UNSURE))
     _divide(inputs, state, before, n)
 
 
@@ -167,19 +165,21 @@ class Features(Member):
 
     def state(self, state: Regression, inputs: Inputs, *, working: Sequence[bool]) -> dict[str, Any]:
         """Return the regressions of known actions, unless there are too many features."""
-        return regression_state(state, inputs, int(inputs.tally[FEATURES]) * working[0])
+        return regression_state(state, inputs, int(inputs.tally[Known.FEATURES]) * working[0])
 
     def restore(self, stored: Stored, state: Regression, inputs: Inputs) -> None:
         """Put the stored regressions into these."""
-        restore_regression(stored, state, inputs, UNSURE, min(int(inputs.tally[FEATURES]), MOST_FEATURES))
+        restore_regression(
+            stored, state, inputs, UNSURE, min(int(inputs.tally[Known.FEATURES]), MOST_FEATURES)
+        )
 
     def begin(self, state: Regression, inputs: Inputs) -> None:
         """Begin with the known features."""
-        begin_regression(state, inputs, UNSURE, min(int(inputs.tally[FEATURES]), MOST_FEATURES))
+        begin_regression(state, inputs, UNSURE, min(int(inputs.tally[Known.FEATURES]), MOST_FEATURES))
 
     def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> Regression:
         """Return regressions merged by least squares; inputs may have been found in any order."""
-        n = min(int(inputs.tally[FEATURES]), MOST_FEATURES)
+        n = min(int(inputs.tally[Known.FEATURES]), MOST_FEATURES)
         return merge_regression(base, branches, inputs, UNSURE, n)
 
 

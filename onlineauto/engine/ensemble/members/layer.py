@@ -9,14 +9,15 @@ variance so far, for each action. An action that an event does not have, or that
 from __future__ import annotations
 
 import math
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from onlineauto.engine.ensemble.branches import averaging, left_out, merge_moments, shares
 from onlineauto.engine.ensemble.input_kernels import deviations
-from onlineauto.engine.ensemble.member import Kernels, Lesson, Member, Needs, Part, Sizes, Work
-from onlineauto.engine.ensemble.need_kernels import UPON, works
+from onlineauto.engine.ensemble.member import Kernels, Lesson, Member, Need, Needs, Part, Sizes, Work
+from onlineauto.engine.ensemble.need_kernels import works
 from onlineauto.engine.ensemble.number_bin_kernels import MEMORY, add_value
 from onlineauto.engine.ensemble.prices import EACH, TOGETHER
 from onlineauto.engine.ensemble.regression import (
@@ -28,7 +29,7 @@ from onlineauto.engine.ensemble.regression import (
     regression_to_predict,
     restore_regression,
 )
-from onlineauto.engine.ensemble.regression_kernels import grow_regression, score_of
+from onlineauto.engine.ensemble.regression_kernels import Prepared, score_of
 from onlineauto.engine.ensemble.wave_kernels import (
     WAVES,
     WAVY_SPREAD,
@@ -36,7 +37,7 @@ from onlineauto.engine.ensemble.wave_kernels import (
     add_wave,
     make_waves,
 )
-from onlineauto.engine.records.ensemble import ACTIONS, MOST_ACTIONS
+from onlineauto.engine.records.ensemble import MOST_ACTIONS, Known
 from onlineauto.jit import call_at, entry_kernel, inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
@@ -58,7 +59,13 @@ far the scores of actions lie apart, which lessens the error and changes no choi
 _AFTER = 1024
 """Learnt events after which the layer has scores: until then those of features say little."""
 
-_COUNT, _MEAN, _VARIANCE = range(3)
+
+class _Measure(IntEnum):
+    """Rows of `measure`."""
+
+    COUNT = 0
+    MEAN = 1
+    VARIANCE = 2
 
 
 class State(NamedTuple):
@@ -78,7 +85,7 @@ class Scratch(NamedTuple):
 @inline_kernel
 def _column_of_features(context: Context, part_score: int, column: int) -> int:
     """Return the column of the scores of features."""
-    return int(column - part_score + context.live.stack.needs[part_score, UPON])
+    return int(column - part_score + context.live.ensemble.members.needs[part_score, Need.UPON])
 
 
 @kernel
@@ -88,11 +95,11 @@ def take_layer(state: State, n: int, column: int, buffers: Buffers, scratch: Scr
     inputs[:WAVES] = 0.0
     for action in range(n):
         short_loop()
-        at = buffers.known[action]
+        at = buffers.members.known[action]
         if at < 0:
             continue
         score = np.float64(buffers.score[action, column])
-        away = deviations(score, measure[_MEAN, at], measure[_VARIANCE, at])
+        away = deviations(score, measure[_Measure.MEAN, at], measure[_Measure.VARIANCE, at])
         add_wave(state.basis, inputs, at * WAVES, away)
     make_waves(state.basis, inputs, math.sqrt(1.0 / known))
 
@@ -103,11 +110,11 @@ def measure_scores(state: State, n: int, column: int, buffers: Buffers) -> None:
     measure = state.measure
     for action in range(n):
         short_loop()
-        at, score = buffers.known[action], np.float64(buffers.score[action, column])
+        at, score = buffers.members.known[action], np.float64(buffers.score[action, column])
         if at < 0 or not math.isfinite(score):
             continue
-        measure[_COUNT, at] = min(measure[_COUNT, at] + 1.0, MEMORY)
-        add_value(measure[_MEAN], measure[_VARIANCE], at, score, measure[_COUNT, at])
+        measure[_Measure.COUNT, at] = min(measure[_Measure.COUNT, at] + 1.0, MEMORY)
+        add_value(measure[_Measure.MEAN], measure[_Measure.VARIANCE], at, score, measure[_Measure.COUNT, at])
 
 
 @entry_kernel
@@ -115,13 +122,13 @@ def score_layer(
     context: Context, stream: Stream, actions: Actions, part: Part, state: State, scratch: Scratch
 ) -> None:
     """Score the actions of an event; those of features are there by now."""
-    buffers, known = context.buffers, context.live.stack.inputs.tally[ACTIONS]
+    buffers, known = context.buffers, context.live.ensemble.members.inputs.tally[Known.ACTIONS]
     column = _column_of_features(context, part.score, part.column)
     take_layer(state, actions.n, column, buffers, scratch, known)
     for action in range(part.begin, part.end):
         short_loop()
-        if buffers.known[action] >= 0:
-            found = score_of(state.regression, buffers.known[action], scratch.waves, WAVES)
+        if buffers.members.known[action] >= 0:
+            found = score_of(state.regression, buffers.members.known[action], scratch.waves, WAVES)
             buffers.score[action, part.column] = found
 
 
@@ -130,11 +137,11 @@ def learn_layer(
     context: Context, stream: Stream, actions: Actions, lesson: Lesson, state: State, scratch: Scratch
 ) -> None:
     """Learn an event that was scored."""
-    stack, buffers = context.live.stack, context.buffers
-    if not buffers.scored[lesson.score]:
+    members, buffers = context.live.ensemble.members, context.buffers
+    if not buffers.members.scored[lesson.score]:
         return
-    if lesson.known >= 0 and works(stack, lesson.score):
-        seen = stack.inputs.seen[lesson.known]
+    if lesson.known >= 0 and works(members, lesson.score):
+        seen = members.inputs.seen[lesson.known]
         call_at(context.units.learn_regression, (state.regression, lesson, scratch.waves, seen, WAVY_SPREAD))
     measure_scores(state, actions.n, _column_of_features(context, lesson.score, lesson.column), buffers)
 
@@ -142,10 +149,10 @@ def learn_layer(
 @entry_kernel
 def grow_layer(context: Context, state: State) -> None:
     """Prepare for actions that are new."""
-    inputs, before = context.live.stack.inputs, state.regression.prepared[1]
-    if before <= MOST_ACTIONS < inputs.tally[ACTIONS]:
+    inputs, before = context.live.ensemble.members.inputs, state.regression.prepared[Prepared.ACTIONS]
+    if before <= MOST_ACTIONS < inputs.tally[Known.ACTIONS]:
         state.measure[:, 0] = 0.0
-    grow_regression(state.regression, inputs, WAVES, WAVY_SPREAD)
+    call_at(context.units.grow_regression, (state.regression, inputs, WAVES, WAVY_SPREAD))
 
 
 class Layer(Member):
@@ -202,12 +209,12 @@ class Layer(Member):
         ]
         whole, *parts = [each._replace(state=each.state.regression) for each in (base, *same)]
         began, *ends = [each.state.measure for each in (base, *same)]
-        learnt = np.array([np.maximum(end[_COUNT] - began[_COUNT], 0.0) for end in ends])
+        learnt = np.array([np.maximum(end[_Measure.COUNT] - began[_Measure.COUNT], 0.0) for end in ends])
         totals = np.array([branch.seen[-1, 1] - branch.seen[-1, 0] for branch in same], np.float64)
-        learnt = np.where(began[_COUNT] < MEMORY, learnt, totals[:, None])  # a full count tells nothing
-        part = shares(learnt, averaging(began[_COUNT], MEMORY))
-        mean, variance = merge_moments(began[_MEAN:], [end[_MEAN:] for end in ends], part)
-        count = np.minimum(began[_COUNT] + learnt.sum(axis=0), MEMORY)
+        learnt = np.where(began[_Measure.COUNT] < MEMORY, learnt, totals[:, None])
+        part = shares(learnt, averaging(began[_Measure.COUNT], MEMORY))
+        mean, variance = merge_moments(began[_Measure.MEAN :], [end[_Measure.MEAN :] for end in ends], part)
+        count = np.minimum(began[_Measure.COUNT] + learnt.sum(axis=0), MEMORY)
         regression = merge_waves(whole, parts, inputs, WAVY_SPREAD)
         return State(regression, base.state.basis, np.array([count, mean, variance]))
 

@@ -25,7 +25,7 @@ from onlineauto.engine.ensemble.regression import (
     regression_to_predict,
     restore_regression,
 )
-from onlineauto.engine.ensemble.regression_kernels import grow_regression, score_of
+from onlineauto.engine.ensemble.regression_kernels import score_of
 from onlineauto.engine.ensemble.wave_kernels import (
     WAVES,
     WAVY_SPREAD,
@@ -36,7 +36,7 @@ from onlineauto.engine.ensemble.wave_kernels import (
 )
 from onlineauto.engine.event.example_kernels import line_of
 from onlineauto.engine.event.pass_kernels import run_on
-from onlineauto.engine.records.ensemble import MOST_FEATURES, MOST_NUMBERS, NUMBERS, WORD
+from onlineauto.engine.records.ensemble import MOST_FEATURES, MOST_NUMBERS, InputKind, Known
 from onlineauto.jit import call_at, entry_kernel, inline_kernel, short_loop
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Scratch(NamedTuple):
 @inline_kernel
 def _scale_of(inputs: Inputs, words: int) -> float:
     """Return what the sums over numbers and `words` words are multiplied by, to be angles."""
-    return math.sqrt(2.0 / max(min(inputs.tally[NUMBERS], MOST_NUMBERS) + words, 1))
+    return math.sqrt(2.0 / max(min(inputs.tally[Known.NUMBERS], MOST_NUMBERS) + words, 1))
 
 
 @inline_kernel
@@ -79,7 +79,7 @@ def _add_up(inputs: Inputs, taken: Taken, state: State, sums: NDArray[np.float64
     sums[:] = 0.0
     for i in range(taken.n_words[0]):
         add_wave(state.basis, sums, begin_of(taken.words[i]), 1.0)
-    for k in range(min(inputs.tally[NUMBERS], MOST_NUMBERS)):
+    for k in range(min(inputs.tally[Known.NUMBERS], MOST_NUMBERS)):
         add_wave(state.basis, sums, k * WAVES, taken.values[inputs.numbers.of_number[k]])
 
 
@@ -96,7 +96,7 @@ def _add_action(run: Run, line: int, words: int, state: State, scratch: Scratch)
 
     There are `words` words without its own.
     """
-    inputs, stream, raw = run.live.stack.inputs, run.stream, scratch.raw
+    inputs, stream, raw = run.live.ensemble.members.inputs, run.stream, scratch.raw
     for span in range(stream.lines[line].start, stream.lines[line + 1].start):
         short_loop()
         if run.layout.ignore[run.layout.key[stream.spans[span].namespace]]:
@@ -110,7 +110,7 @@ def _add_action(run: Run, line: int, words: int, state: State, scratch: Scratch)
             if number >= 0:
                 away = standardised(inputs, number, raw[number]) - standardised(inputs, number, before)
                 add_wave(state.basis, scratch.waves, number * WAVES, away)
-            elif number == WORD and value == 1.0 and words < MOST_FEATURES:
+            elif number == InputKind.WORD and value == 1.0 and words < MOST_FEATURES:
                 add_wave(state.basis, scratch.waves, begin_of(feature), 1.0)
                 words += 1
     return words
@@ -121,9 +121,9 @@ def score_waves(
     context: Context, stream: Stream, actions: Actions, part: Part, state: State, scratch: Scratch
 ) -> None:
     """Score the actions of an event."""
-    run, scores, known = run_on(context, stream), context.buffers.score, context.buffers.known
-    inputs, taken = run.live.stack.inputs, context.buffers.taken
-    joined, numbers = joins(inputs), min(inputs.tally[NUMBERS], MOST_NUMBERS)
+    run, scores, known = run_on(context, stream), context.buffers.score, context.buffers.members.known
+    inputs, taken = run.live.ensemble.members.inputs, context.buffers.members.taken
+    joined, numbers = joins(inputs), min(inputs.tally[Known.NUMBERS], MOST_NUMBERS)
     _add_up(inputs, taken, state, scratch.sums)
     if joined and inputs.seen[0] == 0:
         return
@@ -146,20 +146,21 @@ def learn_waves(
     context: Context, stream: Stream, actions: Actions, lesson: Lesson, state: State, scratch: Scratch
 ) -> None:
     """Learn an event."""
-    stack = context.live.stack
-    if lesson.known < 0 or not works(stack, lesson.score):
+    members = context.live.ensemble.members
+    if lesson.known < 0 or not works(members, lesson.score):
         return
     if lesson.again:
-        _add_up(stack.inputs, context.buffers.taken, state, scratch.sums)
-        _take_waves(stack.inputs, context.buffers.taken, state, scratch)
-    seen = stack.inputs.seen[lesson.known]
+        _add_up(members.inputs, context.buffers.members.taken, state, scratch.sums)
+        _take_waves(members.inputs, context.buffers.members.taken, state, scratch)
+    seen = members.inputs.seen[lesson.known]
     call_at(context.units.learn_regression, (state.regression, lesson, scratch.waves, seen, WAVY_SPREAD))
 
 
 @entry_kernel
 def grow_waves(context: Context, state: State) -> None:
     """Prepare for actions that are new."""
-    grow_regression(state.regression, context.live.stack.inputs, WAVES, WAVY_SPREAD)
+    inputs = context.live.ensemble.members.inputs
+    call_at(context.units.grow_regression, (state.regression, inputs, WAVES, WAVY_SPREAD))
 
 
 class Waves(Member):

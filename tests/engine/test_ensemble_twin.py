@@ -1,4 +1,4 @@
-"""The stack and its members beside their twins: scores, weights, tests and verdicts, event by event."""
+"""The ensemble and its members beside their twins: scores, weights, tests and verdicts, event by event."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from onlineauto import Workspace, read
-from onlineauto.engine.records.ensemble import FEATURES, NUMBERS
+from onlineauto.engine.records.ensemble import Known
 from onlineauto.estimators.paired_kernels import BETTER, WORSE
-from tests.engine.stack_streams import bent, named, numbered, odd, others, repeated, worded
+from tests.engine.ensemble_streams import bent, named, numbered, odd, others, repeated, worded
+from tests.naive.ensemble import Choice, Ensemble, Logged
 from tests.naive.hashing import hash_name
 from tests.naive.members import OFTEN
 from tests.naive.native_search.streams import choices, lines, slots
-from tests.naive.stacking import Choice, Logged, Stack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -110,7 +110,7 @@ def features(line: Any) -> Features:
 
 
 def choice_of(event: Event, options: dict[str, Any]) -> Choice:
-    """The event as the stack sees it."""
+    """The event as the ensemble sees it."""
     if options.get("cb_explore_adf"):
         logged = None
         for number, line in enumerate(event.actions):
@@ -131,7 +131,7 @@ def choice_of(event: Event, options: dict[str, Any]) -> Choice:
 
 
 def events_of(text: bytes, options: dict[str, Any]) -> Iterator[tuple[str, Choice]]:
-    """Each event, as a text and as the stack sees it."""
+    """Each event, as a text and as the ensemble sees it."""
     reading = {name: options[name] for name in ("cb_explore_adf", "cb_explore") if options.get(name)}
     gap = "\n\n" if options.get("cb_explore_adf") else "\n"
     texts = [each + gap for each in text.decode().split(gap) if each.strip()]
@@ -159,11 +159,11 @@ def close(one: Any, other: Any) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_the_stack_does_what_its_twin_does(case: Case) -> None:
+def test_the_ensemble_does_what_its_twin_does(case: Case) -> None:
     options, text = case.options, case.stream()
     single = not (options["cb_explore_adf"] or options.get("cb_explore"))
     many = options.get("cb_explore", 0) > 32
-    twin = Stack(
+    twin = Ensemble(
         options["automl"],
         single=single,
         numbered=not options["cb_explore_adf"],
@@ -203,23 +203,29 @@ def test_the_stack_does_what_its_twin_does(case: Case) -> None:
         decided = [line for line in after if line["decision"] == "predict_with"]
         if not any(line["decision"] in ("swap", "remove") for line in after):
             assert [f"{line['who']} by {line['by']}" for line in decided] == ([proved] if proved else [])
-        stack = workspace.searching.live_configs.arrays.stack
+        ensemble = workspace.searching.live_configs.arrays.ensemble
         if not after:
-            close(stack.weights, twin.squares.weights)
-            close(stack.pair[[BETTER, WORSE]], [twin.by_reward.better, twin.by_reward.worse])
-            close(stack.loss[[BETTER, WORSE]], [twin.by_loss.better, twin.by_loss.worse])
+            close(ensemble.weights, twin.squares.weights)
+            close(ensemble.test.pair[[BETTER, WORSE]], [twin.by_reward.better, twin.by_reward.worse])
+            close(ensemble.test.loss[[BETTER, WORSE]], [twin.by_loss.better, twin.by_loss.worse])
         follow(twin, after)
         happened |= {line.get("who", "") for line in decided}
         happened |= {"exchange"} if any(line["decision"] == "swap" for line in after) else set()
-    assert (len(stack.rests) > 0) == (not many)
+    assert (len(ensemble.members.rests) > 0) == (not many)
     if twin.members is not None:
         happened |= happenings(twin)
-        assert stack.inputs.tally[FEATURES] == twin.members.n_inputs + twin.members.has_too_many_features
-        assert stack.inputs.tally[NUMBERS] == len(twin.members.numbers) + twin.members.has_too_many_numbers
+        assert (
+            ensemble.members.inputs.tally[Known.FEATURES]
+            == twin.members.n_inputs + twin.members.has_too_many_features
+        )
+        assert (
+            ensemble.members.inputs.tally[Known.NUMBERS]
+            == len(twin.members.numbers) + twin.members.has_too_many_numbers
+        )
     assert case.happens <= happened
 
 
-def follow(twin: Stack, journal: list[dict[str, Any]]) -> None:
+def follow(twin: Ensemble, journal: list[dict[str, Any]]) -> None:
     """Let what was decided happen to the twin."""
     for line in journal:
         if line["decision"] == "rotate":
@@ -242,7 +248,7 @@ def remix(mix: np.ndarray, journal: list[dict[str, Any]]) -> None:
             mix[line["slot"]] = 1.0 / n
 
 
-def happenings(twin: Stack) -> set[str]:
+def happenings(twin: Ensemble) -> set[str]:
     members = twin.members
     assert members is not None
     found = {
@@ -269,21 +275,21 @@ def test_what_predicts_goes_back_to_the_champion_of_single_lines() -> None:
     workspace, decided = Workspace(automl=3, predict_with="stack"), []
     workspace.observe(lambda entry: decided.append(getattr(entry, "who", None)))
     workspace.fit(bent(1000))
-    stack = workspace.searching.live_configs.arrays.stack
-    assert stack.serves
+    ensemble = workspace.searching.live_configs.arrays.ensemble
+    assert ensemble.serves
     for event in bent(600).decode().splitlines(keepends=True):
-        stack.weights[:] = 3.0
+        ensemble.weights[:] = 3.0
         workspace.learn(event)
-        stack = workspace.searching.live_configs.arrays.stack
-        if not stack.serves:
+        ensemble = workspace.searching.live_configs.arrays.ensemble
+        if not ensemble.serves:
             break
     assert [who for who in decided if who] == ["stack", "champion"]
 
 
-def test_slots_have_a_stack_without_members() -> None:
+def test_slots_have_an_ensemble_without_members() -> None:
     workspace = Workspace(ccb_explore_adf=True, automl=3, default_lease=60).fit(slots(300))
-    stack = workspace.searching.live_configs.arrays.stack
-    assert stack.on
-    assert not (len(stack.rests) > 0)
-    assert np.isfinite(stack.weights).all()
-    assert stack.updates[0] > 0
+    ensemble = workspace.searching.live_configs.arrays.ensemble
+    assert ensemble.on
+    assert not (len(ensemble.members.rests) > 0)
+    assert np.isfinite(ensemble.weights).all()
+    assert ensemble.test.updates[0] > 0

@@ -1,4 +1,4 @@
-"""Damaged models with a stack are refused by name; `--predict_with` may change; options that exclude it."""
+"""Damaged models with an ensemble are refused by name; `--predict_with` may change; what excludes it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from onlineauto.cli.main import main
 from onlineauto.engine.report.search_story import story
 from onlineauto.workspace.inspection.inspection import inspection
 from onlineauto.workspace.model_file import decoded, encoded
-from tests.engine.stack_streams import bent, odd
+from tests.engine.ensemble_streams import bent, odd
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -101,7 +101,7 @@ FORGERIES: list[tuple[str, Callable[[Any], object]]] = [
 
 
 @pytest.mark.parametrize(("place", "change"), FORGERIES)
-def test_a_damaged_stack_is_refused_by_name(place: str, change: Callable[[Any], object]) -> None:
+def test_a_damaged_ensemble_is_refused_by_name(place: str, change: Callable[[Any], object]) -> None:
     with pytest.raises(InputError, match=f"stack.{place}".replace(".", r"\.")):
         Workspace.load(forged(place, change))
 
@@ -125,7 +125,7 @@ def test_a_damaged_table_of_screening_is_refused_by_name(name: str, value: objec
 
 
 @pytest.mark.parametrize("name", ["weights", "members", "level", "tests", "serves"])
-def test_a_missing_part_of_a_stack_is_named(name: str) -> None:
+def test_a_missing_part_of_an_ensemble_is_named(name: str) -> None:
     tree = decoded(model(), name="the model")
     del tree["model"]["search"]["slots"]["stack"][name]
     with pytest.raises(InputError, match=f"stack.{name} is missing"):
@@ -134,39 +134,39 @@ def test_a_missing_part_of_a_stack_is_named(name: str) -> None:
 
 def test_what_is_not_damaged_is_loaded() -> None:
     loaded = Workspace.load(forged("tests", lambda tests: tests))
-    assert loaded.searching.live_configs.arrays.stack.serves
+    assert loaded.searching.live_configs.arrays.ensemble.serves
 
 
 # -- what predicts may change when a model is loaded ---------------------------------------------------
 
 
-def stack_of(workspace: Workspace) -> Any:
-    return workspace.searching.live_configs.arrays.stack
+def ensemble_of(workspace: Workspace) -> Any:
+    return workspace.searching.live_configs.arrays.ensemble
 
 
 @pytest.mark.parametrize(
     ("options", "stream"),
-    [(BANDIT, text), ({"automl": 3, "bit_precision": 10, "predict_with": "stack"}, lambda: bent(700))],
+    [(BANDIT, text), ({"automl": 3, "bit_precision": 10, "predict_with": "ensemble"}, lambda: bent(700))],
     ids=["bandit", "lines"],
 )
-def test_a_model_of_the_stack_may_go_on_with_the_champion_and_come_back(
+def test_a_model_of_the_ensemble_may_go_on_with_the_champion_and_come_back(
     options: dict[str, Any], stream: Callable[[], bytes]
 ) -> None:
     first, second = Workspace(**options).fit(stream()), io.BytesIO()
-    assert stack_of(first).serves
+    assert ensemble_of(first).serves
     first.save(second)
     champion = Workspace.load(second.getvalue(), predict_with="champion")
-    assert not stack_of(champion).on
+    assert not ensemble_of(champion).on
     alone = first.fork(predict_with="champion")
     champion.fit(stream())
     assert alone.fit(stream()).weights.tobytes() == champion.weights.tobytes()
     third = io.BytesIO()
     champion.save(third)
-    again = Workspace.load(third.getvalue(), predict_with="stack")
-    assert stack_of(again).on
-    assert not stack_of(again).serves
-    assert stack_of(again).weights[0] == 1.0
-    assert stack_of(again.fit(stream())).serves
+    again = Workspace.load(third.getvalue(), predict_with="ensemble")
+    assert ensemble_of(again).on
+    assert not ensemble_of(again).serves
+    assert ensemble_of(again).weights[0] == 1.0
+    assert ensemble_of(again.fit(stream())).serves
 
 
 def test_a_model_to_predict_with_has_the_champion_alone() -> None:
@@ -196,29 +196,29 @@ def test_a_model_to_predict_with_has_the_champion_alone() -> None:
         ({"epsilon_decay": True}, "--epsilon_decay"),
     ],
 )
-def test_what_excludes_a_stack_is_named_and_else_the_champion_predicts(
+def test_what_excludes_an_ensemble_is_named_and_else_the_champion_predicts(
     more: dict[str, Any], named: str
 ) -> None:
     options = {"cb_explore_adf": True, "automl": 3, **more}
     with pytest.raises(OptionError, match=named):
-        Workspace(**options, predict_with="stack")
-    assert not stack_of(Workspace(**options)).on
+        Workspace(**options, predict_with="ensemble")
+    assert not ensemble_of(Workspace(**options)).on
 
 
-def test_single_lines_of_another_loss_have_no_stack() -> None:
+def test_single_lines_of_another_loss_have_no_ensemble() -> None:
     with pytest.raises(OptionError, match="a --loss_function other than squared exclude each other"):
-        Workspace(automl=3, loss_function="logistic", predict_with="stack")
+        Workspace(automl=3, loss_function="logistic", predict_with="ensemble")
 
 
 def test_what_predicts_by_itself() -> None:
-    assert stack_of(Workspace(cb_explore_adf=True, automl=3)).on
-    assert stack_of(Workspace(cb_explore=4, automl=3)).on
-    assert not stack_of(Workspace(cb_explore_adf=True, automl=3, predict_with="champion")).on
-    assert not stack_of(Workspace(cb_explore_adf=True)).on
-    assert not stack_of(Workspace(cb_explore_adf=True, predict_with="stack")).on
-    assert stack_of(Workspace(automl=3)).on
+    assert ensemble_of(Workspace(cb_explore_adf=True, automl=3)).on
+    assert ensemble_of(Workspace(cb_explore=4, automl=3)).on
+    assert not ensemble_of(Workspace(cb_explore_adf=True, automl=3, predict_with="champion")).on
+    assert not ensemble_of(Workspace(cb_explore_adf=True)).on
+    assert not ensemble_of(Workspace(cb_explore_adf=True, predict_with="ensemble")).on
+    assert ensemble_of(Workspace(automl=3)).on
     for lines in (Workspace(automl=3, predict_with="mix"), Workspace(automl=3, loss_function="logistic")):
-        assert not stack_of(lines).on
+        assert not ensemble_of(lines).on
         assert lines.searching.live_configs.arrays.mixing
 
 
@@ -241,13 +241,13 @@ def test_it_is_said_what_predicts(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert not any(line.startswith("predicted") for line in story(alone.searching))
 
 
-def test_the_weights_of_the_stack_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_weights_of_the_ensemble_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     workspace = Workspace(**BANDIT).fit(text())
     shares = inspection(workspace, names={})["stack"]
     live = [f"live config {index}" for index in range(len(workspace.estimates))]
     crosses = [f"crosses {how}" for how in ("one by one", "in pairs", "in triples")]
     assert [each["who"] for each in shares] == [*live, "features", "waves", *crosses, "layer", "constant"]
-    weights = stack_of(workspace).weights
+    weights = ensemble_of(workspace).weights
     assert [each["weight"] or 0.0 for each in shares[len(live) :]] == weights[-7:].tolist()
     workspace.save(tmp_path / "its.model")
     assert main(["inspect", str(tmp_path / "its.model")]) == 0

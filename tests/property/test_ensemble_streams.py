@@ -1,4 +1,4 @@
-"""Whatever a stream has, a stack of live configs and members stays within its arrays and finite."""
+"""Whatever a stream has, an ensemble of live configs and members stays within its arrays and finite."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OPTIONS: list[dict[str, Any]] = [
     {"ccb_explore_adf": True},
     {"cb_explore": 3},
     {"cb_explore": 35},
-    {"predict_with": "stack"},
+    {"predict_with": "ensemble"},
 ]
 
 
@@ -63,18 +63,18 @@ def event(draw: st.DrawFn, options: dict[str, Any]) -> str:
 
 
 def numbers_of(workspace: Workspace) -> Iterator[np.ndarray[Any, Any]]:
-    """Everything of a stack that must stay a number."""
-    stack = workspace.searching.live_configs.arrays.stack
-    yield from (stack.weights, stack.spread, stack.range, stack.pair, stack.loss)
-    if len(stack.rests):
-        states, numbers = states_of(stack), stack.inputs.numbers
+    """Everything of an ensemble that must stay a number."""
+    ensemble = workspace.searching.live_configs.arrays.ensemble
+    yield from (ensemble.weights, ensemble.spread, ensemble.range, ensemble.test.pair, ensemble.test.loss)
+    if len(ensemble.members.rests):
+        states, numbers = states_of(ensemble), ensemble.members.inputs.numbers
         yield from (numbers.mean, numbers.variance, numbers.latest, numbers.cut)
         yield from (*states.of("features"), *states.of("waves").regression, *states.of("layer").regression)
         yield states.of("layer").measure
 
 
 def usual(options: dict[str, Any], n: int) -> str:
-    """Events from which the stack learns before odd ones come."""
+    """Events from which the ensemble learns before odd ones come."""
     draw, text = np.random.default_rng(0), []
     for _ in range(n):
         x, k = draw.normal(), int(draw.integers(3))
@@ -106,14 +106,14 @@ def test_odd_events_leave_numbers(options: dict[str, Any], data: st.DataObject) 
     ]
     assert all(math.isfinite(each.sum()) for each in scores)
     assert all(np.isfinite(each).all() for each in numbers_of(workspace))
-    assert workspace.searching.live_configs.arrays.stack.on
+    assert workspace.searching.live_configs.arrays.ensemble.on
 
 
 @pytest.mark.bounds
-def test_the_stack_stays_within_its_arrays() -> None:
+def test_the_ensemble_stays_within_its_arrays() -> None:
     done = run(
         *("-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider"),
-        *(__file__, "tests/engine/test_stack_twin.py", "-k", "odd_events or twin or slots"),
+        *(__file__, "tests/engine/test_ensemble_twin.py", "-k", "odd_events or twin or slots"),
     )
     assert done.returncode == 0, done.stdout[-3000:]
     assert " passed" in done.stdout

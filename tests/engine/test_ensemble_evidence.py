@@ -1,7 +1,7 @@
-"""When a stack predicts: hardly ever by chance, soon where it earns more, and then it earns more.
+"""When an ensemble predicts: hardly ever by chance, soon where it earns more, and then it earns more.
 
-Where nothing depends on anything, losses still prove something: a stack shrinks what the champion has learnt
-from noise, and so does predict costs better. It earns no less by it. Rewards must prove nothing there.
+Where nothing depends on anything, losses still prove something: an ensemble shrinks what the champion has
+learnt from noise, and so does predict costs better. It earns no less by it. Rewards must prove nothing there.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def note(served: list[str], entry: object) -> None:
 
 
 def served_by_rewards(stream: Callable[[int, int], bytes], n: int, seeds: int) -> int:
-    """In how many streams do rewards alone prove that the stack earns more?"""
+    """In how many streams do rewards alone prove that the ensemble earns more?"""
     found = 0
     for seed in range(seeds):
         workspace = Workspace(
@@ -88,7 +88,7 @@ def test_they_hardly_ever_do(name: str) -> None:
     assert served_by_rewards(NULLS[name], 5000, seeds) <= most
 
 
-def test_a_stack_earns_more_where_numbers_decide() -> None:
+def test_an_ensemble_earns_more_where_numbers_decide() -> None:
     draw, text, pays = np.random.default_rng(1), [], []
     for _ in range(2500):
         x, word, shown = draw.normal(), int(draw.integers(3)), int(draw.integers(4))
@@ -98,11 +98,11 @@ def test_a_stack_earns_more_where_numbers_decide() -> None:
         text.append(f"shared |w w{word} |n x:{x:.4f}\n{lines}\n")
         pays.append(good)
     earned = {}
-    for who in ("champion", "stack"):
+    for who in ("champion", "ensemble"):
         workspace = Workspace(cb_explore_adf=True, automl=3, predict_with=who)
         workspace.fit("".join(text[:1500]).encode())
-        assert workspace.searching.live_configs.arrays.stack.serves == (who == "stack")
+        assert workspace.searching.live_configs.arrays.ensemble.serves == (who == "ensemble")
         chosen = [int(np.argmax(workspace.learn(event))) for event in text[1500:]]
         earned[who] = np.mean([good[k] for good, k in zip(pays[1500:], chosen, strict=True)])
-    assert earned["stack"] > 0.75
-    assert earned["stack"] > earned["champion"] + 0.1
+    assert earned["ensemble"] > 0.75
+    assert earned["ensemble"] > earned["champion"] + 0.1

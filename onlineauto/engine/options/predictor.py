@@ -1,4 +1,4 @@
-"""The predictor of a search: the champion, a mix of the live configs, or the ensemble (here: stack)."""
+"""The predictor of a search: the champion, a mix of the live configs, or the ensemble."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from onlineauto.learners.options import CbOptions, LossOptions, UpdateOptions
 if TYPE_CHECKING:
     from onlineauto.options import Configuration
 
-__all__ = ["cannot_stack", "predicts_with"]
+__all__ = ["excludes_ensemble", "predicts_with"]
 
 
 def predicts_with(configuration: Configuration, *, simple: bool) -> str:
-    """Return what predicts events in a search: "champion", "mix" or "stack", which is the ensemble."""
+    """Return what predicts events in a search: "champion", "mix" or "ensemble"."""
     asked: str | None = configuration[AutomlOptions].predict_with
     if asked in ("champion", "mix"):
         return asked
-    if cannot_stack(configuration):
+    if excludes_ensemble(configuration):
         return "mix" if simple else "champion"
-    return "stack"
+    return "ensemble"
 
 
-def cannot_stack(configuration: Configuration) -> str:
+def excludes_ensemble(configuration: Configuration) -> str:
     """Return the option with which there can be no ensemble, "" if there is no such option."""
     automl, explorer = configuration[AutomlOptions], chosen_explorer(configuration)
     searched, update = automl.searched(), configuration[UpdateOptions]

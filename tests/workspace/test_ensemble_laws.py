@@ -1,4 +1,4 @@
-"""Laws of a stack that predicts: nothing hangs on when a model is saved, copied or asked, nor on blocks."""
+"""Laws of an ensemble that predicts: nothing hangs on when a model is saved or copied, nor on blocks."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import pytest
 
 from onlineauto import Workspace, read
 from onlineauto.cli.main import main
-from onlineauto.engine.ensemble.ensemble import stack_state
+from onlineauto.engine.ensemble.ensemble import ensemble_state
 from onlineauto.engine.ensemble.members.crosses import MEMBER, Crosses, learn_products
 from onlineauto.engine.ensemble.states import states_of
-from tests.engine.stack_streams import bent, in_turn, odd, repeated
+from tests.engine.ensemble_streams import bent, in_turn, odd, repeated
 from tests.engine.test_threads import at_once, shuffled
 from tests.naive.native_search.streams import slots
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BANDIT: dict[str, Any] = {"cb_explore_adf": True, "automl": 3, "default_lease": 60, "bit_precision": 12}
-LINES: dict[str, Any] = {"automl": 3, "default_lease": 60, "predict_with": "stack", "bit_precision": 12}
+LINES: dict[str, Any] = {"automl": 3, "default_lease": 60, "predict_with": "ensemble", "bit_precision": 12}
 SLOTS: dict[str, Any] = {"ccb_explore_adf": True, "automl": 3, "default_lease": 60, "bit_precision": 12}
 
 STREAMS: list[Any] = [
@@ -73,7 +73,7 @@ def learnt(workspace: Workspace, events: list[str]) -> list[bytes]:
 
 
 def serves(workspace: Workspace) -> bool:
-    return workspace.searching.live_configs.arrays.stack.serves
+    return workspace.searching.live_configs.arrays.ensemble.serves
 
 
 @each_stream
@@ -101,11 +101,11 @@ def test_it_goes_on_as_if_nothing_had_been(
     assert saved(other) == saved(whole)
 
 
-def test_the_stack_predicts_in_the_middle_of_these_streams() -> None:
+def test_the_ensemble_predicts_in_the_middle_of_these_streams() -> None:
     for options, stream, middle in (STREAMS[0].values, STREAMS[4].values):
         workspace = Workspace(**options).fit(joined(events_of(stream())[:middle]))
         assert serves(workspace)
-        assert workspace.searching.live_configs.arrays.stack.inputs.numbers.bins.any()
+        assert workspace.searching.live_configs.arrays.ensemble.members.inputs.numbers.bins.any()
 
 
 @each_stream
@@ -185,7 +185,9 @@ def test_a_replayed_journal_gives_the_same_model(
     assert serves(one) == serves(other)
     assert serves(one) <= (b'"predict_with"' in journal.read_bytes())
     assert other.weights.tobytes() == one.weights.tobytes()
-    kept, replayed = (stack_state(each.searching.live_configs.arrays.stack, tests=0) for each in (one, other))
+    kept, replayed = (
+        ensemble_state(each.searching.live_configs.arrays.ensemble, tests=0) for each in (one, other)
+    )
     assert msgspec.msgpack.encode(kept, enc_hook=np.ndarray.tobytes) == msgspec.msgpack.encode(
         replayed, enc_hook=np.ndarray.tobytes
     )
@@ -201,7 +203,7 @@ def test_weights_of_products_do_not_grow_without_bound(
 ) -> None:
     options = {**BANDIT, "bit_precision": bits}
     workspace = Workspace(**options).fit(repeated(500, times=times, words=words, actions=actions))
-    crosses = states_of(workspace.searching.live_configs.arrays.stack).of("crosses")
+    crosses = states_of(workspace.searching.live_configs.arrays.ensemble).of("crosses")
     assert 0.0 < np.abs(crosses.weights).max() < 1.0
     assert saved(again(workspace)) == saved(workspace)
 
@@ -219,6 +221,6 @@ def test_products_that_all_share_a_cell_leave_finite_weights() -> None:
 def test_events_that_come_in_turn_are_all_learnt() -> None:
     text, means = in_turn(4000, 24)
     workspace = Workspace(**LINES).fit(text)
-    weights = states_of(workspace.searching.live_configs.arrays.stack).of("features").weights[0]
+    weights = states_of(workspace.searching.live_configs.arrays.ensemble).of("features").weights[0]
     off = weights[0] + weights[1:25] - means  # inputs are in the order in which they were met
     assert float(np.mean(off**2)) < 0.006  # 0.03 where the covariance learns each fourth event

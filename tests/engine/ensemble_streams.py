@@ -1,4 +1,4 @@
-"""Small streams in which a stack of the live configs and its members does better than any config."""
+"""Small streams in which an ensemble of the live configs and its members does better than any config."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stack the slow, obvious way: weights of what has scores, and two tests against the champion."""
+"""The ensemble the slow, obvious way: weights of what has scores, and two tests against the champion."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Scores = Sequence[Sequence[np.float32]] | NDArray[np.float32]
     """Of each action, those of every live config."""
 
-__all__ = ["Choice", "Logged", "Stack"]
+__all__ = ["Choice", "Ensemble", "Logged"]
 
 LEANING, UNSURE = 0.25, 2.0
 FIRST, SOON = 512, 0.5
@@ -65,8 +65,8 @@ def fairness(logged: Logged, n_actions: int) -> float:
     return min(1 / (n_actions * logged.probability), 32.0) if logged.probability > 0 else 1.0
 
 
-class Stack:
-    """The stack of at most so many live configs, with or without members, on single lines or choices.
+class Ensemble:
+    """The ensemble of at most so many live configs, with or without members, on single lines or choices.
 
     `asks` names the test that decides: "reward", "loss" or "both"; `named` is as in `Members`.
     """
@@ -167,7 +167,7 @@ class Stack:
         return found
 
     def scores(self, choice: Choice, live: Scores) -> list[tuple[np.float32, ...]]:
-        """Scores of the members, and then of the stack, for every action."""
+        """Scores of the members, and then of the ensemble, for every action."""
         champion = [each[0] for each in live]
         pairs: Sequence[tuple[np.float32, ...]] = [()] * len(live)
         if self.members is not None:
@@ -193,7 +193,7 @@ class Stack:
     ) -> str | None:
         """Learn an event that was scored so; say who is proved to predict better, and by what.
 
-        On single lines the stack is compared with a `mix` of the live configs.
+        On single lines the ensemble is compared with a `mix` of the live configs.
         """
         proved, scores_all = None, self.scores_all
         logged = choice.logged
@@ -201,12 +201,12 @@ class Stack:
             return None
         self.labels = min(self.labels[0], logged.cost), max(self.labels[1], logged.cost)
         if self.range[1] > self.range[0]:
-            champion, stack = [each[0] for each in live], [each[-1] for each in own]
+            champion, ensemble = [each[0] for each in live], [each[-1] for each in own]
             if mix is not None:
                 clipped = np.clip(np.asarray(live[0], float), *self.labels)
                 champion = [np.float32(np.dot(mix[: self.n_live], clipped[: self.n_live]))]
-            ranking = stack if scores_all else champion
-            self._test(champion, stack, ranking, logged)
+            ranking = ensemble if scores_all else champion
+            self._test(champion, ensemble, ranking, logged)
             proved = self._verdict()
             noise = (1.0 + rank(ranking, logged.action)) / fairness(logged, len(live))
             noise /= logged.weight
@@ -228,7 +228,7 @@ class Stack:
         return proved
 
     def widen(self, cost: float) -> None:
-        """Widen the range to a cost, at most by as much again; keep what the stack says of each input."""
+        """Widen the range to a cost, at most by as much again; keep what the ensemble says of each input."""
         low, high = self.range
         width = high - low
         lower, higher = min(low, cost), max(high, cost)
@@ -248,7 +248,7 @@ class Stack:
     def _test(
         self,
         champion: Sequence[np.float32],
-        stack: Sequence[np.float32],
+        ensemble: Sequence[np.float32],
         ranking: Sequence[np.float32],
         logged: Logged,
     ) -> None:
@@ -256,15 +256,15 @@ class Stack:
             return min(max(float(scores[logged.action]), self.labels[0]), self.labels[1]) - logged.cost
 
         counts = logged.weight / (1 + min(rank(champion, logged.action), rank(ranking, logged.action)))
-        gain = error(champion) ** 2 - error(stack) ** 2
-        self.fair.append(counts * gain * fairness(logged, len(stack)))
-        counts *= self.rarity(logged.action, len(stack))
+        gain = error(champion) ** 2 - error(ensemble) ** 2
+        self.fair.append(counts * gain * fairness(logged, len(ensemble)))
+        counts *= self.rarity(logged.action, len(ensemble))
         reach = None
         if not self.single:
-            one, other = error(champion) + logged.cost, error(stack) + logged.cost
+            one, other = error(champion) + logged.cost, error(ensemble) + logged.cost
             reach = counts * max(abs((one - cost) ** 2 - (other - cost) ** 2) for cost in self.range)
         self.by_loss.observe(counts * gain, 0.0, reach)
-        chosen, usual = best(stack), best(champion)
+        chosen, usual = best(ensemble), best(champion)
         if self.single or chosen == usual or ranking is champion:
             return
         weight = 1 / logged.probability
