@@ -24,7 +24,7 @@ from onlineauto.estimators.robust_kernels import (
     upper_bound,
 )
 from onlineauto.jit import kernel
-from tests.bench.lazy_bounds import BETTER, LOGS, WRONG, compare, draw, measure
+from tests.bench.champion.lazy_bounds import BETTER, LOGS, WRONG, compare, draw, measure
 from tests.estimators.test_robust_kernels import PAIRS, TESTS, Pair, Rule, estimate, rule
 from tests.naive import confidence_sequence as naive
 

@@ -24,7 +24,7 @@ from onlineauto.estimators.robust_kernels import (
     upper_bound,
 )
 from onlineauto.jit import kernel, local_array
-from tests.bench.lazy_bounds import LOGS, draw
+from tests.bench.champion.lazy_bounds import LOGS, draw
 from tests.estimators.test_robust_kernels import (
     PAIRS,
     REWARDS,
