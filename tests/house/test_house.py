@@ -1,4 +1,4 @@
-"""The rules of the house that a program can check."""
+"""Rules of the house without exceptions; `python -m tests.house` reports what only a reader can judge."""
 
 from __future__ import annotations
 
@@ -8,41 +8,30 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections import Counter
-from functools import cache
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
-PACKAGE = ROOT / "onlineauto"
-FILES = sorted(PACKAGE.rglob("*.py"))
-FORBIDDEN = {"utils", "util", "helpers", "helper", "common", "misc"}
+from tests.conftest import CI, PARITY, QUICK, TESTS
+from tests.house.__main__ import report
+from tests.house.code import (
+    FILES,
+    KERNEL_FILES,
+    KERNELS,
+    PACKAGE,
+    ROOT,
+    Function,
+    decorators,
+    functions,
+    named,
+    parsed,
+)
 
-KERNEL_FILES = [path for path in FILES if path.name.endswith("_kernels.py")]
 MEMBER_FILES = sorted((PACKAGE / "engine" / "ensemble" / "members").glob("[a-z]*.py"))
 EXPLORER_FILES = sorted((PACKAGE / "explorers" / "kinds").glob("[a-z]*.py"))
 """Files that make a kernel when they are asked for it."""
-MOST_FILES, MOST_LINES = 20, 550
-"""Files that a folder may have; with more it holds two concepts."""
 IN_PYTHON = {"_powers_by_steps", "_word_at", "bitmap_size", "level", "name_of", "times_taken"}
 """Functions in kernel files that only Python calls: to make a constant, or to know a size or a level."""
-
-KERNELS = {"entry_kernel", "inline_kernel", "kernel"}
-Function = ast.FunctionDef | ast.AsyncFunctionDef
-
-
-@cache
-def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text("utf-8"))
-
-
-def named(path: Path) -> str:
-    return path.relative_to(PACKAGE).as_posix()
-
-
-def functions(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
-    return [node for node in ast.walk(parsed(path)) if isinstance(node, Function)]
 
 
 def imported(tree: ast.AST) -> set[str]:
@@ -69,41 +58,12 @@ def modules_without_type_checking(tree: ast.Module) -> set[str]:
 
 def test_there_is_a_house() -> None:
     assert len(FILES) > 40
+    assert all(isinstance(finds, list) for finds in report().values())
 
 
-def lines_of_code(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """Return how long a function is without its docstring."""
-    docstring = node.body[0] if ast.get_docstring(node) else None
-    return sum((each.end_lineno or 0) - each.lineno + 1 for each in node.body if each is not docstring) + (
-        node.body[0].lineno - node.lineno
-    )
-
-
-def test_files_are_short() -> None:
-    assert not [named(path) for path in FILES if len(path.read_text("utf-8").splitlines()) > MOST_LINES]
-
-
-def test_folders_are_small() -> None:
-    counts = Counter(path.parent for path in FILES)
-    assert not {named(folder): count for folder, count in counts.items() if count > MOST_FILES}
-
-
-def test_functions_are_short() -> None:
-    long = [
-        f"{named(path)}:{node.lineno} {node.name}"
-        for path in FILES
-        for node in functions(path)
-        if lines_of_code(node) > (120 if path in KERNEL_FILES else 80)
-    ]
-    assert not long
-
-
-def test_names_of_files_say_what_is_in_them() -> None:
-    words = {
-        path: {word for part in Path(named(path)).with_suffix("").parts for word in part.split("_")}
-        for path in FILES
-    }
-    assert not [named(path) for path in FILES if words[path] & FORBIDDEN]
+def test_lanes_list_what_there_is() -> None:
+    assert not [place for place in (*QUICK, *CI, *PARITY) if not (TESTS / place).exists()]
+    assert not set(QUICK) & {*CI, *PARITY}
 
 
 def test_numba_is_imported_only_by_jit() -> None:
@@ -194,25 +154,6 @@ def test_public_names_are_documented() -> None:
     assert not {path: names for path, names in bare.items() if names}
 
 
-def test_docstrings_are_no_riddles() -> None:
-    """A summary says what a thing is or does; it does not ask."""
-    riddles = {"What", "Whether", "How", "Where", "Who", "When", "Which"}
-    asked = [
-        f"{named(path)}: {text.splitlines()[0]}"
-        for path in FILES
-        for node in ast.walk(parsed(path))
-        if isinstance(node, Function | ast.ClassDef | ast.Module)
-        for text in [ast.get_docstring(node) or "A sentence."]
-        if text.split()[0] in riddles
-    ]
-    assert not asked
-
-
-def decorators(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
-    called = [each.func if isinstance(each, ast.Call) else each for each in node.decorator_list]
-    return [each.id for each in called if isinstance(each, ast.Name)]
-
-
 def test_kernels_are_compiled() -> None:
     plain = [
         f"{named(path)} {node.name}"
@@ -234,20 +175,6 @@ def test_compiled_functions_live_in_kernel_files() -> None:
         if not KERNELS.isdisjoint(decorators(node))
     ]
     assert not elsewhere
-
-
-MOST_ARGUMENTS = 7
-"""Arguments that a kernel may take; of more, some belong together and are a tuple."""
-
-
-def test_kernels_take_few_arguments() -> None:
-    many = {
-        f"{named(path)} {node.name}"
-        for path in FILES
-        for node in functions(path)
-        if not KERNELS.isdisjoint(decorators(node)) and len(node.args.args) > MOST_ARGUMENTS
-    }
-    assert not many
 
 
 def place_of_module(name: str) -> Path:
