@@ -112,6 +112,7 @@ QUICK = (
 """Files and folders of the quick lane: tests without compiling or processes, and one smoke of each area."""
 CI = (
     "bench",
+    "cluster/elastic/test_mutants.py",
     "fuzz",
     "jit/test_cache.py",
     "jit/test_compiling.py",
@@ -126,6 +127,13 @@ CI = (
 )
 """Files and folders that take long and seldom find a fault that the default lane misses; some tests elsewhere
 have the marker, too."""
+SAMPLED = (
+    "cluster/elastic/test_learner.py",
+    "engine/test_native_twin.py",
+    "engine/test_stack_twin.py",
+    "property/test_streams.py",
+)
+"""Files of many long cases: the default lane runs a third of them, always the same ones, and ``ci`` the rest."""
 
 settings.register_profile(
     "push",
@@ -178,7 +186,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         lanes = {marker.name for marker in item.iter_markers()} & OTHER_LANES
         if _is_below(item.path, QUICK) and not lanes:
             item.add_marker("quick")
-        if _is_below(item.path, CI):
+        sampled = _is_below(item.path, SAMPLED) and "[" in item.name and not one_in(3, item.name)
+        if lanes <= {"postgres"} and (sampled or _is_below(item.path, CI)):
             item.add_marker("ci")
         if _is_below(item.path, PARITY):
             item.add_marker("parity")
@@ -190,4 +199,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def is_smoke(name: str) -> bool:
     """Return whether the case of this name is one that every push runs."""
-    return zlib.crc32(name.encode("utf-8", "replace")) % SMOKE == 0
+    return one_in(SMOKE, name)
+
+
+def one_in(n: int, name: str) -> bool:
+    """Return whether the case of this name is one of `n`, by its name alone."""
+    return zlib.crc32(name.encode("utf-8", "replace")) % n == 0

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import CI, PARITY, QUICK, TESTS
+from tests.conftest import CI, PARITY, QUICK, SAMPLED, TESTS
 from tests.house.__main__ import report
 from tests.house.code import (
     FILES,
@@ -62,7 +62,7 @@ def test_there_is_a_house() -> None:
 
 
 def test_lanes_list_what_there_is() -> None:
-    assert not [place for place in (*QUICK, *CI, *PARITY) if not (TESTS / place).exists()]
+    assert not [place for place in (*QUICK, *CI, *PARITY, *SAMPLED) if not (TESTS / place).exists()]
     assert not set(QUICK) & {*CI, *PARITY}
 
 

@@ -75,7 +75,7 @@ def text_of(options: Options, events: list[Event]) -> str:
 
 
 @pytest.mark.parametrize("options", RUNS, ids=named)
-@settings(max_examples=10)
+@settings(max_examples=20)
 @given(data=st.data(), sizes=SIZES)
 def test_where_blocks_end_changes_nothing(options: Options, data: st.DataObject, sizes: list[int]) -> None:
     events = draw_events(data, options)
@@ -87,7 +87,7 @@ def test_where_blocks_end_changes_nothing(options: Options, data: st.DataObject,
 
 
 @pytest.mark.parametrize("options", RUNS, ids=named)
-@settings(max_examples=8)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_predicting_changes_nothing(options: Options, data: st.DataObject) -> None:
     learnt, others = (draw_events(data, options) for _ in range(2))
@@ -105,7 +105,7 @@ def test_predicting_changes_nothing(options: Options, data: st.DataObject) -> No
 
 
 @pytest.mark.parametrize("options", KINDS[4:6] + KINDS[7:], ids=named)
-@settings(max_examples=10)
+@settings(max_examples=20)
 @given(data=st.data(), epsilon=st.sampled_from([0.0, 0.05, 0.5, 1.0]))
 def test_probabilities_sum_to_one(options: Options, data: st.DataObject, epsilon: float) -> None:
     workspace = Workspace(**options, epsilon=epsilon, bit_precision=8)
@@ -139,7 +139,7 @@ def test_learning_event_by_event_is_learning_the_stream(options: Options, data: 
 
 
 @pytest.mark.parametrize("options", KINDS, ids=named)
-@settings(max_examples=8)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_both_modes_agree_where_first_letters_differ(options: Options, data: st.DataObject) -> None:
     """Namespaces may come twice in a line."""
