@@ -133,7 +133,7 @@ SAMPLED = (
     "engine/test_stack_twin.py",
     "property/test_streams.py",
 )
-"""Files of many long cases: the default lane runs a third of them, always the same ones, and ``ci`` the rest."""
+"""Files of many long cases: the default lane runs always the same third of them, and ``ci`` the rest."""
 
 settings.register_profile(
     "push",
