@@ -73,7 +73,7 @@ QUICK = (
     "formats/test_number_kernels.py",
     "formats/test_source.py",
     "formats/test_text.py",
-    "house",
+    "house/test_house.py",
     "interop/test_dicts.py",
     "interop/test_dsjson.py",
     "interop/test_names.py",

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import CI, PARITY, QUICK, SAMPLED, TESTS
-from tests.house.__main__ import report
 from tests.house.code import (
     FILES,
     KERNEL_FILES,
@@ -58,7 +57,6 @@ def modules_without_type_checking(tree: ast.Module) -> set[str]:
 
 def test_there_is_a_house() -> None:
     assert len(FILES) > 40
-    assert all(isinstance(finds, list) for finds in report().values())
 
 
 def test_lanes_list_what_there_is() -> None:

@@ -46,11 +46,9 @@ def draw(seed: int) -> tuple[Configuration, list[str], int]:
 
 def seeds(n: int, *, slow: int = 0) -> list[object]:
     """`n` seeds, of which those from `N_DEFAULT` on are for the lane ``ci``, and others for the slow one."""
-    lanes = [*[()] * min(n, N_DEFAULT), *[pytest.mark.ci] * (n - N_DEFAULT)]
-    params = [pytest.param(seed, marks=marks) for seed, marks in enumerate(lanes)]
-    return params + [
-        pytest.param(seed, marks=pytest.mark.slow) for seed in range(N_TRIPLES, N_TRIPLES + slow)
-    ]
+    more = [pytest.param(seed, marks=pytest.mark.ci) for seed in range(N_DEFAULT, n)]
+    many = [pytest.param(seed, marks=pytest.mark.slow) for seed in range(N_TRIPLES, N_TRIPLES + slow)]
+    return [*range(min(n, N_DEFAULT)), *more, *many]
 
 
 @pytest.mark.parametrize("seed", seeds(N_TRIPLES, slow=10 * N_TRIPLES))
