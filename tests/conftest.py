@@ -97,7 +97,6 @@ QUICK = (
     "tune/test_brackets.py",
     "tune/test_plain.py",
     "tune/test_rungs.py",
-    "tune/test_schedulers.py",
     "tune/test_searchers.py",
     "tune/test_spaces.py",
     "tune/test_study.py",
@@ -128,6 +127,7 @@ SAMPLED = (
     "cluster/elastic/test_learner.py",
     "engine/test_native_twin.py",
     "engine/test_stack_twin.py",
+    "property/test_extremes.py",
     "property/test_streams.py",
 )
 """Files of many long cases: the default lane runs always the same third of them, and ``ci`` the rest."""
