@@ -48,7 +48,7 @@ _AFTER = {16: _FEW, 128: _MANY}
 """After how many values of a name there are how many bins, each with the same share of these values.
 
 Few bins soon, beside the number; many later, in a namespace of their own, so that the search decides whether
-they are crossed. Measured on the sets of ``tests/bench/learners.py`` in three orders each, beside no bins,
+they are crossed. Measured by ``tests.bench.regression.learners`` in three orders of each set, beside no bins,
 one kind of them, weights that change evenly from bin to bin, and all bins beside the number or all apart.
 Without bins, a linear model cannot tell two crescents apart (`Bananas`: log loss .62 instead of .32). All
 beside the number do a little better on classifications, and a fifth worse where hours, weeks and weathers are

@@ -20,8 +20,8 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from datasets.generate import write
-from tests.bench.speed_table import CONTENDERS, STREAMS
-from tests.bench.speed_workers import OUR_WORKER, Worker, WorkerError
+from tests.bench.speed.table import CONTENDERS, STREAMS
+from tests.bench.speed.workers import OUR_WORKER, Worker, WorkerError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

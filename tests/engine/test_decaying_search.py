@@ -12,8 +12,7 @@ from onlineauto import Workspace
 from onlineauto.engine.records.task import DecayTally
 from onlineauto.engine.search import live_configs as live_slots
 from onlineauto.engine.search.waiting_configs import put_back
-from onlineauto.estimators.robust_kernels import LOWER
-from onlineauto.estimators.robust_kernels import T as AGE
+from onlineauto.estimators.robust_kernels import LOWER, T
 from onlineauto.learners.cells import read_cells
 from onlineauto.workspace.inspection.inspection import inspection
 from tests.engine.test_searching import stream
@@ -62,7 +61,7 @@ def test_a_model_begins_anew_in_all_live_configs_at_once() -> None:
         workspace.learn(event)
         for number in range(len(decay.place)):
             lanes = [int(decay.place[number]) * live + slot for slot in range(live)]
-            begun = bool(decay.evidence[number, number, LOWER, AGE])
+            begun = bool(decay.evidence[number, number, LOWER, T])
             assert begun or not read_cells(model, lanes=lanes, fields=3).any()
             assert (model.sums[:, 2 * decay.place[number]] != 0).tolist() == [begun] * live
             times += not begun

@@ -12,13 +12,12 @@ from hypothesis import given, settings
 from onlineauto import Workspace
 from onlineauto.engine.records.task import DecayTally
 from onlineauto.errors import OptionError
-from onlineauto.estimators.robust_kernels import LOWER
-from onlineauto.estimators.robust_kernels import T as AGE
+from onlineauto.estimators.robust_kernels import LOWER, T
 from onlineauto.explorers import EXPLORERS
 from onlineauto.explorers._kernels import LEARNT
-from onlineauto.learners._kernels import NORM, WEIGHT, A
 from tests.engine.test_searching import stream
 from tests.engine.test_workspace import HOLDOUT, bits, check_bandits, check_rows, named
+from tests.learners.model_view import gradients_of, lanes_of
 from tests.naive.blocks import Event, make_block
 from tests.naive.decaying import Decaying
 from tests.naive.explorers import rnd as naive_rnd
@@ -82,15 +81,15 @@ def check(options: Options, events: list[Event], holdout: list[bool]) -> None:
         assert bits(workspace.weights) == bits(twin.learner.dense(len(workspace.weights)))
     model = workspace.learner.model
     assert model.sums[0].tolist() == twin.all_sums
-    sums = np.array([twin.learner.norm, twin.learner.weight]).T
-    np.testing.assert_array_equal(model.lanes[:, [NORM, WEIGHT]], sums)
+    np.testing.assert_array_equal(lanes_of(workspace).norm, twin.learner.norm)
+    np.testing.assert_array_equal(lanes_of(workspace).weight, twin.learner.weight)
     exploration = workspace.learner.task.exploration
     assert exploration.counts[LEARNT] == twin.learnt
     assert int(exploration.random[0]) == twin.state
     if isinstance(twin, Decaying):
         decay = workspace.learner.task.decay
         assert decay.place.tolist() == twin.places
-        assert [int(decay.evidence[k, k, LOWER, AGE]) for k in range(len(decay.place))] == [
+        assert [int(decay.evidence[k, k, LOWER, T]) for k in range(len(decay.place))] == [
             twin.age(k) for k in range(twin.policies)
         ]
 
@@ -269,7 +268,7 @@ def test_only_in_vw_does_a_new_model_keep_sums_of_the_one_before(exact: bool) ->
     place, model = workspace.learner.task.decay.place[0], workspace.learner.model
     assert workspace.learner.task.decay.tally[DecayTally.DROPPED] > 0
     assert not workspace.weights[:, :, place].any()
-    assert bool(model.lanes[place, WEIGHT]) == exact
+    assert bool(lanes_of(workspace).weight[place]) == exact
     assert bool(model.sums[0, 2 * place]) == exact
 
 
@@ -295,7 +294,7 @@ def test_regression_has_no_importance_weights_even_for_the_last_action(options: 
         for event in (last, first):
             workspace = Workspace(cb_explore_adf=True, noconstant=True, vw_exact=exact, **options)
             workspace.learn(event)
-            sums.append(float(workspace.weights[:, A].sum()))
+            sums.append(float(gradients_of(workspace).sum()))
     assert sums[0] == sums[1] == sums[3]
     assert sums[2] == pytest.approx(10 * sums[0])
 

@@ -10,8 +10,8 @@ import pytest
 
 from onlineauto import Workspace
 from onlineauto.errors import OptionError
-from onlineauto.learners._kernels import NORM, WEIGHT, A, T, W
 from onlineauto.workspace.merge import merged
+from tests.learners.model_view import gradients_of, lanes_of, shared_of, weights_of
 
 LINES = [f"{i % 3} |a x{i % 4}:{0.5 + i % 2} |b y{i % 5}" for i in range(60)]
 EVENTS = [f"shared |u {i % 3}\n0:{-(i % 2)}:0.5 |i a{i % 4}\n|i b\n" for i in range(40)]
@@ -21,9 +21,9 @@ def test_a_model_and_itself_are_the_same_model() -> None:
     one = Workspace(quadratic="ab").fit(LINES)
     both = merged([one, copy.deepcopy(one)])
     assert both.predict(LINES[7]) == pytest.approx(one.predict(LINES[7]), rel=1e-6)
-    assert both.learner.model.lanes[0, WEIGHT] == 2 * one.learner.model.lanes[0, WEIGHT]
-    assert both.learner.model.lanes[0, NORM] == 2 * one.learner.model.lanes[0, NORM]
-    assert both.learner.model.shared[T] == 120
+    assert lanes_of(both).weight[0] == 2 * lanes_of(one).weight[0]
+    assert lanes_of(both).norm[0] == 2 * lanes_of(one).norm[0]
+    assert shared_of(both).t == 120
 
 
 def test_models_stay_as_they_are() -> None:
@@ -36,11 +36,11 @@ def test_models_stay_as_they_are() -> None:
 def test_each_weight_is_an_average_by_what_was_seen() -> None:
     one, other = Workspace(noconstant=True).fit(LINES[:20]), Workspace(noconstant=True).fit(LINES[20:])
     both = merged([one, other])
-    a = np.stack([model.weights[:, A, 0] for model in (one, other)]).astype(np.float64)
-    w = np.stack([model.weights[:, W, 0] for model in (one, other)])
+    a = np.stack([gradients_of(model)[:, 0] for model in (one, other)]).astype(np.float64)
+    w = np.stack([weights_of(model)[:, 0] for model in (one, other)])
     seen = a.sum(axis=0) > 0
     average = (a * w).sum(axis=0)[seen] / a.sum(axis=0)[seen]
-    np.testing.assert_allclose(both.weights[seen, W, 0], average, rtol=1e-5)
+    np.testing.assert_allclose(weights_of(both)[seen, 0], average, rtol=1e-5)
     assert not both.weights[~seen].any()
 
 
@@ -48,10 +48,10 @@ def test_events_count_where_no_rates_adapt() -> None:
     one = Workspace(sgd=True, learning_rate=0.1).fit(["1 |a x"] * 30)
     other = Workspace(sgd=True, learning_rate=0.1).fit(["0 |a x"] * 10)
     both = merged([one, other])
-    np.testing.assert_allclose(both.weights[:, W], 0.75 * one.weights[:, W] + 0.25 * other.weights[:, W])
+    np.testing.assert_allclose(weights_of(both), 0.75 * weights_of(one) + 0.25 * weights_of(other))
     np.testing.assert_allclose(
-        merged([one, other], learnt=[1, 3]).weights[:, W],
-        0.25 * one.weights[:, W] + 0.75 * other.weights[:, W],
+        weights_of(merged([one, other], learnt=[1, 3])),
+        0.25 * weights_of(one) + 0.75 * weights_of(other),
     )
 
 

@@ -14,8 +14,8 @@ from onlineauto.engine.report.search_story import outside_warning
 from onlineauto.engine.search.journal import decision_of
 from onlineauto.errors import OptionError
 from onlineauto.estimators.scale_kernels import FLOOR
-from onlineauto.learners._kernels import CONTRACTION, GRAVITY
 from tests.engine.test_searching import journal_of, stream
+from tests.learners.model_view import lanes_of
 
 NOTHING_IS_DECIDED: dict[str, Any] = {"automl_significance_level": 1e-99}
 
@@ -155,7 +155,8 @@ def test_what_the_champion_has_learnt_is_passed_on_with_its_penalties_applied(cb
     )
     workspace.fit("".join(stream(400)).encode())
     model, slots = workspace.learner.model, workspace.searching.live_configs
-    gravity, contraction = float(model.lanes[0, GRAVITY]), float(model.lanes[0, CONTRACTION])
+    lane_numbers = lanes_of(workspace)
+    gravity, contraction = float(lane_numbers.gravity[0]), float(lane_numbers.contraction[0])
     assert gravity > 0
     assert 0 < contraction < 1
     lanes = range(0, 4, 2) if cb_type == "dr" else range(1)
@@ -164,7 +165,7 @@ def test_what_the_champion_has_learnt_is_passed_on_with_its_penalties_applied(cb
     slots._lanes.copy(0, 1, model)
     for lane, expected in zip(lanes, bent, strict=True):
         np.testing.assert_allclose(model.weights[:, lane + 1], expected, rtol=1e-5, atol=1e-9)
-    assert model.lanes[1, [GRAVITY, CONTRACTION]].tolist() == [0, 1]
+    assert (lane_numbers.gravity[1], lane_numbers.contraction[1]) == (0, 1)
 
 
 @pytest.mark.parametrize("slots", [2, 4])

@@ -9,11 +9,11 @@ import pytest
 
 from onlineauto import Workspace
 from onlineauto.engine.report.progress import Progress
-from onlineauto.learners._kernels import GRAVITY
 from onlineauto.workspace.inspection.readable_model import readable_model
 from onlineauto.workspace.inspection.vw_command import vw_command
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.predict_only import spun_off
+from tests.learners.model_view import lanes_of
 from tests.parity.streams import STREAMS
 from tests.parity.wheel import read_readable_model
 
@@ -54,7 +54,7 @@ def test_every_weight_is_there_bit_by_bit(options: dict[str, Any]) -> None:
 
 def test_penalties_are_in_the_weights_that_only_predict() -> None:
     workspace = Workspace(l1=0.01).fit(STREAMS["numbers"](50, 1))
-    penalty = np.float32(workspace.learner.model.lanes[0, GRAVITY])
+    penalty = np.float32(lanes_of(workspace).gravity[0])
     assert penalty > 0
     written = [line.strip().split(":") for line in lines_of(workspace, weights_only=True)]
     begin = next(i for i, words in enumerate(written) if words == ["", "0"]) + 1

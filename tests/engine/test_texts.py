@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 
 from onlineauto import Workspace
 from onlineauto.errors import InputError, ParseError
-from onlineauto.formats.records.reader_state_kernels import Rules
-from onlineauto.formats.text_reader import TextReader
 from tests.formats.reading import text_reader
 from tests.naive.blocks import Event, as_text
 from tests.naive.lines import unpack
@@ -25,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from onlineauto.features.block import Block
+    from onlineauto.formats.text_reader import TextReader
     from tests.naive.lines import Line
 
 Options = dict[str, Any]
@@ -178,7 +177,7 @@ def outcome(blocks: Iterator[Block]) -> tuple[list[list[Line]], str | None]:
 
 
 def test_namespaces_keep_their_numbers() -> None:
-    reader = TextReader(b"", Rules())
+    reader = text_reader(b"")
     blocks = [
         block for text in (b"1 |a x |b y", b"|c z |a x", b"|b y | q\n|d w") for block in reader.parse(text)
     ]
@@ -190,7 +189,7 @@ def test_namespaces_keep_their_numbers() -> None:
 
 def test_many_names_over_many_texts() -> None:
     """More than the first table of names has room for."""
-    reader = TextReader(b"", Rules())
+    reader = text_reader(b"")
     for i in range(1500):
         (block,) = reader.parse(b"1 |n%d x |n%d y" % (i, i // 2))
         assert block.span_namespace.tolist() == [i, i // 2]
@@ -198,7 +197,7 @@ def test_many_names_over_many_texts() -> None:
 
 
 def test_blocks_stay_as_they_were_read() -> None:
-    reader = TextReader(b"", Rules())
+    reader = text_reader(b"")
     (block,) = reader.parse(b"1 first|a x:2")
     before = unpack([block])
     reader.parse(b"0 another|b y:3 z:4")

@@ -21,8 +21,8 @@ import onlineauto
 from datasets import generate
 from onlineauto import InputError, Workspace
 from onlineauto.explorers.policy import Policy
-from onlineauto.learners._kernels import T
 from tests.engine.event_texts import FORMATS, bandit
+from tests.learners.model_view import shared_of
 from tests.property.snapshot import model_of
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def test_several_threads_learn_each_event_once() -> None:
     at_once(*(partial(learn, seed) for seed in range(4)))
     serial = Workspace(cb_explore_adf=True, bit_precision=8).fit(EVENTS * 4)
     assert workspace.learner.model.sums.tolist() == serial.learner.model.sums.tolist()
-    assert workspace.learner.model.shared[T] == serial.learner.model.shared[T] == 4 * len(EVENTS)
+    assert shared_of(workspace).t == shared_of(serial).t == 4 * len(EVENTS)
 
 
 @pytest.mark.parametrize("exact", [False, True], ids=["native", "exact"])

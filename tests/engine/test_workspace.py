@@ -12,18 +12,8 @@ from hypothesis import strategies as st
 from onlineauto import read
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.block import UNLABELLED
-from onlineauto.learners._kernels import (
-    CONTRACTION,
-    GRAVITY,
-    HOLDOUT_WEIGHT,
-    MAX_LABEL,
-    MIN_LABEL,
-    NORM,
-    UNLABELLED_WEIGHT,
-    WEIGHT,
-    T,
-)
 from onlineauto.workspace.workspace import Workspace
+from tests.learners.model_view import lanes_of, shared_of
 from tests.naive.bandit import Bandit, make_twin
 from tests.naive.blocks import Event, Line, cut, make_block
 from tests.property.strategies import bandit_events, numbered_events, simple_events
@@ -129,11 +119,12 @@ def check(options: Options, events: Sequence[Event], holdout: Sequence[bool]) ->
             check_rows(outcomes, rows)
             check_lines(outcomes, rows)
         assert bits(workspace.weights) == bits(twin.learner.dense(len(workspace.weights)))
-    mine, model = twin.learner, workspace.learner.model
-    state = model.shared[[T, HOLDOUT_WEIGHT, UNLABELLED_WEIGHT, MIN_LABEL, MAX_LABEL]]
-    np.testing.assert_array_equal(state, [mine.t, *mine.set_aside, mine.low, mine.high])
-    np.testing.assert_array_equal(model.lanes[0, [GRAVITY, CONTRACTION]], [mine.gravity, mine.contraction])
-    np.testing.assert_array_equal(model.lanes[:, [NORM, WEIGHT]], np.array([mine.norm, mine.weight]).T)
+    mine = twin.learner
+    shared, lanes = shared_of(workspace), lanes_of(workspace)
+    np.testing.assert_array_equal(shared, [mine.t, *reversed(mine.set_aside), mine.low, mine.high])
+    np.testing.assert_array_equal([lanes.gravity[0], lanes.contraction[0]], [mine.gravity, mine.contraction])
+    np.testing.assert_array_equal(lanes.norm, mine.norm)
+    np.testing.assert_array_equal(lanes.weight, mine.weight)
 
 
 HOLDOUT = st.one_of(st.just([False] * 6), st.lists(st.booleans(), min_size=6, max_size=6))

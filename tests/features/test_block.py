@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from onlineauto.errors import InputError
 from onlineauto.features.block import Block
 from onlineauto.features.event import events as events_of
-from onlineauto.formats.records.reader_state_kernels import Rules
-from onlineauto.formats.text_reader import TextReader
 from onlineauto.workspace.workspace import Workspace
+from tests.formats.reading import text_reader
 from tests.naive.blocks import Event, Line, make_block
 from tests.naive.lines import unpack
 from tests.property.snapshot import model_of, predictions_of
@@ -53,7 +52,7 @@ def again(block: Block) -> Block:
 
 
 def read_block(text: bytes) -> Block:
-    (block,) = TextReader(text, Rules(multiline=True, simple=False))
+    (block,) = text_reader(text, label="cb", multiline=True)
     return block
 
 

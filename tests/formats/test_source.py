@@ -17,14 +17,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onlineauto.errors import InputError
-from onlineauto.formats.records.reader_state_kernels import Rules
 from onlineauto.formats.sources.source import ByteSource, Source
-from onlineauto.formats.text_reader import TextReader
 
 if sys.version_info >= (3, 14):
     from compression import zstd
 else:
     from backports import zstd
+
+from tests.formats.reading import text_reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -174,13 +174,13 @@ def test_names(tmp_path: Path) -> None:
 def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
     path = tmp_path / "nowhere.txt"
     with pytest.raises(InputError) as caught:
-        TextReader(path, Rules())
+        text_reader(path)
     assert str(caught.value) == f"{path}: no such file"
 
 
 def test_a_directory_is_no_file(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
-        TextReader(tmp_path, Rules())
+        text_reader(tmp_path)
     assert str(caught.value) == f"{tmp_path}: is a directory, not a file of events"
 
 
@@ -195,7 +195,7 @@ class Failing(io.BytesIO):
 
 
 def test_what_was_read_before_a_failure_is_delivered() -> None:
-    reader = TextReader(Failing(TEXT), Rules(), name="file")
+    reader = text_reader(Failing(TEXT), name="file")
     blocks: list[Block] = []
     with pytest.raises(InputError) as caught:
         blocks.extend(reader)
@@ -206,7 +206,7 @@ def test_what_was_read_before_a_failure_is_delivered() -> None:
 def test_a_pipe_gives_events_as_soon_as_they_are_complete() -> None:
     out, into = os.pipe()
     with os.fdopen(out, "rb", buffering=0) as pipe, os.fdopen(into, "wb", buffering=0) as writer:
-        reader = TextReader(pipe, Rules(multiline=True, simple=False))
+        reader = text_reader(pipe, label="cb", multiline=True)
         blocks = iter(reader)
         watchdog = threading.Timer(60, writer.close)
         watchdog.start()
@@ -228,7 +228,7 @@ def test_a_packed_pipe_gives_events_as_soon_as_they_are_flushed() -> None:
     for pack in packers:
         out, into = os.pipe()
         with os.fdopen(out, "rb", buffering=0) as pipe, os.fdopen(into, "wb", buffering=0) as writer:
-            blocks = iter(TextReader(pipe, Rules(multiline=True, simple=False)))
+            blocks = iter(text_reader(pipe, label="cb", multiline=True))
             watchdog = threading.Timer(60, writer.close)
             watchdog.start()
             for _ in range(3):

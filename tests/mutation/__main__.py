@@ -32,7 +32,7 @@ OUTCOMES = ("killed", "timed out", "survived", "not compiled")
 
 TESTS: dict[str, tuple[str, ...]] = {
     "cluster/elastic/learning": tuple(f"cluster/elastic/test_{name}.py" for name in ("cells", "combining")),
-    "estimators/adaptive_window": ("estimators/test_adaptive_window.py",),
+    "estimators/adaptive_window": ("estimators/test_adaptive_window_kernels.py",),
     "estimators/robust": tuple(
         f"estimators/test_{name}.py" for name in ("robust_kernels", "lazy", "settled")
     ),

@@ -109,17 +109,17 @@ def _recorded() -> Iterator[list[Workspace]]:
 
 def _state(workspace: Workspace) -> dict[str, str]:
     """Scalars of the model as a readable model prints them."""
-    from onlineauto.learners._kernels import CONTRACTION, GRAVITY, MAX_LABEL, MIN_LABEL, NORM, WEIGHT, T
+    from tests.learners.model_view import lanes_of, shared_of
 
-    model = workspace.learner.model
+    model, lanes, shared = workspace.learner.model, lanes_of(workspace), shared_of(workspace)
     state = {
-        "t": model.shared[T],
-        "min_label": model.shared[MIN_LABEL],
-        "max_label": model.shared[MAX_LABEL],
-        "l1_state": model.lanes[0, GRAVITY],
-        "l2_state": model.lanes[0, CONTRACTION],
-        "norm normalizer": model.lanes[0, NORM],
-        "total_weight": model.lanes[0, WEIGHT],
+        "t": shared.t,
+        "min_label": shared.min_label,
+        "max_label": shared.max_label,
+        "l1_state": lanes.gravity[0],
+        "l2_state": lanes.contraction[0],
+        "norm normalizer": lanes.norm[0],
+        "total_weight": lanes.weight[0],
     }
     if workspace.kind != "simple":
         state |= {"action_sum": model.sums[0, 0], "event_sum": model.sums[0, 1]}

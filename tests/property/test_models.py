@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from onlineauto.options import Configuration
     from onlineauto.workspace.predict_only import PredictOnly
 
-N_TRIPLES = 250
-"""In every run; slow are ten times as many others."""
+N_TRIPLES, N_DEFAULT = 250, 60
+"""On every push, and in the default lane; slow are ten times as many others."""
 N_CORRUPTIONS = 10_000
 
 
@@ -44,12 +44,14 @@ def draw(seed: int) -> tuple[Configuration, list[str], int]:
     return configuration, events, chance.randrange(len(events) + 1)
 
 
-def seeds(first: int, n: int, *, slow: bool = False) -> list[object]:
-    marks = [pytest.mark.slow] if slow else []
-    return [pytest.param(seed, marks=marks) for seed in range(first, first + n)]
+def seeds(n: int, *, slow: int = 0) -> list[object]:
+    """`n` seeds, of which those from `N_DEFAULT` on are for the lane ``ci``, and others for the slow one."""
+    more = [pytest.param(seed, marks=pytest.mark.ci) for seed in range(N_DEFAULT, n)]
+    many = [pytest.param(seed, marks=pytest.mark.slow) for seed in range(N_TRIPLES, N_TRIPLES + slow)]
+    return [*range(min(n, N_DEFAULT)), *more, *many]
 
 
-@pytest.mark.parametrize("seed", [*seeds(0, N_TRIPLES), *seeds(N_TRIPLES, 10 * N_TRIPLES, slow=True)])
+@pytest.mark.parametrize("seed", seeds(N_TRIPLES, slow=10 * N_TRIPLES))
 def test_to_go_on_is_never_to_have_stopped(seed: int) -> None:
     configuration, events, split = draw(seed)
     one = Workspace(configuration=configuration)
@@ -95,7 +97,7 @@ def test_screening_goes_on_before_its_namespaces_are_met_again() -> None:
     assert saved(other) == saved(one)
 
 
-@pytest.mark.parametrize("seed", seeds(0, N_TRIPLES))
+@pytest.mark.parametrize("seed", seeds(N_TRIPLES))
 def test_the_champion_alone_predicts_the_same(seed: int) -> None:
     configuration, events, split = draw(seed)
     workspace = Workspace(configuration=configuration)
@@ -125,7 +127,7 @@ def test_the_champion_alone_predicts_the_same(seed: int) -> None:
         assert one.prediction.tobytes() == other.prediction.tobytes()
 
 
-@pytest.mark.parametrize("seed", [*seeds(0, N_TRIPLES // 5), *seeds(N_TRIPLES, N_TRIPLES, slow=True)])
+@pytest.mark.parametrize("seed", seeds(N_TRIPLES // 5, slow=N_TRIPLES))
 def test_all_that_predicts_predicts_the_same_as_the_whole(seed: int) -> None:
     configuration, events, split = draw(seed)
     workspace = Workspace(configuration=configuration)

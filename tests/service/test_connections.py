@@ -130,6 +130,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("kind", ["idle", "head", "body"])
 def test_two_thousand_waiting_connections_leave_answers_to_others(tmp_path: Path, kind: str) -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -134,6 +134,7 @@ def resident() -> float:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc here")
+@pytest.mark.ci
 def test_neither_predictors_nor_questions_take_more_and_more_memory() -> None:
     workspace = Workspace(cb_explore_adf=True, quadratic=["::"], bit_precision=18).fit(EVENTS)
 

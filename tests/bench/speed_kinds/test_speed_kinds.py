@@ -1,0 +1,47 @@
+"""The bench of streams of several kinds: streams are what they say, and ratios are those of the medians."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from onlineauto import read
+from tests.bench.speed_kinds.__main__ import report, sides_of
+from tests.bench.speed_kinds.streams import KINDS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_streams_have_the_namespaces_and_actions_that_they_say(kind: str, tmp_path: Path) -> None:
+    what, file = KINDS[kind], tmp_path / "stream.txt"
+    assert what.write(file, share=3 / what.events) == 3
+    events = list(read(file, cb_explore_adf=True).events())
+    assert len(events) == 3
+    for event in events:
+        assert event.shared is not None
+        assert len(event.actions) == what.actions
+        assert sum(bool(line.costs) for line in event.actions) == 1
+        for line, parts in ((event.shared, what.context), (event.actions[0], what.action)):
+            assert len(line.features) == sum(part.many for part in parts)
+            sizes = [part.names + part.numbers for part in parts for _ in range(part.many)]
+            assert [len(found) for found in line.features.values()] == sizes
+
+
+def test_ratios_are_those_of_medians_and_the_worst_is_named() -> None:
+    def taken(*cpu: float) -> list[dict[str, float]]:
+        return [{"wall": 2 * each, "cpu": each} for each in cpu]
+
+    sides = {"VW -q ::": taken(8, 1, 9), "VW --automl 4": taken(100, 100, 100)}
+    ours = {"stack": taken(4, 4, 400), "champion": taken(2, 1, 3)}
+    lines, met = report({"tiny": {**sides, **ours}, "ids": {**sides, **ours, "stack": taken(16, 16, 16)}})
+    assert "| 16, 8 | 200, 100 | 8, 4 | 4, 2 | 2.00, 4.00 | 25.00, 50.00 |" in lines[2]
+    assert "- VW -q :: / stack: 1.00 (geometric mean), 0.50 (worst)" in lines
+    assert not met
+
+
+def test_each_kind_runs_what_its_targets_need() -> None:
+    assert {"1 live", "32 live"} <= set(sides_of("news"))
+    assert sides_of("300 namespaces") == ["stack", "champion", "no search"]

@@ -1,0 +1,162 @@
+"""Who found a point between two bounds need not compare again until somebody earns something."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onlineauto.estimators.robust_kernels import (
+    IN_FULL,
+    LOW,
+    LOWER,
+    SIZE,
+    SUM,
+    UPPER,
+    T,
+    is_better,
+    lower_bound,
+    observe,
+    observe_nothing,
+    upper_bound,
+)
+from onlineauto.jit import kernel, local_array
+from tests.bench.champion.lazy_bounds import LOGS, draw
+from tests.estimators.test_robust_kernels import (
+    PAIRS,
+    REWARDS,
+    SANE_PAIRS,
+    TESTS,
+    Pair,
+    Rule,
+    estimate,
+    rule,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Numbers = NDArray[np.float64]
+
+OFF = np.array([0.0, 1e-15, 1e-12, 1e-9, 1e-7, 1e-6, 1e-4, 1e-2])
+_one, _other = (local_array((2, SIZE), np.float64) for _ in range(2))
+
+SETTLED, OPEN, BROKEN = range(3)
+"""Entries of a tally: comparisons that settled it, those that did not, and those that were wrong to."""
+
+
+@kernel
+def nothing(evidence: Numbers, slot: int, who: int, times: int) -> None:
+    for _ in range(times):
+        observe_nothing(evidence, slot, who)
+
+
+@kernel
+def hold(
+    challenger: Numbers, champion: Numbers, test: Rule, rewards: Numbers, tally: NDArray[np.int64]
+) -> None:
+    """Compare; if that settles it, let both see these rewards with a weight of 0, and compare in full."""
+    better, effort = is_better(challenger, champion, test)
+    if better or effort == IN_FULL:
+        tally[OPEN] += 1
+        return
+    tally[SETTLED] += 1
+    one, other = _one(), _other()
+    for bound in range(2):
+        for i in range(SIZE):
+            one[bound, i], other[bound, i] = challenger[bound, i], champion[bound, i]
+    for reward in rewards:
+        observe(one, 0.0, reward)
+        observe(other, 0.0, reward)
+        if lower_bound(one, test) > upper_bound(other, test):
+            tally[BROKEN] += 1
+            return
+
+
+@kernel
+def hold_around(
+    challenger: Numbers,
+    champion: Numbers,
+    test: Rule,
+    rewards: Numbers,
+    off: Numbers,
+    tally: NDArray[np.int64],
+) -> None:
+    """Move a sum of the champion's to where the decision changes, and where the means meet."""
+    kept, n = champion[UPPER, SUM], champion[UPPER, T]
+    low, high = 0.0, 4.0 * n + 2.0 * kept
+    for _ in range(60):
+        champion[UPPER, SUM] = (low + high) / 2
+        if lower_bound(challenger, test) > upper_bound(champion, test):
+            high = champion[UPPER, SUM]
+        else:
+            low = champion[UPPER, SUM]
+    for center in (high, n * (1.0 - challenger[LOWER, SUM] / challenger[LOWER, T])):
+        for by in off:
+            for sign in (-1.0, 1.0):
+                champion[UPPER, SUM] = center * (1.0 + sign * by)
+                hold(challenger, champion, test, rewards, tally)
+    champion[UPPER, SUM] = kept
+
+
+@settings(max_examples=200)
+@given(PAIRS, PAIRS, TESTS, st.lists(REWARDS, min_size=1, max_size=30))
+def test_what_is_settled_stays_so_while_nobody_earns(
+    one: list[Pair], other: list[Pair], test: Rule, rewards: list[float]
+) -> None:
+    tally = np.zeros(3, np.int64)
+    hold(estimate(one), estimate(other), test, np.array(rewards), tally)
+    hold(estimate(other), estimate(one), test, np.array(rewards), tally)
+    assert tally[BROKEN] == 0
+    assert tally.sum() == 2
+
+
+@given(SANE_PAIRS.filter(len), SANE_PAIRS.filter(len), TESTS, st.lists(REWARDS, min_size=1, max_size=12))
+def test_so_it_does_where_a_hair_decides(
+    one: list[Pair], other: list[Pair], test: Rule, rewards: list[float]
+) -> None:
+    tally = np.zeros(3, np.int64)
+    hold_around(estimate(one), estimate(other), test, np.array(rewards), OFF, tally)
+    assert tally[BROKEN] == 0
+
+
+@pytest.mark.parametrize("log", LOGS)
+def test_so_it_does_for_long(log: str) -> None:
+    tally = np.zeros(3, np.int64)
+    rng = np.random.default_rng(3)
+    for n in (50, 200, 800):
+        weights, rewards = draw(log, rng, n)
+        one, other = (
+            estimate(zip(weights[:, who].tolist(), rewards.tolist(), strict=True)) for who in range(2)
+        )
+        hold_around(one, other, rule(), rng.uniform(-1, 2, 400), OFF, tally)
+    assert tally[BROKEN] == 0
+    assert tally[SETTLED] > 10
+    assert tally[OPEN] > 10
+
+
+@given(PAIRS, st.lists(REWARDS, max_size=9))
+def test_nothing_is_a_weight_of_0_bit_for_bit(pairs: list[Pair], rewards: list[float]) -> None:
+    """Whatever the reward was; sums may be below zero."""
+    evidence = np.zeros((3, 2, 2, SIZE))
+    evidence[1, 0], evidence[2, 1] = estimate(pairs), estimate([(w, -r) for w, r in pairs])
+    expected = evidence.copy()
+    for slot, who in ((1, 0), (2, 1)):
+        nothing(evidence, slot, who, len(rewards))
+        for reward in rewards:
+            observe(expected[slot, who], 0.0, reward)
+    assert evidence.tobytes() == expected.tobytes()
+
+
+def test_nothing_of_sums_below_zero_is_an_error_above_the_mean() -> None:
+    """So the case is one of the above."""
+    evidence = np.zeros((1, 1, 2, SIZE))
+    evidence[0, 0] = estimate([(5.0, -3.0)] * 4)
+    before = evidence.copy()
+    nothing(evidence, 0, 0, 1)
+    assert evidence[0, 0, LOWER, SUM] < 0
+    assert evidence[0, 0, LOWER, LOW] == before[0, 0, LOWER, LOW]
+    assert evidence[0, 0, UPPER, LOW] > before[0, 0, UPPER, LOW]

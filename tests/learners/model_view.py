@@ -1,0 +1,63 @@
+"""What a learner knows beside its weights, under names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from onlineauto.learners import _kernels as fields
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from onlineauto import Workspace
+
+__all__ = ["Lanes", "Shared", "gradients_of", "lanes_of", "shared_of", "weights_of"]
+
+
+class Lanes(NamedTuple):
+    """Numbers of each lane: a column of the model each, and no copy."""
+
+    norm: NDArray[Any]
+    weight: NDArray[Any]
+    gravity: NDArray[Any]
+    contraction: NDArray[Any]
+
+
+class Shared(NamedTuple):
+    """Numbers of all lanes together."""
+
+    t: float
+    unlabelled_weight: float
+    holdout_weight: float
+    min_label: float
+    max_label: float
+
+
+def lanes_of(workspace: Workspace) -> Lanes:
+    """Return the numbers of each lane of a model."""
+    columns = (fields.NORM, fields.WEIGHT, fields.GRAVITY, fields.CONTRACTION)
+    return Lanes(*(workspace.learner.model.lanes[:, column] for column in columns))
+
+
+def shared_of(workspace: Workspace) -> Shared:
+    """Return the numbers that all lanes of a model share."""
+    places = (
+        fields.T,
+        fields.UNLABELLED_WEIGHT,
+        fields.HOLDOUT_WEIGHT,
+        fields.MIN_LABEL,
+        fields.MAX_LABEL,
+    )
+    return Shared(*workspace.learner.model.shared[list(places)].tolist())
+
+
+def weights_of(workspace: Workspace) -> NDArray[Any]:
+    """Return the weights proper: a row for each feature, a column for each lane."""
+    return workspace.weights[:, fields.W]
+
+
+def gradients_of(workspace: Workspace) -> NDArray[Any]:
+    """Return the sums of squared gradients, by which rates adapt, as `weights_of` returns the weights."""
+    return workspace.weights[:, fields.A]
