@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from onlineauto.workspace.option_types import Options
     from onlineauto.workspace.save_load import ModelSource
 
-__all__ = ["AutoML"]
-
 _EXPLORERS = ("greedy", "softmax", "squarecb", "regcb", "synthcover", "epsilon_decay")
 _AT_ONCE = 16
 """How many expired decisions are learnt in one call, so that no call takes long."""

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from onlineauto.pictures import Picture
     from onlineauto.workspace.save_load import ModelSource
 
-__all__ = ["HASH_BITS", "AutoModel", "shared"]
-
 HASH_BITS: Final = 18
 """The default of ``hash_bits``."""
 _C = TypeVar("_C")

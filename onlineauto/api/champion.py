@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from onlineauto.workspace.workspace import Workspace
 
-__all__ = ["Champion", "champion_of"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Champion:

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from onlineauto.features.block import Block
     from onlineauto.workspace.option_types import Options
 
-__all__ = ["AutoMLClassifier"]
-
 _LEAST = 1e-9
 """Least probability of a class before they are made to sum up to 1."""
 

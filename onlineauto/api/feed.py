@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from onlineauto.formats.lines.diagnostics import Diagnostics
     from onlineauto.options import Configuration
 
-__all__ = ["Feed", "checked", "size_of"]
-
 
 class Feed:
     """Reads sources for `Workspace.stream`; see `AutoModel.fit` for what these can be.

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from onlineauto.formats.lines.diagnostics import Diagnostics
     from onlineauto.workspace.workspace import Workspace
 
-__all__ = ["nothing_learnt", "several"]
-
 
 def nothing_learnt(workspace: Workspace, feed: Feed, found: Diagnostics, *, events: int) -> InputError:
     """Return the error that says why nothing could be learnt from a source, as far as that can be seen."""

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from typing import Literal
 
-__all__ = ["ENOUGH", "format_of_lines"]
-
 ENOUGH: Final = 1 << 16
 """Number of bytes that are enough to find out."""
 

@@ -25,8 +25,6 @@ from onlineauto.formats.mappings.values import plain, shown
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Moments", "Numbers", "TypicalSize", "as_float"]
-
 _judge = cast("Any", judge_size).py_func
 
 

@@ -11,8 +11,6 @@ from onlineauto.errors import OptionError, install_hint
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["Bar", "progress_bar"]
-
 
 class Bar(NamedTuple):
     """A progress bar: the function that advances it, and whether it is shown."""

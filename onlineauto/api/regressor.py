@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from onlineauto.features.block import Block
     from onlineauto.workspace.option_types import Options
 
-__all__ = ["AutoMLRegressor"]
-
 _POWERS = {"squared": 2, "classic": 2, "expectile": 2, "quantile": 1}
 """The losses for which labels are standardised: by which power of the unit each of them grows."""
 _NO_RANGE = math.inf, -math.inf

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from onlineauto.api.base import AutoModel
     from onlineauto.workspace.workspace import Workspace
 
-__all__ = ["html_report", "summary", "text_report"]
-
 _MANY = 6
 
 _STYLE = (

@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from onlineauto.features.block import Block
     from onlineauto.formats.mappings.named_event import NamedEvent
 
-__all__ = ["Features", "SingleLines"]
-
 Features: TypeAlias = "Mapping[Any, Any]"
 """Features by name, or by namespace: numbers, texts, truth values, lists of names, nested mappings."""
 

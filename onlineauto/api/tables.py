@@ -18,16 +18,6 @@ if TYPE_CHECKING:
     from onlineauto.formats.lines.diagnostics import Diagnostics
     from onlineauto.interop.frames import Names
 
-__all__ = [
-    "Example",
-    "decisions_of",
-    "frame_rows",
-    "is_frame",
-    "labelled_rows",
-    "names_of_columns",
-    "rows_of",
-]
-
 
 def is_frame(source: object) -> bool:
     """Return whether a source is a frame of pandas, polars or arrow.

@@ -11,8 +11,6 @@ from onlineauto.engine.records.loop import Outlier
 if TYPE_CHECKING:
     from onlineauto.engine.event.outcomes import Outcomes
 
-__all__ = ["Tally"]
-
 FIELDS: Final = ("events", "weight", "loss")
 
 

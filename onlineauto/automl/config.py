@@ -11,17 +11,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = [
-    "ORDERS",
-    "Config",
-    "Interaction",
-    "Kind",
-    "Settings",
-    "interactions_of",
-    "is_interaction",
-    "possible_interactions",
-]
-
 Interaction = tuple[bytes, ...]
 """Names of the namespaces that are crossed, in ascending order."""
 

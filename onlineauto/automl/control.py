@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     TakeIn = Callable[[Rules, Search, Sequence[Config], Statistics, bool], Search]
     TakeNext = Callable[[Rules, Search, Statistics], tuple[int | None, Search]]
 
-__all__ = ["NATIVE", "Control", "control_of"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Control:

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from onlineauto.automl.decisions import Decision, Signal, Statistics
     from onlineauto.automl.search import Rules
 
-__all__ = ["can_fill", "can_replace", "decide", "interactions_for", "start"]
-
 
 def start(rules: Rules, *, random_seed: int) -> Search:
     """Return a search with the oracle's first champion, before any namespace is seen.

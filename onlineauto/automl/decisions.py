@@ -10,29 +10,6 @@ if TYPE_CHECKING:
 
     from onlineauto.automl.config import Config, Interaction
 
-__all__ = [
-    "ENSEMBLE",
-    "BoundCrossed",
-    "Decision",
-    "EnsembleCrossed",
-    "Extend",
-    "LeaseDue",
-    "MemberTerms",
-    "NewNamespaces",
-    "PredictWith",
-    "ProvedWorse",
-    "Remove",
-    "Reopen",
-    "RestMembers",
-    "ReviewDue",
-    "Rotate",
-    "Signal",
-    "Statistics",
-    "Swap",
-    "Widen",
-]
-
-
 ENSEMBLE = -1
 """The ensemble, where a method of `Statistics` takes the index of a live config."""
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from onlineauto.automl.decisions import Decision, Statistics
     from onlineauto.automl.search import Rules, Search
 
-__all__ = ["invite"]
-
 _UNTIL_DECIDED = 2**62
 """A lease that never ends: the config stays live until the test says that it is better, or worse."""
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from onlineauto.automl.decisions import Decision, MemberTerms, Statistics
     from onlineauto.automl.search import Rules, Search
 
-__all__ = ["LEAST_WORTH", "TRIAL", "rest_members"]
-
 LEAST_WORTH = 6.0
 """Smallest worth of a member that does not rest. Of useless members, one in seventy exceeds it by chance."""
 

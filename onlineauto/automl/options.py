@@ -10,8 +10,6 @@ from onlineauto.automl.oracles import ORACLES
 from onlineauto.automl.priorities import PRIORITIES
 from onlineauto.options import TUNABLE, option
 
-__all__ = ["ELEMENTS", "OF_DECAY", "AutomlOptions"]
-
 _NEEDS = ("automl",)
 _ALSO = ("automl", "epsilon_decay")
 

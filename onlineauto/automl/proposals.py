@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from onlineauto.automl.decisions import Statistics
     from onlineauto.automl.search import Rules, Search
 
-__all__ = ["propose", "renew", "reviewed", "space_of", "take_in_new"]
-
 
 def propose(
     rules: Rules, search: Search, statistics: Statistics, *, new: frozenset[bytes] = frozenset()

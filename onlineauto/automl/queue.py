@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from onlineauto.automl.decisions import Statistics
     from onlineauto.automl.search import Rules, Search
 
-__all__ = ["any_waits", "take_least_tried"]
-
 
 def any_waits(search: Search) -> bool:
     """Return whether there is a config that could become live."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import struct
 from abc import ABC, abstractmethod
 
-__all__ = ["Draw", "FairDraw", "float32"]
-
 _MASK = 2**64 - 1
 
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from onlineauto.automl.decisions import Decision, Statistics
     from onlineauto.automl.search import Rules, Search
 
-__all__ = ["remove", "schedule", "seat", "seat_late"]
-
 Step = tuple["Search", tuple["Decision", ...]]
 
 

@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from onlineauto.automl.options import AutomlOptions
     from onlineauto.options import Tunable
 
-__all__ = ["PATIENCE", "REVIEW", "Candidate", "LiveConfig", "MemberSeat", "Rules", "Search", "State"]
-
-
 REVIEW = 2048
 """Largest number of learnt events between two reviews."""
 

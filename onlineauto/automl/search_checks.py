@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from onlineauto.automl.config import Config
     from onlineauto.automl.search import Rules, Search
 
-__all__ = ["config_problem", "search_problem"]
-
 _LARGEST = 2**64
 _LARGEST_SETTING = 1e30
 

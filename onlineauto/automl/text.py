@@ -9,8 +9,6 @@ if TYPE_CHECKING:
 
     from onlineauto.automl.config import Config, Interaction
 
-__all__ = ["elements_text", "flags_text", "namespace_text", "words_text"]
-
 _SPECIAL = {
     b" ": "[default]",
     b"\x8b": "[ccbslot]",

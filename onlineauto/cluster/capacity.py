@@ -12,8 +12,6 @@ from onlineauto.tune.workers.resources import is_amount
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["BACKENDS", "capacity_of", "checked_capacity"]
-
 BACKENDS = ("local", "ray")
 """Where workers are: processes and threads of this machine, or actors of Ray."""
 

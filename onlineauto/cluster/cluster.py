@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["Cluster"]
-
 _LOG: Final = logging.getLogger("onlineauto")
 _POLLS: Final = 20
 """Looks at all jobs in a slot, at least."""

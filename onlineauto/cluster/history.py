@@ -14,8 +14,6 @@ from onlineauto.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Head", "History", "Record"]
-
 _LOG: Final = logging.getLogger("onlineauto")
 
 

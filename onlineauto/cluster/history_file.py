@@ -19,8 +19,6 @@ try:
 except ImportError:  # this system has no such locks
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["HistoryFile"]
-
 
 class HistoryFile:
     """Appends records to a file, which another cluster may go on with after this one has ended or crashed.

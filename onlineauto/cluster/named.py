@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping
 
-__all__ = ["NAMED", "policy_named"]
-
 
 def policy_named(name: str, *, learned: str | os.PathLike[str] | None = None) -> Policy:
     """Return the policy of a name.

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from onlineauto.cluster.jobs.job import Demand, Job
 
-__all__ = ["Submitted"]
-
 
 @dataclass(eq=False)
 class Submitted:

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from onlineauto.cluster.history import Record
     from onlineauto.cluster.policies.situation import Floats, Situation
 
-__all__ = ["UntilKnown"]
-
 
 class UntilKnown(Policy):
     """Decide as `MarginalGain` if all jobs are of kinds that it has seen at work, else as `Fair`.

@@ -11,8 +11,6 @@ from onlineauto.estimators.adaptive_window_kernels import LARGEST_ROW, ROWS, SPR
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["make_window", "window_of"]
-
 _SIZES = 2 ** np.arange(ROWS)
 
 

@@ -8,8 +8,6 @@ from onlineauto.estimators.evaluation_kernels import AWAITED, TOTALS, Evidence
 from onlineauto.estimators.interval_kernels import POLICY_SIZE, SUMS
 from onlineauto.estimators.scale import make_scale
 
-__all__ = ["make_evidence"]
-
 _AWAITED = 100
 
 

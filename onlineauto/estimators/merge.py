@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 
     State = NDArray[np.float64]
 
-__all__ = ["merge_difference_tests", "merge_sums", "merge_tests"]
-
 
 def merge_sums(base: State, ends: Sequence[State]) -> State:
     """Return the sums of an interval, or the state of a policy, of all events."""

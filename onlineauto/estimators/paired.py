@@ -28,8 +28,6 @@ from onlineauto.estimators.scale_kernels import OUTSIDE, widen
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["ChampionTest"]
-
 
 class ChampionTest:
     """A test whether a challenger earns more than the champion, or less, on the same logged events.

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from onlineauto.features.stored import Stored
 
-__all__ = ["stored_evidence"]
-
 _LARGEST_SUM = 2.0**640
 """No sum of a sequence is as large: errors are below 2^257, their squares below 2^514, events below 2^62."""
 

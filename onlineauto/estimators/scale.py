@@ -11,8 +11,6 @@ from onlineauto.estimators.scale_kernels import FLOOR, HIGH, LEARNT, LOW, SCALE_
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["make_scale"]
-
 
 def make_scale(low: float, high: float, *, floor: float | None) -> NDArray[np.float64]:
     """Return a fresh scale, float64[6], see `onlineauto.estimators.scale_kernels`.

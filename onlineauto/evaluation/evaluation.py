@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from onlineauto.engine.stream.source import Sources
     from onlineauto.features.block import Block
 
-__all__ = ["LOGGED", "MISSING", "Bounded", "Evaluation", "PolicyValue"]
-
 LOGGED = "(as logged)"
 """Name of the policy that wrote the log."""
 

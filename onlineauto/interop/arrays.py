@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from onlineauto.features.block import Block
 
-__all__ = ["from_arrays"]
-
 
 def from_arrays(
     context: Any,

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     Columns = str | os.PathLike[str] | Mapping[str, Any] | DatasetColumns | None
 
-__all__ = ["dataset_rows", "decisions_in", "is_arrow"]
-
 
 def is_arrow(source: object) -> bool:
     """Return whether a source is a dataset or a reader of pyarrow, or a path of Parquet.

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from onlineauto.features.block import Block
 
-__all__ = ["from_dicts"]
-
 
 def from_dicts(
     events: Iterable[Mapping[str, Any] | NamedEvent],

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from onlineauto.features.event import Line
     from onlineauto.formats.mappings.named_event import NamedLine
 
-__all__ = ["event_dsjson", "write_dsjson"]
-
 _ONE = np.float32(1)
 
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from onlineauto.formats.mappings.name_hashes import NameHashes
 
-__all__ = ["Columns", "opened"]
-
 
 def opened(frame: Any) -> Any:
     """Return a frame of any library as one of narwhals.

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from onlineauto.features.block import Block
     from onlineauto.formats.lines.diagnostics import Diagnostics
 
-__all__ = ["from_frame"]
-
 Names = Sequence[str] | Mapping[str, Sequence[str]]
 """Columns, each a namespace of its own, or a mapping of namespace to columns."""
 

@@ -13,8 +13,6 @@ from onlineauto.formats.mappings.named_event import invalid_probability
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["checked_logs", "checked_weights", "float32_column", "label_column"]
-
 
 def float32_column(values: NDArray[np.generic], what: str) -> NDArray[np.float32]:
     """Return numbers as float32.

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from onlineauto.formats.sources.source import Source
     from onlineauto.options import Configuration
 
-__all__ = ["line_names", "named_blocks"]
-
 
 def line_names(configuration: Configuration) -> LineNames:
     """Return the empty `LineNames` for lines that are read with these options."""

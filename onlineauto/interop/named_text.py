@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from onlineauto.formats.sources.source import Source
     from onlineauto.workspace.option_types import Options
 
-__all__ = ["read_named"]
-
 
 def read_named(
     source: Source, *, diagnostics: Diagnostics | None = None, **options: Unpack[Options]

@@ -12,8 +12,6 @@ from onlineauto.formats.mappings.name_hashes import NameHashes
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["LineNames", "Word", "words_of"]
-
 _NAMESPACE = re.compile(r"([^ \t|:\r]*)(?::[^ \t|\r]*)?")
 _FEATURE = re.compile(
     r"""([^ \t|:\r]*)

@@ -11,8 +11,6 @@ from onlineauto.formats.sources.source import ByteSource
 if TYPE_CHECKING:
     from onlineauto.formats.sources.source import Source
 
-__all__ = ["RememberedLines"]
-
 
 class RememberedLines(io.BufferedIOBase):
     """A binary file over a source; it remembers the lines read until a later one is asked for."""

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from onlineauto.formats.mappings.name_hashes import NameHashes
 
-__all__ = ["Labels", "Rows", "assembled", "rows_of_matrix"]
-
 _Part = tuple["Rows", "NDArray[np.int64]"]
 
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     AnyEvent: TypeAlias = Mapping[str, Any] | NamedEvent | Event
 
-__all__ = ["event_text", "write_events", "write_text"]
-
 _NOT_IN_NAMES = frozenset(map(chr, (*range(33), 127))) | {":", "|"}
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from onlineauto.errors import InputError
 
-__all__ = ["RefusedError"]
-
 
 class RefusedError(InputError):
     """A request that is not served.

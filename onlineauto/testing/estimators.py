@@ -11,8 +11,6 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["Estimator", "check_estimator"]
-
 
 class Estimator(Protocol):
     """A test of a challenger against the champion, such as `onlineauto.estimators.paired.ChampionTest`."""

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["ExplorerLike", "check_explorer", "check_pmf"]
-
 _SUM = 1e-5
 _LEARNT = (0, 1, 100, 10**6)
 _TIED = ((0.0, 0.0, 0.0), (0.1, 0.1, 0.3))

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from onlineauto.engine.ensemble.member import Member
 
-__all__ = ["check_member"]
-
 _BANDIT: dict[str, Any] = {"cb_explore_adf": True, "squarecb": True}
 _STREAMS: tuple[tuple[dict[str, Any], int, int], ...] = ((_BANDIT, 3, 400), (_BANDIT, 34, 160), ({}, 0, 300))
 """Options, number of actions (0 for single lines) and of events of each stream."""

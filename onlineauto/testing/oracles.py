@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from onlineauto.automl.oracles.oracle import Oracle
 
-__all__ = ["check_oracle"]
-
 _NAMES = ((), (b"a",), (b" ", b"a", b"user"), (b"a", b"b", b"c", b"\xc3\xa9"))
 
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from onlineauto.cluster.policies.policy import Policy
     from onlineauto.cluster.policies.situation import Bools, Ints
 
-__all__ = ["check_policy"]
-
 _KINDS = ("study", "stream", "refit")
 
 

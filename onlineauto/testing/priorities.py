@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from onlineauto.automl.priorities.priority import Priority
 
-__all__ = ["check_priority"]
-
 _COUNTS = (
     {b"a": 1, b"b": 1, b"user": 1},
     {b"a": 5, b"b": 4, b"user": 3},

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from onlineauto.tune.schedulers import Scheduler, Suggestion
 
-__all__ = ["check_scheduler"]
-
 _SPACE = Space(
     {
         "rate": Float(1e-3, 1, log=True),

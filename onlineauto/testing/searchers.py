@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from onlineauto.tune.searchers import Searcher
 
-__all__ = ["check_searcher"]
-
 _SPACES = (
     Space({"x": Float(-1, 1)}),
     Space({"one": Choice(["only"]), "n": Int(3, 3)}),

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from onlineauto.tune.store import Record, Store
 
-__all__ = ["check_store"]
-
 _STUDY = {"kind": "study", "settings": {"space": {"x": [1, 2.5, None, True, "é"]}}}
 _LONG = 3600.0
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from onlineauto.tune.schedulers import Decision
     from onlineauto.tune.store import Claim, Record, Store
 
-__all__ = ["Claims"]
-
 _PAUSES: Final = 0.02, 1.0
 """Seconds between two looks at the store while `wait` waits: at first, and at most."""
 

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from onlineauto.pictures import Picture
     from onlineauto.tune.study import Study
 
-__all__ = ["draw_study"]
-
 
 def draw_study(study: Study, *, title: str = "", dark: bool = False) -> Picture:
     """Draw what trials of a study were given, the best so far, the configs, what explains the values.

@@ -9,8 +9,6 @@ if TYPE_CHECKING:
 
     from onlineauto.tune.store import Record
 
-__all__ = ["rows"]
-
 
 def rows(records: Sequence[Record], skipped: Collection[int] = ()) -> list[dict[str, Any]]:
     """Return a row for each value that was reported or told, in order.

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from onlineauto.tune.store import Store
 
-__all__ = ["StoreBackend", "optuna_storage"]
-
 _NAME: Final = "optuna"
 
 

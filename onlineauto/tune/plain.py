@@ -11,8 +11,6 @@ from typing import Any, Final
 
 from onlineauto.errors import OptionError
 
-__all__ = ["as_json", "count", "number", "scalar", "whole"]
-
 _SCALARS: Final = (float, int, str, bool, type(None))
 _DEEPEST: Final = 50
 """Levels of nested lists and mappings; deeper ones are most likely a cycle."""

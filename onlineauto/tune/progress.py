@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from onlineauto.tune.store import Record
     from onlineauto.tune.trial import Job
 
-__all__ = ["TRIES", "Progress"]
-
 _LOG = logging.getLogger("onlineauto")
 _MAY_END = ("told", "failed", "idle")
 """Records after which a study may be over."""

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from onlineauto.tune.store import Record
     from onlineauto.tune.trial import Trial
 
-__all__ = ["SkippedRecord", "UnfitRecord", "check_record"]
-
 _OF_JOBS: Final[Mapping[str, tuple[State, ...]]] = {
     "reported": (State.RUNNING,),
     "told": (State.RUNNING,),

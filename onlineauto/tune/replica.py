@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from onlineauto.tune.settings import StudySettings
     from onlineauto.tune.store import Record, Store
 
-__all__ = ["Replica"]
-
 _LOG: Final = logging.getLogger("onlineauto")
 _SNAPSHOT_AFTER: Final = 1000
 """Records since the last snapshot after which a new one is saved, if they are a quarter of the log, too."""

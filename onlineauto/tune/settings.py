@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from onlineauto.tune.spaces import Parameter
 
-__all__ = ["StudySettings", "seconds_of"]
-
 _MODES = {"min": 1.0, "max": -1.0}
 
 

@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from onlineauto.tune.workers.resources import Workers
     from onlineauto.tune.workers.trainable import What
 
-__all__ = ["Study"]
-
 _LOG = logging.getLogger("onlineauto")
 _MAX_RESOURCE = 81
 _LEASE = 60.0

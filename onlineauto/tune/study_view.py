@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from onlineauto.tune.store import Store
     from onlineauto.tune.trial import Trial
 
-__all__ = ["StudyState", "StudyView"]
-
 
 class StudyState(StrEnum):
     """States of a study, for a process that asks for a job."""

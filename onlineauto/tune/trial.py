@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from onlineauto.tune.spaces import Config
     from onlineauto.tune.store import Record
 
-__all__ = ["TRANSITIONS", "Job", "Trial", "described", "may_become", "restored"]
-
 TRANSITIONS: Mapping[State, frozenset[State]] = {
     State.PENDING: frozenset({State.RUNNING, State.TERMINATED, State.ERRORED}),
     State.RUNNING: frozenset({State.PENDING, State.PAUSED, State.TERMINATED, State.ERRORED}),

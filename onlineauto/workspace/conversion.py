@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from onlineauto.options import Configuration
     from onlineauto.workspace.option_types import Options
 
-__all__ = ["convert", "has_blocks"]
-
 
 def convert(
     source: Sources,

@@ -18,8 +18,6 @@ import onlineauto.jit  # noqa: F401 - see the end
 if TYPE_CHECKING:
     from typing import Self
 
-__all__ = ["Locked"]
-
 
 class Locked:
     """Base of objects that several threads may share; `copy` and `pickle` copy all but the lock."""

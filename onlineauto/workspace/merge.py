@@ -51,8 +51,6 @@ if TYPE_CHECKING:
     from onlineauto.options import Configuration
     from onlineauto.workspace.workspace import Workspace
 
-__all__ = ["labelled_weight", "merged"]
-
 
 class _Part(NamedTuple):
     """The numbers of a model that are merged, or their changes since its base."""

@@ -34,18 +34,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = [
-    "HEAD",
-    "MAGIC",
-    "VERSION",
-    "State",
-    "check_target",
-    "decoded",
-    "encoded",
-    "read_file",
-    "replace_file",
-]
-
 State: TypeAlias = dict[str, Any]
 """A tree: maps and lists of numbers, texts, bytes, arrays, and of values that msgspec can encode."""
 

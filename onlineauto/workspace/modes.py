@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from onlineauto.engine.loop.semantics import Semantics
     from onlineauto.options import Configuration
 
-__all__ = ["semantics_of"]
-
 
 def semantics_of(configuration: Configuration) -> Semantics:
     """Return the semantics that the options select: exact ones with ``--vw_exact``, else native ones."""

@@ -14,8 +14,6 @@ from onlineauto.explorers import extend
 from onlineauto.explorers.choice import check_effects
 from onlineauto.options import Configuration, Registry
 
-__all__ = ["REGISTRY", "given_options"]
-
 
 def _check_effects(configuration: Configuration) -> None:
     """Refuse options that the chosen explorer does not use. Vowpal Wabbit takes them, so exact mode does."""

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from onlineauto.workspace.model_file import State
     from onlineauto.workspace.workspace import Workspace
 
-__all__ = ["PredictOnly", "predicting_configs", "spin_off", "spun_off"]
-
 PredictOnly: TypeAlias = Literal["champion", "ensemble", "stack"] | bool
 """What is spun off: the champion alone, or all that predicts: the ensemble once it is proved. True
 is the champion, and "stack" the older name of "ensemble"."""

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from onlineauto.features.layout import Layout
     from onlineauto.options import Configuration
 
-__all__ = ["Asked", "Predictor", "snapshot"]
-
 _MOST_NAMES = 1000
 """Number of unknown namespaces with which a parser is begun anew, so that names cannot fill the memory."""
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from onlineauto.formats.sources.source import Source
     from onlineauto.workspace.option_types import Options
 
-__all__ = ["Reading", "read"]
-
 
 class Reading:
     """The blocks of a source, as `read` returns them. One thread can iterate them once.

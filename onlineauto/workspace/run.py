@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from onlineauto.workspace.option_types import Options
     from onlineauto.workspace.save_load import ModelSource
 
-__all__ = ["Run", "RunSink", "load_run"]
-
 
 class RunSink(Protocol):
     """Takes what a run has learnt."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from onlineauto.workspace.model_file import State
     from onlineauto.workspace.workspace import Workspace
 
-__all__ = ["SECTIONS", "ModelSource", "changed", "load_model", "save_model"]
-
 SECTIONS = {"learner": 1, "layout": 1, "slots": 1, "search": 1, "run": 1}
 """Sections of a model file, each with the version that this program writes; it reads all up to that.
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from onlineauto.features.stored import Stored
     from onlineauto.workspace.workspace import Workspace
 
-__all__ = ["OUTPUTS", "stored_run"]
-
 OUTPUTS = ("predictions", "raw_predictions", "journal")
 """Options that name files to which a run appends; a model file keeps how much was written to each."""
 

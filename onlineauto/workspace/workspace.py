@@ -61,8 +61,6 @@ if TYPE_CHECKING:
     from onlineauto.workspace.predict_only import PredictOnly
     from onlineauto.workspace.save_load import ModelSource
 
-__all__ = ["Workspace"]
-
 
 class Workspace(Locked):
     r"""A model, with its options and everything that it has learnt.

@@ -8,8 +8,6 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Choice"]
-
 
 class Choice(msgspec.Struct, frozen=True, eq=False):
     """The action that was drawn, and the probabilities from which it was drawn.

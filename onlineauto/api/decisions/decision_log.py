@@ -21,8 +21,6 @@ from onlineauto.errors import InputError, OutputError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["DecisionLog"]
-
 
 class DecisionLog:
     r"""Appends decisions and rewards to a file. Several processes may append to the same one.

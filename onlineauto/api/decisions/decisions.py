@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from onlineauto.api.decisions.events import Actions
     from onlineauto.formats.mappings.encoded_event import EncodedEvent
 
-__all__ = ["Decisions"]
-
 
 def is_id(event_id: object) -> bool:
     """Return whether a value is a string that is not empty and that UTF-8, and so JSON, can have."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["drawn"]
-
 
 def drawn(probabilities: list[float], uniform: float) -> int:
     """Return the index at which the sum of the probabilities passes `uniform`, a number from [0, 1).

@@ -6,8 +6,6 @@ import os
 import secrets
 from typing import ClassVar
 
-__all__ = ["EventIds"]
-
 
 class EventIds:
     """Gives ids: a random prefix and a count. Each copy, and each process, has a prefix of its own.

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 _MOST = (2 - 2**-23) * 2.0**127
 """The largest float32."""
 
-__all__ = ["Actions", "Features", "copied", "cost_of", "index_of", "listed", "logged_event"]
-
 Features: TypeAlias = "Mapping[str, Any]"
 """Features by namespace, as `onlineauto.interop.from_dicts` takes them."""
 

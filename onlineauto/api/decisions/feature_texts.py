@@ -9,8 +9,6 @@ from onlineauto.interop.dsjson import event_dsjson
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["FeatureTexts"]
-
 _MOST: Final = 1 << 16
 """Number of texts to remember."""
 _BEGIN: Final = '"c":{'

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from onlineauto.api.decisions.events import Features
     from onlineauto.interop.frames import Names
 
-__all__ = ["FromLogs"]
-
 
 @shared
 class FromLogs(AutoModel):

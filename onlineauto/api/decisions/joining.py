@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
 
-__all__ = ["Joined"]
-
 _CHUNK = 1 << 16
 
 

@@ -16,8 +16,6 @@ from onlineauto.formats.mappings.encoded_event import EncodedEvent
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["Decision", "Pending", "check_limits"]
-
 
 class Decision(msgspec.Struct, frozen=True, eq=False):
     """A decision that waits for its reward."""

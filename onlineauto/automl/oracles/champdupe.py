@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from onlineauto.automl.oracles.oracle import Space
     from onlineauto.automl.random_draw import Draw
 
-__all__ = ["Champdupe"]
-
 
 class Champdupe(Oracle):
     """Proposes the champion again, which must learn the same, and a config without interactions.

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from onlineauto.automl.oracles.oracle import Space
     from onlineauto.automl.random_draw import Draw
 
-__all__ = ["OneDiff"]
-
 
 class OneDiff(Oracle):
     """Proposes all configs that differ from the champion in one interaction; the first champion has all.

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from onlineauto.automl.random_draw import Draw
     from onlineauto.options import Tunable
 
-__all__ = ["Oracle", "Space"]
-
 
 @dataclass(frozen=True, slots=True)
 class Space:

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from onlineauto.automl.oracles.oracle import Space
     from onlineauto.automl.random_draw import Draw
 
-__all__ = ["QbaseCubic"]
-
 
 class QbaseCubic(Oracle):
     """Proposes all configs that differ from the champion in one cubic interaction, in random order.

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from onlineauto.automl.oracles.oracle import Space
     from onlineauto.automl.random_draw import Draw
 
-__all__ = ["Rand"]
-
 
 class Rand(Oracle):
     """Proposes all configs that differ in one interaction, in random order; the first champion has all.

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from onlineauto.automl.oracles.oracle import Space
     from onlineauto.automl.random_draw import Draw
 
-__all__ = ["Stepwise"]
-
 _AT_ONCE = 256
 """Largest number of interactions with which a search begins, or that are added because they seem to gain."""
 _FREE = 4096.0

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from onlineauto.automl.config import Config
 
-__all__ = ["FavorPopularNamespaces"]
-
 
 class FavorPopularNamespaces(Priority):
     """Prefers configs that exclude rare interactions, or include frequent ones.

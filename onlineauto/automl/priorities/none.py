@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from onlineauto.automl.config import Config
 
-__all__ = ["NoPriority"]
-
 
 class NoPriority(Priority):
     """Gives every config the same priority."""

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
     from onlineauto.automl.config import Config
 
-__all__ = ["Priority"]
-
 
 class Priority(ABC):
     """Ranks the configs that wait to become live.

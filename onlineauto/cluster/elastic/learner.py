@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from onlineauto.cluster.elastic.running.snapshot import Snapshot
     from onlineauto.formats.sources.source import Source
 
-__all__ = ["ShardedLearner"]
-
 
 class ShardedLearner:
     r"""A linear model in blocks, learnt by workers in step; their number changes nothing of the result.

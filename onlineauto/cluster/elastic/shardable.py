@@ -14,8 +14,6 @@ from onlineauto.learners.options import UpdateOptions
 if TYPE_CHECKING:
     from onlineauto.options import Configuration
 
-__all__ = ["check_shardable"]
-
 _STATEFUL = {"first", "bag", "cover", "rnd", "epsilon_decay", "synthcover"}
 """Explorers that keep more than weights from event to event, or several models."""
 

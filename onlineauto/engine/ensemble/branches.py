@@ -30,21 +30,6 @@ if TYPE_CHECKING:
 
     Kept = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
-__all__ = [
-    "Branch",
-    "Sums",
-    "averaging",
-    "forgetting",
-    "learnt_by",
-    "left_out",
-    "merge_cells",
-    "merge_moments",
-    "merge_squares",
-    "merged",
-    "shares",
-    "sums_of",
-]
-
 
 class Branch(NamedTuple):
     """A state that is to be merged, or the base, and its indices in the merged state; -1 for none."""

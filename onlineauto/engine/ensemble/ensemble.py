@@ -40,25 +40,6 @@ if TYPE_CHECKING:
     from onlineauto.features.stored import Stored
     from onlineauto.options import Configuration
 
-__all__ = [
-    "able_scores",
-    "begin",
-    "begin_again",
-    "ensemble_state",
-    "exchange",
-    "join",
-    "make_ensemble",
-    "names_of",
-    "prices",
-    "promote",
-    "rest",
-    "restore_ensemble",
-    "terms",
-    "test_anew",
-    "to_predict",
-    "worths",
-]
-
 _PREDICTS = ("weights", "range")
 _LEARNS = ("spread", "pair", "loss", "fair", "loss_spread", "policies", "level", "updates", "error")
 """Arrays that a model file keeps: those that predictions need, and those that learning needs as well."""

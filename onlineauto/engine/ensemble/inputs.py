@@ -24,15 +24,6 @@ if TYPE_CHECKING:
     from onlineauto.engine.records.task import Task
     from onlineauto.features.stored import Stored
 
-__all__ = [
-    "INPUTS_VERSION",
-    "can_have_members",
-    "inputs_state",
-    "inputs_to_predict",
-    "make_inputs",
-    "restore_inputs",
-]
-
 INPUTS_VERSION = 1
 """Version of their section in a model file."""
 

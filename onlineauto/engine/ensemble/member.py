@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from onlineauto.options import Configuration
     from onlineauto.options.option import Group
 
-__all__ = ["ANY", "Kernels", "Lesson", "Member", "Need", "Needs", "Part", "Sizes", "Work"]
-
 ANY = 2**62
 """A limit that nothing exceeds."""
 

@@ -46,8 +46,6 @@ if TYPE_CHECKING:
 
     from onlineauto.engine.records.ensemble import Ensemble, Inputs
 
-__all__ = ["merge_ensembles", "merge_inputs"]
-
 _MIX = 0x9E3779B97F4A7C15
 
 

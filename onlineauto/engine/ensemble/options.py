@@ -11,8 +11,6 @@ from onlineauto.options import option
 if TYPE_CHECKING:
     from onlineauto.options import Configuration
 
-__all__ = ["EnsembleOptions", "check_members"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnsembleOptions:

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from onlineauto.automl.config import Interaction
 
-__all__ = ["EACH", "LEARNT", "TOGETHER", "price_of_config"]
-
 TOGETHER, EACH = 8, 4
 """Entries of a matrix that count as one weight; events of which its covariance learns one."""
 

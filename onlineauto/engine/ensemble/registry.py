@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from onlineauto.engine.ensemble.member import Member
     from onlineauto.options import Registry
 
-__all__ = ["DEFAULT", "MEMBERS", "check_names", "extend", "member_of", "members_of", "register", "unregister"]
-
 
 class Entry(NamedTuple):
     """Facts about a member that are known before it is imported."""

@@ -22,17 +22,6 @@ if TYPE_CHECKING:
     from onlineauto.engine.records.ensemble import Inputs
     from onlineauto.features.stored import Stored
 
-__all__ = [
-    "begin_regression",
-    "make_basis",
-    "make_regression",
-    "merge_regression",
-    "merge_waves",
-    "regression_state",
-    "regression_to_predict",
-    "restore_regression",
-]
-
 
 def make_regression(actions: int, inputs: int) -> Regression:
     """Return regressions of so many actions and inputs before the first event."""

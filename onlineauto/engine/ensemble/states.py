@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from onlineauto.engine.ensemble.member import Member
     from onlineauto.engine.records.ensemble import Ensemble
 
-__all__ = ["MemberStates", "states_of"]
-
 
 class MemberStates(SealedRecords):
     """The states of members, which kernels take by their addresses.

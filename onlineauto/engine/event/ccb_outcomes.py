@@ -14,8 +14,6 @@ from onlineauto.features.block import UNLABELLED
 if TYPE_CHECKING:
     from onlineauto.features.slots import Slots
 
-__all__ = ["EventOutcomes", "of_events"]
-
 _SHOWN = 2
 
 

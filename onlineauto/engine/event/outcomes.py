@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from onlineauto.features.records import Records
     from onlineauto.features.slots import Slots
 
-__all__ = ["Outcomes"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Outcomes:

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from onlineauto.features.layout import Layout
     from onlineauto.options import Configuration
 
-__all__ = ["BlockPredictor", "no_screen"]
-
 _FEW = 64
 """Number of unknown namespaces that a view keeps for later blocks."""
 

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from onlineauto.learners._kernels import Model
     from onlineauto.options import Configuration
 
-__all__ = ["BlockRunner", "Decides"]
-
 
 class _HasArrays(Protocol):
     arrays: Live

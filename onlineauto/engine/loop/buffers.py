@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from onlineauto.features.records import Scratch, Stream
     from onlineauto.features.slots import Slots
 
-__all__ = ["enough_room", "enough_scratch", "make_buffers", "make_outcomes", "make_results"]
-
-
 _FEATURES = 1 << 16
 _OF_ACTIONS = ("score", "target", "first_squares", "cost", "order", "explored")
 _NO_MEMBERS = SealedRecords(())

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from onlineauto.engine.options.registry import RunOptions
     from onlineauto.features.block import Block
 
-__all__ = ["Holdout"]
-
 _FLOAT_MAX = np.finfo(np.float32).max
 
 

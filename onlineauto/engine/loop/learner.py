@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from onlineauto.learners.table import TableShape
     from onlineauto.options import Configuration
 
-__all__ = ["KINDS", "Learner"]
-
 KINDS = ("cost", "weight", "probability", "value")
 """What an outlier can be: a cost or label, an importance weight, a probability, the value of a feature."""
 _COUNTS = ("counts", "tally")

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from onlineauto.engine.stream.event_readers import ReadsOne
     from onlineauto.features.layout import Layout
 
-__all__ = ["OneEvent", "one_event"]
-
 _BRIEF = 1024
 """Number of features up to which an event takes so little time that no other thread should take over."""
 _MOST_FINE, _LONGEST = 256, 4096

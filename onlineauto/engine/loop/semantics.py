@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     Loop = Callable[[Context, Stream, Results, NDArray[np.int64], int, int], None]
     """Predicts, learns and accounts for events, as `run_events` does."""
 
-__all__ = ["NATIVE", "Semantics"]
-
 
 class MakesTable(Protocol):
     """Lays out the weights of the live configs, as `lanes_side_by_side` does."""

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from onlineauto.learners.table import TableShape
     from onlineauto.options import Configuration
 
-__all__ = ["make_task", "parts_of_slot"]
-
 _LINKS = {"identity": IDENTITY, "logistic": LOGIT, "glf1": GLF1, "poisson": EXPONENTIAL}
 _SHAPES = {
     "simple": Shape.SIMPLE,

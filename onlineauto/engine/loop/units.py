@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from onlineauto.features.records import Stream
     from onlineauto.jit import SealedRecords
 
-__all__ = ["NO_UNITS", "make_units"]
-
 _NONE = np.zeros(0, np.int64)
 NO_UNITS = Units(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, _NONE, _NONE, _NONE)
 """The units of a run that needs none."""

@@ -42,17 +42,6 @@ if TYPE_CHECKING:
     from onlineauto.formats.lines.diagnostics import Diagnostics
     from onlineauto.options import Configuration
 
-__all__ = [
-    "Limit",
-    "Sizes",
-    "WideEvent",
-    "kept_interactions",
-    "limit_of",
-    "measure",
-    "report",
-    "without_widest",
-]
-
 _GUESSED = 1 << 20
 """Number of features of an action up to which an upper bound is good enough."""
 _LISTED = 1 << 27

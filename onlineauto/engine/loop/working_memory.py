@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from onlineauto.learners._kernels import Model, Rule
     from onlineauto.options import Configuration
 
-__all__ = ["Parts", "Predicting", "WorkingMemory"]
-
 
 class Parts(NamedTuple):
     """All that the loop works with, but for the memory of its caller and the layout."""

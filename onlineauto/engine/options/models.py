@@ -8,8 +8,6 @@ from typing import ClassVar, Literal
 from onlineauto.errors import OptionError
 from onlineauto.options import Configuration, option
 
-__all__ = ["InspectOptions", "ModelOptions", "check_models"]
-
 _MODEL_FILES = ("final_regressor", "readable_model", "invert_hash")
 
 

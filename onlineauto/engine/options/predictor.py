@@ -12,8 +12,6 @@ from onlineauto.learners.options import CbOptions, LossOptions, UpdateOptions
 if TYPE_CHECKING:
     from onlineauto.options import Configuration
 
-__all__ = ["excludes_ensemble", "predicts_with"]
-
 
 def predicts_with(configuration: Configuration, *, simple: bool) -> str:
     """Return what predicts events in a search: "champion", "mix" or "ensemble"."""

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from onlineauto.features.block import Block
     from onlineauto.formats.lines.diagnostics import Diagnostics
 
-__all__ = ["BEGAN_AGAIN", "WHAT", "add_outlier", "locate_outliers", "outlier_message"]
-
 WHAT: Final = {
     Outlier.FAR_COST: "the label or cost",
     Outlier.FAR_WEIGHT: "the weight",

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from onlineauto.engine.records.quirks import Quirks
     from onlineauto.options import Configuration
 
-__all__ = ["DECAY_STATE", "make_decay"]
-
 DECAY_STATE = ("place", "evidence", "epsilon", "tally")
 """Arrays of `Decay` that last from event to event."""
 

@@ -9,28 +9,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = [
-    "BINS",
-    "FIRST_BINS",
-    "GROUPS",
-    "MOST_ACTIONS",
-    "MOST_FEATURES",
-    "MOST_NUMBERS",
-    "OF_BASELINE",
-    "OF_CROSSES",
-    "OF_INPUTS",
-    "RING",
-    "WIDE",
-    "Ensemble",
-    "EnsembleTest",
-    "InputKind",
-    "Inputs",
-    "Known",
-    "Members",
-    "Numbers",
-    "Taken",
-]
-
 
 class Numbers(NamedTuple):
     """The numbers among the inputs of members, with their bins; see the ensemble's `number_bin_kernels`."""

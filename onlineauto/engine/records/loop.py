@@ -17,24 +17,6 @@ if TYPE_CHECKING:
     from onlineauto.jit import F32
     from onlineauto.learners._kernels import Model, Rule
 
-__all__ = [
-    "ROW",
-    "Actions",
-    "Buffers",
-    "Context",
-    "Counted",
-    "Cursor",
-    "Label",
-    "LoopSignal",
-    "MemberBuffers",
-    "Outlier",
-    "Results",
-    "Run",
-    "Standing",
-    "Step",
-    "Units",
-]
-
 
 class Cursor(IntEnum):
     """Entries of a cursor."""

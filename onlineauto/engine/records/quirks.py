@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["NO_QUIRKS", "Quirks"]
-
 
 class Quirks(NamedTuple):
     """Oddities of Vowpal Wabbit; the kernels of an event follow those that are on.

@@ -13,19 +13,6 @@ if TYPE_CHECKING:
     from onlineauto.estimators.robust_kernels import Test
     from onlineauto.features.records import Interactions
 
-__all__ = [
-    "GROUP",
-    "PLACES",
-    "Live",
-    "LiveStatistics",
-    "NamespaceCounts",
-    "Schedule",
-    "Screen",
-    "Tally",
-    "Tests",
-    "Whose",
-]
-
 
 class Schedule(NamedTuple):
     """The leases of live configs, and when the loop stops for the search."""

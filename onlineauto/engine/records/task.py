@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from onlineauto.features.records import Numbering
     from onlineauto.jit import F32
 
-__all__ = ["Decay", "DecayTally", "Shape", "Task"]
-
 
 class Shape(IntEnum):
     """Shapes of events."""

@@ -9,8 +9,6 @@ import numpy as np
 if TYPE_CHECKING:
     from onlineauto.features.block import Block
 
-__all__ = ["of_actions"]
-
 
 def of_actions(block: Block, event: int) -> frozenset[bytes]:
     """Return the names of the namespaces of an event that belong to its actions.

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from onlineauto.features.stored import Stored
 
-__all__ = ["LOOK", "Drift"]
-
 LOOK = 256
 """Number of the champion's losses between two looks at them."""
 

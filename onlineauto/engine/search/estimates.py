@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from onlineauto.engine.search.live_configs import LiveConfigs
     from onlineauto.engine.search.screening import Screening
 
-__all__ = ["Estimates"]
-
 
 class Estimates:
     """Bounds on the average reward of each live config, over the events since it became live.

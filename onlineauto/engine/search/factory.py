@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from onlineauto.features.layout import Layout
     from onlineauto.options import Configuration
 
-__all__ = ["make_layout"]
-
 
 def make_layout(configuration: Configuration, *, slots: bool) -> Layout:
     """Return the layout before the first event; with `slots`, events have CCB slots."""

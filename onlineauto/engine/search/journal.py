@@ -32,20 +32,6 @@ if TYPE_CHECKING:
     from onlineauto.automl.decisions import Decision, Statistics
     from onlineauto.engine.stream.sink import Sink
 
-__all__ = [
-    "Bounds",
-    "Change",
-    "End",
-    "Entry",
-    "Head",
-    "Journal",
-    "bounds_of",
-    "decision_of",
-    "entry_of",
-    "read_journal",
-]
-
-
 Count = Annotated[int, msgspec.Meta(ge=0)]
 Names = Annotated[list[str], msgspec.Meta(min_length=1, max_length=3)]
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from onlineauto.learners._kernels import Model
     from onlineauto.learners.table import TableShape
 
-__all__ = ["Lanes"]
-
 
 class Lanes:
     """Moves the weights of live configs, and the sums that belong to them.

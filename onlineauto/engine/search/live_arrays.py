@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from onlineauto.engine.loop.learner import Learner
     from onlineauto.options import Configuration
 
-__all__ = ["NEVER", "arrays_of", "forget_evidence", "make_counts", "make_live"]
-
 NEVER = 2**62
 """A number of events that is never reached."""
 

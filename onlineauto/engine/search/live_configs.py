@@ -54,8 +54,6 @@ if TYPE_CHECKING:
     from onlineauto.learners.hyperparameters import Hyperparameters
     from onlineauto.options import Configuration
 
-__all__ = ["LiveConfigs"]
-
 _PARKED = 4
 """Number of waiting configs that keep their weights, for each live config that there can be."""
 _HIGHEST_PRICE = 0.24

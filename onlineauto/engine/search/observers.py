@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from onlineauto.engine.search.journal import Entry
 
-__all__ = ["Observation", "Observer", "Observers"]
-
 Observer: TypeAlias = "Callable[[Entry], object]"
 """Called with a decision, as the journal has it."""
 

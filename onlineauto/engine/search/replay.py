@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from onlineauto.engine.search.journal import End, Entry
     from onlineauto.options import Configuration
 
-__all__ = ["replayed_entries"]
-
 
 def replayed_entries(configuration: Configuration) -> list[Entry | End] | None:
     """Return the entries of the journal that is to be replayed, None if there is none.

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from onlineauto.features.layout import Layout
     from onlineauto.features.stored import Stored
 
-__all__ = ["Screening"]
-
 _FADING = 0.3
 """Part of a gain that is kept when the champion changes."""
 

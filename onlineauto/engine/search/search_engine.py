@@ -73,8 +73,6 @@ if TYPE_CHECKING:
     from onlineauto.learners._kernels import Model
     from onlineauto.options import Configuration
 
-__all__ = ["Searching"]
-
 _KEPT = 20
 _SCREEN_CELLS = 1 << 18
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from onlineauto.engine.records.task import Decay
     from onlineauto.learners._kernels import Model
 
-__all__ = ["stored_array", "stored_counts", "stored_waiting"]
-
 
 def stored_array(name: str, stored: Stored, array: NDArray[Any]) -> NDArray[Any]:
     """Return the stored values of `array`, which is the array of `Live` called `name`.

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from onlineauto.engine.records.task import Decay
     from onlineauto.learners._kernels import Model
 
-__all__ = ["WaitingConfig", "began", "learnt_cells", "prepare_waiting", "put_back", "unlearn"]
-
 
 class WaitingConfig(NamedTuple):
     """The weights of a waiting config, and the evidence on it."""

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from onlineauto.features.stored import Stored
     from onlineauto.options import Configuration
 
-__all__ = ["SlotFinder"]
-
 
 class SlotFinder:
     """Finds slots; see `onlineauto.features.slots`.

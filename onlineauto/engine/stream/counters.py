@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Count", "Counters", "total"]
-
 Count: TypeAlias = int | float | None
 """A number; None before anything was counted."""
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from onlineauto.options import Configuration
 
-__all__ = ["NATIVE", "Dialect", "dialect_of"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:

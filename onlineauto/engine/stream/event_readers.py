@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     """VW text or JSON of one event, or the lines of the text in a list; or a mapping as
     `onlineauto.interop.from_dicts` takes it."""
 
-__all__ = ["EventReaders", "ReadsOne", "event_readers"]
-
 _TEXTS: Final = (str, bytes, list, tuple)
 """Types of an event that is a text, or the lines of one."""
 

@@ -12,8 +12,6 @@ from onlineauto.formats.options import InputOptions
 if TYPE_CHECKING:
     from onlineauto.options import Configuration
 
-__all__ = ["with_datasets"]
-
 
 def with_datasets(source: Any, configuration: Configuration) -> Any:
     """Return a source; as a `DatasetSource` if it is a path of Parquet, or several of them.

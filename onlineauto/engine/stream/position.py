@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from onlineauto.engine.stream.counters import Count
     from onlineauto.features.block import Block
 
-__all__ = ["Position", "behind", "cut"]
-
 
 class Position(NamedTuple):
     """The state that a run needs, besides the model, to continue over the same input.

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from onlineauto.formats.lines.event_source import EventReader, EventRules
     from onlineauto.options import Configuration
 
-__all__ = ["PositionedBlocks"]
-
 
 class PositionedBlocks:
     """An `EventSource` of any source whose blocks are read by a function.

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from onlineauto.formats.lines.event_source import EventReader
     from onlineauto.formats.sources.source import Source
 
-__all__ = ["pays", "read_ahead"]
-
 _SMALL = 1 << 18
 """Number of bytes below which reading is faster than starting a thread."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Protocol
 
-__all__ = ["Sink"]
-
 
 class Sink(Protocol):
     """A target of bytes, such as a binary file, a pipe or a socket."""

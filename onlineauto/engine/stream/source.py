@@ -33,20 +33,6 @@ if TYPE_CHECKING:
     from onlineauto.formats.lines.line_reader import LineReader
     from onlineauto.options import Configuration
 
-__all__ = [
-    "KINDS",
-    "BlockSource",
-    "Sources",
-    "can_be_read_again",
-    "event_rules",
-    "kind_of",
-    "open_lines",
-    "open_source",
-    "read_all",
-    "read_blocks",
-    "rules_of",
-]
-
 KINDS = ("ccb_explore_adf", "cb_explore_adf", "cb_adf", "cb_explore", "cb")
 """Kinds of contextual bandits, each named after its flag."""
 

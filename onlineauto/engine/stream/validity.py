@@ -13,8 +13,6 @@ from onlineauto.formats.lines.diagnostics import Code, Diagnostics
 if TYPE_CHECKING:
     from onlineauto.features.block import Rules
 
-__all__ = ["check_rules", "find_odd_labels", "first_invalid_event"]
-
 
 def check_rules(block: Block, rules: Rules) -> None:
     """Compare the rules by which a block was read, as far as it has them, with those of a workspace.

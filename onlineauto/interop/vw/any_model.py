@@ -16,8 +16,6 @@ from onlineauto.workspace.workspace import Workspace
 if TYPE_CHECKING:
     from onlineauto.options import Configuration
 
-__all__ = ["is_vw_model", "load_any_model", "read_model"]
-
 _HEAD = 16
 
 

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from onlineauto.engine.records.task import Decay
     from onlineauto.workspace.workspace import Workspace
 
-__all__ = ["vw_model_bytes", "write_vw_model"]
-
 
 def write_vw_model(workspace: Workspace, target: str | os.PathLike[str] | BinaryIO) -> None:
     """Write a model file that Vowpal Wabbit 9.11.9 loads with ``-i``; a search writes its champion.

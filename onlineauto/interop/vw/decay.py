@@ -12,8 +12,6 @@ from onlineauto.interop.vw.search import VwEstimator, estimator_fields
 if TYPE_CHECKING:
     from onlineauto.interop.vw.fields import Fields
 
-__all__ = ["VwDecay", "decay_fields"]
-
 
 class VwDecay(NamedTuple):
     """The state of all models of ``--epsilon_decay``.

@@ -12,8 +12,6 @@ from onlineauto.interop.vw.search import VwBound, VwEstimator
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["estimator_of", "evidence_of"]
-
 
 def evidence_of(estimator: VwEstimator) -> NDArray[np.float64]:
     """Return an estimator as evidence, float64[LOWER | UPPER, SIZE].

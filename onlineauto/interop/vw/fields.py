@@ -19,8 +19,6 @@ from onlineauto.features.hash_kernels import murmur3
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-__all__ = ["FieldReader", "FieldWriter", "Fields", "checksum_of"]
-
 N = TypeVar("N", int, float)
 T = TypeVar("T")
 

@@ -32,17 +32,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = [
-    "VERSION",
-    "VwDescent",
-    "VwFile",
-    "VwHead",
-    "VwShape",
-    "begins_as_vw",
-    "read_vw_file",
-    "vw_file_bytes",
-]
-
 VERSION = b"9.11.9"
 """The version of all files that are read or written."""
 

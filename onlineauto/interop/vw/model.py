@@ -51,8 +51,6 @@ if TYPE_CHECKING:
     from onlineauto.options import Configuration
     from onlineauto.workspace.option_types import Options
 
-__all__ = ["fields_of", "load_vw_model", "read_vw_model"]
-
 _STATES = (State.NEW, State.LIVE, State.INACTIVE, State.REMOVED)
 _KINDS = (Kind.EXCLUSION, Kind.INCLUSION)
 _MOST = 2**62

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from onlineauto.interop.vw.file import VwHead
     from onlineauto.options import Configuration
 
-__all__ = ["EXPLORER_FIELDS", "PER_MODEL", "configuration_of", "shape_of"]
-
 EXPLORER_FIELDS = {"first": "Q", "squarecb": "Q", "regcb": "Q", "cover": "Q", "synthcover": "ff"}
 """Kinds of the numbers that an explorer saves."""
 

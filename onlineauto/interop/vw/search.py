@@ -10,17 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from onlineauto.interop.vw.fields import Fields
 
-__all__ = [
-    "NO_SEARCH",
-    "VwBound",
-    "VwConfig",
-    "VwEstimator",
-    "VwLive",
-    "VwSearch",
-    "estimator_fields",
-    "search_fields",
-]
-
 
 class VwBound(NamedTuple):
     """One confidence sequence.

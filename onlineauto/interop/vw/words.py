@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from onlineauto.options import Configuration
     from onlineauto.workspace.workspace import Workspace
 
-__all__ = ["champion_words"]
-
 _INTERACTIONS = ("quadratic", "cubic", "interactions")
 _LETTERS = (*_INTERACTIONS, "ignore", "ignore_linear", "keep")
 _WRITTEN = {"bit_precision", "constant", "initial_weight"}

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-__all__ = ["AsyncClient", "Client"]
-
 
 class Client:
     """Asks a service. Threads may share it.

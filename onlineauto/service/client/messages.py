@@ -15,19 +15,6 @@ from onlineauto.formats.mappings.values import plain, plain_tree
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = [
-    "Decision",
-    "Retry",
-    "activation",
-    "decided",
-    "fallback",
-    "headers_of",
-    "must_retry",
-    "rank_body",
-    "refuse",
-    "reward_body",
-]
-
 _AGAIN: Final = {409, 429, 500, 502, 503, 504}
 
 

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from onlineauto.service.loop.front import Front
     from onlineauto.service.loop.loop import Loop
 
-__all__ = ["Application", "application", "follower_application"]
-
 _LOG = logging.getLogger("onlineauto.service")
 _IDLE: Final = 0.1
 _TICK: Final = 0.25

@@ -27,19 +27,6 @@ if TYPE_CHECKING:
     from onlineauto.service.http.metrics import Metrics
     from onlineauto.service.http.tokens import Tokens
 
-__all__ = [
-    "Asked",
-    "Endpoint",
-    "Handler",
-    "Keeper",
-    "Reply",
-    "account",
-    "json_answer",
-    "no_such_endpoint",
-    "problem",
-    "reply_to_error",
-]
-
 _LOG = logging.getLogger("onlineauto.service")
 _CODES = {400: "BadArgument", 401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 409: "Conflict"}
 _CODES |= {

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from onlineauto.service.ranking.answer import Ranked
     from onlineauto.service.ranking.question import Question
 
-__all__ = ["FollowerHandlers", "FrontHandlers"]
-
 _RANK = msgspec.json.Decoder(Rank)
 _PERSONALIZER_RANK = msgspec.json.Decoder(PersonalizerRank)
 _REWARD = msgspec.json.Decoder(Reward)

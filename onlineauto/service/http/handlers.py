@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from onlineauto.service.http.metrics import Metrics
     from onlineauto.service.loop.loop import Loop
 
-__all__ = ["Handlers"]
-
 _PAGE: Final = Path(__file__).with_name("page.html")
 _PAGE_HEADERS: Final = {
     "Cache-Control": "no-cache",

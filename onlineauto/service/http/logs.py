@@ -9,8 +9,6 @@ import msgspec
 
 from onlineauto.service.log.record import stamp
 
-__all__ = ["JsonLines"]
-
 _PLAIN: Final = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 

@@ -14,8 +14,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-__all__ = ["memory_bytes", "return_memory"]
-
 _MMAP_THRESHOLD: Final = -3
 _ARENA_MAX: Final = -8
 _LARGE: Final = 1 << 20

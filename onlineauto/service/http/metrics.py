@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from onlineauto.service.http.status import FollowerStatus
 
-__all__ = ["COUNTERS", "GAUGES", "Metrics"]
-
 COUNTERS: Final = {
     "ranked": "Decisions.",
     "rewarded": "Rewards.",

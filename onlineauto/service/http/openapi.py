@@ -14,8 +14,6 @@ from onlineauto.service.http.wire import Problem
 if TYPE_CHECKING:
     from onlineauto.service.http.routes import Endpoints
 
-__all__ = ["openapi_document"]
-
 _REF: Final = "#/components/schemas/{name}"
 _REFUSALS: Final = {
     "400": "Malformed.",

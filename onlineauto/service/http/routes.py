@@ -21,8 +21,6 @@ from onlineauto.service.join.join import JoinSettings
 from onlineauto.service.learning.evaluate import Estimate
 from onlineauto.service.learning.models import Model
 
-__all__ = ["ROUTES", "Endpoints"]
-
 
 class Endpoints(NamedTuple):
     """One endpoint.

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
     from onlineauto.service.http.app import Application
 
-__all__ = ["Serving", "serve"]
-
 _LOG = logging.getLogger("onlineauto.service")
 _SWITCH: Final = 0.0005
 """Seconds after which a thread of Python lets another one go on: a rank does not wait for the learner."""

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from onlineauto.service.loop.follower import Follower
     from onlineauto.service.loop.loop import Loop
 
-__all__ = ["FollowerStatus", "Status", "follower_status", "status_of"]
-
 
 class Status(msgspec.Struct, frozen=True):
     """The state of a service.

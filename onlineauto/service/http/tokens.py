@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
 
-__all__ = ["SCOPES", "Tokens", "add_token"]
-
 SCOPES: Final = ("rank", "reward", "read", "admin")
 """To rank; to reward and activate; to read the status, metrics and models; to do everything."""
 _LOG = logging.getLogger("onlineauto.service")

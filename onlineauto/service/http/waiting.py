@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from onlineauto.service.log.group_commit import Done
 
-__all__ = ["Waiting"]
-
 
 class Waiting:
     """The way from the thread of the log to the tasks of an event loop.

@@ -12,23 +12,6 @@ from onlineauto.service.ranking.question import Features, Question
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = [
-    "Answer",
-    "Evaluate",
-    "PersonalizerAnswer",
-    "PersonalizerRank",
-    "PersonalizerReward",
-    "Policy",
-    "Problem",
-    "Rank",
-    "RankedAction",
-    "Reward",
-    "Settings",
-    "Taken",
-    "answer_to",
-    "personalizer_answer",
-]
-
 Objects = list[Features] | Features | None
 
 

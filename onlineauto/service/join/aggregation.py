@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["AGGREGATIONS", "aggregated", "combined"]
-
 AGGREGATIONS: Final = ("first", "last", "sum", "mean", "min", "max")
 """Names of the aggregations. With ``first`` a decision is learnt at once, else when it has waited."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-__all__ = ["Counts"]
-
 
 class Counts(msgspec.Struct):
     """Numbers of records by what became of them.

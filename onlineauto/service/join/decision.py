@@ -12,24 +12,6 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = [
-    "BYTES_PER_DECISION",
-    "Decision",
-    "DecisionTable",
-    "deadline_of",
-    "entries_of",
-    "hash_of",
-    "is_decision",
-    "is_plain",
-    "keyed",
-    "n_keys",
-    "packed_decision",
-    "read_decision",
-    "reward_of",
-    "table_of",
-    "upgraded",
-]
-
 BYTES_PER_DECISION: Final = 350
 """Bytes of memory of a decision of a table, with an id of 32 characters: 212 to 335 were measured."""
 

@@ -8,8 +8,6 @@ import msgspec
 
 from onlineauto.errors import OptionError
 
-__all__ = ["seconds_of"]
-
 
 def seconds_of(duration: float | str, *, name: str) -> float:
     """Return a duration in seconds; `name` is that of the setting, for errors.

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from onlineauto.service.log.record import Record
     from onlineauto.service.log.segment_log import SegmentLog
 
-__all__ = ["Replayed", "Skipped", "replayed", "skipped_at"]
-
 
 class Skipped(NamedTuple):
     """A record that could not be applied: its position, its segment, the byte in it, and the reason."""

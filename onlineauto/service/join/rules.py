@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from onlineauto.service.join.settings import JoinSettings
 
-__all__ = ["RuleBook", "Rules", "rules_of"]
-
 _MOST_RULES: Final = 1 << 16
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from math import frexp, ldexp
 from typing import Final
 
-__all__ = ["RewardScale"]
-
 _AT_FIRST: Final = 100.0
 """The bound before a magnitude is supported."""
 _ALWAYS: Final = 1.0

@@ -12,8 +12,6 @@ from onlineauto.service.join.aggregation import AGGREGATIONS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["MODES", "MOST_WAIT", "JoinSettings", "check_settings", "read_settings"]
-
 MODES: Final = ("online", "apprentice", "logging-only")
 """The model decides; the baseline decides and the model learns; the baseline decides, and nobody learns."""
 MOST_WAIT: Final = 30 * 86400.0

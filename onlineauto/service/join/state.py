@@ -16,8 +16,6 @@ from onlineauto.service.join.settings import MOST_WAIT, JoinSettings, check_sett
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Early", "JoinState", "check_state", "checked_wait", "decisions_of"]
-
 _END: Final = 1e12
 """No time of a table is as late, in seconds since 1970."""
 

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["Finished", "Timed"]
-
 Entry = TypeVar("Entry")
 _SPARE = 1024
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from onlineauto.options import Configuration
     from onlineauto.service.log.segment_log import SegmentLog
 
-__all__ = ["Estimate", "evaluated"]
-
 _REFUSED: Final = {
     option.name for group in (OutputOptions, ModelOptions, InputOptions) for option in options_of(group)
 }

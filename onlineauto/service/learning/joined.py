@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from onlineauto.service.log.segment_log import SegmentLog
 
-__all__ = ["joined_lines"]
-
 
 def _first_settings(log: SegmentLog) -> JoinSettings:
     """Return the first settings of a log; its beginning may have been removed."""

@@ -12,8 +12,6 @@ from onlineauto.engine.search.journal import Journal
 if TYPE_CHECKING:
     from onlineauto.options import Configuration
 
-__all__ = ["JournalFile", "SearchJournal"]
-
 
 class JournalFile:
     """Appends to a file; what the disk does not take is kept, and written before what comes later.

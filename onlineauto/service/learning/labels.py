@@ -9,8 +9,6 @@ import msgspec
 if TYPE_CHECKING:
     from onlineauto.service.log.record import Record
 
-__all__ = ["Decided", "is_explored", "labelled"]
-
 
 class Decided(NamedTuple):
     """A decision that has ended: where its record is, its line with its label, and whether it explored."""

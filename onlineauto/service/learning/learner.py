@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from onlineauto.service.log.segment_log import SegmentLog
     from onlineauto.workspace.predictor import Predictor
 
-__all__ = ["MOST_RECORDS", "Learner", "Published"]
-
 _LOG = logging.getLogger("onlineauto.service")
 _MOST_LATEST: Final = 20
 MOST_RECORDS: Final = 1024

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable
 
-__all__ = ["PUT", "Model", "Models"]
-
 PUT: Final = "put-"
 """Begins the names of models that were learnt elsewhere."""
 

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from onlineauto.engine.event.outcomes import Outcomes
 
-__all__ = ["POLICIES", "Agreement", "Point", "Value", "Values"]
-
 POLICIES: Final = ("live", "model", "baseline", "uniform")
 """Policies: what decided; the model before it learnt each decision; the first action; a uniform choice."""
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from onlineauto.service.log.segment_log import SegmentLog
 
-__all__ = ["erase", "without_features"]
-
 
 class _Action(msgspec.Struct):
     tag: str = msgspec.field(name="_tag")

@@ -11,8 +11,6 @@ from onlineauto.errors import InputError
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["fill_gaps"]
-
 _MOST: Final = 1 << 20
 """Bytes of a line of blanks, which a reader of the log skips as a damaged record."""
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from onlineauto.service.log.segment_log import SegmentLog
 
-__all__ = ["Done", "GroupCommit", "call_all"]
-
 _LOG = logging.getLogger("onlineauto.service")
 _RETRY: Final = 0.5
 """Seconds after which a group that could not be written is written again."""

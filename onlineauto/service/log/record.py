@@ -21,8 +21,6 @@ import msgspec
 
 from onlineauto.errors import InputError
 
-__all__ = ["Kind", "Record", "read_record", "sealed", "stamp", "taken_over"]
-
 Kind = Literal["rank", "reward", "activate", "tick", "settings", "model"]
 """Kinds of records; a tick has nothing but its time."""
 

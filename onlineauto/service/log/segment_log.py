@@ -22,8 +22,6 @@ from onlineauto.service.log.record import is_whole
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-__all__ = ["SegmentLog"]
-
 _NAME: Final = re.compile(r"(\d{20})\.dsjson")
 _CHUNK: Final = 1 << 20
 _MOST_OPENED: Final = 16

@@ -14,8 +14,6 @@ from onlineauto.service.learning.values import Agreement, Point, Value
 if TYPE_CHECKING:
     from onlineauto.service.learning.learner import Learner
 
-__all__ = ["Board", "ChampionChange", "LiveConfig", "board_of"]
-
 _MOST_CHANGES: Final = 20
 
 

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from onlineauto.errors import InputError
 
-__all__ = ["FolderLock"]
-
 
 class FolderLock:
     """Holds a folder for this process, until `release` or its end.

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from onlineauto.service.log.group_commit import Done
     from onlineauto.service.loop.upstream import Upstream
 
-__all__ = ["Follower"]
-
 _LOG = logging.getLogger("onlineauto.service")
 _PART = 1 << 19
 """Bytes of the log that are handed over at once."""

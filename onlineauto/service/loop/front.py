@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from onlineauto.service.log.group_commit import Done
     from onlineauto.service.log.segment_log import SegmentLog
 
-__all__ = ["WAITING", "Front", "nobody"]
-
 _LOG = logging.getLogger("onlineauto.service")
 
 _NOW: Final = datetime(1970, 1, 1, tzinfo=UTC)

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from onlineauto.service.log.segment_log import SegmentLog
     from onlineauto.service.loop.upstream import Upstream
 
-__all__ = ["LogParts", "Part"]
-
 
 class Part(NamedTuple):
     """The name of a part, and the position in the log at which it begins."""

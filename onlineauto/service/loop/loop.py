@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from onlineauto.service.log.group_commit import Done
     from onlineauto.service.log.record import Record
 
-__all__ = ["Every", "Loop"]
-
 _LOG = logging.getLogger("onlineauto.service")
 _SILENT = 86400.0
 """Seconds after which another rank server may take the place of one that has handed over no record."""

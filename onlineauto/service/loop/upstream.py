@@ -12,8 +12,6 @@ from onlineauto.errors import InputError
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["HttpUpstream", "Upstream"]
-
 
 class Upstream(Protocol):
     """A learner, as a rank server asks it. Each method raises `InputError` if it is away."""

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from onlineauto.service.ranking.choice import Choice
 
-__all__ = ["Ranked", "answer_of", "is_drawn", "line_of", "read_answer"]
-
 
 class Ranked(NamedTuple):
     """The answer to a rank.

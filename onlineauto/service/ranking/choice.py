@@ -10,8 +10,6 @@ from onlineauto.api.decisions.draw import drawn
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["Choice", "choose", "only", "seed_of", "uniform_of"]
-
 _BITS: Final = 53
 
 

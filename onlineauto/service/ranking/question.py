@@ -13,8 +13,6 @@ from onlineauto.service.refused import RefusedError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["Features", "Limits", "Question", "context_of"]
-
 Features = dict[str, msgspec.Raw]
 """Features or namespaces by name; the values are JSON that nobody has read yet."""
 

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from onlineauto.tune.study import Study
     from onlineauto.tune.trial import Trial
 
-__all__ = ["Budget", "spent"]
-
 
 class Budget(Stopper):
     """Begins no job once a budget is spent; the jobs that run then come to their end.

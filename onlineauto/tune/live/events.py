@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from onlineauto.features.block import Block
     from onlineauto.options import Configuration
 
-__all__ = ["Events"]
-
 _LOG: Final = logging.getLogger("onlineauto")
 _LOOKED_AT = 64
 """Namespaces of actions are those of so many events of each block."""

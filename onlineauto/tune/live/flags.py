@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from onlineauto.options import Configuration
     from onlineauto.tune.live.events import Events
 
-__all__ = ["base_of", "config_of", "configured", "space_of_flags"]
-
 INTERACTIONS: Final = "interactions"
 """Names all interactions that could be of use, each a parameter of its own: used or not."""
 _SPECIAL: Final = frozenset(b"*:")

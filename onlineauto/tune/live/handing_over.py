@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from onlineauto.engine.stream.source import Sources
     from onlineauto.tune.study import Study
 
-__all__ = ["HasWorkspace", "hand_over"]
-
 
 class HasWorkspace(Protocol):
     """A model of `onlineauto.api`, such as `AutoML`."""

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from onlineauto.options import Configuration
     from onlineauto.tune.workers.trainable import Config, Report
 
-__all__ = ["MISSED", "LiveLearner", "model_of"]
-
 _REPORTS, _BATCHES = 32, 512
 MISSED: Final = ("catch_up", "match")
 """What a learner does about events between its checkpoint and the window in which it is scored."""

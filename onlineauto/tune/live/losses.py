@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from onlineauto.engine.event.outcomes import Outcomes
     from onlineauto.features.block import Block
 
-__all__ = ["Losses"]
-
 
 class Losses:
     """Takes the losses and the weights of consecutive events; a sink of a `Run`.

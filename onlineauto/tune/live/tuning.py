@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from onlineauto.tune.workers.callbacks import Callback
     from onlineauto.tune.workers.stoppers import Stopper
 
-__all__ = ["SEARCHED", "flags_of", "tune_stream"]
-
 SEARCHED: Final = ("learning_rate", "power_t", "interactions")
 """What is searched if nothing else is named."""
 _RUNGS: Final = 3

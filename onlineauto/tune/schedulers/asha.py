@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from onlineauto.tune.searchers.searcher import Searcher
     from onlineauto.tune.spaces import Config
 
-__all__ = ["Asha"]
-
 _VARIANTS = ("promotion", "stopping")
 
 

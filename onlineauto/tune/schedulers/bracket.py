@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
     from onlineauto.tune.schedulers.rungs import Rungs
 
-__all__ = ["Bracket", "Place", "best_places"]
-
 
 class Place(NamedTuple):
     """A slot that was handed out.

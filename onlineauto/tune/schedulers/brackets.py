@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from onlineauto.tune.schedulers.bracket import Place
     from onlineauto.tune.schedulers.rungs import Rungs
 
-__all__ = ["Brackets", "Slot"]
-
 
 class Slot(NamedTuple):
     """A place in one of the brackets."""

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from onlineauto.tune.searchers.searcher import Searcher
     from onlineauto.tune.spaces import Config
 
-__all__ = ["Dehb"]
-
 _PURPOSE = 2
 _PURPOSE_OF_CODES = 4
 _VARIANTS: Mapping[str, type[Parents]] = {"population": Populations, "slots": ParentSlots}

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from onlineauto.tune.searchers.searcher import Searcher
 
-__all__ = ["Fifo"]
-
 
 class Fifo(Scheduler):
     """Runs each trial to the end. Base of schedulers that stop some of them early."""

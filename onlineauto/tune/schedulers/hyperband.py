@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from onlineauto.tune.searchers.searcher import Searcher
     from onlineauto.tune.spaces import Config
 
-__all__ = ["SYSTEMS", "Hyperband", "system_of"]
-
 SYSTEMS: Mapping[str, Callable[[int, int, int, int | None], list[Rungs]]] = {
     "geometric": geometric,
     "hpbandster": hpbandster,

@@ -16,8 +16,6 @@ from onlineauto.tune.schedulers.scheduler import Decision, Setting, State
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Median"]
-
 
 class Median(Fifo):
     """Stops by the running average of the values that a trial has reported.

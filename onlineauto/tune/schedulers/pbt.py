@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from onlineauto.tune.searchers.searcher import Searcher
     from onlineauto.tune.spaces import Config, Parameter, Value
 
-__all__ = ["Pbt"]
-
 _PURPOSE = 3
 _TRIES = 20
 """So often hyperparameters are explored until they differ from the donor's."""

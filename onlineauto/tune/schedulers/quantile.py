@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["quantile"]
-
 
 def quantile(ascending: Sequence[float], share: float) -> float:
     """Return what `numpy.quantile` does, to the bit, without an array.

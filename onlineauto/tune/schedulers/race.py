@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from onlineauto.tune.schedulers.brackets import Slot
     from onlineauto.tune.searchers.searcher import Searcher
 
-__all__ = ["Race"]
-
 
 class Race(Hyperband):
     """Hyperband whose trials end when enough others of their rung are proved better on the same events.

@@ -11,8 +11,6 @@ from typing import Final
 
 from onlineauto.errors import OptionError
 
-__all__ = ["Rungs", "geometric", "hpbandster", "levels"]
-
 _MOST: Final = 2**24
 """The most trials of a rung: each is a slot in memory, and in each snapshot of a study."""
 

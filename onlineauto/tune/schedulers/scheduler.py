@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from onlineauto.tune.searchers.searcher import Searcher
     from onlineauto.tune.spaces import Config, Space
 
-__all__ = ["RULES", "Decision", "ResumeFrom", "Scheduler", "Setting", "State", "Suggestion"]
-
-
 _SEED_BITS: Final = 1024
 RULES: Final = 2
 """The rules of new studies. By 1, copies of PBT took the places of members that had not begun, a member

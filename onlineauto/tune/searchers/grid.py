@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from onlineauto.tune.spaces import Config, Space
 
-__all__ = ["GridSearcher"]
-
 
 class GridSearcher(Searcher):
     """Proposes each combination once, and then nothing. The last parameter changes fastest.

@@ -14,8 +14,6 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["ConditionalParzen", "Parzen"]
-
 _WIDTH = 0.07
 _NARROWEST = 0.01
 _RECENT = 25

@@ -12,8 +12,6 @@ from onlineauto.tune.searchers.searcher import Searcher
 if TYPE_CHECKING:
     from onlineauto.tune.spaces import Config, Space
 
-__all__ = ["QuasiSearcher"]
-
 _FIRST = 6
 """The first block has 2 to this power of points; each further one is as long as all before it."""
 _SEQUENCES = ("sobol", "halton")

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from onlineauto.tune.spaces import Config, Space
 
-__all__ = ["RandomSearcher"]
-
 
 class RandomSearcher(Searcher):
     """Proposes independent configs; in a small space, those that were not tried yet come first."""

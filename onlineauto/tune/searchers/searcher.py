@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from onlineauto.tune.spaces import Config, Space
 
-__all__ = ["Searcher"]
-
 _PURPOSE = 1
 _SMALL = 1000
 """The most configs of a space in which a config that was tried is not proposed before all others."""

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from onlineauto.tune.spaces import Config, Space
 
-__all__ = ["TpeSearcher"]
-
 _MOST_GOOD = 25
 _MORE_GOOD = 1.5
 """The factor of the share that counts as good in a space with conditions."""

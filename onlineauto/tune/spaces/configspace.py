@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from onlineauto.tune.spaces.parameter import Value
 
-__all__ = ["from_configspace", "to_configspace"]
-
 
 def from_configspace(theirs: Any) -> Space:
     """Return the space of a `ConfigSpace.ConfigurationSpace`.

@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Draw"]
-
 
 class Draw:
     """A generator for each whole number: what it draws depends on a seed, a purpose and that number alone.

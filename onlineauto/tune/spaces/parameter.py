@@ -19,8 +19,6 @@ from onlineauto.tune.plain import as_json, scalar, whole
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Choice", "Float", "Int", "Parameter", "Value"]
-
 _LARGEST = 10**300
 """The largest bound of an `Int`: the difference of two bounds is a float."""
 Value = bool | int | float | str | None

@@ -17,8 +17,6 @@ from onlineauto.tune.spaces.parameter import Choice, Float, Int, Parameter, Valu
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Config", "Space"]
-
 Config = dict[str, Value]
 """Values by the names of parameters; a parameter that does not exist in this config is absent."""
 

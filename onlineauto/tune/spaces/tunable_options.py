@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from onlineauto.options import Option, Registry
 
-__all__ = ["space_of_options"]
-
 
 def space_of_options(registry: Registry, names: Sequence[str] | None = None) -> Space:
     """Return the space of a registry's tunable options, or of those that are named.

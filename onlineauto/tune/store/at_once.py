@@ -13,8 +13,6 @@ from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
 from onlineauto.tune.store.schema import JOBS, RECORDS, STUDIES, Now
 
-__all__ = ["ADD_ASKED", "END", "REPORT"]
-
 _STUDY: Final[sa.BindParameter[int]] = sa.bindparam("of_study", type_=sa.Integer)
 _BODY: Final = sa.bindparam("body", type_=sa.Text)
 _CRC: Final = sa.bindparam("crc", type_=sa.BigInteger)

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from onlineauto.tune.store.protocol import Claim
 
-__all__ = ["Checkpoint", "Checkpoints", "MemoryCheckpoints", "packed", "unpacked"]
-
 _BYTES: Final = b"B"
 _JSON: Final = b"J"
 """The first byte says what follows."""

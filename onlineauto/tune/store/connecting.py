@@ -23,8 +23,6 @@ from onlineauto.tune.store.urls import without_password
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["connect", "each_alone", "explained", "reading", "shown", "writing"]
-
 _WAL_PAGES: Final = 1000
 _WAL_PAGES_IF_SHORT: Final = 100
 """Pages of 4 kB of the write-ahead log after which SQLite folds it into its file; fewer if room is short."""

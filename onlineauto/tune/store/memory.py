@@ -13,8 +13,6 @@ from onlineauto.tune.store.protocol import Claim, Decide, LeaseLost, Record, Sna
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["MemoryStore"]
-
 
 class MemoryStore(Store):
     """Keeps a study in a list.

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from onlineauto.tune.store.protocol import Store
 
-__all__ = ["STORES", "open_store"]
-
 
 def _in_database(url: str, name: str) -> Store:
     """Open a study in SQLite or PostgreSQL."""

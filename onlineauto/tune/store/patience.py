@@ -12,8 +12,6 @@ from onlineauto.errors import UnreachableError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["patiently"]
-
 _LOG: Final = logging.getLogger("onlineauto")
 _FIRST_WAIT: Final = 0.05
 _LONGEST_WAIT: Final = 5.0

@@ -35,8 +35,6 @@ from typing import Any, Protocol
 
 from onlineauto.errors import OnlineautoError
 
-__all__ = ["Claim", "Decide", "LeaseLost", "Record", "Snapshot", "Store"]
-
 Record = Mapping[str, Any]
 """One record of the log: plain JSON, with NaN and Infinity as Python's `json` writes them."""
 

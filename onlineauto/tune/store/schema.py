@@ -12,8 +12,6 @@ from onlineauto.errors import StoreError
 if TYPE_CHECKING:
     from sqlalchemy.sql.compiler import SQLCompiler
 
-__all__ = ["CHECKPOINTS", "JOBS", "RECORDS", "SCHEMA", "SNAPSHOTS", "STUDIES", "Now", "alone", "prepare"]
-
 SCHEMA: Final = 1
 """Version of the schema; one more with each change."""
 _LOCK: Final = 7_236_524

@@ -11,8 +11,6 @@ from onlineauto.errors import StoreError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["opened", "sealed"]
-
 
 def sealed(value: Mapping[str, Any], version: int = 0) -> tuple[str, int]:
     """Return a JSON object as text, and its checksum plus its version: no two may change places.

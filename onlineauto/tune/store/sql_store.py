@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from onlineauto.tune.store.protocol import Decide, Record
 
-__all__ = ["SqlStore", "names_of_studies"]
-
 _COPIED: Final = (
     ". If the file of SQLite was copied: FILE-wal belongs to it, or copy it by sqlite3 FILE '.backup COPY'"
 )

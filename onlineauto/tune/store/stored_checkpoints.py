@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from onlineauto.tune.store.protocol import Claim
     from onlineauto.tune.store.sql_store import SqlStore
 
-__all__ = ["StoredCheckpoints"]
-
 _LOG: Final = logging.getLogger("onlineauto")
 _AT_ONCE: Final = 500
 """Trials whose checkpoints one statement removes."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["without_password"]
-
 _OF_USER: Final = re.compile(r"(://[^:/?#@]*):.*@", re.DOTALL)
 _IN_QUERY: Final = re.compile(r"((?:^|[?&\s])(?:ssl)?password=)[^&\s]*", re.IGNORECASE)
 

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from onlineauto.tune.workers.jobs import Job
 
-__all__ = ["Callback"]
-
 
 class Callback:
     """Override what you want to hear; an error that you raise ends the run, and loses no trial."""

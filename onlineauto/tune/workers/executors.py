@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from onlineauto.tune.workers.process import Step
     from onlineauto.tune.workers.trainable import What
 
-__all__ = ["run_here", "run_in_processes", "run_on_ray"]
-
 
 def run_here(controller: Controller, what: What) -> None:
     """Run jobs one after the other in this process until there will never be another one."""

@@ -10,8 +10,6 @@ from onlineauto.errors import OptionError
 _MOST: Final = 100_000
 """The most workers of a run."""
 
-__all__ = ["Headcount"]
-
 
 class Headcount:
     """A number of workers that may change. A worker that is one too many leaves when its job has ended.

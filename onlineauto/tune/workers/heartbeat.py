@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from onlineauto.tune.store.protocol import Claim, Store
 
-__all__ = ["Heartbeat"]
-
 _LOG: Final = logging.getLogger("onlineauto")
 _BEATS: Final = 3
 """Renewals in one lease, so that two may come late."""

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 _LONGEST = 4000
 """The most characters of a traceback that a study keeps: the last ones."""
 
-__all__ = ["Job", "Jobs", "Reason", "claim_of", "name_of"]
-
 
 class Reason(str):
     """Why a job failed, and the traceback of the error."""

@@ -12,8 +12,6 @@ from onlineauto.errors import OptionError
 if TYPE_CHECKING:
     from onlineauto.tune.workers.trainable import What
 
-__all__ = ["OF_STREAM", "about_stream", "imported", "name_of_trainable"]
-
 OF_STREAM = "stream "
 """How what a study notes begins if its trials learn a stream: no other process can import that."""
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from onlineauto.tune.store.protocol import Store
     from onlineauto.tune.trial import Trial
 
-__all__ = ["free_jobs_of_dead", "is_dead", "new_owner"]
-
 _BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 _PIDS: Final = Path("/proc/self/ns/pid")
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from onlineauto.tune.workers.resources import Account
     from onlineauto.tune.workers.trainable import Config
 
-__all__ = ["SHORTEST", "Crew", "Pool", "Worker", "rest"]
-
 SHORTEST: Final = 0.02
 """Seconds until a study that has no job now is asked again, at first."""
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from onlineauto.tune.workers.trainable import Config, Details, Saved, Trainable, What
 
-__all__ = ["Ended", "Failed", "Process", "Processes", "Say", "Step", "Task", "WorkerLost", "perform"]
-
 _PATIENCE: Final = 5
 """Seconds that a process has to leave before it is killed."""
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from onlineauto.tune.workers.trainable import Config
 
-__all__ = ["Account", "Free", "Workers", "check_count", "is_amount"]
-
 _SLACK = 1e-9
 """Parts are added and subtracted in floating point."""
 

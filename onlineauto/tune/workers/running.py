@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from onlineauto.tune.workers.stoppers import Stopper
     from onlineauto.tune.workers.trainable import What
 
-__all__ = ["EXECUTORS", "checkpoints_of", "run_study"]
-
 EXECUTORS: Final = ("processes", "ray")
 """What workers are: processes of this machine, or actors of a Ray cluster."""
 

@@ -10,8 +10,6 @@ from onlineauto.errors import OptionError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Plateau", "Rounds", "Stopper", "Target", "Timeout"]
-
 
 class Stopper:
     """A rule. Override one of the two questions; each answers no."""

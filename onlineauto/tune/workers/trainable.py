@@ -36,20 +36,6 @@ from typing import Any, Final, TypeAlias
 from onlineauto.errors import OptionError
 from onlineauto.tune.plain import as_json, whole
 
-__all__ = [
-    "Config",
-    "Details",
-    "Function",
-    "Leave",
-    "Report",
-    "Saved",
-    "Trainable",
-    "What",
-    "arguments",
-    "is_of_config_alone",
-    "train",
-]
-
 _ANY_NUMBER: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 Config: TypeAlias = Mapping[str, Any]
 """Values of hyperparameters by name."""

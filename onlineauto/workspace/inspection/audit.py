@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from onlineauto.workspace.inspection.wide_products import WideProduct
     from onlineauto.workspace.workspace import Workspace
 
-__all__ = ["Audit", "learnt_example"]
-
 _ZERO = np.float32(0)
 _MOST = 1000
 """Features of an interaction with too many that are listed."""

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from onlineauto.automl.config import Interaction
     from onlineauto.workspace.workspace import Workspace
 
-__all__ = ["inspection"]
-
 
 def inspection(workspace: Workspace, *, names: Mapping[int, str], top: int = 20) -> dict[str, Any]:
     """Return a model's options, champion, what predicts, history, namespaces, live configs and weights.

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from onlineauto.workspace.inspection.named_examples import NamedExample
     from onlineauto.workspace.workspace import Workspace
 
-__all__ = ["InverseHash"]
-
 
 class InverseHash:
     """Collects the names of weights; if features share a weight, it keeps the first name, as VW does.

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from onlineauto.features.block import Block
     from onlineauto.workspace.workspace import Workspace
 
-__all__ = ["Listed", "NamedExample", "NamedExamples", "Nameless", "Names"]
-
 _FNV = 16777619
 _WRAP = 2**64 - 1
 _ONE = np.float32(1)

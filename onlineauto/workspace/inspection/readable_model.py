@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from onlineauto.engine.report.progress import Progress
     from onlineauto.workspace.workspace import Workspace
 
-__all__ = ["readable_model"]
-
 _COUNTERS = {"squarecb": "squarecb", "regcb": "squarecb", "cover": "cover", "first": "first"}
 
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from onlineauto.engine.search.live_configs import LiveConfigs
     from onlineauto.engine.search.search_engine import Searching
 
-__all__ = ["readable_search"]
-
 _PREFIX = "_automl_config_manager"
 
 

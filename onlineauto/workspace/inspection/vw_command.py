@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from onlineauto.options import Configuration
     from onlineauto.options.option import Option
 
-__all__ = ["OF_LEARNING", "vw_command"]
-
 _DROPPED: Final = frozenset(
     (
         *("bit_precision", "constant", "decay_learning_rate", "debug_reversed_learn", "expectile_q"),

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Factor", "WideProduct", "wide_product"]
-
 _FNV = np.uint64(16777619)
 
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from onlineauto.workspace.workspace import Workspace
 
-__all__ = ["begin_with", "config_of_names"]
-
 _REVIEWED: Final = 8
 """The search asks for the first challengers after this part of a first lease."""
 

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from onlineauto.learners._kernels import Model
     from onlineauto.options import Configuration
 
-__all__ = ["challenge", "search_from", "warm_start"]
-
 _CROSSED: Final = ("quadratic", "cubic", "interactions", "experimental_full_name_interactions")
 
 

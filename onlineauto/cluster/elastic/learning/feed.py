@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from onlineauto.formats.sources.source import Source
 
-__all__ = ["Feed"]
-
 _CHUNK = 1 << 18
 _BLANK = re.compile(rb"\n(?:[ \t\r]*\n)+")
 _LINE = re.compile(rb"\n")

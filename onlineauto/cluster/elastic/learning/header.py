@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from onlineauto.learners._kernels import Model
 
-__all__ = ["EVENTS", "LOSS", "SKIPPED", "WEIGHTS", "Header", "HeaderShard", "combined"]
-
 EVENTS, WEIGHTS, LOSS, SKIPPED = range(4)
 """Entries of an account: events learnt; the sum of their weights; of their progressive losses; bad lines."""
 

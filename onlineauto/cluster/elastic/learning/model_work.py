@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from onlineauto.features.block import Block
     from onlineauto.workspace.workspace import Workspace
 
-__all__ = ["ModelWork"]
-
 
 class _Part(NamedTuple):
     """A part of a tick: its events, the cells that they need, and how many lines were skipped."""

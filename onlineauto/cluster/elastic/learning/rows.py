@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from onlineauto.cluster.elastic.protocol.work import Shard
     from onlineauto.workspace.workspace import Workspace
 
-__all__ = ["HEADER", "Cells", "ModelShards", "RowShard", "write_block"]
-
 HEADER = 0
 """The number of the block that has the header; those behind it have cells, in ascending order."""
 

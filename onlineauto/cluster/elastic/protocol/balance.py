@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["balanced"]
-
 
 def balanced(sizes: Mapping[int, int], owner: Mapping[int, str], servers: Sequence[str]) -> dict[int, str]:
     """Return the owner of each block among `servers`, given the present owners.

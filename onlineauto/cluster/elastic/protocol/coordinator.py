@@ -29,8 +29,6 @@ from onlineauto.cluster.elastic.protocol.messages import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["Coordinator", "Phase"]
-
 
 class Phase(Enum):
     """The step at which a change of layout is."""

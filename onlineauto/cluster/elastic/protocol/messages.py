@@ -9,33 +9,6 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-__all__ = [
-    "COORDINATOR",
-    "RUN",
-    "STORE",
-    "Abort",
-    "Arrived",
-    "Behind",
-    "Close",
-    "Copy",
-    "Cover",
-    "Died",
-    "Fence",
-    "Install",
-    "Installed",
-    "Lost",
-    "Message",
-    "Move",
-    "Outbox",
-    "Plan",
-    "Promise",
-    "Pull",
-    "Push",
-    "Reached",
-    "Resize",
-    "Values",
-]
-
 COORDINATOR, RUN, STORE = "coordinator", "run", "store"
 """Names of nodes: who changes the layout; who started all of this; who keeps snapshots."""
 

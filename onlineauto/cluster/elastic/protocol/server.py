@@ -29,8 +29,6 @@ from onlineauto.cluster.elastic.protocol.messages import (
 if TYPE_CHECKING:
     from onlineauto.cluster.elastic.protocol.work import Shard, Shards
 
-__all__ = ["Server"]
-
 
 class Server:
     """A state machine that owns blocks. It never sends, waits or looks at a clock: `on` returns messages.

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["Shard", "Shards", "Work"]
-
 
 class Shard(Protocol):
     """A block on a server."""

@@ -21,9 +21,6 @@ from onlineauto.cluster.elastic.protocol.messages import (
 if TYPE_CHECKING:
     from onlineauto.cluster.elastic.protocol.work import Work
 
-__all__ = ["Worker"]
-
-
 _UNKNOWN = -1
 """The tick of a part that is covered, before a server has answered."""
 

@@ -12,8 +12,6 @@ from onlineauto.formats.sources.source import ByteSource
 if TYPE_CHECKING:
     from onlineauto.cluster.elastic.running.recipe import Recipe
 
-__all__ = ["events_of"]
-
 _SOME: Final = 1 << 22
 """Bytes at the beginning of a stream that stand for all of it."""
 

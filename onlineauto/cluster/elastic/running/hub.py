@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from onlineauto.cluster.elastic.running.nodes import Backend, Demand
     from onlineauto.cluster.elastic.running.recipe import Recipe
 
-__all__ = ["Change", "Hub"]
-
 _MOST_LOST = 5
 """Nodes that may die one after the other before any is ready."""
 _PATIENCE = 30.0

@@ -10,8 +10,6 @@ from onlineauto.cluster.elastic.protocol.messages import Message, Outbox
 if TYPE_CHECKING:
     from onlineauto.cluster.elastic.running.recipe import Recipe
 
-__all__ = ["Backend", "Core", "Demand", "Failed", "Post", "Ready", "Spec"]
-
 
 class Demand(NamedTuple):
     """Resources of one worker and of one server, by name: ``CPU``, ``GPU``, ``memory``, or one's own."""

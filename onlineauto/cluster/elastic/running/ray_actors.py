@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from onlineauto.cluster.elastic.running.nodes import Core, Post, Spec
 
-__all__ = ["RayActors"]
-
 _HUB = {COORDINATOR, RUN, STORE}
 _PATIENCE = 0.5  # seconds between looks at who has died
 

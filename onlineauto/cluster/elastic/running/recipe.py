@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from onlineauto.cluster.elastic.running.nodes import Core, Spec
     from onlineauto.formats.sources.source import Source
 
-__all__ = ["Cutting", "Recipe"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cutting:

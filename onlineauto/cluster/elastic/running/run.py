@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from onlineauto.cluster.elastic.running.snapshot import Snapshot
     from onlineauto.workspace.workspace import Workspace
 
-__all__ = ["ShardedRun", "check_layout"]
-
 
 def check_layout(workers: int, servers: int) -> None:
     """Raise `OptionError` if a run cannot have so many workers and servers."""

@@ -20,8 +20,6 @@ from onlineauto.workspace.workspace import Workspace
 if TYPE_CHECKING:
     import os
 
-__all__ = ["Snapshot"]
-
 _FORMAT = 1
 
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from onlineauto.cluster.elastic.learning.feed import Feed
     from onlineauto.cluster.elastic.running.nodes import Post, Spec
 
-__all__ = ["Threads"]
-
 _HUB = {COORDINATOR, RUN, STORE}
 
 

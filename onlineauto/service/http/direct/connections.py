@@ -16,8 +16,6 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["BACKLOG", "Connection", "ConnectionLimits", "Connections", "most_connections"]
-
 _LOG = logging.getLogger("onlineauto.service")
 BACKLOG: Final = 256
 """Connections that the system accepts beyond the limit, until they are closed."""

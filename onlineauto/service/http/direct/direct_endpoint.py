@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from onlineauto.service.http.endpoint import Keeper
     from onlineauto.service.log.group_commit import Done
 
-__all__ = ["Begin", "DirectEndpoint", "Turn"]
-
 Begin: TypeAlias = "Callable[[Sequence[tuple[Asked, Done]]], list[Reply | Exception]]"
 """Submits what requests say to the log; returns what each may be answered once its `done` is called, or why
 it is refused."""

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from onlineauto.service.http.direct.whole_request import Head
     from onlineauto.service.http.endpoint import Reply
 
-__all__ = ["DirectProtocol"]
-
 _PATIENCE: Final = 1.0
 """Seconds for which the rest of a body is waited for here, before uvicorn does."""
 

@@ -10,8 +10,6 @@ import re
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-__all__ = ["Head", "head_of"]
-
 _PLAIN: Final = re.compile(rb"POST (/[A-Za-z0-9/._~-]+) HTTP/1\.1\r\n((?:[A-Za-z0-9-]+:[\t -~]*\r\n)+)\r\n")
 _FRAMING: Final = frozenset(("transfer-encoding", "expect", "content-encoding"))
 _STAYS: Final = frozenset(("keep-alive", "upgrade", "http2-settings"))

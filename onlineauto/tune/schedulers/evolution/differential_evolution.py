@@ -16,8 +16,6 @@ from typing import TypeAlias
 
 import numpy as np
 
-__all__ = ["STRATEGIES", "crossover", "mask", "mutant", "offspring", "parents_of", "run_mask"]
-
 Mutation: TypeAlias = Callable[[np.ndarray, np.ndarray, Sequence[np.ndarray], float], np.ndarray]
 """Takes the target, the best, the parents and the factor."""
 _MUTATIONS: Mapping[str, tuple[int, Mutation]] = {

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from onlineauto.tune.schedulers.brackets import Slot
     from onlineauto.tune.spaces.draw import Draw
 
-__all__ = ["ParentSlots"]
-
 _FEWEST = 3
 """A mutation has three parents."""
 

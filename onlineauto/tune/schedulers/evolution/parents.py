@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from onlineauto.tune.schedulers.scheduler import Setting
     from onlineauto.tune.spaces.draw import Draw
 
-__all__ = ["Parents"]
-
 
 class Parents(ABC):
     """Chooses parents and targets, and keeps the better of a child and its target.

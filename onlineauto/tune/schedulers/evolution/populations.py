@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from onlineauto.tune.schedulers.brackets import Slot
     from onlineauto.tune.spaces.draw import Draw
 
-__all__ = ["Populations"]
-
 
 class _Population:
     """The members of one level: their codes, their losses, and the trials that they come from."""

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from onlineauto.tune.workers.process import Ended, Failed, Step, Task
     from onlineauto.tune.workers.trainable import Config, What
 
-__all__ = ["Actor", "Actors"]
-
 _LOG: Final = logging.getLogger("onlineauto")
 _BEAT: Final = "beat"
 """Ray's group of the calls that are beside all others."""

@@ -13,8 +13,6 @@ from onlineauto.errors import OnlineautoError, OptionError, install_hint
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["connected", "imported_ray"]
-
 
 def imported_ray() -> Any:
     """Return the module `ray`.

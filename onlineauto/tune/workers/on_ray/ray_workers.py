@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     Needs: TypeAlias = Mapping[str, float] | Sequence[Mapping[str, float]]
 
-__all__ = ["STRATEGIES", "Bundles", "Checked", "RayWorkers"]
-
 STRATEGIES: Final = ("PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD")
 """How Ray lays the bundles of a trial on nodes."""
 

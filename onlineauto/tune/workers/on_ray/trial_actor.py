@@ -25,8 +25,6 @@ from onlineauto.tune.workers.process import Ended, Failed, Step, Task, perform
 if TYPE_CHECKING:
     from onlineauto.tune.workers.trainable import Trainable, What
 
-__all__ = ["Message", "TrialActor", "message_of", "said_in"]
-
 _LOOKS: Final = 6
 """Looks in a row that have to find the driver silent. What holds up its word here holds up looks too."""
 
