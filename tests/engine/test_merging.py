@@ -27,7 +27,7 @@ from onlineauto.engine.ensemble.merge import merge_ensembles, merge_inputs
 from onlineauto.engine.ensemble.regression import make_regression, merge_regression
 from onlineauto.engine.ensemble.states import states_of
 from onlineauto.engine.records.ensemble import FEATURES, MOST_ACTIONS
-from tests.bench.bandit_logs import head, load
+from tests.bench.quality.logs import head, load
 from tests.engine.stack_streams import odd
 from tests.naive.members import KEEPS, Squares
 from tests.naive.merging import Fitted, cell, fit_branches
