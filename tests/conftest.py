@@ -126,7 +126,7 @@ have the marker, too."""
 SAMPLED = (
     "cluster/elastic/test_learner.py",
     "engine/test_native_twin.py",
-    "engine/test_stack_twin.py",
+    "engine/test_ensemble_twin.py",
     "property/test_extremes.py",
     "property/test_streams.py",
 )
