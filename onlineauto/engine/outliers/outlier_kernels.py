@@ -176,7 +176,8 @@ def outlier_of_event(stream: Stream, rows: Records, event: int) -> int:
     """Return the outlier of the slot before, for which its event is not learnt; else `Outlier.NONE`."""
     if event == 0 or stream.slots[event - 1, SHARED_LINE] != stream.slots[event, SHARED_LINE]:
         return Outlier.NONE
-    outlier = int(rows[event - 1].outlier)
+    # an unsigned byte and a member of an IntEnum have no common type in Numba
+    outlier: int = np.int64(rows[event - 1].outlier)  # type: ignore[assignment]
     return outlier if is_far(outlier) else Outlier.NONE
 
 
