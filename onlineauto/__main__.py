@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from onlineauto.cli.importing import importing
+from onlineauto.cli import importing
 
 __all__ = ["main"]
 

@@ -25,7 +25,7 @@ EXPLORER_FILES = sorted((PACKAGE / "explorers" / "kinds").glob("[a-z]*.py"))
 """Files that make a kernel when they are asked for it."""
 MOST_FILES, MOST_LINES = 20, 550
 """Files that a folder may have; with more it holds two concepts."""
-IN_PYTHON = {"_powers_by_steps", "_word_at", "bitmap_size", "level", "name_of"}
+IN_PYTHON = {"_powers_by_steps", "_word_at", "bitmap_size", "level", "name_of", "times_taken"}
 """Functions in kernel files that only Python calls: to make a constant, or to know a size or a level."""
 
 KERNELS = {"entry_kernel", "inline_kernel", "kernel"}
@@ -316,7 +316,6 @@ Workspace(cb_explore_adf=True, automl=2, lease=1, bit_precision=8).fit(2500 * ev
 
 EXTRAS_IN_USE = (
     "blocks",
-    "cluster",
     "coba",
     "configspace",
     "frames",

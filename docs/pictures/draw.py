@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from matplotlib.patches import FancyBboxPatch
 
+from onlineauto.explorers.policy import Policy
 from onlineauto.pictures import (
     Picture,
     crossings,
-    pmfs,
     race,
     rewards,
     study_picture,
@@ -49,6 +49,16 @@ MEMBERS = {
 }
 """The same, of runs whose ensembles have more and fewer members."""
 
+EXPLORERS: dict[str, dict[str, Any]] = {
+    "greedy, epsilon 0.2": {"epsilon": 0.2},
+    "softmax, lambda 5": {"softmax": True, "lambda": 5.0},
+    "squarecb, gamma scale 10": {"squarecb": True, "gamma_scale": 10.0},
+    "regcb": {"regcb": True},
+    "regcb, optimistic": {"regcbopt": True},
+    "synthcover": {"synthcover": True},
+}
+"""By title in the picture of explorers: their options."""
+
 
 def pictures(*, dark: bool) -> Iterator[tuple[str, Picture]]:
     """Yield each picture with its name."""
@@ -58,7 +68,7 @@ def pictures(*, dark: bool) -> Iterator[tuple[str, Picture]]:
     yield "reward", _reward([events for events, _ in story.swaps], dark=dark)
     yield "race", race(JOURNAL, dark=dark)
     yield "crossings", crossings(story.crossed(), namespaces=story.namespaces, dark=dark)
-    yield "pmfs", pmfs(dark=dark)
+    yield "pmfs", _pmfs(dark=dark)
     yield "values", _values(dark=dark)
     yield "evidence", _evidence(dark=dark)
     yield "drift", _drift(dark=dark)
@@ -80,6 +90,42 @@ def main(folder: Path) -> None:
     for dark in (False, True):
         for name, picture in pictures(dark=dark):
             picture.save(folder / f"{name}-{'dark' if dark else 'light'}.svg")
+
+
+def _pmfs(*, dark: bool) -> Picture:
+    """Draw the probability of each action under several explorers, all for the same predicted costs."""
+    scores, learnt, slack = (0.2, 0.25, 0.4, 0.6, 0.9), 1000, 0.1
+    predicted = ", ".join(f"{score:g}" for score in scores)
+    picture = Picture(
+        3.1 * 3,
+        0.9 + 2.1 * 2,
+        title="From the same predictions to probabilities",
+        note=f"predicted costs of {len(scores)} actions: {predicted} · after {learnt:,} events",
+        dark=dark,
+    )
+    plausible = [(score - slack, score + slack) for score in scores]
+    with picture.drawing() as look:
+        grid = picture.figure.subplots(2, 3, sharey=True)
+        for at, (title, options) in enumerate(EXPLORERS.items()):
+            axes, policy = grid.flat[at], Policy(**options)
+            given = plausible if policy.needs_plausible else None
+            pmf = policy.pmf(scores, learnt=learnt, plausible=given)
+            bars = axes.bar(range(len(pmf)), pmf, color=look.series[0], width=0.72)
+            axes.bar_label(
+                bars, [f"{p:.2f}" for p in pmf], size=7.5, color=look.quiet, padding=1
+            )
+            axes.set_title(title)
+            axes.set_ylim(0, 1.15)
+            axes.set_yticks([0, 0.5, 1])
+            axes.set_xticks(range(len(pmf)), [str(action) for action in range(len(pmf))])
+            axes.tick_params(length=0)
+            axes.grid(visible=False, axis="x")
+            axes.spines["left"].set_visible(False)
+            if at >= 3:
+                axes.set_xlabel("action")
+            if at % 3 == 0:
+                axes.set_ylabel("probability")
+    return picture
 
 
 def _members(*, dark: bool) -> Picture:

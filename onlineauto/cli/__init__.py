@@ -1,1 +1,22 @@
 """The command line: parse, call, print. Nothing is learnt here."""
+
+from __future__ import annotations
+
+import gc
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@contextmanager
+def importing() -> Iterator[None]:
+    """Look for no garbage until the imports are done."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from onlineauto.options import Configuration
     from onlineauto.workspace.run import Run
 
-__all__ = ["NO_PACKAGE", "cache_path", "use_cache"]
-
 NO_PACKAGE: Final = f"it needs a package: {install_hint('blocks')}"
 """The reason why there is no cache, which is also said to those who want no other messages."""
 _NONE = "using no cache"

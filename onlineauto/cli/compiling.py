@@ -12,8 +12,6 @@ from onlineauto.jit import watch_compiling
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["shown_compiling"]
-
 _LINE = "\r\x1b[K"
 """Moves to the beginning of a terminal's line and clears it."""
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from onlineauto.engine.stream.source import Sources
     from onlineauto.options import Configuration
 
-__all__ = ["run"]
-
 _EVENTS, _BLOCKS, _OURS, _VW = "text", "blocks", "a model of onlineauto", "a model of Vowpal Wabbit"
 _BECOMES = {_EVENTS: _BLOCKS, _BLOCKS: _EVENTS, _OURS: _VW, _VW: _OURS}
 """Maps each kind of file to the kind it is converted to."""

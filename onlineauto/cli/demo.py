@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["run"]
-
 _VISITS: Final = 20_000
 _READERS: Final = ("student", "parent", "commuter", "retired", "gamer")
 _HOURS: Final = ("morning", "noon", "evening", "night")

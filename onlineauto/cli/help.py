@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from onlineauto.options import Option, Registry
 
-__all__ = ["LEARN", "Page", "default_text", "help_text", "option_lines"]
-
 _COLUMN: Final = 30
 
 

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from onlineauto.formats.lines.diagnostics import Diagnostics
     from onlineauto.options import Configuration
 
-__all__ = ["nothing_read"]
-
 _JSON: Final = ("json", "dsjson")
 _ADF: Final = ("cb_adf", "cb_explore_adf", "ccb_explore_adf")
 _ONE_LINE: Final = ("cb", "cb_explore")

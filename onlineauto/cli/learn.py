@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from onlineauto.engine.stream.source import Sources
     from onlineauto.options import Configuration
 
-__all__ = ["run"]
-
 _OUTPUTS = ("predictions", "raw_predictions", "extra_metrics", "journal")
 _KILLED = 128  # exit code of a process that a signal ended, less the number of the signal
 

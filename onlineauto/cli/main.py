@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from onlineauto.cli.importing import importing
+from onlineauto.cli import importing
 from onlineauto.engine.options.registry import ModelOptions, OutputOptions
 from onlineauto.errors import OnlineautoError, OptionError
 from onlineauto.workspace.options import REGISTRY
@@ -21,12 +21,10 @@ from onlineauto.workspace.options import REGISTRY
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["VERBS", "main"]
-
 _INTERRUPTED: Final = 130
 _TERMINATED: Final = 143
 _OF_WORDS: Final = {
-    "evaluate": "onlineauto.cli.evaluation.evaluate",
+    "evaluate": "onlineauto.cli.evaluate",
     "warmup": "onlineauto.cli.machine.warmup",
     "doctor": "onlineauto.cli.machine.doctor",
     "demo": "onlineauto.cli.demo",
@@ -35,15 +33,15 @@ _OF_WORDS: Final = {
     "worker": "onlineauto.cli.tuning.worker",
     "studies": "onlineauto.cli.tuning.studies",
     "cluster": "onlineauto.cli.cluster.cluster",
-    "serve": "onlineauto.cli.serving.serve",
-    "loop": "onlineauto.cli.serving.loop",
+    "serve": "onlineauto.cli.serve",
+    "loop": "onlineauto.cli.loop",
     "simulate": "onlineauto.cli.cluster.simulate",
     "completion": "onlineauto.cli.machine.completion",
 }
 """Commands with options of their own: the module whose ``run`` takes the words that follow."""
 _OF_OPTIONS: Final = {
     "learn": "onlineauto.cli.learn",
-    "columns": "onlineauto.cli.data.columns",
+    "columns": "onlineauto.cli.columns",
     "convert": "onlineauto.cli.convert",
     "inspect": "onlineauto.cli.models.inspect",
     "merge": "onlineauto.cli.models.merge",

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from onlineauto.options import Registry
 
-__all__ = ["PAGES", "overview"]
-
 _TASKS: Final = (
     (
         "Try it",

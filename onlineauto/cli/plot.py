@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from onlineauto.cli.help import Page, help_text
 from onlineauto.errors import InputError, OptionError
 from onlineauto.options import Registry, option
-from onlineauto.pictures import check_picture, crossings, race, reward_bands, rewards
+from onlineauto.pictures import check_picture, crossings, race, rewards
 from onlineauto.pictures.runs import course_of, has_table
 from onlineauto.pictures.story import story_of
 from onlineauto.workspace.model_file import check_target
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from onlineauto.pictures import Picture
-
-__all__ = ["REGISTRY", "PlotOptions", "run"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +29,7 @@ class PlotOptions:
 
     file: tuple[str, ...] = option(
         (),
-        "Journals, which --journal writes; or files of what runs printed on standard error; or the URL of a "
+        "A journal, which --journal writes; or files of what runs printed on standard error; or the URL of a "
         "store with a study. The flag may be left out.",
         vw=False,
         metavar="FILE",
@@ -58,7 +56,7 @@ _PAGE: Final = Page(
     "       onlineauto plot [options] RUN ... -o PICTURE\n"
     "       onlineauto plot [options] URL [--name NAME] -o PICTURE",
     "Draw the search of a run from its journal: which configs were live when, which became the champion, and "
-    "the champion's reward as the search knew it; of several journals, this reward side by side. Or draw the "
+    "the champion's reward as the search knew it. Or draw the "
     "average reward of several runs of onlineauto or Vowpal Wabbit from the tables that they printed. Or "
     "draw a study: what its trials were given, the best so far, their configs, and which parameters matter.",
     """\
@@ -109,14 +107,8 @@ def _draw(options: PlotOptions) -> Picture:
         raise InputError(
             f"{first} has metrics, of the end of a run alone; plot takes its journal, or what runs printed"
         )
-    if others and options.crossings:
-        raise OptionError("--crossings takes one journal")
     if others:
-        names = {Path(path).stem: path for path in options.file}
-        if len(names) < len(options.file):
-            names = {path: path for path in options.file}
-        title = {"title": options.heading} if options.heading else {}
-        return reward_bands(names, dark=options.dark, **title)
+        raise OptionError("plot takes one journal; runs are compared by what they print: 2> run.txt")
     if not options.crossings:
         return race(first, title=options.heading, dark=options.dark)
     story = story_of(first)

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from onlineauto.workspace.model_file import State
     from onlineauto.workspace.run import Run
 
-__all__ = ["Report"]
-
 
 class Report:
     """Everything that a run reports: header, table, diagnostics, predictions, footer and metrics.

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from onlineauto.workspace.model_file import State
     from onlineauto.workspace.run import Run
 
-__all__ = ["MODEL_FILES", "Saving", "begun"]
-
 MODEL_FILES: Final = ("final_regressor", "readable_model", "invert_hash")
 """Options that name files for the model."""
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from onlineauto.workspace.model_file import State
     from onlineauto.workspace.run import Run
 
-__all__ = ["Showing", "kept_names"]
-
 
 _MOST_LISTED = 10_000
 """Crossed features of an interaction that an audit lists one by one."""

@@ -76,10 +76,10 @@ _RATIO = 1.6
 _WIDE = 2  # number of stakes above ¾/B; more of them find small gains later, none finds large gains later
 _STAKE = _MOST_LOST * _RATIO ** (_WIDE - np.arange(float(N)))  # times 1/B
 _NARROW = _RATIO**-_WIDE  # makes the largest stake ¾
-_SHARES = np.array([0.9, 0.6])[:, None] ** np.arange(float(N))  # row 0 if B is unknown, else row 1
-_SHARES /= _SHARES.sum(axis=1, keepdims=True)
-_AT_START = 0.9
-_LEAST, _LARGEST = 1e-200, 1e200
+SHARES = np.array([0.9, 0.6])[:, None] ** np.arange(float(N))  # row 0 if B is unknown, else row 1
+SHARES /= SHARES.sum(axis=1, keepdims=True)
+AT_START = 0.9
+LEAST, LARGEST = 1e-200, 1e200
 
 
 def level(alpha: float, k: int) -> float:
@@ -107,7 +107,7 @@ def is_worse(state: NDArray[np.float64], at_level: float) -> bool:
 def _start(state: NDArray[np.float64], known: int, learnt: bool) -> None:
     """Add capital to the bets: 0.9 at first, then 1/((k+1)(k+2)) of the other tenth, k = 0, 1, ..."""
     if state[NEXT] == 0.0:
-        share, state[RESERVE] = _AT_START, 1.0 - _AT_START
+        share, state[RESERVE] = AT_START, 1.0 - AT_START
         state[NEXT] = FIRST_RESTART
     else:
         k = np.log2(state[NEXT] / FIRST_RESTART)
@@ -117,11 +117,11 @@ def _start(state: NDArray[np.float64], known: int, learnt: bool) -> None:
     if learnt:
         share *= 0.5
     for j in range(N):
-        state[LANES + j] += share * _SHARES[known, j]
-        state[LANES + N + j] += share * _SHARES[known, j]
+        state[LANES + j] += share * SHARES[known, j]
+        state[LANES + N + j] += share * SHARES[known, j]
         if learnt:
-            state[_FREE + j] += share * _SHARES[0, j]
-            state[_FREE + N + j] += share * _SHARES[0, j]
+            state[_FREE + j] += share * SHARES[0, j]
+            state[_FREE + N + j] += share * SHARES[0, j]
 
 
 @inline_kernel
@@ -136,7 +136,7 @@ def _open(state: NDArray[np.float64], known: int, learnt: bool) -> None:
 def _multiply(state: NDArray[np.float64], at: int, first: int, y: float) -> None:
     """Multiply the wealth of stakes `first` to `N` by 1 + stake * `y`; the stakes begin at ``state[at]``."""
     for j in range(first, N):
-        state[at + j] = min(max(state[at + j] * (1.0 + _STAKE[j] * y), _LEAST), _LARGEST)
+        state[at + j] = min(max(state[at + j] * (1.0 + _STAKE[j] * y), LEAST), LARGEST)
 
 
 @inline_kernel
@@ -186,7 +186,7 @@ def _settle(
         stake = min(_STAKE[j] * floor, _MOST_LOST)
         most = 1.0 if floor == 1.0 else min((_MOST_LOST / stake - 1.0) * floor / (1.0 - floor), 1.0)
         d = increment(w1, w0, r, min(q1, most), max(q0, 1.0 - most)) - price
-        state[at + j] = min(max(state[at + j] * (1.0 + stake * d), _LEAST), _LARGEST)
+        state[at + j] = min(max(state[at + j] * (1.0 + stake * d), LEAST), LARGEST)
     y = (increment(w1, w0, r, q1, q0) - price) * floor
     if y != 0.0:  # it is 0 if neither's action was logged and q1 = q0
         _multiply(state, at, _WIDE, y)

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from onlineauto.automl.decisions import Statistics
     from onlineauto.automl.search import Rules, Search
 
-__all__ = ["VW", "VwDraw", "popular_as_vw"]
-
 _MASK = 2**64 - 1
 
 

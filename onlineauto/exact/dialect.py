@@ -1,13 +1,30 @@
-"""The dialect of Vowpal Wabbit: how it reads its input."""
+"""The dialect of Vowpal Wabbit: how it reads its input, with its reader of text."""
 
 from __future__ import annotations
 
 from onlineauto.engine.stream.dialect import Dialect
 from onlineauto.exact.layout import VwLayout
 from onlineauto.exact.quirks import READING
-from onlineauto.exact.text.reader import VwTextReader
+from onlineauto.exact.text.line_kernels import read_vw_lines
+from onlineauto.formats.text_reader import TextReader
 
-__all__ = ["VW"]
+
+class VwTextReader(TextReader):
+    r"""Iterator over the events of a VW text, in Blocks, read with VW's oddities and warnings.
+
+    Parameters, attributes and errors are those of `TextReader`. A label that is fatal to VW raises a
+    `ParseError`.
+
+    Source: VW 9.11.9, ``parse_example_text.cc``.
+
+    >>> from onlineauto.formats.records.reader_state_kernels import Rules
+    >>> [len(block) for block in VwTextReader(b"1 |a x\n\n2 |a y\n", Rules())]
+    [2]
+    """
+
+    quirks = READING
+    _read_lines = staticmethod(read_vw_lines)
+
 
 VW = Dialect(rules={"vw_exact": True}, layout=VwLayout, text=VwTextReader, quirks=READING, counts_lines=True)
 """The dialect of VW: its own reader of text, JSON with its quirks; ``--examples`` counts lines of a text."""

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["VwLayout"]
-
 _BYTES = 256
 _CONSTANT, _DEFAULT = 128, 32
 _FIRST_LETTER, _LAST_LETTER = 32, 126

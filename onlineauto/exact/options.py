@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from onlineauto.automl.control import Control
     from onlineauto.engine.stream.dialect import Dialect
 
-__all__ = ["ExactOptions"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExactOptions:

@@ -6,8 +6,6 @@ from onlineauto.engine.records.quirks import Quirks
 from onlineauto.explorers.quirks import ExploringQuirks
 from onlineauto.formats.quirks import ReadingQuirks
 
-__all__ = ["EVENT", "EXPLORING", "READING"]
-
 READING = ReadingQuirks(*(True for _ in ReadingQuirks._fields))
 """Quirks of VW's readers."""
 

@@ -20,8 +20,6 @@ from onlineauto.options import options_of
 if TYPE_CHECKING:
     from onlineauto.options import Configuration
 
-__all__ = ["CHECKS"]
-
 _NOT_EXACT: Final = {
     "experimental_full_name_interactions": "Vowpal Wabbit crosses runs of the features of one full name",
     "max_crossed": "Vowpal Wabbit leaves no interaction out",

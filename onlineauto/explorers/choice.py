@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from onlineauto.explorers.explorer import Explorer
     from onlineauto.options import Configuration
 
-__all__ = ["check_effects", "check_explorer", "check_one_explorer", "chosen_explorer"]
-
 
 def chosen_explorer(configuration: Configuration) -> Explorer:
     """Return the explorer that is asked for, ε-greedy if none is."""

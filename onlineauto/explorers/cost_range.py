@@ -20,8 +20,6 @@ from onlineauto.options import option
 if TYPE_CHECKING:
     from onlineauto.options import Configuration
 
-__all__ = ["CostRangeOptions", "check_cost_range"]
-
 _USERS = ("regcb", "regcbopt", "elim")
 
 

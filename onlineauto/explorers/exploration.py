@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from onlineauto.explorers.quirks import ExploringQuirks
     from onlineauto.options import Configuration
 
-__all__ = ["EXPLORER_STATE", "kernel_of", "make_exploration", "pmf_address"]
-
 _POLICY_KINDS = {"": ALONE, "bag": BAG, "cover": COVER, "rnd": RND, "epsilon_decay": EPSILON_DECAY}
 """How several models learn, by what explorers call it."""
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from onlineauto.options import Configuration
     from onlineauto.options.option import Group
 
-__all__ = ["Explorer", "explores"]
-
 _EXPLORING = ("cb_explore", "cb_explore_adf", "ccb_explore_adf")
 _SHARED = ("epsilon", "first_only")
 

@@ -7,13 +7,33 @@ from typing import TYPE_CHECKING, ClassVar
 
 from onlineauto.explorers import EXPLORERS
 from onlineauto.explorers.sampling import SampleOptions
-from onlineauto.explorers.slots import SlotOptions
 from onlineauto.options import option
 
 if TYPE_CHECKING:
     from onlineauto.options.option import Group
 
-__all__ = ["EXPLORER_GROUPS", "ExplorerOptions"]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotOptions:
+    """Slots."""
+
+    title: ClassVar[str] = "Exploration: slots"
+
+    ccb_explore_adf: bool = option(
+        False,
+        "Learn like --cb_explore_adf for each slot of an event, one after the other. A slot cannot have the "
+        "action of an earlier slot. Always samples as --cb_sample does.",
+        keep=True,
+    )
+    all_slots_loss: bool = option(
+        False, "Report the loss of all slots, not of the first one only.", needs=("ccb_explore_adf",)
+    )
+    ccb_no_slot_index: bool = option(
+        False,
+        "Leave out the features and interactions by which models distinguish the slots of an event.",
+        keep=True,
+        needs=("ccb_explore_adf",),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

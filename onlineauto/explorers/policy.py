@@ -18,8 +18,6 @@ from onlineauto.options import Registry
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Policy"]
-
 _REGISTRY = Registry(EXPLORER_GROUPS, checks=(check_one_explorer, check_cost_range))
 extend(_REGISTRY)
 

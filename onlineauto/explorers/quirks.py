@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["NO_EXPLORING_QUIRKS", "ExploringQuirks"]
-
 
 class ExploringQuirks(NamedTuple):
     """Oddities of Vowpal Wabbit's explorers, followed where they are on.

@@ -22,8 +22,6 @@ from onlineauto.options import option
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["SampleOptions", "sample", "uniform"]
-
 _MASK = 2**64 - 1
 _FNV_BASIS, _FNV_PRIME = 0xCBF29CE484222325, 0x100000001B3
 _GOLDEN = 0x9E3779B97F4A7C15

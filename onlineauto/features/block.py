@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from onlineauto.features.namespaces import Namespaces
     from onlineauto.features.records import Records
 
-__all__ = ["UNLABELLED", "Block", "Rules"]
-
 Rules = Mapping[str, str | int | bool]
 """The options by which events were read, by name."""
 

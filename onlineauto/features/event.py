@@ -11,8 +11,6 @@ from onlineauto.features.block import UNLABELLED
 if TYPE_CHECKING:
     from onlineauto.features.block import Block
 
-__all__ = ["Event", "Line", "events"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:

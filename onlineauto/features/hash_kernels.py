@@ -12,24 +12,6 @@ from onlineauto.jit.words import load1, load4, load8
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = [
-    "C1",
-    "C2",
-    "C3",
-    "C4",
-    "C5",
-    "FIVE",
-    "few_bytes",
-    "hash_name",
-    "hash_word",
-    "is_hashed_as_it_is",
-    "murmur3",
-    "murmur3_of_few",
-    "not_digits",
-    "rotate_left",
-    "scramble",
-]
-
 C1, C2, C3, C4, C5, FIVE = map(np.uint32, (0xCC9E2D51, 0x1B873593, 0xE6546B64, 0x85EBCA6B, 0xC2B2AE35, 5))
 """Constants of MurmurHash3."""
 

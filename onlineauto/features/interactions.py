@@ -18,17 +18,6 @@ if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Callable, Iterable, Sequence
 
-__all__ = [
-    "WILDCARD",
-    "Product",
-    "Term",
-    "compile_products",
-    "count_products",
-    "parse_full_names",
-    "parse_letters",
-    "unique_products",
-]
-
 
 @dataclass(frozen=True, slots=True, order=True)
 class Term:

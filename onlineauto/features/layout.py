@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from onlineauto.features.namespaces import Namespaces
     from onlineauto.features.stored import Stored
 
-__all__ = ["MAX_PRODUCTS", "Keys", "Layout", "most_groups"]
-
 _LOG = logging.getLogger("onlineauto")
 
 MAX_PRODUCTS = 200_000

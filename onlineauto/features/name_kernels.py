@@ -12,8 +12,6 @@ import numpy as np
 from onlineauto.features.hash_kernels import C1, C2, C3, C4, C5, FIVE, rotate_left, scramble
 from onlineauto.jit import entry_kernel, inline_kernel
 
-__all__ = ["NO_STEM", "numbered_name"]
-
 NO_STEM = np.uint64(0)
 """The stem of a name without a number."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-__all__ = ["DEFAULT", "Namespaces"]
-
 DEFAULT = b" "
 """Name of the default namespace, as in ``| feature``."""
 

@@ -10,8 +10,6 @@ from typing import ClassVar, Final
 from onlineauto.errors import OptionError
 from onlineauto.options import Configuration, option
 
-__all__ = ["FeatureOptions", "check_interactions", "decoded", "first_letter", "letters_of"]
-
 _HEX: Final = re.compile(rb"\\x([0-9a-fA-F]{2})")
 _GREEDY: Final = "every word up to the next option belongs to it; a data file goes before it or after -d"
 

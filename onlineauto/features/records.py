@@ -12,34 +12,6 @@ if TYPE_CHECKING:
     from onlineauto.features.block import Block
     from onlineauto.features.slots import Slots
 
-__all__ = [
-    "CONSTANT",
-    "CONSTANT_HASH",
-    "COST",
-    "FACTOR",
-    "FEATURE",
-    "FIRST_SLOT",
-    "GROUP",
-    "INDEX_FEATURE",
-    "LINE",
-    "NO_SLOTS",
-    "PLACE",
-    "RUN",
-    "SHARED_LINE",
-    "SLOT_LINE",
-    "SPAN",
-    "Example",
-    "Interactions",
-    "Layout",
-    "Listing",
-    "Numbering",
-    "Records",
-    "Scratch",
-    "Stream",
-    "largest",
-    "make_stream",
-]
-
 CONSTANT_HASH = np.uint32(11650396)
 """Hash of VW's constant feature, which every event has."""
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from onlineauto.features.layout import Layout
     from onlineauto.features.records import Records
 
-__all__ = ["INDEX_NAME", "SLOT_NAME", "Slots", "find_slots"]
-
 SLOT_NAME, INDEX_NAME = b"\x8b", b"\x8c"
 """Namespaces for a slot's features without a namespace, and for the feature that tells slots apart."""
 

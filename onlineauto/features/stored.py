@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike, NDArray
 
-__all__ = ["MOST", "Stored"]
-
 T = TypeVar("T")
 
 _LARGEST = float(np.finfo(np.float32).max)

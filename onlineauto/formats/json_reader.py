@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from onlineauto.formats.records.reader_state_kernels import Rules
     from onlineauto.formats.sources.source import ByteSource, Source
 
-__all__ = ["JsonReader"]
-
 _DEPTH = 256
 _OVERRUN = 64  # bytes that kernels may touch past the end: brackets are counted 64 bytes at a time
 

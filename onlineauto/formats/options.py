@@ -8,8 +8,6 @@ from typing import ClassVar, Final
 from onlineauto.errors import OptionError
 from onlineauto.options import Configuration, option
 
-__all__ = ["FORMATS", "InputOptions", "check_format", "format_of"]
-
 FORMATS: Final = ("json", "dsjson")
 """Options that name a format of lines; without one of them, lines are VW's text."""
 

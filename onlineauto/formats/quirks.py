@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["NO_QUIRKS", "ReadingQuirks"]
-
 
 class ReadingQuirks(NamedTuple):
     """Switches for what VW 9.11.9 reads differently; native mode has none of them on.

@@ -16,8 +16,6 @@ from onlineauto.jit import Bound
 if TYPE_CHECKING:
     from onlineauto.formats.records.reader_state_kernels import Rules
 
-__all__ = ["TextReader"]
-
 
 class TextReader(InPlaceReader):
     r"""Iterator over the events of a VW text, in Blocks; can be iterated once.

@@ -5,8 +5,7 @@ from typing import Any, TypeAlias
 from onlineauto.jit.cache import cache_directory
 from onlineauto.jit.compiling import is_compiling, watch_compiling
 from onlineauto.jit.kernel import Bound, entry_kernel, inline_kernel, kernel, prepare
-from onlineauto.jit.local import local_array
-from onlineauto.jit.operation import call_at, short_loop
+from onlineauto.jit.operation import call_at, local_array, short_loop
 from onlineauto.jit.packing import Sealed, SealedRecords
 
 __all__ = [

@@ -23,15 +23,6 @@ from onlineauto.jit.levels import processor_lines, runnable_levels
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = [
-    "cache_directory",
-    "can_keep",
-    "keep",
-    "kept",
-    "locked",
-    "switches",
-]
-
 _LOG = logging.getLogger("onlineauto")
 _SIZE = 1 << 20
 """Bytes of a large program."""

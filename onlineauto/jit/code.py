@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from onlineauto.jit.packing import Packed
 
-__all__ = ["FRAME", "Code", "code_for"]
-
 _KIND = ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
 _CALL, _BRIEF_CALL = ctypes.CFUNCTYPE(*_KIND), ctypes.PYFUNCTYPE(*_KIND)
 FRAME = 16

@@ -19,8 +19,6 @@ from onlineauto.jit.cache import cache_directory, can_keep, keep, kept, locked
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["Listener", "compiled", "is_compiling", "note_begin", "unforked", "watch_compiling"]
-
 _LOG = logging.getLogger("onlineauto")
 _STACK = 64 << 20
 """Bytes of the thread's stack: compilers recurse."""

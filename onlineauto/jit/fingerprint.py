@@ -22,8 +22,6 @@ from onlineauto.jit.operation import Operation
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["fingerprint_of", "kernels_of"]
-
 _HERE = Path(__file__).resolve().parent
 _MODULES = ("math", "numpy")
 """Modules that a kernel may name: nobody edits what it takes from them."""

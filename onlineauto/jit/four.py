@@ -11,24 +11,6 @@ from typing import Any
 
 from onlineauto.jit.operation import Operation
 
-__all__ = [
-    "at_most",
-    "below",
-    "both",
-    "element",
-    "flag",
-    "flags",
-    "four",
-    "load",
-    "load_flags",
-    "pick",
-    "prefetch",
-    "root",
-    "some",
-    "splat",
-    "store",
-]
-
 splat: Any = Operation("four", "splat")
 """Return a Four that holds `x` four times."""
 four: Any = Operation("four", "four")

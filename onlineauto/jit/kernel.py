@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FunctionType
 
-__all__ = ["Bound", "Kernel", "entry_kernel", "inline_kernel", "kernel", "prepare"]
-
 _NUMBER = Struct("=q")
 F = TypeVar("F", bound="Callable[..., Any]")
 P = ParamSpec("P")

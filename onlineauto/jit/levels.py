@@ -7,8 +7,6 @@ from functools import cache
 from itertools import takewhile
 from pathlib import Path
 
-__all__ = ["compiles_for", "levels", "processor_lines", "runnable_levels"]
-
 _LEVELS = {
     "x86_64": ("x86-64-v3", "x86-64-v2"),
     "AMD64": ("x86-64-v3", "x86-64-v2"),

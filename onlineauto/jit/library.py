@@ -16,8 +16,6 @@ from typing import Any
 from onlineauto.jit.cache import switches
 from onlineauto.jit.levels import runnable_levels
 
-__all__ = ["INDEX", "find", "library_file"]
-
 INDEX = "kernels.json"
 """Name of the file that says what the shared objects beside it hold."""
 _FOLDER = Path(__file__).resolve().parent.parent / "_kernels"

@@ -9,8 +9,6 @@ from llvmlite import binding
 
 from onlineauto.jit.compiling import unforked
 
-__all__ = ["load"]
-
 
 @cache
 def _engine() -> Any:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from functools import cached_property
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["Operation", "call_at", "short_loop"]
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 
 class Operation:
@@ -35,7 +38,7 @@ class Operation:
         return private.type_of_operation(found)
 
 
-short_loop: Any = Operation("loops", "short_loop")
+short_loop: Any = Operation("intrinsics", "short_loop")
 """Mark the body of a loop that takes few turns; it emits no instruction.
 
 LLVM unrolls every loop of unknown length as if it were long: it handles several turns at once and first
@@ -43,10 +46,29 @@ computes how many are left over. The loops over an event's namespaces and featur
 preparation took longer than these turns, and used up their registers.
 """
 
-call_at: Any = Operation("calling", "call_at")
+call_at: Any = Operation("intrinsics", "call_at")
 """Call the kernel at an address, inside a kernel: ``call_at(address, (argument, …))``; it returns nothing.
 
 So what calls it is compiled without it: a loop that can explore in ten ways would be compiled with them all,
 and anew for another. Nothing checks that the arguments are of the kinds that the kernel's address was asked
 for. A record that a kernel has by its address is passed on as one that is sealed.
 """
+
+
+def local_array(shape: int | tuple[int, ...], dtype: DTypeLike) -> Any:
+    """Return a function for kernels that returns a contiguous array of this shape, with undefined content.
+
+    Kernels do not count references, so they cannot allocate memory (see `kernel`). This array lives as long
+    as the call of the kernel that made it: it may be passed on, but not returned.
+
+    >>> from onlineauto.jit import kernel
+    >>> pair = local_array(2, np.int64)
+    >>> @kernel
+    ... def swapped(a, b):
+    ...     both = pair()
+    ...     both[0], both[1] = b, a
+    ...     return both[0], both[1]
+    >>> swapped(1, 2)
+    (2, 1)
+    """
+    return Operation("intrinsics", "local_array", shape, np.dtype(dtype))

@@ -20,18 +20,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = [
-    "ArrayKind",
-    "Kind",
-    "Number",
-    "Packed",
-    "RecordKind",
-    "Sealed",
-    "SealedRecords",
-    "TupleKind",
-    "pack",
-]
-
 T = TypeVar("T")
 
 

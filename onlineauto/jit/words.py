@@ -10,8 +10,6 @@ from typing import Any
 
 from onlineauto.jit.operation import Operation
 
-__all__ = ["LANES", "below", "equal", "first_one", "load1", "load4", "load8", "ones", "store8"]
-
 LANES = 64
 """Number of bytes that `equal` and `below` compare at once."""
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     Rows = NDArray[np.int64] | NDArray[np.uint32] | slice
 
-__all__ = ["FIELDS", "read_cells", "write_cells"]
-
 FIELDS = 4
 """Numbers of a cell, for each lane: `W`, `A`, `N` and `RATE`."""
 

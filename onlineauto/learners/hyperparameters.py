@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from onlineauto.features.records import Records
     from onlineauto.options import Configuration, Tunable
 
-__all__ = ["Hyperparameters"]
-
 
 class Hyperparameters:
     """All options of a configuration that declare how they are searched (``tunable=``).

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from onlineauto.learners._kernels import Model
 
-__all__ = ["copy_lane", "put_lane", "swap_lanes", "take_lanes"]
-
 
 @entry_kernel
 def copy_lane(model: Model, touched: NDArray[np.int64], source: int, target: int) -> None:

@@ -35,20 +35,6 @@ if TYPE_CHECKING:
     from onlineauto.learners.table import TableShape
     from onlineauto.options import Configuration
 
-__all__ = [
-    "NOT_FIRST",
-    "adopt_sizes",
-    "begin_again",
-    "copied_model",
-    "initial_lanes",
-    "initial_state",
-    "initial_table",
-    "make_model",
-    "unlearnt_cell",
-    "views_of",
-    "with_table",
-]
-
 _WIDE = 50.0
 """Logistic and Poisson predictions are within [-50, 50] from the start."""
 _LINE = 16  # float32 numbers in a cache line

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 _LARGEST = float(np.finfo(np.float32).max)
 _LARGEST_SIZES = np.array([138, 16, 17, 255])
 
-__all__ = ["materialised", "model_state", "restore_model"]
-
 
 def model_state(model: Model, *, fields: int = 4) -> dict[str, Any]:
     """Return a model as the tree that `restore_model` takes.

@@ -12,8 +12,6 @@ from onlineauto.options import Configuration, Log, OneOf, option
 if TYPE_CHECKING:
     from onlineauto.features.records import Records
 
-__all__ = ["CbOptions", "LossOptions", "UpdateOptions", "check_loss", "check_prediction_range"]
-
 _LARGEST = 3.4028234663852886e38
 """Largest float32."""
 

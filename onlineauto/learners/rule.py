@@ -21,8 +21,6 @@ from onlineauto.learners.options import LossOptions, UpdateOptions
 if TYPE_CHECKING:
     from onlineauto.options import Configuration
 
-__all__ = ["LOSSES", "initial_t", "make_rule"]
-
 LOSSES = {
     "squared": SQUARED,
     "classic": CLASSIC,

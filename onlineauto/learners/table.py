@@ -11,8 +11,6 @@ from onlineauto.features.records import CONSTANT_HASH
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["TableShape", "lanes_side_by_side"]
-
 
 class TableShape(NamedTuple):
     """The place of each live config's weights in the table.

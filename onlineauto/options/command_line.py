@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from onlineauto.options.option import Option
 
-__all__ = ["split"]
-
 _NEGATIVE: Final = re.compile(r"-(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?|nan)", re.IGNORECASE)
 
 

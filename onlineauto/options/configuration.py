@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from onlineauto.options.tunable import Tunable
 
-__all__ = ["Configuration"]
-
 G = TypeVar("G")
 
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from onlineauto.options.tunable import Tunable
 
-__all__ = ["TUNABLE", "Group", "Option", "option", "options_of", "title_of"]
-
 Group = type[Any]
 """A frozen dataclass whose fields are options."""
 

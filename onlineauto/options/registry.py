@@ -15,8 +15,6 @@ from onlineauto.options.option import TUNABLE, Group, Option, options_of
 from onlineauto.options.unknown import unknown_option
 from onlineauto.options.value import from_python, from_text
 
-__all__ = ["Check", "Registry"]
-
 Check = Callable[[Configuration], None]
 """A function that raises `OptionError` if options contradict each other."""
 

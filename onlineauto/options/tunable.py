@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["Log", "OneOf", "Tunable"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Written:

@@ -11,8 +11,6 @@ from onlineauto.options.vw_names import NAMES, SHORT_NAMES
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-__all__ = ["unknown_option"]
-
 _TEXT: Final = "this version reads Vowpal Wabbit's text format and its JSON"
 _SERVICE: Final = "`onlineauto serve` decides and learns over HTTP"
 _CLASSES: Final = "AutoMLClassifier learns classes, in Python"

@@ -13,8 +13,6 @@ from onlineauto.errors import OptionError
 if TYPE_CHECKING:
     from onlineauto.options.option import Option, Scalar
 
-__all__ = ["from_python", "from_text", "is_within", "to_text", "valid_values"]
-
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,999}")  # Python reads a few thousand digits
 _NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["NAMES", "SHORT_NAMES"]
-
 SHORT_NAMES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "C": "constant",

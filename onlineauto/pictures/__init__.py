@@ -1,15 +1,12 @@
-"""Pictures of searches, runs, champions, policies and explorers, in one look, light or dark.
+"""Pictures of searches, runs, champions, policies and studies, in one look, light or dark.
 
 Each function returns a `Picture`, which a notebook shows and `Picture.save` writes as SVG, PNG or PDF. They
 need matplotlib, the extra ``plot``, which is imported when the first picture is drawn.
 """
 
-from onlineauto.pictures.completion_times import completion_times
 from onlineauto.pictures.crossings import crossings
 from onlineauto.pictures.picture import Picture, check_picture
-from onlineauto.pictures.pmfs import pmfs
 from onlineauto.pictures.race import race
-from onlineauto.pictures.reward_bands import reward_bands
 from onlineauto.pictures.rewards import rewards
 from onlineauto.pictures.studies import study_picture
 from onlineauto.pictures.values import values
@@ -17,11 +14,8 @@ from onlineauto.pictures.values import values
 __all__ = [
     "Picture",
     "check_picture",
-    "completion_times",
     "crossings",
-    "pmfs",
     "race",
-    "reward_bands",
     "rewards",
     "study_picture",
     "values",

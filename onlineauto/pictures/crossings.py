@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from onlineauto.automl.config import Interaction
 
-__all__ = ["crossings"]
-
 _CELL: Final = 0.42
 _MOST_DIGITS: Final = 40
 """With more namespaces than this, cells have no room for numbers."""

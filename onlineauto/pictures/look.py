@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["DARK", "LIGHT", "Look"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:

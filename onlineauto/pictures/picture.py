@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from onlineauto.pictures.look import Look
 
-__all__ = ["Picture", "check_picture"]
-
 _ENDINGS: Final = (".svg", ".png", ".pdf")
 _DOTS_PER_INCH: Final = 150
 _LINE = 14 / 72

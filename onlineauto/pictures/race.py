@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 import os
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.automl.config import Kind
 from onlineauto.automl.text import namespace_text
 from onlineauto.pictures.picture import Picture
-from onlineauto.pictures.reward_bands import draw_reward
 from onlineauto.pictures.story import story_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from matplotlib.axes import Axes
 
     from onlineauto.automl.config import Interaction
     from onlineauto.pictures.look import Look
-    from onlineauto.pictures.story import Journal, Story, Stretch
-
-__all__ = ["difference", "race"]
+    from onlineauto.pictures.story import Interval, Journal, Story, Stretch
 
 _WIDTH: Final = 11.0
 _HALF: Final = 0.34
 """Half of the height of a stretch; lanes are 1 apart."""
 _LETTER: Final = 0.0068
 """Width of a letter of a label, as a part of the width of the plot."""
+_NARROW: Final = 0.5
+"""An interval is drawn if it rests on this part of the events of the one before, or more."""
+_FEW: Final = 8
+"""The axis fits the intervals that rest on no fewer events than this part of the most."""
 _OUTCOMES: Final = (
     ("champion", "champion"),
     ("rising", "became the champion"),
@@ -69,7 +71,7 @@ def race(journal: Journal, *, title: str = "", dark: bool = False) -> Picture:
         axes = picture.figure.subplots(len(rows), 1, sharex=True, height_ratios=rows, squeeze=False)[:, 0]
         _draw_lanes(axes[0], story, look, lanes=lanes)
         if known:
-            draw_reward(axes[1], story, colour=look.champion, dashes=look.quiet)
+            _draw_reward(axes[1], story, colour=look.champion, dashes=look.quiet)
             axes[1].set_title("The champion's average reward: an interval at each decision", size=9)
         axes[-1].set_xlabel("events")
         axes[-1].set_xlim(0, max(story.events, 1))
@@ -231,3 +233,45 @@ def _shown(crossed: list[Interaction], *, most: int) -> str:
     if len(crossed) > most:
         return f"{len(crossed)} interactions"
     return ", ".join("\N{MULTIPLICATION SIGN}".join(map(namespace_text, names)) for names in crossed)
+
+
+def _draw_reward(axes: Axes, story: Story, *, colour: str, dashes: str) -> None:
+    """Draw the intervals on the reward of each champion as a band, with dashes where the champion changed."""
+    shown: list[Interval] = []
+    ends = [0, *(now for now, _ in story.swaps), story.events]
+    for begin, end in pairwise(ends):
+        kept = list(_narrow(each for each in story.intervals if begin < each.events <= end))
+        shown += kept
+        events = [each.events for each in kept]
+        low, high = [each.low for each in kept], [each.high for each in kept]
+        axes.fill_between(events, low, high, color=colour, alpha=0.22, linewidth=0)
+        axes.vlines(events, low, high, color=colour, linewidth=1, alpha=0.7)
+    for now, _ in story.swaps:
+        axes.axvline(now, color=dashes, linewidth=0.8, linestyle=(0, (2, 2)), zorder=0)
+    _fit(axes, shown)
+    axes.set_ylabel("reward")
+
+
+def _fit(axes: Axes, intervals: Iterable[Interval]) -> None:
+    """Fit the axis to the intervals that rest on many events; the first ones are as wide as all rewards."""
+    found = list(intervals)
+    most = max((each.updates for each in found), default=0)
+    kept = [each for each in found if _FEW * each.updates >= most]
+    if not kept:
+        return
+    low, high = min(each.low for each in kept), max(each.high for each in kept)
+    margin = 0.06 * (high - low) or 1.0
+    axes.set_ylim(low - margin, high + margin)
+
+
+def _narrow(intervals: Iterable[Interval]) -> Iterator[Interval]:
+    """Yield the intervals that rest on many events, one for each number of events done."""
+    at: dict[int, Interval] = {}
+    for each in intervals:
+        if each.events not in at or each.updates > at[each.events].updates:
+            at[each.events] = each
+    many = 0
+    for each in at.values():
+        if each.updates >= _NARROW * many:
+            many = each.updates
+            yield each

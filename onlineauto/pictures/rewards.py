@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from onlineauto.pictures.runs import Course
 
-__all__ = ["rewards"]
-
 
 def rewards(
     courses: Sequence[Course],

@@ -12,8 +12,6 @@ from onlineauto.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Course", "course_of", "has_table"]
-
 _ROW: Final = re.compile(
     r"^(?P<average>-?[\d.]+(?:e-?\d+)?)\s+(?P<since>\S+)\s+(?P<events>\d+)\s+(?P<weight>[\d.]+)\s"
 )

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from onlineauto.automl.config import Interaction
     from onlineauto.engine.search.journal import Entry
 
-__all__ = ["Interval", "Journal", "Story", "Stretch", "story_of"]
-
 Journal: TypeAlias = "str | os.PathLike[str] | Iterable[Mapping[str, Any] | Entry | End | Head]"
 """A journal: the path of its file, or its lines, as objects or as dictionaries."""
 

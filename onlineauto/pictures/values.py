@@ -10,8 +10,6 @@ from onlineauto.pictures.picture import Picture
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-__all__ = ["values"]
-
 _MOST_LETTERS: Final = 44
 Point = tuple[int, float, float]
 

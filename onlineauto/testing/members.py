@@ -11,6 +11,7 @@ import numpy as np
 
 from onlineauto.automl.decisions import PredictWith
 from onlineauto.engine.ensemble.ensemble import names_of
+from onlineauto.engine.ensemble.merge import merge_inputs
 from onlineauto.engine.ensemble.registry import MEMBERS, register, unregister
 from onlineauto.engine.ensemble.states import states_of
 from onlineauto.workspace.inspection.inspection import inspection
@@ -35,8 +36,8 @@ def check_member(member: Member) -> None:
     It has a weight for each score, and all scores and weights are finite. A model that is saved and loaded
     learns on as if it had not been, bit for bit. Predicting changes nothing, and a snapshot does not change
     when the model learns. A model that only predicts does so like the whole model. A section of an unknown
-    version lets the member begin from nothing, with a warning. If two states can be merged, the result does
-    not depend on their order, and the states stay as they are.
+    version lets the member begin from nothing, with a warning. States that continued from a common base merge
+    whatever their order, and stay as they are; one that has learnt nothing changes nothing.
 
     Parameters
     ----------
@@ -108,7 +109,10 @@ def _check_stream(member: Member, options: dict[str, Any], events: list[str], wh
     assert np.isfinite(weights).all(), f"{where}: weights of the ensemble are not finite"
     _check_predict_only(whole, events, where)
     _check_unknown_version(member, model, where)
-    _check_merge(member, whole, copied, where)
+    branches = [copy.deepcopy(again), again]
+    _learn(branches[0], events[: half // 2])
+    _learn(branches[1], events[half // 2 : half])
+    _check_merge(member, whole, branches, where)
 
 
 def _learn(workspace: Workspace, events: list[str]) -> None:
@@ -151,18 +155,36 @@ def _check_unknown_version(member: Member, model: bytes, where: str) -> None:
     )
 
 
-def _check_merge(member: Member, one: Workspace, other: Workspace, where: str) -> None:
-    """Check that merging two states does not depend on their order, and changes neither."""
-    states = [states_of(_ensemble(each)).of(member.name) for each in (one, other)]
+def _check_merge(member: Member, base: Workspace, ends: list[Workspace], where: str) -> None:
+    """Check the laws of merging on states that continued from a base."""
+    ensembles = [_ensemble(each) for each in (base, *ends)]
+    states = [states_of(ensemble).of(member.name) for ensemble in ensembles]
     before = list(map(_numbers, map(copy.deepcopy, states)))
-    there, back = member.merge(*states), member.merge(*reversed(states))
-    assert (there is None) == (back is None), f"{where}: that states can be merged depends on their order"
+    inputs, bare = merge_inputs(ensembles[0].members.inputs, [each.members.inputs for each in ensembles[1:]])
+    whole, one, other = (branch._replace(state=state) for branch, state in zip(bare, states, strict=True))
+    idle = whole._replace(seen=np.repeat(whole.seen[:, :1], 2, axis=1))
+    both = member.merge(whole, [one, other], inputs)
     for state, old in zip(states, before, strict=True):
         assert all(map(np.array_equal, _numbers(state), old)), f"{where}: merging changes a state"
-    if there is not None:
-        assert type(there) is type(states[0]), f"{where}: merging returns a state of another type"
-        for mine, yours in zip(_numbers(there), _numbers(back), strict=True):
-            assert np.allclose(mine, yours), f"{where}: merging depends on the order of states"
+    assert type(both) is type(states[0]), f"{where}: merging returns a state of another type"
+    assert _close(both, member.merge(whole, [other, one], inputs)), (
+        f"{where}: merging depends on the order of states"
+    )
+    alone = member.merge(whole, [one], inputs)
+    assert _close(alone, member.merge(whole, [one, idle], inputs)), (
+        f"{where}: a state that has learnt nothing changes what is merged"
+    )
+    assert _close(member.merge(whole, [idle], inputs), member.merge(whole, [idle, idle], inputs)), (
+        f"{where}: states that have learnt nothing change the base"
+    )
+
+
+def _close(one: Any, other: Any) -> bool:
+    """Return whether all numbers of two states are the same but for rounding."""
+    pairs = zip(_numbers(one), _numbers(other), strict=True)
+    return all(
+        np.isfinite(mine).all() and np.allclose(mine, yours, rtol=1e-4, atol=1e-6) for mine, yours in pairs
+    )
 
 
 def _numbers(state: Any) -> list[Any]:

@@ -1,6 +1,6 @@
 """``Options``: the keyword arguments that stand for options, with the types of their values.
 
-Generated, by ``python -m onlineauto.cli.generators.option_types onlineauto/workspace/option_types.py``.
+Generated, by ``python -m tools.generate``.
 
 None is as if the option were not given. Short names, and options that other packages add, are not known here:
 pass them in a ``dict[str, Any]``.

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.stream.event_readers import OneEventLike
     from onlineauto.engine.stream.source import BlockSource, Sources
     from onlineauto.features.block import Block
-    from onlineauto.formats.lines.event_reader import EventReader
+    from onlineauto.formats.lines.event_source import EventReader
     from onlineauto.formats.sources.source import Source
     from onlineauto.options import Configuration
     from onlineauto.workspace.model_file import State

@@ -105,7 +105,7 @@ LABELS: tuple[tuple[Any, ...], ...] = (
     (False, True),
     ("red", "green", "blue"),
     (0, 1, 2, 3),
-    (None, (1, 2), "x", 2.5, b"y"),
+    ((), (1, 2), "x", 2.5, b"y"),
 )
 
 
@@ -181,7 +181,7 @@ def test_frames() -> None:
 
 @pytest.mark.parametrize("make", [AutoMLRegressor, AutoMLClassifier])
 def test_files_and_copies_go_on_as_the_model(make: Any) -> None:
-    events = prices(400) if make is AutoMLRegressor else colours(400, (None, 1, "x"))
+    events = prices(400) if make is AutoMLRegressor else colours(400, (True, 2, "x"))
     file, model = io.BytesIO(), make(live_configs=2).fit(events[:300])
     model.save(file)
     models = [model, make.load(file.getvalue()), copy.deepcopy(model), pickle.loads(pickle.dumps(model))]  # noqa: S301

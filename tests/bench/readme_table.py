@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from onlineauto.cli.generators.option_table import between
+from tools.generate import between
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ def update(text: str, *, document: Mapping[str, Any]) -> str:
     ValueError
         If the text does not have each marker once, in order.
     """
-    return between(text, begin=BEGIN, end=END, made=benchmark_table(document))
+    return between(text, benchmark_table(document), name="benchmark")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -71,7 +71,6 @@ def test_plot(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     (tmp_path / "run.txt").write_text(capsys.readouterr().err)
     assert main(["plot", "run.txt", "run.txt", "-o", "p.png", "--loss"]) == 0
     assert capsys.readouterr().out == "the picture is in p.png\n"
-    assert main(["plot", journal, journal, "-o", "two.svg"]) == 0
 
 
 @pytest.mark.parametrize(
@@ -82,7 +81,7 @@ def test_plot(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         (["some.txt", "-o", "p.doc"], 2, "ends with .svg, .png or .pdf"),
         (["some.txt", "-o", "p.svg"], 1, "not a line of a journal"),
         (["metrics", "-o", "p.svg"], 1, "plot takes its journal"),
-        (["some.txt", "some.txt", "-o", "p.svg", "--crossings"], 2, "--crossings takes one journal"),
+        (["some.txt", "some.txt", "-o", "p.svg"], 2, "plot takes one journal"),
     ],
 )
 def test_what_cannot_be_plotted(

@@ -5,20 +5,15 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from onlineauto.cli.generators import member_table, option_table
 from onlineauto.cli.help import help_text
 from onlineauto.cli.main import VERBS, main
 from onlineauto.cli.pages import PAGES, overview
-from onlineauto.engine.ensemble.registry import MEMBERS
 from onlineauto.options import title_of
 from onlineauto.workspace.options import REGISTRY
-
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "options.md"
 
 
 @pytest.mark.parametrize(
@@ -99,63 +94,3 @@ def test_help_needs_neither_numpy_nor_numba() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stderr == "[]\n"
     assert done.stdout.startswith("Usage: onlineauto ")
-
-
-def test_the_table_has_a_row_for_every_option() -> None:
-    rows = [line for line in option_table.option_tables().splitlines() if line.startswith(("| `--", "| `-"))]
-    assert len(rows) == len(REGISTRY.options)
-    for row in rows:
-        assert len(re.split(r"(?<!\\)\|", row)) == 5, row
-    assert "| `-b`, `--bit_precision N` | `18` | The weights are a table" in "\n".join(rows)
-    assert r"`--experimental_full_name_interactions NAME\|NAME...`" in "\n".join(rows)
-
-
-def test_the_table_of_members_is_current() -> None:
-    page = Path(__file__).resolve().parents[2] / "docs" / "reference" / "members.md"
-    assert member_table.main(["--check", str(page)]) == 0
-    for name in MEMBERS:
-        assert f"| `{name}`: " in member_table.member_table()
-
-
-def test_updating_a_text() -> None:
-    text = f"# Title\n{option_table.BEGIN}\nold\n{option_table.END}\nrest\n"
-    new = option_table.update(text)
-    assert new.startswith(f"# Title\n{option_table.BEGIN}\n\n## Input\n")
-    assert new.endswith(f" |\n\n{option_table.END}\nrest\n")
-    assert "\nold\n" not in new
-    assert option_table.update(new) == new
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        option_table.BEGIN,
-        f"{option_table.END} {option_table.BEGIN}",
-        f"{option_table.BEGIN * 2} {option_table.END}",
-    ],
-)
-def test_a_text_without_its_markers(text: str) -> None:
-    with pytest.raises(ValueError, match="each once"):
-        option_table.update(text)
-
-
-def test_updating_and_checking_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "README.md"
-    path.write_text(f"é{option_table.BEGIN}{option_table.END}", encoding="utf-8")
-    assert option_table.main(["--check", str(path)]) == 1
-    assert (
-        capsys.readouterr().err
-        == f"{path} is not current: run python -m onlineauto.cli.generators.option_table {path}\n"
-    )
-    assert path.read_text(encoding="utf-8") == f"é{option_table.BEGIN}{option_table.END}"
-    assert option_table.main([str(path)]) == 0
-    assert option_table.main([str(path), "--check"]) == 0
-    assert "`--epsilon FLOAT`" in path.read_text(encoding="utf-8")
-
-
-def test_the_page_of_options_is_current() -> None:
-    text = PAGE.read_text(encoding="utf-8")
-    assert option_table.update(text) == text, (
-        "run python -m onlineauto.cli.generators.option_table docs/reference/options.md"
-    )

@@ -186,3 +186,25 @@ def test_a_run_that_is_gone_on_with_keeps_its_names(tmp_path: Path) -> None:
     (tmp_path / "events.txt").write_text(CONTEXTS)
     assert run(f"{whole} --resume") == 0
     assert (tmp_path / "names").read_bytes() == text
+
+
+def test_an_audit_of_a_wide_interaction_lists_its_most_important_features(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is listed one by one and what is kept as arrays is the same, but for what is left out."""
+    words = "-d lines.txt --cubic aab -q ab --audit --quiet"
+    assert run(words) == 0
+    whole = capsys.readouterr().out.splitlines()
+    monkeypatch.setattr("onlineauto.cli.showing._MOST_LISTED", 0)
+    assert run(words) == 0
+    arrays = capsys.readouterr().out.splitlines()
+    for one, other in zip(whole[::2], arrays[::2], strict=True):
+        assert float(one) == pytest.approx(float(other), abs=1e-5)
+    for one, other in zip(whole[1::2], arrays[1::2], strict=True):
+        assert sorted(one.split("\t")) == sorted(other.split("\t"))
+    monkeypatch.setattr("onlineauto.workspace.inspection.audit._MOST", 2)
+    assert run(words) == 0
+    cut = capsys.readouterr().out.splitlines()
+    assert cut[::2] == arrays[::2]
+    assert "more of the widest interactions" in cut[-1]
+    assert set(cut[-1].split("\t")[:-1]) <= set(arrays[-1].split("\t"))

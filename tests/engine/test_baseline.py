@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from onlineauto import Workspace
-from onlineauto.engine.ensemble.states import states_of
 from tests.bench.context_effect import earned, stream
 from tests.naive.baseline import Baseline
 
@@ -45,22 +44,3 @@ def test_the_baseline_earns_most_of_what_a_context_hides() -> None:
     having = earned({"automl": 4, "members": "features,waves,crosses,layer,baseline"}, text, rewards)
     assert without < by_products - 0.05
     assert having > by_products - 0.02
-
-
-def test_two_states_merge_into_weights_that_lie_between_them() -> None:
-    text, _ = stream(0, n=400, users=6, times=4, actions=3)
-    events = text.decode().strip().split("\n\n")
-    one, other = (Workspace(**OPTIONS, members="baseline") for _ in range(2))
-    for at, event in enumerate(events):
-        (one if at % 2 else other).learn(f"{event}\n\n")
-    states = states_of(one.searching.live_configs.arrays.ensemble)
-    first, second = (
-        states_of(each.searching.live_configs.arrays.ensemble).of("baseline") for each in (one, other)
-    )
-    (member,) = states.members
-    merged = member.merge(first, second)
-    assert merged is not None
-    both = (first.spread > 0) & (second.spread > 0)
-    assert (merged.spread[both] <= np.minimum(first.spread, second.spread)[both] + 1e-6).all()
-    alone = (first.spread > 0) & (second.spread == 0)
-    np.testing.assert_allclose(merged.weights[alone], first.weights[alone], rtol=1e-4)

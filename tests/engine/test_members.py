@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from onlineauto import InputError, OptionError, Workspace
+from onlineauto.engine.ensemble.merge import merge_ensembles
 from onlineauto.engine.ensemble.registry import MEMBERS, member_of, register, unregister
 from onlineauto.engine.ensemble.states import states_of
 from onlineauto.testing import check_member
@@ -92,13 +94,13 @@ def test_two_states_of_a_member_merge_into_that_of_all_events(toy: Toy) -> None:
     whole, one, other = (Workspace(**OPTIONS, members="toy", cost_range="-3,3") for _ in range(3))
     for workspace in (whole, one, other):
         workspace.fit("".join(events[:20]).encode())  # so that all know the same actions
-    began = states_of(ensemble_of(whole)).of("toy").sums.copy()
+    base = copy.deepcopy(ensemble_of(whole))
     for at, event in enumerate(events[20:]):
         (one if at % 2 else other).learn(event)
         whole.learn(event)
-    states = [states_of(ensemble_of(each)).of("toy") for each in (one, other)]
-    merged = toy.merge(*states).sums - began
-    np.testing.assert_allclose(merged, states_of(ensemble_of(whole)).of("toy").sums, rtol=0.1, atol=0.5)
+    merged = merge_ensembles(base, [ensemble_of(one), ensemble_of(other)], learnt=[90, 90], floor=True)
+    sums = states_of(merged).of("toy").sums
+    np.testing.assert_allclose(sums, states_of(ensemble_of(whole)).of("toy").sums, rtol=0.1, atol=0.5)
 
 
 def test_names_of_members_are_taken_once(toy: Toy) -> None:

@@ -306,4 +306,3 @@ def test_an_outlier_of_an_event_with_many_slots_is_one() -> None:
     assert workspace.outliers == {"cost": 0, "weight": 0, "probability": 0, "value": 1}
     assert found.counts == {Code.VALUE_FAR_OUT: 1}
     assert np.isfinite(workspace.weights).all()
-    assert abs(workspace.weights).max() < 100

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from onlineauto.features.block import Block
-    from onlineauto.formats.lines.event_reader import EventReader
+    from onlineauto.formats.lines.event_source import EventReader
     from onlineauto.formats.sources.source import Source
     from onlineauto.formats.text_reader import TextReader
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from onlineauto.engine.ensemble.branches import Branch
     from onlineauto.engine.records.ensemble import Inputs
     from onlineauto.engine.records.loop import Actions, Context
     from onlineauto.features.records import Stream
@@ -75,8 +76,12 @@ class Toy(Member):
     def restore(self, stored: Stored, state: State, inputs: Inputs) -> None:
         state.sums[:] = stored["sums"].finite(np.float64, state.sums.shape)
 
-    def merge(self, one: State, other: State) -> State:
-        return State(one.sums + other.sums)
+    def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> State:
+        sums = np.zeros_like(base.state.sums)
+        for each, times in ((base, 1 - len(branches)), *((branch, 1) for branch in branches)):
+            known = each.actions >= 0
+            sums[each.actions[known]] += times * each.state.sums[: len(each.actions)][known]
+        return State(sums)
 
 
 TOY = Toy()

@@ -49,7 +49,7 @@ class Halving(Explorer):
         import numpy as np
 
         from onlineauto.explorers.explore_kernels import WORK
-        from onlineauto.explorers.pmf.floor_kernels import hold_floor
+        from onlineauto.explorers.pmf_kernels import hold_floor
         from onlineauto.jit import entry_kernel
 
         one, zero = np.float32(1), np.float32(0)

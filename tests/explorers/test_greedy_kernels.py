@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onlineauto.explorers._kernels import count_tied, rank
-from onlineauto.explorers.pmf.greedy_kernels import greedy
+from onlineauto.explorers.pmf_kernels import greedy
 from tests.naive import bandit
 
 F = np.float32

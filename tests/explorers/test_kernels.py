@@ -13,11 +13,10 @@ from onlineauto.engine.policies.rnd_noise_kernels import normal_of
 from onlineauto.exact.quirks import EXPLORING
 from onlineauto.explorers import EXPLORERS
 from onlineauto.explorers._kernels import LEARNT, rank_by_probability
+from onlineauto.explorers.cost_range_kernels import highest_cost, largest_weight, lowest_cost
 from onlineauto.explorers.exploration import kernel_of, make_exploration
 from onlineauto.explorers.explore_kernels import ROWS
-from onlineauto.explorers.pmf.cost_range_kernels import highest_cost, largest_weight, lowest_cost
-from onlineauto.explorers.pmf.floor_kernels import hold_floor
-from onlineauto.explorers.pmf.softmax_kernels import softmax
+from onlineauto.explorers.pmf_kernels import hold_floor, softmax
 from onlineauto.explorers.quirks import NO_EXPLORING_QUIRKS
 from onlineauto.explorers.sample_kernels import number_of, step_on
 from onlineauto.workspace.options import REGISTRY

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from onlineauto.exact.dialect import VwTextReader
 from onlineauto.exact.quirks import READING
-from onlineauto.exact.text.reader import VwTextReader
 from onlineauto.formats.json_reader import JsonReader
 from onlineauto.formats.quirks import NO_QUIRKS
 from onlineauto.formats.records.reader_state_kernels import Rules

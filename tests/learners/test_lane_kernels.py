@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onlineauto.engine.search.waiting_configs import learnt_cells
-from onlineauto.exact.table import lanes_interleaved
+from onlineauto.exact.semantics import lanes_interleaved
 from onlineauto.learners.cells import FIELDS, read_cells, write_cells
 from onlineauto.learners.lane_kernels import copy_lane, put_lane, swap_lanes
 from onlineauto.learners.model import initial_table, make_model

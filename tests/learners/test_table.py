@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onlineauto.exact.table import lanes_interleaved
+from onlineauto.exact.semantics import lanes_interleaved
 from onlineauto.learners.table import TableShape, lanes_side_by_side
 
 if TYPE_CHECKING:

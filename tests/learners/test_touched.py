@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onlineauto.exact.table import lanes_interleaved
+from onlineauto.exact.semantics import lanes_interleaved
 from onlineauto.features.records import RUN
 from onlineauto.features.records import Example as Listed
 from onlineauto.learners._kernels import Lesson, Model, Place, clip, dot, update

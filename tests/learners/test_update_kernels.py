@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onlineauto.exact.table import lanes_interleaved
+from onlineauto.exact.semantics import lanes_interleaved
 from onlineauto.features.records import RUN
 from onlineauto.features.records import Example as Listed
 from onlineauto.jit import kernel

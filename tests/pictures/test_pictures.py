@@ -12,7 +12,7 @@ import pytest
 from onlineauto import Workspace
 from onlineauto.errors import InputError, OptionError
 from onlineauto.evaluation.evaluation import Bounded
-from onlineauto.pictures import Picture, check_picture, crossings, pmfs, race, reward_bands, rewards, values
+from onlineauto.pictures import Picture, check_picture, crossings, race, rewards, values
 from onlineauto.pictures.race import difference
 from onlineauto.pictures.runs import course_of, has_table
 from onlineauto.pictures.story import story_of
@@ -108,15 +108,6 @@ def test_courses(tmp_path: Path) -> None:
     assert rewards([course], losses=True).figure.axes[0].get_ylabel() == "average loss"
 
 
-def test_reward_bands() -> None:
-    picture = reward_bands({"one": JOURNAL, "other": JOURNAL})
-    (axes,) = picture.figure.axes
-    assert len(axes.collections) == 2 * 2 * 2  # runs, champions, bands and bars
-    (legend,) = picture.figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == ["one", "other"]
-    assert axes.get_xlim() == (0, 100)
-
-
 def test_crossings() -> None:
     picture = crossings([(b"user", b"page"), (b"page", b"user", b"user")], namespaces=[b"hour"])
     (axes,) = picture.figure.axes
@@ -136,13 +127,6 @@ def test_values() -> None:
     labels = [label.get_text() for label in ends.get_yticklabels()]
     assert labels == ["as logged", "--cb_explore_adf -q ::\n--epsilon 0.1 --automl 4"]
     assert np.asarray(course.lines[0].get_xdata()).tolist() == [10, 20, 30]
-
-
-def test_pmfs() -> None:
-    picture = pmfs([0.0, 1.0], {"softmax": {"softmax": True}, "regcb": {"regcb": True}, "greedy": {}})
-    shown = [axes for axes in picture.figure.axes if axes.get_visible()]
-    assert [axes.get_title(loc="left") for axes in shown] == ["softmax", "regcb", "greedy"]
-    assert [round(float(bar.get_height()), 2) for bar in shown[0].patches] == [0.73, 0.27]  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("ending", ["png", "pdf", "svg"])

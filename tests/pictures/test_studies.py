@@ -9,7 +9,7 @@ import pytest
 
 from onlineauto.cli.main import main
 from onlineauto.errors import InputError
-from onlineauto.pictures.study_values import best_so_far, compared, importance
+from onlineauto.pictures.studies import best_so_far, compared, importance
 from onlineauto.tune import Choice, Float, Int, Study
 from onlineauto.tune.drawing import draw_study
 

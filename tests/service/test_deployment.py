@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx
 
-from onlineauto.cli.serving.serve import REGISTRY
+from onlineauto.cli.serve import REGISTRY
 from onlineauto.service.http.metrics import COUNTERS, GAUGES
 from onlineauto.service.http.tokens import Tokens
 from tests.service.serving import held_port

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import logging
+from contextlib import suppress
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from onlineauto.cli.main import main
 from onlineauto.errors import OptionError
-from onlineauto.tune import Choice, Float, Int, State, Study
+from onlineauto.tune import SCHEDULERS, Choice, Float, Int, State, Study
+from onlineauto.tune.schedulers.asha import Asha
+from onlineauto.tune.schedulers.dehb import Dehb
 from onlineauto.tune.schedulers.fifo import Fifo
 from onlineauto.tune.schedulers.pbt import Pbt
 from onlineauto.tune.store import MemoryStore
@@ -240,3 +244,57 @@ def test_extend_refuses_what_is_no_count(what: str, wrong: Any) -> None:
     with pytest.raises(OptionError, match=f"{what} = .* whole number"):
         study.extend(**{what: wrong})
     assert study.settings.max_trials == 4
+
+
+@pytest.mark.parametrize("scheduler", [*SCHEDULERS, Pbt(3, 2), Dehb("slots"), Asha("stopping")])
+def test_a_study_that_grows_at_random_comes_to_its_end_in_every_process(scheduler: Any) -> None:
+    for seed in range(8):
+        draw, store = Random(seed), MemoryStore()
+        most = draw.choice([None, 1, 5, 12])
+        searcher = "grid" if most is None else None
+        study = Study(SPACE_OF_WORDS, scheduler, searcher, storage=store, max_resource=9, max_trials=most)
+        other = Study.load("study", storage=store)
+        jobs: list[tuple[Study, Job]] = []
+        for _ in range(120):
+            mine, chance = draw.choice([study, other]), draw.random()
+            if chance < 0.1:
+                with suppress(OptionError):
+                    if chance < 0.05:
+                        mine.enqueue(mine.space.decode([draw.random() for _ in range(mine.space.width)]))
+                    else:
+                        mine.extend(max_trials=(most or 0) + draw.randrange(30))
+            elif chance < 0.6 and len(jobs) < 3:
+                job = mine.ask()
+                assert job or jobs or mine.is_done, seed
+                jobs += [(mine, job)] if job else []
+            elif jobs:
+                end(draw, *jobs.pop(draw.randrange(len(jobs))))
+        for each in jobs:
+            end(draw, *each)
+        while (job := other.ask()) is not None and len(other.trials) < 60:
+            end(draw, other, job)
+        study.refresh()
+        again = Study.load("study", storage=store)
+        states = [json.dumps(each._current().state_dict()) for each in (study, other, again)]
+        assert len(set(states)) == 1, seed
+        assert again.skipped == [], seed
+        if job is None:
+            assert study.is_done, seed
+            assert {trial.state for trial in study.trials} <= {State.TERMINATED, State.ERRORED}, seed
+
+
+SPACE_OF_WORDS = {"n": Int(0, 3), "word": Choice(["a", "b"])}
+
+
+def end(draw: Random, study: Study, job: Job) -> None:
+    """End a job in one of the ways in which it may end."""
+    chance = draw.random()
+    if chance < 0.1:
+        study.fail(job, "bad luck")
+    elif chance < 0.2:
+        study.release(job)
+    else:
+        for step in range(job.step + 1, job.resource):
+            if study.report(job, step, draw.random()) == "STOP":
+                break
+        study.tell(job, draw.random())

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from onlineauto.cluster import Cluster
     from onlineauto.cluster.submitted import Submitted
 
-__all__ = ["REGISTRY", "ClusterOptions", "run"]
-
 _INTERRUPTED: Final = 130
 
 

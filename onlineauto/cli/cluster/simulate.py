@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from onlineauto.cli.help import Page, help_text
 from onlineauto.errors import OptionError
 from onlineauto.options import Registry, option
-from onlineauto.pictures import check_picture, completion_times
 from onlineauto.workspace.model_file import check_target
 
 if TYPE_CHECKING:
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
 
     from onlineauto.cluster.policies import Policy
     from onlineauto.cluster.simulator import Compared, Traces, Workload
-
-__all__ = ["REGISTRY", "SimulateOptions", "run"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,11 +63,6 @@ class SimulateOptions:
         vw=False,
         metavar="FILE",
     )
-    output: str = option(
-        "", "Draw into this file: SVG, PNG or PDF, by its ending.", short="o", vw=False, metavar="FILE"
-    )
-    heading: str = option("", "Title of the picture.", vw=False, metavar="TEXT")
-    dark: bool = option(False, "Draw on a dark background.", vw=False)
     help: bool = option(False, "Print this help and stop.", short="h")
 
 
@@ -85,7 +77,7 @@ _PAGE: Final = Page(
     """\
 Examples:
   onlineauto simulate log.jsonl
-  onlineauto simulate log.jsonl --policies marginal-gain,fair -o faster.svg
+  onlineauto simulate log.jsonl --policies marginal-gain,fair
   onlineauto simulate --rate 0.3""",
 )
 
@@ -108,20 +100,12 @@ def run(words: Sequence[str]) -> int:
         return 0
     if len(options.file) > 1:
         raise OptionError("simulate takes one log: onlineauto simulate log.jsonl")
-    if options.output:
-        check_picture(options.output)
-        check_target(options.output)
     if options.file:
         rows, by, note = _of_log(options)
     else:
         rows, by, note = _made_up(options)
     for line in (note, *_table(rows, by)):
         print(line)
-    if options.output:
-        completion_times(rows, by=by, note=note, title=options.heading, dark=options.dark).save(
-            options.output
-        )
-        print(f"the picture is in {options.output}")
     return 0
 
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 from onlineauto.cli.cluster.cluster import REGISTRY as CLUSTER
 from onlineauto.cli.cluster.simulate import REGISTRY as SIMULATE
-from onlineauto.cli.evaluation.evaluate import REGISTRY as EVALUATE
+from onlineauto.cli.evaluate import REGISTRY as EVALUATE
+from onlineauto.cli.loop import REGISTRY as LOOP
 from onlineauto.cli.main import VERBS
 from onlineauto.cli.plot import REGISTRY as PLOT
-from onlineauto.cli.serving.loop import REGISTRY as LOOP
-from onlineauto.cli.serving.serve import REGISTRY as SERVE
+from onlineauto.cli.serve import REGISTRY as SERVE
 from onlineauto.cli.tuning.tune_options import REGISTRY as TUNE
 from onlineauto.cli.tuning.worker import REGISTRY as WORKER
 from onlineauto.workspace.options import REGISTRY
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from onlineauto.options import Option
-
-__all__ = ["run"]
 
 _OWN: Final = {
     "evaluate": EVALUATE,

@@ -22,8 +22,6 @@ from onlineauto.jit.library import library_file
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["run"]
-
 _REQUIRED: Final = ("numpy", "msgspec")
 _OPTIONAL: Final = (
     ("numba", "kernels that no library has", "compiler"),

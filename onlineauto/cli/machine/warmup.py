@@ -38,8 +38,6 @@ from onlineauto.workspace.workspace import Workspace
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["run", "warm_up"]
-
 _EVENT = b"shared |a x\n0:-1:0.5 |b y\n|b z\n\n"
 _MANY_FEATURES = b"|a " + b" ".join(b"%d" % i for i in range(1100)) + b"\n\n"
 _MANY_NAMES = b" ".join(b"|n%d x" % i for i in range(600)) + b"\n\n"

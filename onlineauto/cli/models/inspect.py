@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from onlineauto.options import Configuration
     from onlineauto.workspace.workspace import Workspace
 
-__all__ = ["run"]
-
 
 def run(configuration: Configuration) -> int:
     """Print the content of the first file, a model, and return 0; the other files are events that have names.

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from onlineauto.engine.stream.counters import Count
     from onlineauto.options import Configuration
 
-__all__ = ["run"]
-
 _SUMS = (
     *("example_number", "total_features", "weighted_labelled", "weighted_unlabelled", "weighted_labels"),
     "sum_loss",

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-__all__ = ["Table", "markdown", "plain", "print_tables", "tables_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Table:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from onlineauto.tune.trial import Trial
     from onlineauto.tune.workers.jobs import Job
 
-__all__ = ["config_text", "line_of", "shown_progress"]
-
 _PAUSE: Final = 0.2
 """Least seconds between two pictures."""
 _BEST: Final = 5

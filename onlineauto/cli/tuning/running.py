@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
-__all__ = ["Terminated", "ending_well", "only_name"]
-
 _TERMINATED: Final = 143
 
 

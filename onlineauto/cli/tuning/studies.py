@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["run"]
-
 
 def run(words: Sequence[str]) -> int:
     """Print one line for each study and return 0.

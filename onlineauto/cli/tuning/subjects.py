@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from onlineauto.options.option import Group
     from onlineauto.tune.workers.callbacks import Callback
 
-__all__ = ["TunedFunction", "TunedStream"]
-
 _OF_A_NEW_STUDY: Final = (
     *(
         "scheduler",

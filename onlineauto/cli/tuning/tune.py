@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from onlineauto.tune.study import Study
 
-__all__ = ["run"]
-
 _INTERRUPTED: Final = 130
 _WITHOUT_VALUE: Final = 1
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from onlineauto.tune.workers.jobs import Job
 
-__all__ = ["REGISTRY", "WorkerOptions", "run"]
-
 _PATIENCE: Final = 60
 """Seconds for which a worker that starts waits for a server, as one that is being restarted."""
 

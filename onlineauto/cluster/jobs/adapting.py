@@ -10,8 +10,6 @@ from onlineauto.errors import OptionError
 from onlineauto.tune.study import Study
 from onlineauto.workspace.run import Run
 
-__all__ = ["job_of"]
-
 
 def job_of(given: Any, **options: Any) -> Any:
     """Return a job as it is; a study as a `StudyJob`, and a run as a `RunJob`, with these options.

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from onlineauto.tune.settings import StudySettings
     from onlineauto.tune.study import Study
 
-__all__ = ["expected_budget", "spent"]
-
 _MOST: Final = 10_000
 """Jobs that are simulated."""
 

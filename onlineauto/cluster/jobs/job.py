@@ -13,8 +13,6 @@ from onlineauto.errors import OnlineautoError, OptionError
 if TYPE_CHECKING:
     from threading import Thread
 
-__all__ = ["Demand", "Job", "check_demand", "check_held", "check_progress", "check_stopped"]
-
 _LARGEST: Final = 1e100
 """Amounts and units of work are smaller, so that no product of them overflows."""
 

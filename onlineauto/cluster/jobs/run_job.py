@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from onlineauto.workspace.run import Run
 
-__all__ = ["RunJob"]
-
 _STEP: Final = 1000
 """Events between two looks at whether it is to wait."""
 

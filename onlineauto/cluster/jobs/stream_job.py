@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from onlineauto.formats.sources.source import Source
     from onlineauto.workspace.workspace import Workspace
 
-__all__ = ["StreamJob"]
-
 
 class StreamJob:
     """Learns a stream with as many workers and servers as the cluster gives it, with the same result.

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from onlineauto.tune.study import Study
     from onlineauto.tune.workers.trainable import What
 
-__all__ = ["StudyJob"]
-
 
 class StudyJob:
     """Runs a study in a thread, with as many workers as the cluster gives it.

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from onlineauto.cluster.learned.settings import Improving
     from onlineauto.cluster.policies.situation import Bools, Floats
 
-__all__ = ["Critic"]
-
 _SCALE: Final = 10.0
 """Rewards of a job in a slot are about a tenth."""
 _WIDTH: Final = 64

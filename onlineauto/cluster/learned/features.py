@@ -9,8 +9,6 @@ import numpy as np
 if TYPE_CHECKING:
     from onlineauto.cluster.policies.situation import Bools, Floats, Situation
 
-__all__ = ["OF_CLUSTER", "OF_JOB", "Features", "features"]
-
 OF_JOB: Final = 15
 """Numbers of a job, beside one for each kind."""
 OF_CLUSTER: Final = 6

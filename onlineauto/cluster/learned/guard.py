@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from onlineauto.cluster.policies.situation import Floats, Situation
     from onlineauto.cluster.simulator.workload import Workload
 
-__all__ = ["Guarded"]
-
 _TRACES: Final = 24
 _SEED: Final = 700_000
 

@@ -12,7 +12,7 @@ from onlineauto.cluster.learned.features import features
 from onlineauto.cluster.learned.learned import Learned
 from onlineauto.cluster.learned.replay import Replay, Sample
 from onlineauto.cluster.learned.torch_net import as_tensors, as_weights, log_probabilities, require_torch
-from onlineauto.cluster.policies.fair import Fair
+from onlineauto.cluster.policies.baselines import Fair
 from onlineauto.cluster.policies.policy import Policy, allocate
 from onlineauto.cluster.simulator.comparison import paired
 from onlineauto.cluster.simulator.simulation import Simulation, run
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from onlineauto.cluster.learned.settings import Improving
     from onlineauto.cluster.policies.situation import Bools, Floats, Ints, Situation
     from onlineauto.cluster.simulator.workload import Workload
-
-__all__ = ["improved"]
 
 _OUT_OF_PROPORTION: Final = 3
 _CHECKED: Final = 16

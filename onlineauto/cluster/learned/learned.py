@@ -11,7 +11,7 @@ from onlineauto.cluster.learned.features import features
 from onlineauto.cluster.learned.guard import Guarded
 from onlineauto.cluster.learned.net import Net, draw_weights
 from onlineauto.cluster.learned.saved import read_saved, write_saved
-from onlineauto.cluster.policies.fair import Fair
+from onlineauto.cluster.policies.baselines import Fair
 from onlineauto.cluster.policies.policy import Policy
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from onlineauto.cluster.learned.settings import Improving, WarmUp
     from onlineauto.cluster.policies.situation import Floats, Situation
     from onlineauto.cluster.simulator.workload import Workload
-
-__all__ = ["Learned"]
 
 _COMMITTED = Path(__file__).with_name("mixed.npz")
 

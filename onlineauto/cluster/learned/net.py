@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from onlineauto.cluster.learned.features import Features
     from onlineauto.cluster.policies.situation import Floats
 
-__all__ = ["WIDTH", "Net", "Weights", "draw_weights", "shapes"]
-
 WIDTH: Final = 32
 """Units of a layer."""
 

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from onlineauto.cluster.policies.situation import Bools, Ints
 
-__all__ = ["Replay", "Sample"]
-
 
 class Sample(NamedTuple):
     """Hold n decisions.

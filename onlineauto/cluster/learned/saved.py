@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from onlineauto.cluster.learned.net import Weights
     from onlineauto.cluster.policies.situation import Floats
 
-__all__ = ["read_saved", "write_saved"]
-
 _FORMAT: Final = 1
 _MOST: Final = 1 << 22
 """Bytes of an array of such a file, and of the file: a small network."""

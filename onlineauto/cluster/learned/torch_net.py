@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from onlineauto.cluster.learned.net import Weights
 
-__all__ = ["as_tensors", "as_weights", "forward", "log_probabilities", "require_torch"]
-
 Tensor = Any
 
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from onlineauto.cluster.policies.situation import Bools, Floats, Ints, Situation
     from onlineauto.cluster.simulator.workload import Workload
 
-__all__ = ["Decisions", "agreement", "decisions_of", "scales_of", "warmed_up"]
-
 Decisions = tuple["Floats", "Floats", "Bools", "Bools", "Ints"]
 """Features of jobs, of clusters, valid rows, choices and actions, all with one row for each decision."""
 

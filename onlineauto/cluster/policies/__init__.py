@@ -1,17 +1,14 @@
-"""Policies decide who gets how much of a cluster. One file for each, their registry, and what they see."""
+"""Policies decide who gets how much of a cluster. Their registry, and what they see."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from onlineauto.cluster.policies.fair import Fair
-from onlineauto.cluster.policies.fifo import Fifo
+from onlineauto.cluster.policies.baselines import Fair, Fifo, Srtf, Tetris
 from onlineauto.cluster.policies.marginal_gain import MarginalGain
 from onlineauto.cluster.policies.policy import Policy, allocate
 from onlineauto.cluster.policies.situation import Row, Situation
 from onlineauto.cluster.policies.speeds import Speeds
-from onlineauto.cluster.policies.srtf import Srtf
-from onlineauto.cluster.policies.tetris import Tetris
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

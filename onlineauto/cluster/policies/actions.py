@@ -13,8 +13,6 @@ import numpy as np
 if TYPE_CHECKING:
     from onlineauto.cluster.policies.situation import Floats, Situation
 
-__all__ = ["NEVER", "bundles", "scores"]
-
 NEVER = -np.inf
 """The score of an action that is never chosen."""
 

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from onlineauto.cluster.policies.actions import NEVER, scores
-from onlineauto.cluster.policies.modelled import Modelled
+from onlineauto.cluster.policies.speeds import Modelled
 from onlineauto.errors import OptionError
 
 if TYPE_CHECKING:
     from onlineauto.cluster.policies.situation import Floats, Ints, Situation
     from onlineauto.cluster.policies.speeds import Speeds
-
-__all__ = ["MarginalGain"]
 
 _FIRST = 1e12
 """Scores of first bundles are above those of all others."""

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from onlineauto.cluster.history import Record
     from onlineauto.cluster.policies.situation import Bools, Floats, Ints, Situation
 
-__all__ = ["Policy", "allocate", "best"]
-
 
 class Policy(ABC):
     """Decides who gets how much of a cluster, as a score of the 3J + 1 actions.

@@ -13,8 +13,6 @@ from onlineauto.errors import OptionError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["Bools", "Floats", "Ints", "Row", "Situation"]
-
 Floats = NDArray[np.float64]
 """An array of numbers."""
 Ints = NDArray[np.int64]

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from onlineauto.cluster.policies.policy import Policy
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from onlineauto.cluster.history import Record
     from onlineauto.cluster.policies.situation import Floats, Ints, Situation
-
-__all__ = ["TERMS", "Speeds", "fit_slowness", "terms"]
 
 TERMS: Final = 5
 """Coefficients of a kind."""
@@ -192,3 +192,20 @@ def _time(coefficients: Floats, workers: Ints | Floats, servers: Ints | Floats) 
     works = np.asarray(workers) > 0
     found = (coefficients * terms(np.maximum(workers, 1), servers)).sum(-1)
     return np.where(works, np.maximum(found, 1e-12), np.inf)
+
+
+class Modelled(Policy):
+    """Base of the policies that go by speeds.
+
+    Parameters
+    ----------
+    speeds : Speeds, optional
+        How fast jobs are; by default it is learnt from what they do.
+    """
+
+    def __init__(self, speeds: Speeds | None = None) -> None:
+        self.speeds = Speeds() if speeds is None else speeds
+
+    def observe(self, records: Sequence[Record]) -> None:
+        """Learn speeds from the slot that has ended."""
+        self.speeds.observe(records)

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from onlineauto.cluster.simulator.simulation import Ran
     from onlineauto.cluster.simulator.traces import Traces
 
-__all__ = ["Compared", "compare", "paired"]
-
 _NORMAL: Final = 1.96
 
 

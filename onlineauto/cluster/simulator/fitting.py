@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from onlineauto.cluster.policies import POLICIES
-from onlineauto.cluster.policies.modelled import Modelled
-from onlineauto.cluster.policies.speeds import Speeds
+from onlineauto.cluster.policies.speeds import Modelled, Speeds
 from onlineauto.cluster.simulator.comparison import Compared, compare
 from onlineauto.cluster.simulator.simulation import run
 from onlineauto.cluster.simulator.traces import Traces, draw_noise
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
 
     from onlineauto.cluster.history import History, Record
     from onlineauto.cluster.policies.policy import Policy
-
-__all__ = ["Simulated", "fit_workload", "policies_for", "simulate"]
 
 _RUN: Final = 8
 """Jobs that follow each other in a history stay together in a made-up trace, in runs of about so many."""

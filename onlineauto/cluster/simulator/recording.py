@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from onlineauto.cluster.simulator.simulation import Slot
     from onlineauto.cluster.simulator.traces import Traces
 
-__all__ = ["record"]
-
 
 def record(policy: Policy, traces: Traces, *, learns: bool = False) -> History:
     """Run the first trace under a policy, and return its history.

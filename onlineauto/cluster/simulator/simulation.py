@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from onlineauto.cluster.policies.situation import Bools, Floats, Ints
     from onlineauto.cluster.simulator.traces import Traces
 
-__all__ = ["Ran", "Simulation", "Slot", "run"]
-
 _MOST_SLOTS: Final = 5000
 """A run that takes longer is given up: some jobs starve."""
 _LARGE: Final = 8

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from onlineauto.cluster.policies.situation import Floats, Ints
     from onlineauto.cluster.simulator.workload import Workload
 
-__all__ = ["Traces", "draw_noise", "draw_traces"]
-
 _REPEATS: Final = 64
 """Slots after which the noise of a job repeats."""
 

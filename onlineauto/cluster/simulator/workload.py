@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from onlineauto.cluster.policies.situation import Floats, Ints
 
-__all__ = ["MIXED", "Kind", "Workload"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:

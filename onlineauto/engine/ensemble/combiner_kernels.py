@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 UNSURE = 2.0
 """Variance of a weight before the first event; it never grows beyond it."""
 
-_KEEPS, _RAREST, _LATEST = 0.9995, 32.0, 2000.0
+KEEPS, _RAREST, LATEST = 0.9995, 32.0, 2000.0
 _FIRST, _SOON = 512, 0.5
 
 _ZERO = np.float32(0)
@@ -431,9 +431,9 @@ def _learn_weights(
     error = cost
     for i in range(last + 1):
         error -= ensemble.weights[i] * inputs[i]
-    ensemble.error[1] = min(ensemble.error[1] + 1.0, _LATEST)
+    ensemble.error[1] = min(ensemble.error[1] + 1.0, LATEST)
     ensemble.error[0] += (error * error / noise - ensemble.error[0]) / ensemble.error[1]
     learn_squares(
-        ensemble.weights, ensemble.spread, inputs, ensemble.scratch[1], Observed(cost, noise, _KEEPS, 1)
+        ensemble.weights, ensemble.spread, inputs, ensemble.scratch[1], Observed(cost, noise, KEEPS, 1)
     )
     cut_off(ensemble.spread, len(inputs), UNSURE, ensemble.scratch[1])

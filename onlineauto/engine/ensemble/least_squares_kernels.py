@@ -36,7 +36,7 @@ LATE = 8
 WAITING = 4
 """Events that a regression learns together: its covariance is read once for all of them."""
 
-_SURE = 1e-6
+SURE = 1e-6
 
 
 class Regression(NamedTuple):
@@ -164,7 +164,7 @@ def _learn_weights(
         error -= weights[i] * inputs[i]
     for i in range(n):
         known += gains[i] * inputs[i]
-    unsure = observed.keeps * max(observed.noise, _SURE * known) + known
+    unsure = observed.keeps * max(observed.noise, SURE * known) + known
     if not unsure > 0.0 or not math.isfinite(error):
         return 0.0, 1.0
     step = error / unsure
@@ -174,7 +174,7 @@ def _learn_weights(
         return 0.0, 1.0
     for _ in range(observed.times):
         keeps *= observed.keeps
-    return keeps * max(observed.noise / observed.times, _SURE * known) + known, keeps
+    return keeps * max(observed.noise / observed.times, SURE * known) + known, keeps
 
 
 @kernel

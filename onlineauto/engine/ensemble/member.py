@@ -19,6 +19,7 @@ from onlineauto.engine.records.ensemble import MOST_ACTIONS, MOST_FEATURES, MOST
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from onlineauto.engine.ensemble.branches import Branch
     from onlineauto.engine.records.ensemble import Inputs
     from onlineauto.features.stored import Stored
     from onlineauto.options import Configuration
@@ -139,6 +140,8 @@ class Member(ABC):
         Its own groups of options.
     version : int
         Version of its section in a model file; `restore` takes all from 1 to this one.
+    merges : str
+        How states merge, in a few words, for the table of members.
     """
 
     name: ClassVar[str]
@@ -147,6 +150,7 @@ class Member(ABC):
     least_worth: ClassVar[float] = LEAST_WORTH
     options: ClassVar[tuple[Group, ...]] = ()
     version: ClassVar[int] = 1
+    merges: ClassVar[str] = ""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -193,9 +197,11 @@ class Member(ABC):
     def begin(self, state: Any, inputs: Inputs) -> None:  # noqa: B027 - most states begin as they are made
         """Let a new state begin with inputs that are known already."""
 
-    def merge(self, one: Any, other: Any) -> Any | None:  # noqa: ARG002
-        """Return the state that two would have become as one, or None if they cannot be merged.
+    @abstractmethod
+    def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> Any:
+        """Return the state that one learner of the base and of all branches' events would about have.
 
-        Both have the same inputs, and learnt different events.
+        Each branch continued from the base and learnt separate events; `inputs` are the merged inputs. States
+        stay as they are, the order of branches changes nothing but rounding, and a branch that learnt nothing
+        changes nothing. `onlineauto.engine.ensemble.branches` has the algebra.
         """
-        return None

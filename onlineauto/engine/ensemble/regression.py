@@ -7,12 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onlineauto.engine.ensemble.least_squares_kernels import LATE, WAITING, Observed, Regression
-from onlineauto.engine.ensemble.regression_kernels import EACH
+from onlineauto.engine.ensemble.branches import Sums, forgetting, merge_squares, shares, sums_of
+from onlineauto.engine.ensemble.least_squares_kernels import LATE, SURE, WAITING, Observed, Regression
+from onlineauto.engine.ensemble.regression_kernels import EACH, KEEPS, Prepared, times_taken
 from onlineauto.engine.ensemble.wave_kernels import WAVES, Basis
 from onlineauto.engine.records.ensemble import MOST_ACTIONS, MOST_NUMBERS, Known
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from onlineauto.engine.ensemble.branches import Branch
     from onlineauto.engine.records.ensemble import Inputs
     from onlineauto.features.stored import Stored
 
@@ -20,6 +26,8 @@ __all__ = [
     "begin_regression",
     "make_basis",
     "make_regression",
+    "merge_regression",
+    "merge_waves",
     "regression_state",
     "regression_to_predict",
     "restore_regression",
@@ -133,6 +141,65 @@ def _restore_waiting(stored: Stored, regression: Regression, actions: int, input
     regression.observed[:actions, :waits] = observed
     counts = regression.n_waiting[:actions]
     counts[:] = stored["n_waiting"].within(counts, 0, waits)
+
+
+def merge_regression(
+    base: Branch, branches: Sequence[Branch], inputs: Inputs, unsure: float, n: int
+) -> Regression:
+    """Return the regressions of the merged actions and of `n` merged inputs, by least squares.
+
+    The state of a branch is a `Regression`. Inputs that became one are added up, inputs without a merged one
+    are left out, and new ones are `unsure`, as if from the first event on. Events that wait are learnt.
+    """
+    known = int(inputs.tally[Known.ACTIONS])
+    result = make_regression(*base.state.weights.shape)
+    result.prepared[:] = n, known
+    for action in range(1 if known > MOST_ACTIONS else known):
+        taken = [times_taken(*branch.seen[action].tolist()) for branch in branches]
+        began, *ends = [_sums(each, action, n, unsure) for each in (base, *branches)]
+        weights, spread = merge_squares(began, ends, shares(taken, forgetting(KEEPS)), unsure)
+        result.weights[action, :n], result.spread[action, :n, :n] = weights, spread
+    return result
+
+
+def merge_waves(base: Branch, branches: Sequence[Branch], inputs: Inputs, unsure: float) -> Regression:
+    """Return the merged regressions on waves, which are the same inputs in all branches."""
+    same = np.arange(WAVES)
+    whole, *parts = [each._replace(inputs=same) for each in (base, *branches)]
+    return merge_regression(whole, parts, inputs, unsure, WAVES)
+
+
+def _sums(branch: Branch, action: int, n: int, unsure: float) -> Sums:
+    """Return the statistics of a merged action in a branch, of `n` merged inputs."""
+    unknown = np.full(n, 1.0 / unsure)
+    own = np.flatnonzero(branch.actions == action)
+    if not len(own):
+        return Sums(np.diag(unknown), np.zeros(n))
+    had = min(int(branch.state.prepared[Prepared.INPUTS]), len(branch.inputs))
+    sums = sums_of(*_settled(branch.state, int(own[0]), had))
+    inputs = branch.inputs[:had]
+    move = np.zeros((n, had))
+    move[inputs[inputs >= 0], np.flatnonzero(inputs >= 0)] = 1.0
+    unknown[move.any(axis=1)] = 0.0
+    return Sums(move @ sums.information @ move.T + np.diag(unknown), move @ sums.products)
+
+
+def _settled(regression: Regression, action: int, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the weights of an action and their covariance, once they have learnt the events that wait."""
+    weights = regression.weights[action, :n].copy()
+    late = regression.late[action, : regression.n_late[action], :n]
+    spread = regression.scale[action] * (regression.spread[action, :n, :n] - late.T @ late)
+    for event in range(regression.n_waiting[action]):
+        row = regression.waiting[action, event, :n]
+        target, noise, times = regression.observed[action, event]
+        gains = spread @ row
+        known = float(row @ gains)
+        weights += gains * ((target - weights @ row) / (KEEPS * max(noise, SURE * known) + known))
+        if times:
+            keeps = KEEPS**times
+            variance = keeps * max(noise / times, SURE * known) + known
+            spread = (spread - np.outer(gains, gains) / variance) / keeps
+    return weights, spread
 
 
 _SEED = 20_261_122

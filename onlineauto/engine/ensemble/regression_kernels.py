@@ -37,7 +37,7 @@ class Prepared(IntEnum):
     ACTIONS = 1
 
 
-_KEEPS = 0.9995
+KEEPS = 0.9995
 _ROUND = 64
 _ALONE, _OFTEN, EACH = 64, 512, 4
 """Events of a regression that are learnt one by one, before several are learnt together; events of which the
@@ -101,6 +101,13 @@ def _is_taken(seen: int) -> bool:
     return bool(np.uint64(seen) * _MIX < _QUARTER)
 
 
+def times_taken(before: int, after: int) -> int:
+    """Return for how many events the covariance has taken those after `before` events up to `after`."""
+    alone = max(min(after, _OFTEN) - before, 0)
+    numbers = np.arange(max(before, _OFTEN) + 1, after + 1, dtype=np.uint64)
+    return alone + EACH * int(np.count_nonzero(numbers * _MIX < _QUARTER))
+
+
 @entry_kernel
 def learn_regression(
     regression: Regression, lesson: Lesson, inputs: NDArray[np.float64], seen: int, unsure: float
@@ -115,7 +122,7 @@ def learn_regression(
     times = 1
     if seen > _OFTEN:
         times = EACH if _is_taken(seen) else 0
-    observed, together = Observed(lesson.cost, noise, _KEEPS, times), WAITING if seen > _ALONE else 1
+    observed, together = Observed(lesson.cost, noise, KEEPS, times), WAITING if seen > _ALONE else 1
     learn_lately(regression, action, inputs, gains, observed, together)
     if seen % _ROUND == 0:
         catch_up(regression, action, n)

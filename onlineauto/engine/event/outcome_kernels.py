@@ -10,7 +10,7 @@ from onlineauto.engine.event.pass_kernels import draw_otherwise, explore_otherwi
 from onlineauto.engine.records.loop import Standing
 from onlineauto.engine.records.task import Shape
 from onlineauto.explorers._kernels import rank
-from onlineauto.explorers.pmf.greedy_kernels import greedy
+from onlineauto.explorers.pmf_kernels import greedy
 from onlineauto.jit import F32, inline_kernel, short_loop
 from onlineauto.learners.cost_kernels import DR
 

@@ -16,7 +16,7 @@ from onlineauto.engine.records.loop import ROW, Results
 from onlineauto.engine.records.task import Shape
 from onlineauto.features.layout import most_spans
 from onlineauto.features.records import NO_SLOTS, Stream
-from onlineauto.formats.records.size_kernels import FEATURES, LINES, NAMES, SIZES, SPANS, WIDEST
+from onlineauto.formats.records.reader_state_kernels import FEATURES, LINES, NAMES, SIZES, SPANS, WIDEST
 from onlineauto.jit import Bound, Sealed
 
 if TYPE_CHECKING:

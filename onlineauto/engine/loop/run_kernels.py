@@ -27,7 +27,7 @@ from onlineauto.engine.records.task import Shape
 from onlineauto.explorers.explore_kernels import note_cost, note_learnt
 from onlineauto.features._kernels import forget
 from onlineauto.features.records import CONSTANT_HASH
-from onlineauto.formats.records.size_kernels import NAMES, SIZES
+from onlineauto.formats.records.reader_state_kernels import NAMES, SIZES
 from onlineauto.jit import call_at, entry_kernel
 from onlineauto.learners._kernels import clip
 

@@ -15,7 +15,7 @@ from onlineauto.engine.records.task import DecayTally
 from onlineauto.estimators.robust_kernels import LARGEST_WEIGHT, LOWER, T, is_better, observe
 from onlineauto.explorers._kernels import rank
 from onlineauto.explorers.explore_kernels import FILLED
-from onlineauto.explorers.pmf.greedy_kernels import greedy
+from onlineauto.explorers.pmf_kernels import greedy
 from onlineauto.jit import F32, inline_kernel, kernel, short_loop
 from onlineauto.learners._kernels import GRADIENTS, LATEST, NORM, SCALE, WEIGHT, W
 

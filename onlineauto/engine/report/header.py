@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from onlineauto.options import Configuration
 
-__all__ = ["enabled_learners", "has_wildcards", "header"]
-
 _INPUTS = {"simple": "SIMPLE", "ccb_explore_adf": "CCB"}
 _OUTPUTS = {
     "simple": "SCALAR",

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from onlineauto.engine.event.outcomes import Outcomes
     from onlineauto.options import Configuration
 
-__all__ = ["LabelRange"]
-
 
 class LabelRange:
     """Counts labels outside the range of the logistic loss, and notices labels of 0 and 1.

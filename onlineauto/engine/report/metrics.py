@@ -49,8 +49,6 @@ if TYPE_CHECKING:
     from onlineauto.formats.lines.log_counts import LogCounts, SlotLogCounts
     from onlineauto.options import Configuration
 
-__all__ = ["Metrics"]
-
 
 class Metrics(Counters):
     """Counts what ``--extra_metrics`` reports.

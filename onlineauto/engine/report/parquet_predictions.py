@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from onlineauto.engine.event.outcomes import Outcomes
     from onlineauto.features.block import Block
 
-__all__ = ["ENDING", "ParquetPredictions"]
-
 ENDING: Final = ".parquet"
 """A file whose name ends so is written as Parquet."""
 _ROWS: Final = 1 << 16

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from onlineauto.engine.stream.sink import Sink
     from onlineauto.features.block import Block
 
-__all__ = ["Predictions", "open_sink", "spell_number"]
-
 STDOUT: Final = ("stdout", "/dev/stdout")
 _REMEMBERED: Final = 1 << 16
 """Number of formatted numbers to remember; a run repeats many."""

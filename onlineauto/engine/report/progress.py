@@ -22,7 +22,7 @@ from onlineauto.engine.event.ccb_outcomes import EventOutcomes, of_events
 from onlineauto.engine.options.registry import OutputOptions, RunOptions
 from onlineauto.engine.records.loop import Outlier
 from onlineauto.engine.stream.counters import Counters, total
-from onlineauto.explorers.slots import SlotOptions
+from onlineauto.explorers.options import SlotOptions
 from onlineauto.features.block import UNLABELLED
 from onlineauto.learners.options import LossOptions, UpdateOptions
 
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     from onlineauto.engine.event.outcomes import Outcomes
     from onlineauto.options import Configuration
-
-__all__ = ["COLUMN_TITLES", "FLOAT_MAX", "Progress", "fixed", "trimmed"]
 
 COLUMN_TITLES: Final = (
     "average  since         example        example        current        current  current",

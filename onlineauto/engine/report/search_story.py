@@ -24,8 +24,6 @@ _SILENT = 0.1
 
 _PREDICTS = {"champion": "the champion", "mix": "a mix of all live configs", "ensemble": "the ensemble"}
 
-__all__ = ["decay_warning", "outside_warning", "predicts_text", "search_metrics", "story"]
-
 
 def search_metrics(searching: Searching, *, verbose: bool) -> dict[str, Any]:
     """Return the counts and bounds of every live config, with VW's keys (``test_county`` is one of them).

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from onlineauto.engine.report.progress import Progress
     from onlineauto.options import Configuration
 
-__all__ = ["BestConstant", "best_constant", "summary"]
-
 _ZERO, _ONE = np.float32(0), np.float32(1)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from onlineauto.explorers.slots import SlotOptions
+from onlineauto.explorers.options import SlotOptions
 from onlineauto.features.options import FeatureOptions
 from onlineauto.features.slots import Slots, find_slots
 

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
     from onlineauto.engine.stream.source import BlockSource, Sources
     from onlineauto.features.block import Block
-    from onlineauto.formats.lines.event_reader import EventReader
-    from onlineauto.formats.lines.event_source import EventRules
+    from onlineauto.formats.lines.event_source import EventReader, EventRules
     from onlineauto.options import Configuration
 
 __all__ = ["PositionedBlocks"]

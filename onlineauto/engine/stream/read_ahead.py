@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from onlineauto.features.block import Block
-    from onlineauto.formats.lines.event_reader import EventReader
+    from onlineauto.formats.lines.event_source import EventReader
     from onlineauto.formats.sources.source import Source
 
 __all__ = ["pays", "read_ahead"]

@@ -23,14 +23,13 @@ from onlineauto.formats.datasets.files import STREAMED
 from onlineauto.formats.lines.event_source import EventRules, EventSource
 from onlineauto.formats.options import InputOptions, format_of
 from onlineauto.formats.records.reader_state_kernels import Rules
-from onlineauto.formats.sources.event_file import EventFile
-from onlineauto.formats.sources.first_lines import FirstLines
+from onlineauto.formats.sources.event_file import EventFile, FirstLines
 from onlineauto.formats.sources.source import ByteSource, Source, name_of
 
 if TYPE_CHECKING:
     from onlineauto.formats.blocks.reader import Rules as BlockRules
     from onlineauto.formats.lines.diagnostics import Diagnostics
-    from onlineauto.formats.lines.event_reader import EventReader
+    from onlineauto.formats.lines.event_source import EventReader
     from onlineauto.formats.lines.line_reader import LineReader
     from onlineauto.options import Configuration
 

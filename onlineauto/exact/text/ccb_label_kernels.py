@@ -12,8 +12,16 @@ from onlineauto.formats.json.text_label_kernels import (
     vw_number,
     vw_probability,
 )
-from onlineauto.formats.lines.ccb_event_kernels import CONFINED
-from onlineauto.formats.lines.ccb_label_kernels import ACTION, CCB, COLON, COMMA, SHARED, SLOT, next_part
+from onlineauto.formats.lines.ccb_kernels import (
+    ACTION,
+    CCB,
+    COLON,
+    COMMA,
+    CONFINED,
+    SHARED,
+    SLOT,
+    next_part,
+)
 from onlineauto.formats.lines.label_kernels import UNLABELLED, add_cost, is_word
 from onlineauto.formats.records.problem_code_kernels import Code
 from onlineauto.formats.records.reader_state_kernels import report
@@ -22,8 +30,6 @@ from onlineauto.jit import kernel
 if TYPE_CHECKING:
     from onlineauto.features.records import Records
     from onlineauto.formats.records.reader_state_kernels import Text
-
-__all__ = ["read_vw_slot_label"]
 
 _SPACE, _MINUS, _PLUS, _ZERO_DIGIT, _NINE = 32, 45, 43, 48, 57
 _ONE = np.float32(1)

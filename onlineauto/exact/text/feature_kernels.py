@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from onlineauto.features.records import Records
     from onlineauto.formats.records.reader_state_kernels import Text
 
-__all__ = ["read_vw_features"]
-
 _BAR, _COLON, _TAB, _NEWLINE, _RETURN, _SPACE = 124, 58, 9, 10, 13, 32
 _ONE = np.float32(1)
 _ZERO = np.float32(0)

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from onlineauto.features.records import Records
     from onlineauto.formats.records.reader_state_kernels import Text
 
-__all__ = ["read_vw_head"]
-
 _SPACE, _TAB, _QUOTE = 32, 9, 39
 
 

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from onlineauto.features.records import Records
     from onlineauto.formats.records.reader_state_kernels import Reader
 
-__all__ = ["read_vw_lines"]
-
 _SAVE = np.frombuffer(b"save", np.uint8)
 _ZERO = np.float32(0)
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from onlineauto.explorers._kernels import Exploration
     from onlineauto.options import Configuration
 
-__all__ = ["Bag", "BagOptions"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BagOptions:
@@ -73,7 +71,7 @@ class Bag(Explorer):
 
         from onlineauto.explorers._kernels import rank_by_probability
         from onlineauto.explorers.explore_kernels import SUMS, VOTES, WORK
-        from onlineauto.explorers.pmf.floor_kernels import hold_floor
+        from onlineauto.explorers.pmf_kernels import hold_floor
         from onlineauto.jit import entry_kernel, kernel
 
         zero, one, close = np.float32(0), np.float32(1), np.float32(1e-6)

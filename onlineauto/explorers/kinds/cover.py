@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from onlineauto.explorers.quirks import ExploringQuirks
     from onlineauto.options import Configuration
 
-__all__ = ["Cover", "CoverOptions"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoverOptions:
@@ -95,7 +93,7 @@ class Cover(Explorer):
 
         from onlineauto.explorers._kernels import rank_by_probability
         from onlineauto.explorers.explore_kernels import SUMS, VOTES, WORK
-        from onlineauto.explorers.pmf.floor_kernels import falling_floor, hold_floor
+        from onlineauto.explorers.pmf_kernels import falling_floor, hold_floor
         from onlineauto.jit import entry_kernel
 
         @entry_kernel

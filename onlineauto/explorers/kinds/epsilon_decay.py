@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from onlineauto.explorers._kernels import Exploration
     from onlineauto.options import Configuration
 
-__all__ = ["EpsilonDecay", "EpsilonDecayOptions", "models_of"]
-
 _NEEDS = ("epsilon_decay",)
 
 
@@ -162,7 +160,7 @@ class EpsilonDecay(Explorer):
         """Return the kernel."""
         import numpy as np
 
-        from onlineauto.explorers.pmf.greedy_kernels import greedy
+        from onlineauto.explorers.pmf_kernels import greedy
         from onlineauto.jit import entry_kernel
 
         @entry_kernel

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from onlineauto.explorers._kernels import Exploration
     from onlineauto.options import Configuration
 
-__all__ = ["First", "FirstOptions", "left_to_explore"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstOptions:
@@ -66,7 +64,7 @@ class First(Explorer):
 
         from onlineauto.explorers._kernels import LEARNT
         from onlineauto.explorers.explore_kernels import WORK
-        from onlineauto.explorers.pmf.floor_kernels import hold_floor
+        from onlineauto.explorers.pmf_kernels import hold_floor
         from onlineauto.jit import entry_kernel
 
         zero, one = np.float32(0), np.float32(1)

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from onlineauto.explorers._kernels import Exploration
 
-__all__ = ["Greedy"]
-
 
 class Greedy(Explorer):
     """Mostly the best action; its options are those that other explorers share."""
@@ -37,7 +35,7 @@ class Greedy(Explorer):
     @staticmethod
     def kernel() -> Callable[..., None]:
         """Return the kernel for scores that are not of the loop, which has ε-greedy in itself."""
-        from onlineauto.explorers.pmf.greedy_kernels import greedy as spread
+        from onlineauto.explorers.pmf_kernels import greedy as spread
         from onlineauto.jit import entry_kernel
 
         @entry_kernel

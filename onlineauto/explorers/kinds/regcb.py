@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from onlineauto.explorers._kernels import Exploration
     from onlineauto.options import Configuration
 
-__all__ = ["Regcb", "RegcbOptions"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegcbOptions:
@@ -77,7 +75,7 @@ class Regcb(Explorer):
         """Return the kernel."""
         import numpy as np
 
-        from onlineauto.explorers.pmf.cost_range_kernels import best_highest
+        from onlineauto.explorers.cost_range_kernels import best_highest
         from onlineauto.jit import entry_kernel, kernel
 
         zero, one = np.float32(0), np.float32(1)

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from onlineauto.explorers._kernels import Exploration
     from onlineauto.options import Configuration
 
-__all__ = ["Rnd", "RndOptions"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RndOptions:
@@ -88,8 +86,7 @@ class Rnd(Explorer):
         import numpy as np
 
         from onlineauto.explorers.explore_kernels import BONUS, WORK
-        from onlineauto.explorers.pmf.floor_kernels import hold_floor
-        from onlineauto.explorers.pmf.softmax_kernels import softmax
+        from onlineauto.explorers.pmf_kernels import hold_floor, softmax
         from onlineauto.jit import entry_kernel
 
         one, euler, least = np.float32(1), np.float32(0.57721566490153286), np.float32(1e-3)

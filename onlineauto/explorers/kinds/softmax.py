@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from onlineauto.explorers._kernels import Exploration
     from onlineauto.options import Configuration
 
-__all__ = ["Softmax", "SoftmaxOptions"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SoftmaxOptions:
@@ -64,8 +62,8 @@ class Softmax(Explorer):
         import numpy as np
 
         from onlineauto.explorers.explore_kernels import WORK
-        from onlineauto.explorers.pmf.floor_kernels import hold_floor
-        from onlineauto.explorers.pmf.softmax_kernels import softmax as spread
+        from onlineauto.explorers.pmf_kernels import hold_floor
+        from onlineauto.explorers.pmf_kernels import softmax as spread
         from onlineauto.jit import entry_kernel
 
         @entry_kernel

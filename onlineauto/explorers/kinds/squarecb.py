@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from onlineauto.explorers._kernels import Exploration
     from onlineauto.options import Configuration
 
-__all__ = ["Squarecb", "SquarecbOptions"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SquarecbOptions:
@@ -91,9 +89,9 @@ class Squarecb(Explorer):
         import numpy as np
 
         from onlineauto.explorers._kernels import LEARNT
+        from onlineauto.explorers.cost_range_kernels import best_highest
         from onlineauto.explorers.explore_kernels import WORK
-        from onlineauto.explorers.pmf.cost_range_kernels import best_highest
-        from onlineauto.explorers.pmf.floor_kernels import hold_floor
+        from onlineauto.explorers.pmf_kernels import hold_floor
         from onlineauto.jit import F32, entry_kernel, kernel
 
         zero, one = np.float32(0), np.float32(1)

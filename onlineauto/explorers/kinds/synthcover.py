@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from onlineauto.explorers._kernels import Exploration
     from onlineauto.options import Configuration
 
-__all__ = ["Synthcover", "SynthcoverOptions"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SynthcoverOptions:
@@ -90,7 +88,7 @@ class Synthcover(Explorer):
 
         from onlineauto.explorers._kernels import HIGH, LOW, rank_by_probability
         from onlineauto.explorers.explore_kernels import FILLED, WORK
-        from onlineauto.explorers.pmf.floor_kernels import hold_floor
+        from onlineauto.explorers.pmf_kernels import hold_floor
         from onlineauto.jit import entry_kernel, kernel, short_loop
 
         zero, one, infinite = np.float32(0), np.float32(1), np.float32(np.inf)

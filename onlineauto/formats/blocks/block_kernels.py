@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from onlineauto.features.records import LINE as LINE_RECORD
-from onlineauto.formats.lines.ccb_event_kernels import CONFINED, slot_problem
+from onlineauto.formats.lines.ccb_kernels import CONFINED, slot_problem
 from onlineauto.formats.records.problem_code_kernels import Code
 from onlineauto.jit import entry_kernel, kernel, short_loop
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
-
-__all__ = ["EVENTS", "FINE", "LINE", "LINES", "NUMBERS", "POINTERS", "SLOTS", "Sections", "find_problem"]
 
 LINE, LINES, SLOTS = range(3)
 """Shapes of an event: one line; an optional shared line, then a line for each action; these, then slots."""

@@ -20,8 +20,6 @@ from onlineauto.formats.blocks.block_kernels import (
 if TYPE_CHECKING:
     from onlineauto.features.block import Block
 
-__all__ = ["SHAPES", "problem_of"]
-
 SHAPES: Final = {"simple": LINE, "cb": LINE, "cb_adf": LINES, "ccb_adf": SLOTS}
 """Shapes of an event, by the kind of events in the header of a file."""
 

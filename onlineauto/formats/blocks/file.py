@@ -31,22 +31,6 @@ if TYPE_CHECKING:
 
     from onlineauto.features.records import Records
 
-__all__ = [
-    "BLOCK",
-    "FILE_HEAD",
-    "FRAME",
-    "LAST",
-    "MAGIC",
-    "MOST",
-    "SECTIONS",
-    "VERSION",
-    "checksum",
-    "header_checksum",
-    "padded",
-    "record_layout",
-    "section_sizes",
-]
-
 MAGIC = b"\x89oab\r\n\x1a\n"
 """First bytes of the file. No text begins with them; as in PNG, they reveal a transfer as text."""
 VERSION = 1

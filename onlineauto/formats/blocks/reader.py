@@ -28,8 +28,7 @@ from onlineauto.formats.blocks.file import (
     section_sizes,
 )
 from onlineauto.formats.lines.diagnostics import Diagnostics
-from onlineauto.formats.sources.source import opened
-from onlineauto.formats.sources.turn import Turn
+from onlineauto.formats.sources.source import Turn, opened
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping
@@ -38,8 +37,6 @@ if TYPE_CHECKING:
 
     from onlineauto.features.records import Records
     from onlineauto.formats.sources.source import ByteSource, Source
-
-__all__ = ["BEGIN", "BlockReader", "Rules"]
 
 BEGIN = MAGIC[:4]
 """First bytes of a file of blocks, even of one that a transfer as text has spoilt."""

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from onlineauto.features.namespaces import Namespaces
     from onlineauto.features.records import Records
 
-__all__ = ["BlockWriter", "block_writer", "write_blocks"]
-
 _FRAME_BYTES = 1 << 20
 _POINTERS = {
     "events": {"": "lines"},

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from onlineauto.features.records import Records
 
-__all__ = ["count_codes", "count_numbers", "hash_texts", "lay_out", "write_codes", "write_numbers"]
-
 
 @entry_kernel
 def hash_texts(

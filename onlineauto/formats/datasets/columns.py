@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
 
-__all__ = ["ROWS", "DatasetColumns", "columns_of", "read_columns"]
-
 ROWS: Final = ("labels", "events", "actions", "lists")
 """Kinds of rows."""
 _NEEDS: Final = {

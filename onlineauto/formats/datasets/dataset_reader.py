@@ -13,7 +13,7 @@ from onlineauto.formats.datasets.row_decoder import RowDecoder
 from onlineauto.formats.datasets.schema import families, problem_of_schema
 from onlineauto.formats.lines.diagnostics import Code, make_diagnostic, summary_of
 from onlineauto.formats.mappings.name_hashes import NameHashes
-from onlineauto.formats.sources.turn import Turn
+from onlineauto.formats.sources.source import Turn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from onlineauto.formats.datasets.files import DatasetFile
     from onlineauto.formats.lines.diagnostics import Diagnostics
     from onlineauto.formats.lines.event_source import EventRules
-
-__all__ = ["DatasetReader"]
 
 _LINES: Final = 1 << 14
 """Number of lines of a block, about."""

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from onlineauto.formats.lines.event_source import EventRules
 
-__all__ = ["DatasetSource"]
-
 _MARKS = 16
 """Number of blocks whose positions are known; a run learns one of the last few."""
 

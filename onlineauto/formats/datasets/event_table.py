@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from onlineauto.formats.datasets.features import ColumnFeatures, Encoder, Repeated
 
-__all__ = ["EventTable"]
-
 
 @dataclass(slots=True, kw_only=True)
 class EventTable:

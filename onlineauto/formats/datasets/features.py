@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from onlineauto.features.records import Records
     from onlineauto.formats.mappings.name_hashes import NameHashes
 
-__all__ = ["ColumnFeatures", "Encoder", "Repeated"]
-
 
 @dataclass(frozen=True, slots=True)
 class ColumnFeatures:

@@ -19,17 +19,6 @@ from onlineauto.formats.datasets.arrow_arrays import pyarrow
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-__all__ = [
-    "BEGIN",
-    "STREAMED",
-    "DatasetFile",
-    "digest_of",
-    "files_of_dataset",
-    "files_of_paths",
-    "is_address",
-    "is_dataset",
-]
-
 BEGIN: Final = b"PAR1"
 """First bytes of a Parquet file."""
 STREAMED: Final = BEGIN + b"\x15"

@@ -24,8 +24,6 @@ from onlineauto.formats.datasets.columns import DatasetColumns
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["all_values", "features_of", "infer_columns"]
-
 _NAMES: Final = {
     "probability": ("probability", "propensity", "prob", "p", "pscore", "action_prob", "propensity_score"),
     "cost": ("cost",),

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from onlineauto.formats.datasets.columns import DatasetColumns
     from onlineauto.formats.datasets.features import ColumnFeatures, Encoder
 
-__all__ = ["Report", "RowDecoder"]
-
 
 class Report(Protocol):
     """Counts problems with rows, and locates them."""

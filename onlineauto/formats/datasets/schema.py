@@ -16,8 +16,6 @@ from onlineauto.formats.datasets.arrow_arrays import (
 if TYPE_CHECKING:
     from onlineauto.formats.datasets.columns import DatasetColumns
 
-__all__ = ["families", "problem_of_schema"]
-
 _NUMERIC: Final = ("label", "cost", "reward", "probability", "weight", "chosen")
 _MOST_NAMED: Final = 20
 

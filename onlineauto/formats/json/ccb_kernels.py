@@ -44,18 +44,6 @@ if TYPE_CHECKING:
     from onlineauto.formats.json.token_kernels import String
     from onlineauto.formats.records.json_state_kernels import JsonText, Stage
 
-__all__ = [
-    "close_slot",
-    "forget_label",
-    "is_in_slots",
-    "open_outcomes",
-    "open_part",
-    "open_slots",
-    "rank_outcomes",
-    "read_slot_list",
-    "settle_single_slot",
-]
-
 _OPEN_LIST, _OPEN_OBJECT, _N = 91, 123, 110
 _ONE = np.uint32(1)
 _ZERO = np.float32(0)

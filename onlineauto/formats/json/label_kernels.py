@@ -31,16 +31,6 @@ if TYPE_CHECKING:
     from onlineauto.formats.records.json_state_kernels import JsonText, Stage
     from onlineauto.formats.records.reader_state_kernels import Reader
 
-__all__ = [
-    "give_label",
-    "read_label",
-    "read_label_index",
-    "read_label_property",
-    "settle_context",
-    "settle_label",
-    "take_label",
-]
-
 _OPEN_OBJECT = 123
 _ZERO = np.float32(0)
 _LABEL, _WEIGHT, _INITIAL, _ACTION, _COST, _PROBABILITY = (

@@ -53,8 +53,6 @@ if TYPE_CHECKING:
     from onlineauto.formats.records.json_state_kernels import Stage
     from onlineauto.formats.records.reader_state_kernels import Reader
 
-__all__ = ["read_json_lines"]
-
 _QUOTE, _COMMA, _COLON = 34, 44, 58
 _OPEN_LIST, _CLOSE_LIST, _OPEN_OBJECT, _CLOSE_OBJECT = 91, 93, 123, 125
 _ONE = np.float32(1)

@@ -31,15 +31,6 @@ if TYPE_CHECKING:
     from onlineauto.features.records import Records
     from onlineauto.formats.records.json_state_kernels import JsonText
 
-__all__ = [
-    "UNKNOWN",
-    "count_event",
-    "is_label_index",
-    "is_label_property",
-    "read_envelope",
-    "read_original_cost",
-]
-
 UNKNOWN = -1
 """Returned in place of a position, for a member that does not belong to the envelope."""
 

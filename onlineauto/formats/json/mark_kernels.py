@@ -15,8 +15,6 @@ from onlineauto.jit.words import LANES, below, equal, store8
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["find_json_marks"]
-
 _QUOTE, _BACKSLASH, _NEWLINE, _SPACE, _BAR, _COLON = 34, 92, 10, 32, 124, 58
 _last = local_array(LANES, np.uint8)
 

@@ -54,8 +54,6 @@ if TYPE_CHECKING:
     from onlineauto.formats.records.json_state_kernels import JsonText, Stage
     from onlineauto.formats.records.reader_state_kernels import Reader
 
-__all__ = ["read_element", "read_member"]
-
 _QUOTE, _COLON, _OPEN_LIST, _OPEN_OBJECT, _UNDERSCORE = 34, 58, 91, 123, 95
 _F, _N, _T = 102, 110, 116
 _ONE = np.float32(1)

@@ -12,8 +12,6 @@ from onlineauto.jit.words import load8
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Name", "is_name", "name_of"]
-
 _WORD = 8
 _LOWER = 0x20  # the bit that makes a capital letter small
 

@@ -12,8 +12,6 @@ from onlineauto.jit.words import load1
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["INTEGER", "MALFORMED", "NUMBER", "read_json_number"]
-
 MALFORMED, INTEGER, NUMBER = range(3)
 """Kinds of numbers.
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.formats.lines.ccb_event_kernels import CONFINED
+from onlineauto.formats.lines.ccb_kernels import CONFINED
 from onlineauto.formats.lines.feature_kernels import close_span
 from onlineauto.formats.lines.label_kernels import UNLABELLED, add_cost
 from onlineauto.formats.lines.line_kernels import open_line
@@ -22,30 +22,6 @@ if TYPE_CHECKING:
     from onlineauto.features.records import Records
     from onlineauto.formats.records.json_state_kernels import JsonText, Stage
     from onlineauto.formats.records.reader_state_kernels import Reader
-
-__all__ = [
-    "ARRAY",
-    "LABEL",
-    "LOG_OBJECT",
-    "MULTI",
-    "NAMESPACE",
-    "OUTCOMES",
-    "SLOTS",
-    "add_feature",
-    "add_staged_cost",
-    "begin_event",
-    "begin_line",
-    "close_namespace",
-    "confine",
-    "has_outcome",
-    "include",
-    "open_again",
-    "open_default",
-    "open_frame",
-    "open_namespace",
-    "put_outcome",
-    "write_event",
-]
 
 LOG_OBJECT, NAMESPACE, LABEL, ARRAY, MULTI, SLOTS, OUTCOMES = range(7)
 """Kinds of open objects and arrays; the last four are arrays."""

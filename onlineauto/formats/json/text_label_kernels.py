@@ -20,14 +20,6 @@ if TYPE_CHECKING:
     from onlineauto.features.records import Records
     from onlineauto.formats.records.reader_state_kernels import Text
 
-__all__ = [
-    "count_vw_parts",
-    "next_vw_part",
-    "read_vw_label",
-    "vw_number",
-    "vw_probability",
-]
-
 _COLON, _SPACE = 58, 32
 _ZERO = np.float32(0)
 _ONE = np.float32(1)

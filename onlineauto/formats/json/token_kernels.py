@@ -19,23 +19,6 @@ if TYPE_CHECKING:
 
     from onlineauto.formats.records.json_state_kernels import JsonText
 
-__all__ = [
-    "FALSE",
-    "NULL",
-    "TRUE",
-    "String",
-    "next_entry",
-    "open_list",
-    "other_than",
-    "read_entry",
-    "read_json_string",
-    "read_list",
-    "read_number_or_null",
-    "read_word",
-    "skip_blanks",
-    "skip_value",
-]
-
 FALSE, TRUE, NULL = range(3)
 """Meanings of the JSON words."""
 

@@ -1,16 +1,39 @@
-"""The interface of sources of events that can be read from a position, and resumed there."""
+"""The interfaces of sources of events that can be read from a position, and of the readers of all formats."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Generator, Iterator, Mapping
 
+    from onlineauto.features.block import Block
+    from onlineauto.features.namespaces import Namespaces
     from onlineauto.formats.lines.diagnostics import Diagnostics
-    from onlineauto.formats.lines.event_reader import EventReader
 
-__all__ = ["EventRules", "EventSource"]
+
+class EventReader(Protocol):
+    """A reader of events in blocks; can be iterated once.
+
+    Attributes
+    ----------
+    name : str
+        Name of the source in messages.
+    namespaces : Namespaces
+        Names seen so far, shared by all blocks.
+    diagnostics : Diagnostics
+        Problems found so far.
+    """
+
+    name: str
+    namespaces: Namespaces
+    diagnostics: Diagnostics
+
+    def __iter__(self) -> Iterator[Block]:
+        """Yield the blocks."""
+
+    def blocks(self) -> Generator[Block]:
+        """Yield the blocks, from a generator that must be closed if it is not exhausted."""
 
 
 class EventRules(NamedTuple):

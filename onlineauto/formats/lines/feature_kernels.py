@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from onlineauto.features.records import Records
     from onlineauto.formats.records.reader_state_kernels import Text
 
-__all__ = ["close_span", "hash_string", "read_features"]
-
 _BAR, _COLON = 124, 58
 _ONE = np.float32(1)
 _ZERO = np.float32(0)

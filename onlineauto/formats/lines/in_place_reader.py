@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from onlineauto.formats.lines.line_kernels import DONE
 from onlineauto.formats.lines.line_reader import LineReader, joined_lines
-from onlineauto.formats.records.size_kernels import FINE, NAMES, measure
+from onlineauto.formats.records.reader_state_kernels import FINE, NAMES, measure
 from onlineauto.jit import Bound
 
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.formats.records.reader_state_kernels import Reader
-
-__all__ = ["InPlaceReader"]
 
 _MOST = 1 << 16
 """Bytes of the longest text for which room is made whatever may be in it."""

@@ -20,20 +20,6 @@ if TYPE_CHECKING:
     from onlineauto.features.records import Records
     from onlineauto.formats.records.reader_state_kernels import Text
 
-__all__ = [
-    "UNLABELLED",
-    "add_cost",
-    "add_tag",
-    "is_unused",
-    "is_whole_number",
-    "is_word",
-    "label_number",
-    "next_word",
-    "probability_problem",
-    "read_costs",
-    "read_simple",
-]
-
 _QUOTE = 39
 _ZERO = np.float32(0)
 _ONE = np.float32(1)

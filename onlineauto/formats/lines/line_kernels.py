@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from onlineauto.formats.lines.ccb_event_kernels import slot_problem
+from onlineauto.formats.lines.ccb_kernels import slot_problem
 from onlineauto.formats.lines.label_kernels import UNLABELLED
 from onlineauto.formats.lines.mark_kernels import next_one
 from onlineauto.formats.records.problem_code_kernels import Code
@@ -19,23 +19,6 @@ if TYPE_CHECKING:
 
     from onlineauto.features.records import Records
     from onlineauto.formats.records.reader_state_kernels import Rules
-
-__all__ = [
-    "DONE",
-    "GROW",
-    "STOPPED",
-    "Line",
-    "begin_records",
-    "close_event",
-    "close_records",
-    "drop_event",
-    "find_bar",
-    "find_cut",
-    "find_line",
-    "has_room",
-    "is_empty",
-    "open_line",
-]
 
 DONE, GROW, STOPPED = range(3)
 """Reasons to return: all is read; the next line needs a larger table of names; a problem is fatal."""

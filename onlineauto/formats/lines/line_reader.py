@@ -14,8 +14,7 @@ from onlineauto.formats.lines.line_kernels import DONE, GROW, STOPPED, find_cut
 from onlineauto.formats.lines.mark_kernels import bitmap_size
 from onlineauto.formats.records.problem_code_kernels import Code
 from onlineauto.formats.records.record_reader import RecordReader
-from onlineauto.formats.sources.source import opened
-from onlineauto.formats.sources.turn import Turn
+from onlineauto.formats.sources.source import Turn, opened
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from onlineauto.features.block import Block
     from onlineauto.formats.records.reader_state_kernels import Rules
     from onlineauto.formats.sources.source import ByteSource, Source
-
-__all__ = ["LineReader", "joined_lines"]
 
 
 class LineReader(RecordReader, ABC):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["LogCounts", "SlotLogCounts"]
-
 
 @dataclass(slots=True, kw_only=True)
 class LogCounts:

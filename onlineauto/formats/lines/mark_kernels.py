@@ -19,8 +19,6 @@ from onlineauto.jit.words import LANES, below, equal, first_one, load1, load8, o
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["after_word", "bitmap_size", "find_marks", "is_at", "next_one", "next_one_near"]
-
 _BAR, _COLON, _NEWLINE, _RETURN, _TAB, _SPACE, _DELETE = 124, 58, 10, 13, 9, 32, 127
 _ONE = np.uint64(1)
 _NEAR = 8

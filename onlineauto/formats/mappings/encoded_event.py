@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["KEYS", "EncodedEvent", "encoded", "values_of"]
-
 KEYS: Final = (
     "context", "actions", "chosen", "action", "cost", "probability", "label", "weight", "initial",
 )  # fmt: skip

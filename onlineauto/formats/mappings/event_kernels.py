@@ -28,8 +28,7 @@ from onlineauto.formats.mappings.token_kernels import (
     whole_at,
 )
 from onlineauto.formats.records.namespace_table_kernels import name_slot
-from onlineauto.formats.records.reader_state_kernels import Text
-from onlineauto.formats.records.size_kernels import FINE, NAMES, measure
+from onlineauto.formats.records.reader_state_kernels import FINE, NAMES, Text, measure
 from onlineauto.jit import F32, entry_kernel, inline_kernel, kernel
 from onlineauto.jit.words import load1
 
@@ -38,8 +37,6 @@ if TYPE_CHECKING:
 
     from onlineauto.features.records import Records
     from onlineauto.formats.records.reader_state_kernels import Reader
-
-__all__ = ["read_event"]
 
 _EQUALS, _BLANK = 61, 32
 _ZERO, _ONE = np.float32(0), np.float32(1)

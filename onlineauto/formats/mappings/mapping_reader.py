@@ -15,15 +15,12 @@ from onlineauto.formats.mappings.event_kernels import read_event
 from onlineauto.formats.mappings.name_hashes import NameHashes
 from onlineauto.formats.mappings.named_block import named_block
 from onlineauto.formats.mappings.named_event import named_event
-from onlineauto.formats.records.reader_state_kernels import Rules
+from onlineauto.formats.records.reader_state_kernels import FINE, NAMES, Rules
 from onlineauto.formats.records.record_reader import RecordReader
-from onlineauto.formats.records.size_kernels import FINE, NAMES
 from onlineauto.jit import Bound
 
 if TYPE_CHECKING:
     from onlineauto.features.block import Block
-
-__all__ = ["MappingReader"]
 
 _KEYS = frozenset(KEYS)
 _FIRST_BYTES = 1 << 12

@@ -13,8 +13,6 @@ from onlineauto.features.namespaces import DEFAULT, Namespaces
 if TYPE_CHECKING:
     from onlineauto.features.block import Rules
 
-__all__ = ["NameHashes"]
-
 _NO_NAME = DEFAULT.decode()
 _MOST = 1 << 18
 """Number of hashes to remember."""

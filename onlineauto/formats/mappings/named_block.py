@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from onlineauto.formats.mappings.name_hashes import NameHashes
     from onlineauto.formats.mappings.named_event import NamedEvent
 
-__all__ = ["named_block"]
-
 
 def named_block(events: Sequence[NamedEvent], names: NameHashes, *, first: int = 0) -> Block:
     """Return a block of events with names; all lines of an event have its number.

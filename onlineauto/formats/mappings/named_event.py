@@ -19,17 +19,6 @@ if TYPE_CHECKING:
 
     from onlineauto.features.event import Line
 
-__all__ = [
-    "NamedEvent",
-    "NamedLine",
-    "Spans",
-    "checked_weight",
-    "invalid_probability",
-    "named_event",
-    "outcomes_of",
-    "spans_of",
-]
-
 Spans = tuple[tuple[str, tuple[tuple[str, float], ...]], ...]
 """Namespaces in order, each with the names and values of its features."""
 

@@ -22,21 +22,6 @@ from onlineauto.jit.words import load1, load4, load8
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = [
-    "DICT",
-    "END",
-    "LARGE",
-    "LIST",
-    "MISSING",
-    "NONE",
-    "TUPLE",
-    "count_at",
-    "number_at",
-    "text_at",
-    "truth_at",
-    "whole_at",
-]
-
 DICT, END, LIST, TUPLE, NONE, MISSING = b"{0[(N."
 """First bytes of values; `MISSING` is that of Ellipsis, which stands for what an event does not have."""
 _TRUE, _FALSE, _INT, _LONG, _FLOAT, _TEXT, _INTERNED = b"TFilgut"

@@ -16,8 +16,6 @@ import numpy as np
 
 from onlineauto.errors import InputError
 
-__all__ = ["is_missing", "is_sequence", "no_feature", "plain", "plain_tree", "shown", "whole_number"]
-
 _MISSING_TYPES = frozenset({"NAType", "NaTType"})
 """Types of ``pandas.NA`` and ``pandas.NaT``, by name, since pandas need not be installed."""
 _SHOWN = 80

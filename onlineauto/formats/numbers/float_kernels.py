@@ -17,8 +17,6 @@ from onlineauto.jit import inline_kernel, kernel, local_array
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["is_infinity_or_nan", "parse_decimal", "parse_vw_float"]
-
 
 def _powers_by_steps() -> NDArray[np.float32]:
     """Return powers of ten from 1e-37 to 1e38, each made from its neighbour in float32, like VW's table."""

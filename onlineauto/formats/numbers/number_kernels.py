@@ -14,8 +14,6 @@ from onlineauto.jit.words import first_one, load1, load8
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["DECIMAL", "NOT_FINITE", "PARTLY", "WORD", "read_number", "short_decimal"]
-
 DECIMAL, NOT_FINITE, PARTLY, WORD = range(4)
 """Kinds of words: a finite number; infinity, NaN or too large; a number and more; no number at all."""
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from onlineauto.formats.records.problem_code_kernels import Code
     from onlineauto.formats.records.reader_state_kernels import Rules
 
-__all__ = ["EVENT", "FRAME", "LOG", "STAGED", "JsonText", "Stage", "drop_label", "fail"]
-
 EVENT = np.dtype(
     [
         ("scratch", np.int64),  # first free byte after the text

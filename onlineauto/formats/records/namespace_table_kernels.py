@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from onlineauto.formats.records.json_state_kernels import JsonText
     from onlineauto.formats.records.reader_state_kernels import Text
 
-__all__ = ["default_number", "insert", "name_slot"]
-
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(32)
 _ONE = np.uint64(1)

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-__all__ = ["Code"]
-
 
 class Code(IntEnum):
     """Kind of a problem with a line; 0 is none.

@@ -10,8 +10,7 @@ from onlineauto.features.block import Block
 from onlineauto.features.namespaces import DEFAULT, Namespaces
 from onlineauto.features.records import COST, FEATURE, LINE, SPAN
 from onlineauto.formats.records.namespace_table_kernels import insert
-from onlineauto.formats.records.reader_state_kernels import NAME, RULES, STATE, Reader
-from onlineauto.formats.records.size_kernels import SIZES
+from onlineauto.formats.records.reader_state_kernels import NAME, RULES, SIZES, STATE, Reader
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
     from onlineauto.features.block import Rules as BlockRules
     from onlineauto.features.records import Records
     from onlineauto.formats.records.reader_state_kernels import Rules
-
-__all__ = ["RecordReader"]
 
 _FIRST_TABLE = 1024
 

@@ -29,8 +29,6 @@ except ImportError:  # Windows
 else:
     _HAS_LOCKS = True
 
-__all__ = ["replacing"]
-
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _FOUND = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 

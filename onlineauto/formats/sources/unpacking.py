@@ -7,8 +7,6 @@ from typing import Protocol
 
 from onlineauto.errors import InputError, install_hint
 
-__all__ = ["Unpacker", "may_be_packed", "unpacker_for"]
-
 _GZIP_MAGIC = b"\x1f\x8b"
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _SKIPPABLE_MAGICS = tuple(bytes([first]) + b"\x2a\x4d\x18" for first in range(0x50, 0x60))

@@ -11,8 +11,6 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-__all__ = ["Unzstd"]
-
 
 class Unzstd:
     """An unpacker of zstd streams, which consist of one or more frames."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.formats.lines.ccb_label_kernels import read_slot_label
+from onlineauto.formats.lines.ccb_kernels import read_slot_label
 from onlineauto.formats.lines.label_kernels import add_tag, is_word, next_word, read_costs, read_simple
 from onlineauto.formats.lines.mark_kernels import next_one
 from onlineauto.formats.numbers.number_kernels import DECIMAL, read_number
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from onlineauto.features.records import Records
     from onlineauto.formats.records.reader_state_kernels import Text
-
-__all__ = ["read_head"]
 
 _QUOTE = 39
 _SHARED = np.frombuffer(b"shared", np.uint8)

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from onlineauto.formats.records.reader_state_kernels import Reader
 
-__all__ = ["read_lines"]
-
 
 @inline_kernel
 def _is_text(text: Text, place: Line, bar: int) -> bool:

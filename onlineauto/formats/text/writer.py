@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from onlineauto.features.block import Block
 
-__all__ = ["NO_WEIGHT", "block_text", "number_text"]
-
 NO_WEIGHT = "text has for numeric labels only (a log has one from 1 on: onlineauto.interop.write_dsjson)"
 """The reason, for messages, why the weight of a bandit's event is not written to text."""
 

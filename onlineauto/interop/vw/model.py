@@ -17,7 +17,7 @@ from onlineauto.errors import InputError
 from onlineauto.explorers._kernels import LEARNT as EXPLORED
 from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.explorers.kinds.first import left_to_explore
-from onlineauto.explorers.slots import SlotOptions
+from onlineauto.explorers.options import SlotOptions
 from onlineauto.features.stored import Stored
 from onlineauto.interop.vw.evidence import evidence_of
 from onlineauto.interop.vw.file import read_vw_file

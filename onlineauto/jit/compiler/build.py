@@ -12,8 +12,6 @@ from pathlib import Path
 from onlineauto.jit.levels import compiles_for, levels
 from onlineauto.jit.library import INDEX
 
-__all__ = ["build_library"]
-
 _SUFFIX = {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so")
 
 

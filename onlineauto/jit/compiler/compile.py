@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Any
 from llvmlite import binding
 from numba import types
 
-from onlineauto.jit.compiler.calling import enter, result_of
+from onlineauto.jit.compiler.intrinsics import enter, result_of
 from onlineauto.jit.compiler.numba_private import PRIVATE_SETTINGS, Inner, optimized_module, processor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from onlineauto.jit.packing import Kind, Packed
-
-__all__ = ["compile_kernel", "type_for_callers"]
 
 _SETTINGS: dict[str, Any] = {"nopython": True, "nogil": True, "error_model": "numpy", **PRIVATE_SETTINGS}
 _inner: list[Inner] = []

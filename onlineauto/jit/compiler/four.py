@@ -1,45 +1,21 @@
-"""The intrinsics of `onlineauto.jit.four`."""
+"""The intrinsics of `onlineauto.jit.four`, which says what each returns."""
 
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from llvmlite import ir
 from numba import config, types
-from numba.extending import intrinsic, models, overload, register_model
+from numba.extending import models, overload, register_model
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-__all__ = [
-    "at_most",
-    "below",
-    "both",
-    "element",
-    "flag",
-    "flags",
-    "four",
-    "load",
-    "load_flags",
-    "pick",
-    "prefetch",
-    "root",
-    "some",
-    "splat",
-    "store",
-]
+from onlineauto.jit.compiler.intrinsics import returning
 
 _N = 4
 _WRITE, _SOON, _DATA = 1, 3, 1
 """Hints of ``llvm.prefetch``: for a write, into the nearest cache, of data."""
 _VECTOR = ir.VectorType(ir.FloatType(), _N)
 _BITS = ir.VectorType(ir.IntType(1), _N)
-
-
-def _operation(function: Callable[..., Any]) -> Any:
-    """Return `function` as an intrinsic that kernels can call; it writes LLVM instructions."""
-    return intrinsic(function)
 
 
 class FourType(types.Type):
@@ -100,200 +76,109 @@ def _pointer(context: Any, builder: Any, signature: Any, arguments: Any, kind: A
     return builder.bitcast(place, kind.as_pointer())
 
 
-@_operation
-def splat(typingctx: Any, x: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001 - Numba's signature
-    """Return a Four that holds `x` four times."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        one = context.cast(builder, arguments[0], signature.args[0], types.float32)
-        return _gather(builder, _VECTOR, [one] * _N)
-
-    return FOUR(x), codegen
+@returning(FOUR, "x")
+def splat(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    one = context.cast(builder, arguments[0], signature.args[0], types.float32)
+    return _gather(builder, _VECTOR, [one] * _N)
 
 
-@_operation
-def four(typingctx: Any, a: Any, b: Any, c: Any, d: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
-    """Return the Four of `a`, `b`, `c` and `d`."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        parts = [
-            context.cast(builder, value, kind, types.float32)
-            for value, kind in zip(arguments, signature.args, strict=True)
-        ]
-        return _gather(builder, _VECTOR, parts)
-
-    return FOUR(a, b, c, d), codegen
+@returning(FOUR, "a", "b", "c", "d")
+def four(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    parts = [
+        context.cast(builder, value, kind, types.float32)
+        for value, kind in zip(arguments, signature.args, strict=True)
+    ]
+    return _gather(builder, _VECTOR, parts)
 
 
-@_operation
-def flags(typingctx: Any, a: Any, b: Any, c: Any, d: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
-    """Return the Flags of `a`, `b`, `c` and `d`."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        parts = [
-            context.is_true(builder, kind, value)
-            for value, kind in zip(arguments, signature.args, strict=True)
-        ]
-        return _gather(builder, _BITS, parts)
-
-    return FLAGS(a, b, c, d), codegen
+@returning(FLAGS, "a", "b", "c", "d")
+def flags(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    parts = [
+        context.is_true(builder, kind, value) for value, kind in zip(arguments, signature.args, strict=True)
+    ]
+    return _gather(builder, _BITS, parts)
 
 
-@_operation
-def load_flags(
-    typingctx: Any,  # noqa: ARG001
-    table: Any,
-    row: Any,
-    column: Any,
-) -> tuple[Any, Callable[..., Any]]:
-    """Return four flags of ``table[row]``, a row of a contiguous bool table, from `column` on."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        kind = ir.VectorType(ir.IntType(8), _N)
-        place = _pointer(context, builder, signature, arguments, kind)
-        return builder.trunc(builder.load(place, align=1), _BITS)
-
-    return FLAGS(table, row, column), codegen
+@returning(FLAGS, "table", "row", "column")
+def load_flags(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    kind = ir.VectorType(ir.IntType(8), _N)
+    place = _pointer(context, builder, signature, arguments, kind)
+    return builder.trunc(builder.load(place, align=1), _BITS)
 
 
-@_operation
-def flag(typingctx: Any, where: Any, i: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
-    """Return flag `i` of `where`."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        place = context.cast(builder, arguments[1], signature.args[1], types.int32)
-        return builder.extract_element(arguments[0], place)
-
-    return types.boolean(where, i), codegen
+@returning(types.boolean, "where", "i")
+def flag(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    place = context.cast(builder, arguments[1], signature.args[1], types.int32)
+    return builder.extract_element(arguments[0], place)
 
 
-@_operation
-def some(typingctx: Any, where: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
-    """Return whether any flag of `where` is true."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
-        number = builder.bitcast(arguments[0], ir.IntType(_N))
-        return builder.icmp_unsigned("!=", number, ir.Constant(number.type, 0))
-
-    return types.boolean(where), codegen
+@returning(types.boolean, "where")
+def some(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    number = builder.bitcast(arguments[0], ir.IntType(_N))
+    return builder.icmp_unsigned("!=", number, ir.Constant(number.type, 0))
 
 
-@_operation
-def element(typingctx: Any, value: Any, i: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
-    """Return element `i` of `value`."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        place = context.cast(builder, arguments[1], signature.args[1], types.int32)
-        return builder.extract_element(arguments[0], place)
-
-    return types.float32(value, i), codegen
+@returning(types.float32, "value", "i")
+def element(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    place = context.cast(builder, arguments[1], signature.args[1], types.int32)
+    return builder.extract_element(arguments[0], place)
 
 
-@_operation
-def load(typingctx: Any, table: Any, row: Any, column: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
-    """Return four numbers of ``table[row]``, a row of a contiguous float32 table, from `column` on."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.load(_pointer(context, builder, signature, arguments), align=4)
-
-    return FOUR(table, row, column), codegen
+@returning(FOUR, "table", "row", "column")
+def load(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return builder.load(_pointer(context, builder, signature, arguments), align=4)
 
 
-@_operation
-def store(
-    typingctx: Any,  # noqa: ARG001
-    table: Any,
-    row: Any,
-    column: Any,
-    value: Any,
-) -> tuple[Any, Callable[..., Any]]:
-    """Write `value` into ``table[row]``, a row of a contiguous float32 table, from `column` on."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        builder.store(arguments[3], _pointer(context, builder, signature, arguments), align=4)
-        return context.get_dummy_value()
-
-    return types.void(table, row, column, value), codegen
+@returning(types.void, "table", "row", "column", "value")
+def store(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    builder.store(arguments[3], _pointer(context, builder, signature, arguments), align=4)
+    return context.get_dummy_value()
 
 
-@_operation
-def prefetch(typingctx: Any, table: Any, row: Any, column: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
-    """Let the processor fetch four numbers of ``table[row]``, from `column` on, that are soon written."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
-        function = builder.module.globals.get("llvm.prefetch.p0i8")
-        function = function or ir.Function(builder.module, kind, "llvm.prefetch.p0i8")
-        place = builder.bitcast(_pointer(context, builder, signature, arguments), byte)
-        hints = (_WRITE, _SOON, _DATA)
-        builder.call(function, [place, *(ir.Constant(number, hint) for hint in hints)])
-        return context.get_dummy_value()
-
-    return types.void(table, row, column), codegen
+@returning(types.void, "table", "row", "column")
+def prefetch(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+    kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+    function = builder.module.globals.get("llvm.prefetch.p0i8")
+    function = function or ir.Function(builder.module, kind, "llvm.prefetch.p0i8")
+    place = builder.bitcast(_pointer(context, builder, signature, arguments), byte)
+    hints = (_WRITE, _SOON, _DATA)
+    builder.call(function, [place, *(ir.Constant(number, hint) for hint in hints)])
+    return context.get_dummy_value()
 
 
-@_operation
-def root(typingctx: Any, value: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
-    """Return the square root of each element."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
-        kind = ir.FunctionType(_VECTOR, [_VECTOR])
-        function = builder.module.globals.get("llvm.sqrt.v4f32")
-        return builder.call(function or ir.Function(builder.module, kind, "llvm.sqrt.v4f32"), arguments)
-
-    return FOUR(value), codegen
+@returning(FOUR, "value")
+def root(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    kind = ir.FunctionType(_VECTOR, [_VECTOR])
+    function = builder.module.globals.get("llvm.sqrt.v4f32")
+    return builder.call(function or ir.Function(builder.module, kind, "llvm.sqrt.v4f32"), arguments)
 
 
-@_operation
-def at_most(typingctx: Any, one: Any, other: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
-    """Return flags: true where ``one <= other``, false where either is NaN."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
-        return builder.fcmp_ordered("<=", arguments[0], arguments[1])
-
-    return FLAGS(one, other), codegen
+@returning(FLAGS, "one", "other")
+def at_most(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return builder.fcmp_ordered("<=", arguments[0], arguments[1])
 
 
-@_operation
-def below(typingctx: Any, one: Any, other: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
-    """Return flags: true where ``one < other``, false where either is NaN."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
-        return builder.fcmp_ordered("<", arguments[0], arguments[1])
-
-    return FLAGS(one, other), codegen
+@returning(FLAGS, "one", "other")
+def below(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return builder.fcmp_ordered("<", arguments[0], arguments[1])
 
 
-@_operation
-def both(typingctx: Any, one: Any, other: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
-    """Return flags: true where both `one` and `other` are true."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
-        return builder.and_(arguments[0], arguments[1])
-
-    return FLAGS(one, other), codegen
+@returning(FLAGS, "one", "other")
+def both(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return builder.and_(arguments[0], arguments[1])
 
 
-@_operation
-def pick(typingctx: Any, where: Any, one: Any, other: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
-    """Return `one` where `where` is true, `other` elsewhere."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
-        return builder.select(*arguments)
-
-    return FOUR(where, one, other), codegen
+@returning(FOUR, "where", "one", "other")
+def pick(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return builder.select(*arguments)
 
 
 def _arithmetic(name: str) -> Any:
-    @_operation
-    def apply(typingctx: Any, one: Any, other: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
-        def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
-            return getattr(builder, name)(*arguments)
+    def apply(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return getattr(builder, name)(*arguments)
 
-        return FOUR(one, other), codegen
-
-    return apply
+    return returning(FOUR, "one", "other")(apply)
 
 
 _ADD, _MUL, _DIV = map(_arithmetic, ("fadd", "fmul", "fdiv"))

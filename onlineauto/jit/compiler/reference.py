@@ -19,8 +19,6 @@ from onlineauto.jit.packing import ArrayKind, Kind, Number, RecordKind, TupleKin
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Reference", "load", "load_argument", "places_of", "store", "type_of", "words_of"]
-
 _WORD = ir.IntType(64)
 _NUMBERS: dict[str, types.Type] = {
     "?": types.boolean, "b": types.int8, "B": types.uint8, "h": types.int16, "H": types.uint16,

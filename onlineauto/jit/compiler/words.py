@@ -9,20 +9,15 @@ from llvmlite import ir
 from numba import config, types
 from numba.extending import intrinsic
 
+from onlineauto.jit.compiler.intrinsics import returning
+
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-__all__ = ["LANES", "below", "equal", "first_one", "load1", "load4", "load8", "ones", "store8"]
 
 LANES = 64
 """Number of bytes that `equal` and `below` compare at once."""
 _WORD = ir.IntType(64)
 _BYTES = ir.VectorType(ir.IntType(8), LANES)
-
-
-def _operation(function: Callable[..., Any]) -> Any:
-    """Return `function` as an intrinsic that kernels can call; it writes LLVM instructions."""
-    return intrinsic(function)
 
 
 def _pointer(context: Any, builder: Any, signature: Any, arguments: Any, kind: Any, size: int) -> Any:
@@ -46,14 +41,12 @@ def _little_endian(builder: Any, word: Any) -> Any:
 def _load(bits: int, result: Any) -> Any:
     kind = ir.IntType(bits)
 
-    def load(typingctx: Any, data: Any, i: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
-        def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            place = _pointer(context, builder, signature, arguments, kind, bits // 8)
-            return _little_endian(builder, builder.load(place, align=1))
+    @returning(result, "data", "i")
+    def load(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        place = _pointer(context, builder, signature, arguments, kind, bits // 8)
+        return _little_endian(builder, builder.load(place, align=1))
 
-        return result(data, i), codegen
-
-    return _operation(load)
+    return load
 
 
 load1: Any = _load(8, types.uint8)
@@ -64,8 +57,8 @@ load8: Any = _load(64, types.uint64)
 """Return eight bytes of a contiguous uint8 array, from `i` on, as a uint64."""
 
 
-@_operation
-def store8(typingctx: Any, data: Any, i: Any, word: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
+@intrinsic
+def store8(typingctx: Any, data: Any, i: Any, word: Any) -> tuple[Any, Callable[..., Any]]:
     """Write the uint64 `word` as eight bytes of a contiguous uint8 array, from `i` on."""
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -77,20 +70,18 @@ def store8(typingctx: Any, data: Any, i: Any, word: Any) -> tuple[Any, Callable[
 
 
 def _compare(condition: str) -> Any:
-    def compare(typingctx: Any, data: Any, i: Any, byte: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
-        def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            place = _pointer(context, builder, signature, arguments, _BYTES, LANES)
-            one = context.cast(builder, arguments[2], signature.args[2], types.uint8)
-            first = builder.insert_element(ir.Constant(_BYTES, ir.Undefined), one, ir.Constant(_WORD, 0))
-            zeros = ir.Constant(ir.VectorType(ir.IntType(32), LANES), None)
-            other = builder.shuffle_vector(first, first, zeros)
-            found = builder.icmp_unsigned(condition, builder.load(place, align=1), other)
-            word = builder.bitcast(found, _WORD)
-            return word if sys.byteorder == "little" else builder.bitreverse(word)
+    @returning(types.uint64, "data", "i", "byte")
+    def compare(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        place = _pointer(context, builder, signature, arguments, _BYTES, LANES)
+        one = context.cast(builder, arguments[2], signature.args[2], types.uint8)
+        first = builder.insert_element(ir.Constant(_BYTES, ir.Undefined), one, ir.Constant(_WORD, 0))
+        zeros = ir.Constant(ir.VectorType(ir.IntType(32), LANES), None)
+        other = builder.shuffle_vector(first, first, zeros)
+        found = builder.icmp_unsigned(condition, builder.load(place, align=1), other)
+        word = builder.bitcast(found, _WORD)
+        return word if sys.byteorder == "little" else builder.bitreverse(word)
 
-        return types.uint64(data, i, byte), codegen
-
-    return _operation(compare)
+    return compare
 
 
 equal: Any = _compare("==")
@@ -99,21 +90,21 @@ below: Any = _compare("<")
 """Return the 64-bit word whose bit j says whether ``data[i + j]``, of a uint8 array, is less than `byte`."""
 
 
-@_operation
-def first_one(typingctx: Any, word: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
+@intrinsic
+def first_one(typingctx: Any, word: Any) -> tuple[Any, Callable[..., Any]]:
     """Return the index of the lowest bit of a uint64 that is 1; 64 if none is."""
 
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
 
     return types.int64(types.uint64), codegen
 
 
-@_operation
-def ones(typingctx: Any, word: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
+@intrinsic
+def ones(typingctx: Any, word: Any) -> tuple[Any, Callable[..., Any]]:
     """Return the number of bits of a uint64 that are 1."""
 
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.ctpop(arguments[0])
 
     return types.int64(types.uint64), codegen

@@ -103,13 +103,13 @@ class Pbt(Fifo):
     def suggest(self, searcher: Searcher) -> Suggestion | None:  # noqa: D102
         if self._donors:
             return self._copied(searcher)
-        begun = None
+        begun, refusals = None, searcher.refusals
         if not self._is_full or (self._may_have_more and searcher.queued):
             begun = super().suggest(searcher)
-        elif self._may_have_more:
-            self._may_have_more = False
-            searcher.refuse()
         if begun is None:
+            if self._may_have_more and searcher.refusals == refusals:
+                searcher.refuse()
+            self._may_have_more = False
             return self._resumed()
         self._configs[begun.trial] = begun.config
         return begun

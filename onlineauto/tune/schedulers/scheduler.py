@@ -155,6 +155,8 @@ class Scheduler(ABC):
     def extend(self, setting: Setting) -> None:
         """Go on, also after the end: there may be more trials, and `max_resource` may be larger.
 
+        It is called at any time, and whenever a config is enqueued.
+
         Raises
         ------
         OptionError

@@ -110,8 +110,9 @@ def test_resized_all_the_time(gate: Gate, learner: ShardedLearner, undisturbed: 
     run = learner.run(LONG, workers=1, servers=1).start()
     sizes = itertools.cycle([(2, 1), (2, 3), (1, 2), (3, 4), (3, 1), (1, 1)])
     while not run.ended:
+        before = len(run.changes)
         run.resize(*next(sizes))
-        commits(run, len(run.changes) + 1, gate)
+        commits(run, before + 1, gate)
         reach(run, 2, gate)
     assert same(run.wait().snapshot(), undisturbed)
     assert len(run.changes) > 10

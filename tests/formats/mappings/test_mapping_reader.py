@@ -19,7 +19,7 @@ from onlineauto.formats.mappings.mapping_reader import MappingReader
 from onlineauto.formats.mappings.name_hashes import NameHashes
 from onlineauto.formats.mappings.named_block import named_block
 from onlineauto.formats.mappings.named_event import named_event
-from onlineauto.formats.records.size_kernels import FEATURES, LINES, WIDEST
+from onlineauto.formats.records.reader_state_kernels import FEATURES, LINES, WIDEST
 
 _NAMES = st.text(max_size=12) | st.sampled_from(["user", " ", "7", " 12 ", "a=b", "\udc80", "été"])
 _NUMBERS = (

@@ -20,6 +20,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from onlineauto.engine.ensemble.branches import (
+    averaging,
+    learnt_by,
+    merge_cells,
+    merge_moments,
+    merged,
+    shares,
+)
 from onlineauto.engine.ensemble.input_kernels import context_line, joins
 from onlineauto.engine.ensemble.member import Kernels, Lesson, Member, Needs, Part, Sizes, Work
 from onlineauto.engine.ensemble.members.crosses import (
@@ -49,6 +57,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from onlineauto.engine.ensemble.branches import Branch
     from onlineauto.engine.records.ensemble import Inputs
     from onlineauto.engine.records.loop import Actions, Context, Run
     from onlineauto.features.records import Stream
@@ -212,6 +221,7 @@ class Baseline(Member):
 
     name = "baseline"
     needs = (Needs(width=_MOST_FEATURES),)
+    merges = "cell by cell: precisions add up"
 
     def kernels(self) -> Kernels:
         """Return its kernels."""
@@ -253,18 +263,20 @@ class Baseline(Member):
             state.spread[cells] = stored["spread"].within(np.zeros(shape, np.float32), 0.0, 1.0)
         state.costs[:] = stored["costs"].finite(np.float64, (3,))
 
-    def merge(self, one: State, other: State) -> State:
-        """Return the weights that both have learnt, each counted by how sure it is.
-
-        Variances add up like those of two measurements, of which both began with the same variance.
-        """
-        first, second = (
-            np.where(each.spread > 0, each.spread, _UNSURE).astype(float) for each in (one, other)
+    def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> State:
+        """Return cells merged by their precisions, and the mean and the errors of all costs."""
+        began, ends, learnt = base.state, [each.state for each in branches], learnt_by(branches)
+        weights, spread = merge_cells(
+            (began.weights, began.spread),
+            [(end.weights, end.spread) for end in ends],
+            learnt,
+            keeps=KEEPS,
+            between=(SURE, _UNSURE),
         )
-        sure = np.maximum(1 / first + 1 / second - 1 / _UNSURE, 1 / _UNSURE)
-        weights = (one.weights / first + other.weights / second) / sure
-        spread = np.where((one.spread > 0) | (other.spread > 0), 1 / sure, 0.0)
-        return State(weights.astype(np.float32), spread.astype(np.float32), (one.costs + other.costs) / 2)
+        parts = shares(learnt, averaging(float(branches[0].seen[-1, 0]), LATEST))
+        mean, variance = merge_moments(began.costs, [end.costs for end in ends], parts)
+        error = merged(began.costs[_Cost.ERROR], [end.costs[_Cost.ERROR] for end in ends], parts)
+        return State(weights, spread, np.array([mean, variance, error]))
 
 
 MEMBER = Baseline()

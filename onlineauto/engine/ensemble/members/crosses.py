@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from onlineauto.engine.ensemble.branches import averaging, learnt_by, merge_cells, merged, shares
 from onlineauto.engine.ensemble.input_kernels import (
     action_key,
     bin_of,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from onlineauto.engine.ensemble.branches import Branch
     from onlineauto.engine.records.ensemble import Inputs, Members
     from onlineauto.engine.records.loop import Actions, Context, Run
     from onlineauto.features.records import Stream
@@ -420,6 +422,7 @@ class CrossesMember(Member):
     """Weights of products of features with the action."""
 
     name = "crosses"
+    merges = "cell by cell: precisions add up"
     scores = "crosses one by one", "crosses in pairs", "crosses in triples"
     needs = tuple(Needs(width=most) for most in MOST_CROSSED)
 
@@ -478,6 +481,22 @@ class CrossesMember(Member):
             like = np.zeros((len(cells), ORDERS), np.float32)
             state.spread[cells] = stored["spread"].within(like, 0.0, 1.0)
         state.mean[:] = stored["mean"].finite(np.float64, (1,))
+
+    def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> Crosses:
+        """Return cells merged by their precisions.
+
+        Cells of actions and bins that branches have found since the base, in different orders, are mixed up.
+        """
+        began, ends, learnt = base.state, [each.state for each in branches], learnt_by(branches)
+        weights, spread = merge_cells(
+            (began.weights, began.spread),
+            [(end.weights, end.spread) for end in ends],
+            learnt,
+            keeps=KEEPS,
+            between=(SURE, SPREAD),
+        )
+        parts = shares(learnt, averaging(float(branches[0].seen[-1, 0]), LATEST))
+        return Crosses(weights, spread, merged(began.mean, [end.mean for end in ends], parts))
 
 
 MEMBER = CrossesMember()

@@ -18,6 +18,7 @@ from onlineauto.engine.ensemble.prices import EACH, TOGETHER
 from onlineauto.engine.ensemble.regression import (
     begin_regression,
     make_regression,
+    merge_regression,
     regression_state,
     regression_to_predict,
     restore_regression,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from onlineauto.engine.ensemble.branches import Branch
     from onlineauto.engine.ensemble.least_squares_kernels import Regression
     from onlineauto.engine.records.ensemble import Inputs
     from onlineauto.engine.records.loop import Actions, Context, Run
@@ -137,6 +139,7 @@ class Features(Member):
     """Least squares on features and on bins of numbers."""
 
     name = "features"
+    merges = "least squares: information matrices add up"
     needs = (Needs(most_features=MOST_FEATURES, inputs=True),)
 
     def kernels(self) -> Kernels:
@@ -173,6 +176,11 @@ class Features(Member):
     def begin(self, state: Regression, inputs: Inputs) -> None:
         """Begin with the known features."""
         begin_regression(state, inputs, UNSURE, min(int(inputs.tally[Known.FEATURES]), MOST_FEATURES))
+
+    def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> Regression:
+        """Return regressions merged by least squares; inputs may have been found in any order."""
+        n = min(int(inputs.tally[Known.FEATURES]), MOST_FEATURES)
+        return merge_regression(base, branches, inputs, UNSURE, n)
 
 
 MEMBER = Features()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from onlineauto.engine.ensemble.branches import averaging, left_out, merge_moments, shares
 from onlineauto.engine.ensemble.input_kernels import deviations
 from onlineauto.engine.ensemble.member import Kernels, Lesson, Member, Need, Needs, Part, Sizes, Work
 from onlineauto.engine.ensemble.need_kernels import works
@@ -23,6 +24,7 @@ from onlineauto.engine.ensemble.regression import (
     begin_regression,
     make_basis,
     make_regression,
+    merge_waves,
     regression_state,
     regression_to_predict,
     restore_regression,
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from onlineauto.engine.ensemble.branches import Branch
     from onlineauto.engine.ensemble.least_squares_kernels import Regression
     from onlineauto.engine.records.ensemble import Inputs
     from onlineauto.engine.records.loop import Actions, Buffers, Context
@@ -156,6 +159,7 @@ class Layer(Member):
     """Least squares on waves of what features says of all actions."""
 
     name = "layer"
+    merges = "weights averaged by their precision, though each branch had other scores of `features`"
     needs = (Needs(least_actions=2, most_actions=MOST_ACTIONS, events=_AFTER, upon="features"),)
     least_worth = LEAST_WORTH
 
@@ -192,6 +196,29 @@ class Layer(Member):
     def begin(self, state: State, inputs: Inputs) -> None:
         """Begin with the known actions."""
         begin_regression(state.regression, inputs, WAVY_SPREAD, WAVES)
+
+    def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> State:
+        """Return weights averaged by their precision, as least squares does.
+
+        It is not exact, as each branch learnt from the scores of its own features. Waves depend on the order
+        of actions. A branch that has found new ones in another order than the merged inputs is left out.
+        """
+        same = [
+            each if (each.actions == np.arange(len(each.actions))).all() else left_out(each, base)
+            for each in branches
+        ]
+        whole, *parts = [each._replace(state=each.state.regression) for each in (base, *same)]
+        began, *ends = [each.state.measure for each in (base, *same)]
+        learnt = np.array([np.maximum(end[_Measure.COUNT] - began[_Measure.COUNT], 0.0) for end in ends])
+        totals = np.array([branch.seen[-1, 1] - branch.seen[-1, 0] for branch in same], np.float64)
+        learnt = np.where(
+            began[_Measure.COUNT] < MEMORY, learnt, totals[:, None]
+        )  # a full count tells nothing
+        part = shares(learnt, averaging(began[_Measure.COUNT], MEMORY))
+        mean, variance = merge_moments(began[_Measure.MEAN :], [end[_Measure.MEAN :] for end in ends], part)
+        count = np.minimum(began[_Measure.COUNT] + learnt.sum(axis=0), MEMORY)
+        regression = merge_waves(whole, parts, inputs, WAVY_SPREAD)
+        return State(regression, base.state.basis, np.array([count, mean, variance]))
 
 
 MEMBER = Layer()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from onlineauto.engine.ensemble.branches import left_out
 from onlineauto.engine.ensemble.input_kernels import copy_numbers, joins, standardised, take_feature
 from onlineauto.engine.ensemble.member import Kernels, Lesson, Member, Needs, Part, Sizes, Work
 from onlineauto.engine.ensemble.need_kernels import works
@@ -19,6 +20,7 @@ from onlineauto.engine.ensemble.regression import (
     begin_regression,
     make_basis,
     make_regression,
+    merge_waves,
     regression_state,
     regression_to_predict,
     restore_regression,
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from onlineauto.engine.ensemble.branches import Branch
     from onlineauto.engine.ensemble.least_squares_kernels import Regression
     from onlineauto.engine.records.ensemble import Inputs, Taken
     from onlineauto.engine.records.loop import Actions, Context, Run
@@ -164,6 +167,7 @@ class Waves(Member):
     """Least squares on waves of numbers and words."""
 
     name = "waves"
+    merges = "least squares: information matrices add up"
     needs = (Needs(most_numbers=MOST_NUMBERS, numbers=True, inputs=True),)
 
     def kernels(self) -> Kernels:
@@ -198,6 +202,19 @@ class Waves(Member):
     def begin(self, state: State, inputs: Inputs) -> None:
         """Begin with the known actions."""
         begin_regression(state.regression, inputs, WAVY_SPREAD, WAVES)
+
+    def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> State:
+        """Return regressions merged by least squares.
+
+        Waves depend on the order of numbers. A branch that has found new numbers in another order than the
+        merged inputs have them is left out.
+        """
+        same = [
+            each if (each.numbers == np.arange(len(each.numbers))).all() else left_out(each, base)
+            for each in branches
+        ]
+        whole, *parts = [each._replace(state=each.state.regression) for each in (base, *same)]
+        return State(merge_waves(whole, parts, inputs, WAVY_SPREAD), base.state.basis)
 
 
 MEMBER = Waves()

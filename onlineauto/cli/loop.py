@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from onlineauto.service.join.replay import Skipped
     from onlineauto.service.log.segment_log import SegmentLog
 
-__all__ = ["REGISTRY", "LoopOptions", "run"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopOptions:

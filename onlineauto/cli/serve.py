@@ -18,8 +18,6 @@ from onlineauto.workspace.options import REGISTRY as LEARNING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["REGISTRY", "ServeOptions", "run"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeOptions:

@@ -1,4 +1,4 @@
-"""Calls: the machine code that takes words, and kernels that call it by its address.
+"""Intrinsics for kernels: calls by an address, arrays on the stack, and loops that take few turns.
 
 Every kernel that Python calls has one form in machine code: a function of one address, where the words of its
 arguments lie (`onlineauto.jit.packing`); behind them it writes the words of its results.
@@ -6,13 +6,15 @@ arguments lie (`onlineauto.jit.packing`); behind them it writes the words of its
 
 from __future__ import annotations
 
+from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from llvmlite import ir
-from numba import types
+from numba import from_dtype, types
 from numba.extending import intrinsic
 
-from onlineauto.jit.compiler.numba_private import stack_words
+from onlineauto.jit.compiler.numba_private import stack_array, stack_words
 from onlineauto.jit.compiler.reference import load_argument, places_of, store, type_of, words_of
 from onlineauto.jit.packing import Kind, Number, RecordKind, TupleKind
 
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
 
     from onlineauto.jit.packing import Packed
 
-__all__ = ["call_at", "enter", "result_of"]
 
 _WORD = ir.IntType(64)
 _CODES = {
@@ -40,12 +41,12 @@ def enter(dispatcher: Any, packed: Packed) -> tuple[Callable[[int], None], list[
     wanted = tuple(type_of(kind, argument=True) for kind in packed.kinds)
     end = sum(map(words_of, packed.kinds))
 
-    def call(typingctx: Any, address: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
+    def call(typingctx: Any, address: Any) -> tuple[Any, Callable[..., Any]]:
         kernel = types.Dispatcher(dispatcher)
         signature = typingctx.resolve_function_type(kernel, wanted, {})
         found[:] = [signature.return_type]
 
-        def codegen(context: Any, builder: Any, outer: Any, arguments: Any) -> Any:  # noqa: ARG001
+        def codegen(context: Any, builder: Any, outer: Any, arguments: Any) -> Any:
             words = builder.inttoptr(arguments[0], _WORD.as_pointer())
             given = [load_argument(context, builder, kind, words, at) for kind, at in places_of(packed.kinds)]
             result = context.get_function(kernel, signature)(builder, given)
@@ -82,22 +83,42 @@ def result_of(kind: Any) -> Kind:
     return Number(_CODES[kind])
 
 
-def _call_at(typingctx: Any, address: Any, given: Any) -> tuple[Any, Callable[..., Any]]:  # noqa: ARG001
+def returning(result: Any, *names: str) -> Callable[[Callable[..., Any]], Any]:
+    """Return a decorator that makes an intrinsic of a function that writes its instructions.
+
+    Parameters
+    ----------
+    result : type of Numba
+        Type of what the intrinsic returns, whatever its arguments are.
+    *names : str
+        Names of the arguments.
+    """
+    parameters = [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in ("typingctx", *names)]
+
+    def made(codegen: Callable[..., Any]) -> Any:
+        def typed(typingctx: Any, *kinds: Any) -> tuple[Any, Callable[..., Any]]:
+            return result(*kinds), codegen
+
+        typed.__name__ = codegen.__name__
+        typed.__signature__ = Signature(parameters)  # type: ignore[attr-defined] # read by Numba
+        return intrinsic(typed)
+
+    return made
+
+
+@returning(types.none, "address", "given")
+def call_at(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     """Call the kernel at an address, inside a kernel; it returns nothing."""
-
-    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        words = stack_words(builder, _words(signature.args[1]))
-        store(context, builder, signature.args[1], arguments[1], words, 0)
-        convention = context.call_conv
-        code_type = convention.get_function_type(types.none, (types.int64,))
-        code = builder.inttoptr(arguments[0], code_type.as_pointer())
-        place = builder.ptrtoint(words, _WORD)
-        status, _ = convention.call_function(builder, code, types.none, (types.int64,), [place])
-        with builder.if_then(status.is_error, likely=False):
-            convention.return_status_propagate(builder, status)
-        return context.get_dummy_value()
-
-    return types.none(address, given), codegen
+    words = stack_words(builder, _words(signature.args[1]))
+    store(context, builder, signature.args[1], arguments[1], words, 0)
+    convention = context.call_conv
+    code_type = convention.get_function_type(types.none, (types.int64,))
+    code = builder.inttoptr(arguments[0], code_type.as_pointer())
+    place = builder.ptrtoint(words, _WORD)
+    status, _ = convention.call_function(builder, code, types.none, (types.int64,), [place])
+    with builder.if_then(status.is_error, likely=False):
+        convention.return_status_propagate(builder, status)
+    return context.get_dummy_value()
 
 
 def _words(kind: Any) -> int:
@@ -108,5 +129,24 @@ def _words(kind: Any) -> int:
     return 3 + 2 * kind.ndim if isinstance(kind, types.Array) else 1
 
 
-call_at: Any = intrinsic(_call_at)
-"""The intrinsic of `onlineauto.jit.call_at`."""
+@returning(types.void)
+def short_loop(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    """Write inline assembly without a line that must run exactly as often as written (``convergent``).
+
+    That forbids LLVM to copy the body of the loop.
+    """
+    nothing = ir.InlineAsm(ir.FunctionType(ir.VoidType(), []), "", "", side_effect=True)
+    builder.call(nothing, [], attrs=("convergent", "nounwind"))
+    return context.get_dummy_value()
+
+
+def local_array(shape: int | tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    """Return an intrinsic that makes a contiguous array on the stack."""
+    wanted = np.empty(shape, dtype)
+    kind: Any = types.Array(from_dtype(wanted.dtype), wanted.ndim, "C")
+
+    @returning(kind)
+    def make(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return stack_array(context, builder, kind, wanted)
+
+    return make

@@ -12,8 +12,6 @@ from onlineauto.formats.options import InputOptions
 if TYPE_CHECKING:
     from onlineauto.options import Configuration
 
-__all__ = ["run"]
-
 
 def run(configuration: Configuration) -> int:
     """Print the columns of a dataset as TOML, and return 0.

@@ -1,7 +1,9 @@
-"""A least probability for every action: ``--epsilon`` of the explorers that do not spread it themselves.
+"""Scores to probabilities: ε-greedy, softmax, and a least probability for every action.
 
-Source: Duchi, Shalev-Shwartz, Singer & Chandra, *Efficient Projections onto the l1-Ball*, 2008; VW's
-``enforce_minimum_probability``.
+The least probability is ``--epsilon`` of the explorers that do not spread it themselves.
+
+Source of the least probability: Duchi, Shalev-Shwartz, Singer & Chandra, *Efficient Projections onto the
+l1-Ball*, 2008; VW's ``enforce_minimum_probability``.
 """
 
 from __future__ import annotations
@@ -11,13 +13,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.explorers._kernels import LEARNT
+from onlineauto.explorers._kernels import LEARNT, count_tied
 from onlineauto.jit import F32, inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.explorers._kernels import Exploration
+
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
@@ -95,3 +98,34 @@ def falling_floor(at: Exploration, falls: bool, n: int) -> F32:
     if falls:
         return min(least, at.epsilon / np.float32(math.sqrt(np.float64(at.counts[LEARNT] * n))))
     return least
+
+
+@inline_kernel
+def greedy(score: NDArray[np.float32], n: int, epsilon: F32, first_only: bool) -> None:
+    """Replace ranked scores by ε-greedy probabilities; ties share the lead unless `first_only`."""
+    if n == 0:
+        return
+    tied = 1 if first_only else count_tied(score, n)
+    floor = epsilon / np.float32(n)
+    bonus = (_ONE - epsilon) / np.float32(tied)
+    for i in range(n):
+        short_loop()
+        score[i] = floor + bonus if i < tied else floor
+
+
+_ZERO, _ONE = np.float32(0), np.float32(1)
+
+
+@inline_kernel
+def softmax(score: NDArray[np.float32], n: int, lambda_: F32) -> None:
+    """Replace scores by probabilities proportional to exp(-λ score)."""
+    least, total = score[0], _ZERO
+    for i in range(1, n):
+        least = min(least, score[i])
+    for i in range(n):
+        score[i] = math.exp(-lambda_ * (score[i] - least))
+        if math.isnan(score[i]):  # the least score is infinite, and this is one of them
+            score[i] = _ONE
+        total += score[i]
+    for i in range(n):
+        score[i] /= total

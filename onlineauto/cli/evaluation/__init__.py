@@ -1,1 +1,0 @@
-"""The verb ``evaluate``: values of policies from a log, as a table and a picture."""

@@ -1,1 +1,0 @@
-"""Generators: documentation and types that are made from the registry of options."""

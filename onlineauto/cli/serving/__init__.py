@@ -1,1 +1,0 @@
-"""Verbs of the service: run one, and look into its folder."""

@@ -1,0 +1,139 @@
+"""Simple policies to compare with: fair shares, first come, shortest first, and packing.
+
+All but `Fair` give a job the bundles, of a worker and a server, that it asks for, and no more.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from onlineauto.cluster.policies.actions import NEVER, bundles
+from onlineauto.cluster.policies.policy import Policy
+from onlineauto.cluster.policies.speeds import Modelled
+from onlineauto.errors import OptionError
+
+if TYPE_CHECKING:
+    from onlineauto.cluster.policies.situation import Floats, Situation
+    from onlineauto.cluster.policies.speeds import Speeds
+
+
+class Fair(Policy):
+    """Give every job an equal dominant share: dominant resource fairness (DRF).
+
+    The dominant share of a job is the largest part that it has of any resource. It needs to know nothing of
+    the jobs, and gives away all there is: past the hump of their speeds too.
+
+    Source: Ghodsi et al., *Dominant resource fairness*, NSDI 2011.
+    """
+
+    name: ClassVar[str] = "fair"
+
+    def score(self, situation: Situation) -> Floats:
+        """Return the smaller share as the higher score."""
+        return bundles(situation, -situation.shares())
+
+
+class Fifo(Policy):
+    """Serve jobs in the order of their arrival; each gets what it asked for, and no more.
+
+    Parameters
+    ----------
+    asked : int
+        Bundles, of a worker and a server, that each job asks for.
+    """
+
+    name: ClassVar[str] = "fifo"
+
+    def __init__(self, asked: int = 4) -> None:
+        self.asked = _check_asked(asked)
+
+    def score(self, situation: Situation) -> Floats:
+        """Return a higher score for an earlier row."""
+        order = -np.broadcast_to(np.arange(situation.places, dtype=np.float64), situation.valid.shape)
+        return _score_asked(situation, order, self.asked)
+
+
+class Srtf(Modelled):
+    """Serve the shortest remaining time first; each job gets what it asked for, and no more.
+
+    Parameters
+    ----------
+    speeds : Speeds, optional
+        How fast jobs are; by default it is learnt from what they do.
+    asked : int
+        Bundles, of a worker and a server, that each job asks for.
+    """
+
+    name: ClassVar[str] = "srtf"
+
+    def __init__(self, speeds: Speeds | None = None, *, asked: int = 4) -> None:
+        super().__init__(speeds)
+        self.asked = _check_asked(asked)
+
+    def score(self, situation: Situation) -> Floats:
+        """Return a higher score for less time that remains, with what each job asked for."""
+        return _score_asked(situation, -_time_asked(situation, self.speeds, self.asked), self.asked)
+
+
+class Tetris(Modelled):
+    """Pack: a high score for demands that go along with what is left, and for little time that remains.
+
+    Source: Grandl et al., *Multi-resource packing for cluster schedulers*, SIGCOMM 2014.
+
+    Parameters
+    ----------
+    speeds : Speeds, optional
+        How fast jobs are; by default it is learnt from what they do.
+    asked : int
+        Bundles, of a worker and a server, that each job asks for.
+    """
+
+    name: ClassVar[str] = "tetris"
+
+    def __init__(self, speeds: Speeds | None = None, *, asked: int = 4) -> None:
+        super().__init__(speeds)
+        self.asked = _check_asked(asked)
+
+    def score(self, situation: Situation) -> Floats:
+        """Return alignment less remaining time, each relative to the mean of all jobs."""
+        has = np.maximum(situation.capacity, 1e-12)[:, None, :]
+        demand = (situation.worker_demand + situation.server_demand) / has
+        fits = (demand * situation.free[:, None, :] / has).sum(2)
+        time = _time_asked(situation, self.speeds, self.asked)
+        score = _relative(fits, situation) - _relative(time, situation)
+        return _score_asked(situation, score, self.asked)
+
+
+def _relative(numbers: Floats, situation: Situation) -> Floats:
+    """Return numbers divided by their mean over the jobs of each cluster."""
+    valid = situation.valid
+    total = np.where(valid, numbers, 0.0).sum(1, keepdims=True)
+    mean = total / np.maximum(valid.sum(1, keepdims=True), 1)
+    return np.asarray(np.where(valid, numbers, 0.0) / np.maximum(mean, 1e-12))
+
+
+def _check_asked(asked: int) -> int:
+    """Return how many bundles a job asks for, or refuse it.
+
+    Raises
+    ------
+    OptionError
+        It is not positive.
+    """
+    if asked < 1:
+        raise OptionError(f"asked = {asked}: a job asks for one bundle at least")
+    return asked
+
+
+def _score_asked(situation: Situation, score: Floats, asked: int) -> Floats:
+    """Return the scores of all actions: that of its job, until the job has what it asked for."""
+    return bundles(situation, np.where(situation.workers < asked, score, NEVER))
+
+
+def _time_asked(situation: Situation, speeds: Speeds, asked: int) -> Floats:
+    """Return the remaining time of each job, served as it asked."""
+    workers = np.full_like(situation.workers, asked)
+    servers = np.where(situation.takes_servers, workers, 0)
+    return situation.remaining * speeds.times(situation, workers, servers)

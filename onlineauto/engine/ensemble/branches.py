@@ -1,0 +1,197 @@
+"""Branches: states that continued from a common base, each on separate events, and how statistics merge.
+
+A statistic s that sums up events, of which older ones may count less, is merged as
+
+    s = s₀ + Σ cᵢ (sᵢ - s₀)
+
+with s₀ of the base and sᵢ of branch i. If nothing is forgotten, all cᵢ are 1: what branches have learnt is
+added. If a statistic keeps the part k(n) of what it was while n events are learnt, then
+
+    cᵢ = nᵢ/N · (1 - k(N)) / (1 - k(nᵢ)),  N = Σ nᵢ.
+
+So the base counts as much, and all events since the base together count as much, as for one learner of all
+events. Within a branch, late events count for somewhat less and early ones for somewhat more than there, by a
+factor between k(N) and 1 / k(N). The longer the branches, the more cᵢ falls from 1 (a sum) to nᵢ/N (a mean).
+
+Least squares has the statistics A = P⁻¹ and b = A w. They take n³ operations for n weights and each state.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    Kept = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+
+__all__ = [
+    "Branch",
+    "Sums",
+    "averaging",
+    "forgetting",
+    "learnt_by",
+    "left_out",
+    "merge_cells",
+    "merge_moments",
+    "merge_squares",
+    "merged",
+    "shares",
+    "sums_of",
+]
+
+
+class Branch(NamedTuple):
+    """A state that is to be merged, or the base, and its indices in the merged state; -1 for none."""
+
+    state: Any
+    inputs: NDArray[np.int64]  # [inputs]: the merged input that each input is; several may be one
+    numbers: NDArray[np.int64]  # [numbers]: the merged number that each number is
+    actions: NDArray[np.int64]  # [actions]: the merged action that each regression is of
+    seen: NDArray[
+        np.int64
+    ]  # [actions + 1, 2]: events learnt with each merged action; in all: at the base, now
+
+
+class Sums(NamedTuple):
+    """The statistics of least squares."""
+
+    information: NDArray[np.float64]  # [n, n]: the inverse of the covariance
+    products: NDArray[np.float64]  # [n]: the information times the weights
+
+
+def left_out(branch: Branch, base: Branch) -> Branch:
+    """Return a branch that has learnt nothing since the base, in place of one that cannot be merged."""
+    return base._replace(seen=np.repeat(branch.seen[:, :1], 2, axis=1))
+
+
+def learnt_by(branches: Sequence[Branch]) -> list[int]:
+    """Return how many events each branch has learnt since the base."""
+    return [int(branch.seen[-1, 1] - branch.seen[-1, 0]) for branch in branches]
+
+
+def forgetting(keeps: float) -> Kept:
+    """Return k(n) of a statistic that is multiplied by `keeps` for each event."""
+    return lambda n: np.exp(n * math.log(keeps))
+
+
+def averaging(seen: NDArray[Any] | float, memory: float) -> Kept:
+    """Return k(n) of a mean of all events, that of `seen` events at the base; the latest count most.
+
+    From `memory` events on it moves by 1 / `memory` of the distance to each event.
+    """
+    began = np.minimum(seen, memory), np.maximum(seen, memory)
+
+    def kept(n: NDArray[np.float64]) -> NDArray[np.float64]:
+        part = began[0] / np.maximum(np.minimum(seen + n, memory), 1.0)
+        return np.asarray(part * np.exp((began[1] - np.maximum(seen + n, memory)) / memory))
+
+    return kept
+
+
+def shares(learnt: Any, kept: Kept) -> NDArray[np.float64]:
+    """Return the cᵢ of branches that have `learnt` so many events each, float64[branches, ...]."""
+    n = np.asarray(learnt, np.float64)
+    total = n.sum(axis=0)
+    new, all_new = 1.0 - kept(n), 1.0 - kept(total)
+    some = (n > 0.0) & (new > 0.0)
+    part = np.divide(n, total, where=some, out=np.ones_like(n))
+    counts: NDArray[np.float64] = part * np.divide(all_new, new, where=some, out=np.ones_like(n))
+    return counts
+
+
+def merged(base: Any, ends: Sequence[Any], parts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a statistic s of the base merged with those of branches, under their cᵢ."""
+    began = np.asarray(base, np.float64)
+    total = began.copy()
+    for end, part in zip(ends, parts, strict=True):
+        total += part * (end - began)
+    return total
+
+
+def merge_moments(
+    base: tuple[Any, Any], ends: Sequence[tuple[Any, Any]], parts: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the mean and the variance merged from those of the base and of branches."""
+    mean = merged(base[0], [each[0] for each in ends], parts)
+    squares = merged(base[1], [each[1] + (each[0] - base[0]) ** 2 for each in ends], parts)
+    return mean, np.maximum(squares - (mean - base[0]) ** 2, 0.0)
+
+
+def sums_of(weights: NDArray[np.float64], spread: NDArray[np.float64]) -> Sums:
+    """Return the statistics of weights and their covariance."""
+    information = np.linalg.inv(spread).astype(np.float64, copy=False)
+    return Sums(information, information @ weights)
+
+
+def merge_squares(
+    base: Sums, ends: Sequence[Sums], parts: NDArray[np.float64], unsure: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the weights merged by least squares, and their covariance, symmetric to the last bit.
+
+    No variance exceeds `unsure`. A direction of which, by rounding, less is known than before the first event
+    has no weight.
+    """
+    information = merged(base.information, [each.information for each in ends], parts)
+    products = merged(base.products, [each.products for each in ends], parts)
+    known, basis = np.linalg.eigh(0.5 * (information + information.T))
+    least = 0.5 / (len(known) * unsure)
+    weights = basis @ np.where(known > least, (basis.T @ products) / np.maximum(known, least), 0.0)
+    spread = (basis / np.maximum(known, least)) @ basis.T
+    factors = np.minimum(1.0, np.sqrt(unsure / spread.diagonal()))
+    spread = factors[:, None] * spread * factors
+    return weights, 0.5 * (spread + spread.T)
+
+
+def merge_cells(
+    base: tuple[NDArray[Any], NDArray[Any]],
+    ends: Sequence[tuple[NDArray[Any], NDArray[Any]]],
+    learnt: Sequence[int],
+    *,
+    keeps: float,
+    between: tuple[float, float],
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return a table of weights and variances merged cell by cell, by precisions 1 / variance.
+
+    A cell does not say how many events it has learnt. Precisions approach a limit, about the largest of all
+    tables: the time that takes is the time that a cell has learnt for, but no longer than all events that the
+    branch has `learnt`. So rare cells add up, and those that were in nearly every event are averaged. Takes
+    time in proportion to the cells that have changed.
+
+    Parameters
+    ----------
+    base, ends : (float32[cells, n], float32[cells, n])
+        Weights and variances. A variance of 0 means that the cell was never learnt.
+    learnt : sequence of int
+        Events that each branch has learnt since the base.
+    keeps : float
+        What a precision is multiplied by when it is learnt.
+    between : (float, float)
+        The smallest variance, and that before the first event.
+    """
+    least, unsure = between
+    weights, spread = base[0].copy(), base[1].copy()
+    changes = [(end[0] != base[0]) | (end[1] != base[1]) for end in ends]
+    rows = np.flatnonzero(np.logical_or.reduce(changes).any(axis=1))
+    if not len(rows):
+        return weights, spread
+    tables = [(each[0][rows], each[1][rows]) for each in (base, *ends)]
+    sure = [1.0 / np.where(of > 0.0, of, unsure).astype(np.float64) for _, of in tables]
+    times = []
+    limit = max(float(each.max()) for each in sure)
+    for own, n, changed in zip(sure[1:], learnt, changes, strict=True):
+        with np.errstate(divide="ignore"):
+            since = np.minimum(np.log1p(-own / limit) / math.log(keeps), float(n))
+        times.append(np.where(changed[rows], since, 0.0))
+    parts = shares(times, forgetting(keeps))
+    precision = np.maximum(merged(sure[0], sure[1:], parts), 1.0 / unsure)
+    products = [one * of[0] for one, of in zip(sure, tables, strict=True)]
+    weights[rows] = merged(products[0], products[1:], parts) / precision
+    known = np.logical_or.reduce([of > 0.0 for _, of in tables])
+    spread[rows] = np.where(known, np.clip(1.0 / precision, least, unsure), 0.0)
+    return weights, spread

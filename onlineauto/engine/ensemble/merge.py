@@ -1,0 +1,340 @@
+"""Merge: make one ensemble of several that continued from a common base, each with separate events.
+
+All have the live configs of the base, in the same order; whoever splits a stream decides on them for all. The
+members' inputs, means and bins merge first: those of the base keep their indices, those that branches have
+found are added. Then the members merge, the weights of the ensemble, and the evidence of its tests.
+
+`begin_again` puts the merged ensemble into a live one.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.engine.ensemble.branches import (
+    Branch,
+    averaging,
+    forgetting,
+    merge_moments,
+    merge_squares,
+    merged,
+    shares,
+    sums_of,
+)
+from onlineauto.engine.ensemble.combiner_kernels import KEEPS, LATEST, UNSURE
+from onlineauto.engine.ensemble.number_bin_kernels import MEMORY
+from onlineauto.engine.ensemble.states import MemberStates, states_of
+from onlineauto.engine.records.ensemble import (
+    MOST_ACTIONS,
+    MOST_FEATURES,
+    MOST_NUMBERS,
+    RING,
+    EnsembleTest,
+    InputKind,
+    Known,
+)
+from onlineauto.errors import OptionError
+from onlineauto.estimators.merge import merge_difference_tests, merge_sums, merge_tests
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from onlineauto.engine.records.ensemble import Ensemble, Inputs
+
+__all__ = ["merge_ensembles", "merge_inputs"]
+
+_MIX = 0x9E3779B97F4A7C15
+
+
+def merge_ensembles(
+    base: Ensemble, ends: Sequence[Ensemble], *, learnt: Sequence[int], floor: bool
+) -> Ensemble:
+    """Return the ensemble that one learner of the events of all would about have.
+
+    Parameters
+    ----------
+    base : Ensemble
+        The ensemble from which all continued. It and `ends` stay as they are.
+    ends : sequence of Ensemble
+        What each has become.
+    learnt : sequence of int
+        Events that each has learnt since the base.
+    floor : bool
+        Whether the tests know or learn the smallest propensity.
+
+    Raises
+    ------
+    OptionError
+        They have other members or live configs, or one can only predict, or has changed what predicts, which
+        members rest, or its tests, since the base.
+    """
+    _check(base, ends)
+    inputs, (whole, *branches) = merge_inputs(base.members.inputs, [end.members.inputs for end in ends])
+    members = states_of(base).members
+    states = [
+        member.merge(
+            whole._replace(state=state),
+            [
+                branch._replace(state=states_of(end).records[at])
+                for branch, end in zip(branches, ends, strict=True)
+            ],
+            inputs,
+        )
+        for at, (member, state) in enumerate(zip(members, states_of(base).records, strict=True))
+    ]
+    everyone = [base, *ends]
+    widest = np.array([min(each.range[0] for each in everyone), max(each.range[1] for each in everyone)])
+    began, *sums = [sums_of(*_widened(each, widest)) for each in everyone]
+    weights, spread = merge_squares(began, sums, shares(learnt, forgetting(KEEPS)), UNSURE)
+    test, tests = base.test, [end.test for end in ends]
+    loss, loss_spread = merge_difference_tests(
+        (test.loss, test.loss_spread), [(each.loss, each.loss_spread) for each in tests]
+    )
+    pairs = zip(test.policies, *(each.policies for each in tests), strict=True)
+    return base._replace(
+        weights=weights,
+        spread=spread,
+        range=widest,
+        error=_merged_error(base, ends, learnt),
+        scratch=np.zeros_like(base.scratch),
+        test=EnsembleTest(
+            pair=merge_tests(test.pair, [each.pair for each in tests], floor=floor),
+            loss=loss,
+            fair=test.fair + sum(each.fair - test.fair for each in tests),
+            loss_spread=loss_spread,
+            policies=np.array([merge_sums(first, rest) for first, *rest in pairs]),
+            level=test.level.copy(),
+            updates=test.updates + sum(each.updates - test.updates for each in tests),
+        ),
+        members=base.members._replace(
+            inputs=inputs, rests=base.members.rests.copy(), states=MemberStates(members, states).array
+        ),
+    )
+
+
+def _check(base: Ensemble, ends: Sequence[Ensemble]) -> None:
+    """Check that ensembles can be merged.
+
+    Raises
+    ------
+    OptionError
+        They cannot.
+    """
+    for end in (base, *ends):
+        if not end.on or not len(end.spread):
+            raise OptionError("an ensemble that cannot learn cannot be merged: save the whole model")
+        if states_of(end).members != states_of(base).members or end.weights.shape != base.weights.shape:
+            raise OptionError("ensembles of other --members or --live_configs cannot be merged")
+        if (
+            end.serves != base.serves
+            or not np.array_equal(end.members.rests, base.members.rests)
+            or not np.array_equal(end.test.level, base.test.level)
+        ):
+            raise OptionError(
+                "an ensemble has changed what predicts, which members rest, or its tests since the base: let "
+                "all learn on from one base after each such decision"
+            )
+
+
+def _widened(
+    ensemble: Ensemble, widest: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the weights and their covariance for a wider range of costs, as learning widens it."""
+    (low, high), weights, spread = ensemble.range.tolist(), ensemble.weights.copy(), ensemble.spread.copy()
+    width, wider = high - low, widest[1] - widest[0]
+    if width > 0.0 and wider > width:
+        others = weights[:-1].sum()
+        weights[-1] = (width * weights[-1] + (low - widest[0]) * (1.0 - others)) / wider
+        spread[-1] *= width / wider
+        spread[:, -1] *= width / wider
+    return weights, spread
+
+
+def _merged_error(base: Ensemble, ends: Sequence[Ensemble], learnt: Sequence[int]) -> NDArray[np.float64]:
+    """Return the mean squared error of all, and of how many events it is."""
+    parts = shares(learnt, averaging(float(base.error[1]), LATEST))
+    mean = float(merged(base.error[0], [end.error[0] for end in ends], parts))
+    return np.array([max(mean, 0.0), min(base.error[1] + sum(learnt), LATEST)])
+
+
+def merge_inputs(base: Inputs, ends: Sequence[Inputs]) -> tuple[Inputs, list[Branch]]:
+    """Return the inputs of all, and branches without states: that of the base, then one for each of `ends`.
+
+    What is new in several branches is taken in their order, as far as there is room. The bins of a number are
+    those of the branch that has the most of them; bins of others become the ones in which their middle lies.
+    """
+    inputs, everyone = copy.deepcopy(base), [base, *ends]
+    known = max(int(base.tally[Known.FEATURES]), 1)
+    for end in ends:
+        _add_features(inputs, end)
+        _add_actions(inputs, end)
+    inputs.tally[Known.WIDEST] = max(each.tally[Known.WIDEST] for each in everyone)
+    inputs.wide[:] += sum(end.wide - base.wide for end in ends)
+    numbers = [_numbers_of(inputs, each) for each in everyone]
+    for number in range(min(int(inputs.tally[Known.NUMBERS]), MOST_NUMBERS)):
+        _merge_number(inputs, base, number, list(zip(ends, numbers[1:], strict=True)), known)
+    actions = [_actions_of(inputs, each) for each in everyone]
+    counts = [_seen(each, of) for each, of in zip(everyone, actions, strict=True)]
+    inputs.seen[:] = counts[0] + sum(count - counts[0] for count in counts[1:])
+    branches = [
+        Branch(None, _inputs_of(inputs, each, of, known), of, action, np.stack([counts[0], count], axis=1))
+        for each, of, action, count in zip(everyone, numbers, actions, counts, strict=True)
+    ]
+    return inputs, branches
+
+
+def _features_of(inputs: Inputs) -> dict[int, int]:
+    """Return the input of each known feature, by its key, in the order of inputs."""
+    places = np.flatnonzero(inputs.feature)
+    pairs = zip(inputs.feature[places].tolist(), inputs.input[places].tolist(), strict=True)
+    return dict(sorted(pairs, key=lambda pair: pair[1]))
+
+
+def _new_input(inputs: Inputs, kind: int) -> int:
+    """Add an input of a kind and return its number; -1 if there is no room for it."""
+    at = int(inputs.tally[Known.FEATURES])
+    if at >= MOST_FEATURES:
+        return -1
+    inputs.number[at], inputs.names[at], inputs.divided[at] = kind, -1, 0
+    inputs.tally[Known.FEATURES] += 1
+    return at
+
+
+def _add_features(inputs: Inputs, end: Inputs) -> None:
+    """Add the features and the numbers of a branch."""
+    known = _features_of(inputs)
+    inputs.tally[Known.FEATURES] = max(
+        inputs.tally[Known.FEATURES], min(end.tally[Known.FEATURES], 1)
+    )  # the constant
+    theirs = _features_of(end)
+    mask = len(inputs.feature) - 1
+    for key in theirs:
+        if key not in known and (at := _new_input(inputs, InputKind.WORD)) >= 0:
+            place = (key * _MIX % 2**64 >> 40) & mask
+            while inputs.feature[place]:
+                place = (place + 1) & mask
+            inputs.feature[place], inputs.input[place], known[key] = key, at, at
+    keys = {own: key for key, own in theirs.items()}
+    for own in end.numbers.of_number[: min(int(end.tally[Known.NUMBERS]), MOST_NUMBERS)].tolist():
+        at, number = known.get(keys[own], -1), int(inputs.tally[Known.NUMBERS])
+        if at >= 0 and inputs.number[at] < 0 and number < MOST_NUMBERS:
+            inputs.tally[Known.NUMBERS] += 1
+            inputs.number[at], inputs.numbers.of_number[number] = number, at
+            inputs.numbers.named[number] = end.numbers.named[end.number[own]]
+    for tally, most in ((Known.FEATURES, MOST_FEATURES), (Known.NUMBERS, MOST_NUMBERS)):
+        if end.tally[tally] > most:
+            inputs.tally[tally] = most + 1
+    numbers = _numbers_of(inputs, end)
+    for key, own in theirs.items():
+        at = known.get(key, -1)
+        if at >= 0 and inputs.names[at] < 0 <= end.names[own] and numbers[end.names[own]] >= 0:
+            inputs.names[at], inputs.amount[at] = numbers[end.names[own]], end.amount[own]
+
+
+def _add_actions(inputs: Inputs, end: Inputs) -> None:
+    """Add the actions of a branch; if there are too many, they are joined."""
+    for key in end.action[: min(int(end.tally[Known.ACTIONS]), MOST_ACTIONS)]:
+        count = int(inputs.tally[Known.ACTIONS])
+        if count <= MOST_ACTIONS and key not in inputs.action[:count]:
+            inputs.tally[Known.ACTIONS] += 1
+            if count < MOST_ACTIONS:
+                inputs.action[count] = key
+    if end.tally[Known.ACTIONS] > MOST_ACTIONS:
+        inputs.tally[Known.ACTIONS] = MOST_ACTIONS + 1
+
+
+def _numbers_of(inputs: Inputs, end: Inputs) -> NDArray[np.int64]:
+    """Return which of the merged numbers each number of a branch is."""
+    keys = {own: key for key, own in _features_of(end).items()}
+    known = _features_of(inputs)
+    of = end.numbers.of_number[: min(int(end.tally[Known.NUMBERS]), MOST_NUMBERS)]
+    found = [known.get(keys[own], -1) for own in of.tolist()]
+    return np.array([inputs.number[at] if at >= 0 else -1 for at in found], np.int64)
+
+
+def _actions_of(inputs: Inputs, end: Inputs) -> NDArray[np.int64]:
+    """Return which of the merged actions each regression of a branch is of."""
+    if inputs.tally[Known.ACTIONS] > MOST_ACTIONS:
+        return np.array(
+            [0] if end.tally[Known.ACTIONS] > MOST_ACTIONS else [-1] * int(end.tally[Known.ACTIONS]), np.int64
+        )
+    known = inputs.action[: int(inputs.tally[Known.ACTIONS])].tolist()
+    return np.array(
+        [known.index(key) for key in end.action[: int(end.tally[Known.ACTIONS])].tolist()], np.int64
+    )
+
+
+def _seen(end: Inputs, actions: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return how many events a branch has learnt with each merged action, and in all."""
+    seen = np.zeros_like(end.seen)
+    seen[actions[actions >= 0]] = end.seen[: len(actions)][actions >= 0]
+    seen[-1] = end.seen[-1]
+    return seen
+
+
+def _merge_number(
+    inputs: Inputs, base: Inputs, number: int, ends: list[tuple[Inputs, NDArray[np.int64]]], known: int
+) -> None:
+    """Merge the mean, the variance, the latest values and the bins of a merged number."""
+    mine = inputs.numbers
+    found = [(end, int(np.flatnonzero(of == number)[0])) for end, of in ends if number in of]
+    began, seen = number < base.tally[Known.NUMBERS], int(base.seen[-1])
+    learnt = np.array([int(end.seen[-1]) - seen for end, _ in found])
+    parts = shares(learnt, averaging(float(seen) if began else 0.0, MEMORY))
+    moments = [(end.numbers.mean[at], end.numbers.variance[at]) for end, at in found]
+    first = (mine.mean[number], mine.variance[number]) if began else moments[0]
+    mine.mean[number], mine.variance[number] = merge_moments(first, moments, parts)
+    latest = [end.numbers.latest[at] for (end, at), n in zip(found, learnt, strict=True) if n > 0]
+    for at in range(RING if latest else 0):
+        mine.latest[number, at] = latest[at % len(latest)][at]
+    end, at = max(found, key=lambda pair: pair[0].numbers.bins[pair[1]])
+    theirs, n = end.numbers, int(end.numbers.bins[at])
+    if n <= mine.bins[number]:
+        return
+    mine.bins[number] = n
+    moved: dict[int, int] = {}
+    for field in ("cut", "part", "group"):
+        getattr(mine, field)[number] = getattr(theirs, field)[at]
+    for k, own in enumerate(theirs.of_bin[at, :n].tolist()):
+        if own >= known and own not in moved:
+            moved[own] = max(_new_input(inputs, InputKind.BIN), 0)
+            if moved[own] > 0:
+                old = int(end.divided[own])
+                inputs.divided[moved[own]] = moved.get(old, old if old < known else 0)
+        mine.of_bin[number, k] = moved.get(own, own)
+
+
+def _inputs_of(inputs: Inputs, end: Inputs, numbers: NDArray[np.int64], known: int) -> NDArray[np.int64]:
+    """Return which of the merged inputs each input of a branch is; those of the base are the same."""
+    n = min(int(end.tally[Known.FEATURES]), MOST_FEATURES)
+    moved = np.full(n, -1, np.int64)
+    moved[:known] = np.arange(n)[:known]
+    of = _features_of(inputs)
+    for key, own in _features_of(end).items():
+        if own < n:
+            moved[own] = of.get(key, -1)
+    theirs = end.numbers
+    for number, mine in enumerate(numbers.tolist()):
+        bins = int(theirs.bins[number])
+        for k in range(bins):
+            own = int(theirs.of_bin[number, k])
+            if mine >= 0 and own >= known:
+                value = _middle(theirs.cut[number, : bins - 1], k)
+                cuts = inputs.numbers.cut[mine, : inputs.numbers.bins[mine] - 1]
+                at = int(inputs.numbers.of_bin[mine, np.searchsorted(cuts, value)])
+                moved[own] = at if at > 0 else -1
+    return moved
+
+
+def _middle(cuts: NDArray[np.float64], at: int) -> float:
+    """Return the middle of a bin; of the first and of the last, the value next to the others."""
+    if at == 0:
+        return float(cuts[0])
+    if at == len(cuts):
+        return float(np.nextafter(cuts[-1], np.inf))
+    return float(0.5 * (cuts[at - 1] + cuts[at]))

@@ -1,0 +1,147 @@
+"""Merge: make one state of several that continued from a common base, each with separate events.
+
+Sums add up. The wealth of a bet is a product of one factor for each event, so it is multiplied by what each
+branch has made of it since the base: ∏ Wᵢ/W₀. Factors depend only on what their own branch knew before the
+event, so the product is the wealth of one bettor who bets on all events in the order in which they came, and
+reaches 1/α by chance with probability at most α. Ranges, bounds and bets may differ between branches. So the
+hypothesis that is rejected is that the challenger was ahead in no branch.
+
+Capital that joined during a branch counts as if it had joined at the base: a bet of W₀ + S has become Wᵢ. It
+is taken from the reserve once. If a test on differences of losses started anew in a branch, the merged one
+starts anew at the base, under the level that is left, with what each branch has won since then.
+
+Source: see `onlineauto.estimators.paired_kernels`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from onlineauto.estimators import difference_kernels as differences
+from onlineauto.estimators.interval_kernels import BOUND, FIRST_BOUND, SUMS
+from onlineauto.estimators.paired_kernels import (
+    AT_START,
+    BETTER,
+    FIRST_RESTART,
+    LANES,
+    LARGEST,
+    LEAST,
+    NEXT,
+    RESERVE,
+    SHARES,
+    WORSE,
+    N,
+    T,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    State = NDArray[np.float64]
+
+__all__ = ["merge_difference_tests", "merge_sums", "merge_tests"]
+
+
+def merge_sums(base: State, ends: Sequence[State]) -> State:
+    """Return the sums of an interval, or the state of a policy, of all events."""
+    state: State = base + sum(end - base for end in ends)
+    for bound in (FIRST_BOUND, BOUND):
+        state[bound] = max(each[bound] for each in (base, *ends))
+    if base[FIRST_BOUND] > 0.0:
+        state[FIRST_BOUND] = base[FIRST_BOUND]
+    return state
+
+
+def merge_tests(base: State, ends: Sequence[State], *, floor: bool) -> State:
+    """Return the state of a champion test on all events.
+
+    Parameters
+    ----------
+    base, ends : float64[SIZE]
+        The state from which all continued, and the state of each branch.
+    floor : bool
+        Whether the smallest propensity is known or learnt, or differences are known in full.
+    """
+    state = base.copy()
+    state[:LANES] += sum(end[:LANES] - base[:LANES] for end in ends)
+    state[:SUMS] = merge_sums(base[:SUMS], [end[:SUMS] for end in ends])
+    if not state[T] > base[T]:
+        return state
+    _merge_wealth(state, base, [(base, end) for end in ends], floor=floor)
+    return state
+
+
+def _merge_wealth(state: State, base: State, pairs: Sequence[tuple[State, State]], *, floor: bool) -> None:
+    """Put the base's wealth, times what became of it in each branch (before, after), into a state."""
+    with_free = any(end[LANES + 2 * N :].any() for _, end in pairs)
+    lanes = np.tile(SHARES[int(floor)], 2), np.tile(SHARES[0], 2)
+    share = np.concatenate(lanes) * (0.5 if with_free else 1.0)
+    if not with_free:
+        share[2 * N :] = 0.0
+
+    def capital(before: State, reserve: float) -> State:
+        """Return what the bets would own, had all capital beyond this reserve joined before."""
+        left = before[RESERVE] if before[NEXT] else 1.0
+        owned: State = before[LANES:] + (left - reserve) * share
+        return owned
+
+    state[RESERVE] = min([end[RESERVE] for _, end in pairs if end[NEXT]], default=1.0 - AT_START)
+    if base[NEXT]:
+        state[RESERVE] = min(state[RESERVE], base[RESERVE])
+    state[NEXT] = max(FIRST_RESTART, *(end[NEXT] for _, end in pairs), base[NEXT])
+    began = capital(base, state[RESERVE])
+    wealth = np.log(np.where(began > 0.0, began, 1.0))
+    for before, end in pairs:
+        if end[NEXT]:
+            own = capital(before, end[RESERVE])
+            grown = (own > 0.0) & (end[LANES:] > 0.0)
+            wealth += np.where(grown, np.log(np.where(grown, end[LANES:], 1.0)), 0.0)
+            wealth -= np.where(grown, np.log(np.where(grown, own, 1.0)), 0.0)
+    limits = np.log(LEAST), np.log(LARGEST)
+    state[LANES:] = np.where(began > 0.0, np.exp(np.clip(wealth, *limits)), 0.0)
+    better, worse = slice(LANES, LANES + N), slice(LANES + N, LANES + 2 * N)
+    free = state[LANES + 2 * N :].reshape(2, N).sum(axis=1)
+    state[BETTER] = state[RESERVE] + state[better].sum() + free[0]
+    state[WORSE] = state[RESERVE] + state[worse].sum() + free[1]
+
+
+def merge_difference_tests(
+    base: tuple[State, State], ends: Sequence[tuple[State, State]]
+) -> tuple[State, State]:
+    """Return the state and the spread of a champion test on differences of losses, see `difference_kernels`.
+
+    Parameters
+    ----------
+    base, ends : (float64[SIZE], float64[SPREAD_SIZE])
+        State and spread from which all continued, and those of each branch.
+    """
+    began, spread = base[0], base[1].copy()
+    spreads = [end[1] for end in ends]
+    learnt = np.array([each[differences.SEEN] - spread[differences.SEEN] for each in spreads])
+    if not learnt.any():
+        return began.copy(), spread
+    square, seen = differences.SQUARES, differences.SEEN
+    part = np.maximum(learnt, 0.0) / learnt.sum()
+    spread[square] += sum(p * (each[square] - spread[square]) for p, each in zip(part, spreads, strict=True))
+    spread[seen] += learnt.sum()
+    for at in (differences.BOUND, differences.LATELY, differences.BEFORE, differences.NEXT):
+        spread[at] = max(each[at] for each in spreads)
+    spread[differences.RESTARTS] = max(each[differences.RESTARTS] for each in spreads)
+    if spread[differences.RESTARTS] == base[1][differences.RESTARTS]:
+        return merge_tests(began, [end[0] for end in ends], floor=True), spread
+    fresh = np.zeros_like(began)
+    pairs = [
+        (fresh if own[differences.RESTARTS] > base[1][differences.RESTARTS] else began, state)
+        for state, own in ends
+    ]
+    state = fresh.copy()
+    state[:LANES] += sum(end[:LANES] - before[:LANES] for before, end in pairs)
+    for bound in (FIRST_BOUND, BOUND):
+        state[bound] = max([end[bound] for before, end in pairs if end[T] > before[T]], default=0.0)
+    if state[T] > 0.0:
+        _merge_wealth(state, fresh, pairs, floor=True)
+    return state, spread

@@ -1,1 +1,0 @@
-"""Parts of the kernels of explorers: the least probability, ranges of costs, and two whole kernels."""

@@ -1,0 +1,181 @@
+"""Write what is generated from the registries: types of options, and tables of options and members.
+
+``python -m tools.generate`` rewrites the files that are not current. With ``--check`` it only names them.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from onlineauto.cli.help import default_text
+from onlineauto.engine.ensemble.member import ANY, Needs
+from onlineauto.engine.ensemble.registry import MEMBERS, member_of
+from onlineauto.options import options_of, title_of
+from onlineauto.workspace.options import REGISTRY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from onlineauto.options import Group, Option
+
+ROOT: Final = Path(__file__).parents[1]
+_OPTION_TYPES: Final = '''\
+"""``Options``: the keyword arguments that stand for options, with the types of their values.
+
+Generated, by ``python -m tools.generate``.
+
+None is as if the option were not given. Short names, and options that other packages add, are not known here:
+pass them in a ``dict[str, Any]``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias, TypedDict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from os import PathLike
+
+__all__ = ["Options", "Word"]
+
+Word: TypeAlias = "str | float | PathLike[str]"
+"""A word; a number or a path is written as one."""
+
+
+class Options(TypedDict, total=False):
+    """The options of a workspace, by name and alias."""
+'''
+
+
+def main(argv: Sequence[str], root: Path = ROOT) -> int:
+    """Update the generated files and return 0; with ``--check``, return 1 if one of them is not current."""
+    stale = []
+    for name, generate in GENERATED.items():
+        path = root / name
+        old = path.read_text(encoding="utf-8")
+        new = generate(old)
+        if new != old:
+            stale.append(name)
+            if "--check" not in argv:
+                path.write_text(new, encoding="utf-8")
+    if stale and "--check" in argv:
+        print(f"{', '.join(stale)}: not current; run python -m tools.generate", file=sys.stderr)
+        return 1
+    return 0
+
+
+def between(text: str, table: str, *, name: str) -> str:
+    """Return a text with a new table between the comments ``<!-- NAME:begin -->`` and ``<!-- NAME:end -->``.
+
+    Raises
+    ------
+    ValueError
+        If the text does not have each comment once, in order.
+    """
+    begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
+    if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
+        raise ValueError(f"the text needs {begin} and then {end}, each once")
+    before, rest = text.split(begin)
+    return f"{before}{begin}\n\n{table}\n\n{end}{rest.split(end)[1]}"
+
+
+def option_tables(text: str) -> str:
+    """Return a text with a new table for each group of options."""
+    return between(text, "\n\n".join("\n".join(_table(group)) for group in REGISTRY.groups), name="options")
+
+
+def member_table(text: str) -> str:
+    """Return a text with a new table that has a row for each score of each member."""
+    return between(text, "\n".join(_member_rows()), name="members")
+
+
+def option_types(_: str) -> str:
+    """Return the module that defines the types of all options."""
+    return _OPTION_TYPES + "\n".join(f"    {line}" if line else "" for line in _type_lines()) + "\n"
+
+
+GENERATED: Final[dict[str, Callable[[str], str]]] = {
+    "docs/reference/options.md": option_tables,
+    "docs/reference/members.md": member_table,
+    "onlineauto/workspace/option_types.py": option_types,
+}
+"""Functions that return the new text of a file, given its old text."""
+
+
+def _table(group: Group) -> Iterator[str]:
+    yield f"## {title_of(group)}\n"
+    yield "| option | default | meaning |"
+    yield "| --- | --- | --- |"
+    for option in options_of(group):
+        yield f"| {_flags(option)} | {_code(default_text(option))} | {_meaning(option)} |"
+
+
+def _flags(option: Option) -> str:
+    value = f" {option.metavar}" if option.metavar else ""
+    short = f"{_code('-' + option.short)}, " if option.short else ""
+    return short + _code(option.flag + value)
+
+
+def _meaning(option: Option) -> str:
+    text = REGISTRY.meaning(option)
+    if not option.vw:
+        text += " (onlineauto's own)"
+    return text.replace("|", r"\|").replace("<", "&lt;").replace("*", r"\*")
+
+
+def _code(text: str) -> str:
+    return "`" + text.replace("|", r"\|") + "`" if text else ""
+
+
+def _member_rows() -> Iterator[str]:
+    yield "| member | score | least worth | needs | how states merge |"
+    yield "| --- | --- | --- | --- | --- |"
+    for name, entry in MEMBERS.items():
+        member = member_of(name)
+        for at, (score, needs) in enumerate(zip(member.names, member.needs, strict=True)):
+            which = f"`{name}`: {entry.help}" + ("" if entry.default else " (if chosen)") if at == 0 else ""
+            terms = f"{member.least_worth:g} | {'; '.join(_needs(needs)) or 'nothing'}"
+            yield f"| {which} | {score} | {terms} | {member.merges if at == 0 else ''} |"
+
+
+def _needs(needs: Needs) -> Iterator[str]:
+    """Yield the conditions of a score in words."""
+    limits = (
+        (needs.most_features, "features and bins"),
+        (needs.most_numbers, "numbers"),
+        (needs.most_actions, "actions"),
+        (needs.width, "features of a context"),
+    )
+    yield from (f"at most {most} {what}" for most, what in limits if most < ANY)
+    if needs.least_actions > 1:
+        yield f"at least {needs.least_actions} actions"
+    if needs.numbers:
+        yield "a number, unless there are more than 32 actions"
+    if needs.events:
+        yield f"{needs.events:,} learnt events"
+    if needs.upon:
+        yield f"`{needs.upon}`"
+
+
+def _type_lines() -> Iterator[str]:
+    for group in REGISTRY.groups:
+        yield ""
+        yield f"# {title_of(group)}"
+        for option in options_of(group):
+            for name in (option.field, *option.aliases):
+                yield f"{name}: {_type_of(option)} | None"
+
+
+def _type_of(option: Option) -> str:
+    """Return what `Registry.from_keywords` takes for an option, but for None."""
+    if option.repeatable:
+        return "Word | Sequence[Word]"
+    if option.kind is str:
+        return "Word | Sequence[Word]" if option.listed else "Word"
+    return option.kind.__name__
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
