@@ -176,7 +176,7 @@ def outlier_of_event(stream: Stream, rows: Records, event: int) -> int:
     """Return the outlier of the slot before, for which its event is not learnt; else `Outlier.NONE`."""
     if event == 0 or stream.slots[event - 1, SHARED_LINE] != stream.slots[event, SHARED_LINE]:
         return Outlier.NONE
-    outlier = int(rows[event - 1].outlier)
+    outlier = int(np.int64(rows[event - 1].outlier))
     return outlier if is_far(outlier) else Outlier.NONE
 
 
