@@ -240,7 +240,7 @@ def test_two_halves_predict_like_one_learner() -> None:
     )
     np.testing.assert_array_equal(np.sort(mine.members.inputs.seen), np.sort(yours.members.inputs.seen))
     np.testing.assert_allclose(mine.range, yours.range)
-    assert mine.updates[0] == pytest.approx(yours.updates[0], abs=2)
+    assert mine.test.updates[0] == pytest.approx(yours.test.updates[0], abs=2)
 
 
 def test_the_layer_merges_after_it_has_begun() -> None:
