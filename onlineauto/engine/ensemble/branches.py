@@ -4,16 +4,17 @@ A statistic s that sums up events, of which older ones may count less, is merged
 
     s = s₀ + Σ cᵢ (sᵢ - s₀)
 
-with s₀ of the base and sᵢ of branch i. If nothing is forgotten, all cᵢ are 1: what branches have learnt is
-added. If a statistic keeps the part k(n) of what it was while n events are learnt, then
+with s₀ of the base and sᵢ of branch i. If nothing is forgotten, all cᵢ are 1: the changes of all branches are
+added. If a statistic retains the part k(n) of its value while n events are learnt, then
 
     cᵢ = nᵢ/N · (1 - k(N)) / (1 - k(nᵢ)),  N = Σ nᵢ.
 
-So the base counts as much, and all events since the base together count as much, as for one learner of all
-events. Within a branch, late events count for somewhat less and early ones for somewhat more than there, by a
-factor between k(N) and 1 / k(N). The longer the branches, the more cᵢ falls from 1 (a sum) to nᵢ/N (a mean).
+So the base, and all events since the base together, count as much as for a single learner of all events.
+Within a branch, late events count somewhat less and early events somewhat more than that, by a factor between
+k(N) and 1 / k(N). The longer the branches, the more cᵢ falls from 1 (a sum) to nᵢ/N (a mean).
 
-Least squares has the statistics A = P⁻¹ and b = A w. They take n³ operations for n weights and each state.
+The statistics of least squares are A = P⁻¹ and b = A w. Merging takes n³ operations for n weights and each
+state.
 """
 
 from __future__ import annotations
@@ -32,31 +33,31 @@ if TYPE_CHECKING:
 
 
 class Branch(NamedTuple):
-    """A state that is to be merged, or the base, and its indices in the merged state; -1 for none."""
+    """A state to be merged, or the base, and the merged index of each of its entries; -1 for none."""
 
     state: Any
-    inputs: NDArray[np.int64]  # [inputs]: the merged input that each input is; several may be one
-    numbers: NDArray[np.int64]  # [numbers]: the merged number that each number is
-    actions: NDArray[np.int64]  # [actions]: the merged action that each regression is of
+    inputs: NDArray[np.int64]  # [inputs]: merged index of each input; several inputs may share one
+    numbers: NDArray[np.int64]  # [numbers]: merged index of each number
+    actions: NDArray[np.int64]  # [actions]: merged index of the action of each regression
     seen: NDArray[
         np.int64
-    ]  # [actions + 1, 2]: events learnt with each merged action; in all: at the base, now
+    ]  # [actions + 1, 2]: number of events learnt with each merged action, then the total: at the base, now
 
 
 class Sums(NamedTuple):
     """The statistics of least squares."""
 
     information: NDArray[np.float64]  # [n, n]: the inverse of the covariance
-    products: NDArray[np.float64]  # [n]: the information times the weights
+    products: NDArray[np.float64]  # [n]: the information matrix times the weights
 
 
 def left_out(branch: Branch, base: Branch) -> Branch:
-    """Return a branch that has learnt nothing since the base, in place of one that cannot be merged."""
+    """Return a branch that has learnt nothing since the base, to replace one that cannot be merged."""
     return base._replace(seen=np.repeat(branch.seen[:, :1], 2, axis=1))
 
 
 def learnt_by(branches: Sequence[Branch]) -> list[int]:
-    """Return how many events each branch has learnt since the base."""
+    """Return the number of events that each branch has learnt since the base."""
     return [int(branch.seen[-1, 1] - branch.seen[-1, 0]) for branch in branches]
 
 
@@ -66,9 +67,9 @@ def forgetting(keeps: float) -> Kept:
 
 
 def averaging(seen: NDArray[Any] | float, memory: float) -> Kept:
-    """Return k(n) of a mean of all events, that of `seen` events at the base; the latest count most.
+    """Return k(n) of a mean that had `seen` events at the base.
 
-    From `memory` events on it moves by 1 / `memory` of the distance to each event.
+    From `memory` events on, each event moves the mean by 1 / `memory` of the distance to it.
     """
     began = np.minimum(seen, memory), np.maximum(seen, memory)
 
@@ -80,7 +81,7 @@ def averaging(seen: NDArray[Any] | float, memory: float) -> Kept:
 
 
 def shares(learnt: Any, kept: Kept) -> NDArray[np.float64]:
-    """Return the cᵢ of branches that have `learnt` so many events each, float64[branches, ...]."""
+    """Return the cᵢ of branches from the number of events that each has `learnt`: float64[branches, ...]."""
     n = np.asarray(learnt, np.float64)
     total = n.sum(axis=0)
     new, all_new = 1.0 - kept(n), 1.0 - kept(total)
@@ -91,7 +92,7 @@ def shares(learnt: Any, kept: Kept) -> NDArray[np.float64]:
 
 
 def merged(base: Any, ends: Sequence[Any], parts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return a statistic s of the base merged with those of branches, under their cᵢ."""
+    """Return s from the base's s₀, the branches' sᵢ and their cᵢ (`parts`)."""
     began = np.asarray(base, np.float64)
     total = began.copy()
     for end, part in zip(ends, parts, strict=True):
@@ -119,8 +120,8 @@ def merge_squares(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the weights merged by least squares, and their covariance, symmetric to the last bit.
 
-    No variance exceeds `unsure`. A direction of which, by rounding, less is known than before the first event
-    has no weight.
+    No variance exceeds `unsure`. If rounding leaves less information about a direction than before the first
+    event, the weights have no component in it.
     """
     information = merged(base.information, [each.information for each in ends], parts)
     products = merged(base.products, [each.products for each in ends], parts)
@@ -143,10 +144,10 @@ def merge_cells(
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Return a table of weights and variances merged cell by cell, by precisions 1 / variance.
 
-    A cell does not say how many events it has learnt. Precisions approach a limit, about the largest of all
-    tables: the time that takes is the time that a cell has learnt for, but no longer than all events that the
-    branch has `learnt`. So rare cells add up, and those that were in nearly every event are averaged. Takes
-    time in proportion to the cells that have changed.
+    The number of events that a cell has learnt is not stored, but is estimated from its precision. Precisions
+    approach a limit, about the largest of all tables: the time to reach it is the time that a cell has learnt
+    for, at most the events that the branch has `learnt`. So rare cells are added up, and cells that were in
+    nearly every event are averaged. The running time is proportional to the number of changed cells.
 
     Parameters
     ----------
@@ -155,9 +156,9 @@ def merge_cells(
     learnt : sequence of int
         Events that each branch has learnt since the base.
     keeps : float
-        What a precision is multiplied by when it is learnt.
+        The factor by which a precision is multiplied when the cell is learnt.
     between : (float, float)
-        The smallest variance, and that before the first event.
+        The smallest variance, and the variance before the first event.
     """
     least, unsure = between
     weights, spread = base[0].copy(), base[1].copy()

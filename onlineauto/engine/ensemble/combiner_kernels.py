@@ -1,16 +1,17 @@
 """The ensemble predicts with the weighted sum of its members' scores; logged actions teach the weights.
 
-Scores and costs are put on the scale of the costs seen, from 0 to 1, and cut off one range beyond it. The
-weights are those of recursive least squares, which forgets slowly, since live configs change. They begin with
-the champion's alone. An event counts less, the more actions the ensemble ranks before the logged one: what
-matters is to tell the best actions apart.
+Scores and costs are scaled by the range of costs so far to [0, 1] and clipped to [-1, 2]. The weights are
+learnt by recursive least squares with slow forgetting, because live configs change. Before the first event
+the champion has weight 1 and all others 0. The more actions the ensemble ranks before the logged one, the
+less an event counts: what matters is to distinguish the best actions.
 
-Two tests compare the ensemble with the champion, as they compare a challenger with it: by rewards, and by
-losses on logged actions. On single lines it is compared with the mix, by losses.
+Two tests compare the ensemble with the champion, like a challenger with the champion: by rewards, and by
+losses on logged actions. On single lines the ensemble is compared with the mix, by losses.
 
-Events of bandits are learnt by propensity, so that all actions count alike. Losses count by the rarity of
-their action, which tells sooner; but they must also lean towards the ensemble if weighted by propensity. Else
-a log whose policy knew what no feature tells makes the ensemble fit that policy.
+Events of bandits are weighted by propensity when they are learnt, so that all actions count alike. The test
+of losses weights events by the rarity of their action, which needs fewer events. But the propensity-weighted
+losses must lean towards the ensemble too. Otherwise a log whose policy used information that no feature has
+would make the ensemble fit that policy.
 
 Source: Breiman, *Stacked regressions*, 1996; Haykin, *Adaptive filter theory*, chapter on recursive least
 squares.
@@ -62,7 +63,7 @@ if TYPE_CHECKING:
     from onlineauto.features.records import Stream
 
 UNSURE = 2.0
-"""Variance of a weight before the first event; it never grows beyond it."""
+"""Variance of a weight before the first event, and its maximum afterwards."""
 
 KEEPS, _RAREST, LATEST = 0.9995, 32.0, 2000.0
 _FIRST, _SOON = 512, 0.5
@@ -74,20 +75,20 @@ _LARGEST_WEIGHT = np.float32(LARGEST_WEIGHT)
 
 @inline_kernel
 def ensemble_column(buffers: Buffers) -> int:
-    """Return the column of the scores that is the ensemble's."""
+    """Return the column of the ensemble's scores."""
     return int(buffers.score.shape[1] - 1)
 
 
 @inline_kernel
 def _on_scale(ensemble: Ensemble, cost: F32) -> np.float64:
-    """Return a cost on the scale of the costs seen, from 0 to 1, cut off at -1 and 2; -1 for NaN."""
+    """Return a cost scaled by the range of costs so far to [0, 1], clipped to [-1, 2]; -1 for NaN."""
     place = (np.float64(cost) - ensemble.range[0]) / (ensemble.range[1] - ensemble.range[0])
     return min(place, np.float64(2.0)) if place >= -1.0 else np.float64(-1.0)
 
 
 @inline_kernel
 def _rank(score: NDArray[np.float32], action: int, n: int, column: int) -> int:
-    """Return how many actions have a lower score than `action`."""
+    """Return the number of actions that have a lower score than `action`."""
     rank = 0
     for other in range(n):
         short_loop()
@@ -99,9 +100,9 @@ def _rank(score: NDArray[np.float32], action: int, n: int, column: int) -> int:
 def _scores_all(live: Live) -> bool:
     """Return whether the ensemble scores all actions of the next event to be learnt, not only the logged one.
 
-    It does if it predicts, among the first events, or if it may predict soon: losses lean towards it, or only
-    rewards decide. Else, if there are many actions, it does on one event in eight. All of that is known
-    before the event, so both tests hold.
+    It does if it predicts, among the first events, if losses lean towards it, or if only rewards decide.
+    Otherwise, if there are many actions, it scores all of them on one event in eight. The result depends on
+    earlier events only, so both tests stay valid.
     """
     ensemble = live.ensemble
     members = ensemble.members
@@ -115,8 +116,8 @@ def _scores_all(live: Live) -> bool:
 def _score_members(context: Context, stream: Stream, actions: Actions, begin: int, end: int) -> None:
     """Let the members fill their columns of the scores of the actions [begin, end).
 
-    Where a member has none for an action, that is the champion's. Of these actions the index of each that was
-    learnt is noted, -1 of others.
+    An action that a member cannot score gets the champion's score. `buffers.members.known` receives the index
+    of each action that was learnt before, and -1 for the others.
     """
     run, buffers = run_on(context, stream), context.buffers
     members, score, scored = run.live.ensemble.members, buffers.score, buffers.members.scored
@@ -161,7 +162,7 @@ def _score_members(context: Context, stream: Stream, actions: Actions, begin: in
 
 @inline_kernel
 def _grow_members(context: Context) -> None:
-    """Let the members prepare for features, bins and actions that are new."""
+    """Let the members prepare for new features, bins and actions."""
     members = context.live.ensemble.members
     for member in range(len(members.states)):
         short_loop()
@@ -170,9 +171,9 @@ def _grow_members(context: Context) -> None:
 
 @inline_kernel
 def _learn_members(context: Context, stream: Stream, actions: Actions, label: Label, cost: float) -> None:
-    """Let the members learn an event, the inputs of which are those that it was scored by.
+    """Let the members learn an event from the inputs by which it was scored.
 
-    `cost` is the label's, if it is not far off.
+    `cost` is the label's cost, clipped.
     """
     run, buffers = run_on(context, stream), context.buffers
     members = run.live.ensemble.members
@@ -213,10 +214,10 @@ def _learn_members(context: Context, stream: Stream, actions: Actions, label: La
 
 @entry_kernel
 def score_ensemble(context: Context, stream: Stream, actions: Actions, label: Label, learns: bool) -> None:
-    """Fill the ensemble's column of the scores where it is needed; it is the champion's before costs differ.
+    """Fill the ensemble's column of the scores where needed; before costs differ, with the champion's scores.
 
-    Unless the ensemble predicts, nothing is needed of an event that is not learnt, and of most others the
-    score of the logged action alone.
+    Unless the ensemble predicts, an event that is not learnt needs no score, and most other events need the
+    score of the logged action only.
     """
     run, score = run_on(context, stream), context.buffers.score
     ensemble, column = run.live.ensemble, ensemble_column(context.buffers)
@@ -250,9 +251,10 @@ def score_ensemble(context: Context, stream: Stream, actions: Actions, label: La
 
 @inline_kernel
 def _fairness(label: Label, n: int) -> np.float64:
-    """Return what an event counts, by its propensity, so that all of `n` actions count alike.
+    """Return the propensity weight of an event, by which all of `n` actions count alike.
 
-    Unlike the rarity of its action it is fair to logs whose policy knew what no feature tells.
+    Unlike the rarity of the action, this weight is fair to logs whose policy used information that no feature
+    has.
     """
     if not label.probability > _ZERO:
         return np.float64(1.0)
@@ -265,9 +267,10 @@ def _test_losses(
 ) -> None:
     """Add an event to the test of losses: squared errors of the ensemble and of the champion.
 
-    It counts less, the more actions rank before the logged one by the champion and by the column `ranking`.
-    Both predictions and the range of costs tell how far the errors of a bandit's event can lie apart. Labels
-    of single lines are mostly far from the ends of their range, so it would tell little.
+    The weight of the event is 1 / (1 + rank), where rank is the number of actions ranked before the logged
+    one by the champion or by the column `ranking`. For a bandit's event, both predictions and the range of
+    costs bound the difference of the errors. On single lines that bound would be loose, because most labels
+    are far from the ends of their range.
     """
     ensemble, shared, column = run.live.ensemble, run.model.shared, score.shape[1] - 1
     test = ensemble.test
@@ -293,7 +296,7 @@ def _test_losses(
 
 @inline_kernel
 def _test_rewards(run: Run, score: NDArray[np.float32], n: int, column: int, label: Label) -> None:
-    """Add an event to the test of rewards: those of the two best actions, if they differ."""
+    """Add an event to the test of rewards: the rewards of the two best actions, if these differ."""
     live, ensemble = run.live, run.live.ensemble
     test, statistics = ensemble.test, live.statistics
     weight = _ONE / label.probability if label.probability > _ZERO else _ZERO
@@ -316,8 +319,8 @@ def _test_rewards(run: Run, score: NDArray[np.float32], n: int, column: int, lab
 def _verdict(live: Live, simple: bool) -> int:
     """Return the signal of a verdict that would change what predicts; else `LoopSignal.BLOCK_END`.
 
-    Losses take what predicts from the ensemble only if rewards lean against it too; single lines have none.
-    They let it predict only if they agree when weighted by propensity, by one standard error.
+    A loss verdict against the ensemble needs rewards that lean against it too; single lines have no rewards.
+    A loss verdict for the ensemble needs propensity-weighted losses that agree by one standard error.
     """
     tests, statistics = live.tests, live.statistics
     ensemble, by_reward, by_loss = live.ensemble, tests.by_reward, tests.by_loss
@@ -349,9 +352,9 @@ def _verdict(live: Live, simple: bool) -> int:
 
 @kernel
 def _widen(ensemble: Ensemble, cost: float) -> None:
-    """Widen the range of costs to one more, but by no more than the range is wide: one cost may be far off.
+    """Widen the range of costs to include `cost`, at most by the present width: one cost may be an outlier.
 
-    The weights go on to mean what they did.
+    The weights are rescaled, so that predictions do not change.
     """
     low, high = ensemble.range[0], ensemble.range[1]
     width = high - low
@@ -381,9 +384,10 @@ def _widen(ensemble: Ensemble, cost: float) -> None:
 def learn_ensemble(
     context: Context, stream: Stream, cursor: NDArray[np.int64], actions: Actions, label: Label
 ) -> None:
-    """Test the ensemble on a learnt event and learn its weights; leave at the cursor the signal of a verdict.
+    """Test the ensemble on a learnt event, learn its weights, and set the cursor's signal on a verdict.
 
-    The scores are those from before the event was learnt. Rewards are compared where all actions have them.
+    The scores are those from before the event was learnt. Rewards are compared on events that have scores of
+    all actions.
     """
     run, buffers = run_on(context, stream), context.buffers
     live, ensemble, score = run.live, run.live.ensemble, buffers.score
@@ -412,7 +416,7 @@ def learn_ensemble(
 def _learn_weights(
     run: Run, actions: Actions, action: int, label: Label, ranking: int, buffers: Buffers
 ) -> None:
-    """Learn the weights from the scores of the logged action and its cost, and its rank in a column."""
+    """Learn the weights from the logged action's scores, its cost and its rank in the column `ranking`."""
     ensemble, score, column = run.live.ensemble, buffers.score, ensemble_column(buffers)
     inputs = ensemble.scratch[0]
     last, members = len(inputs) - 1, len(ensemble.members.rests)

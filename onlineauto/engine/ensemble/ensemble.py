@@ -42,10 +42,10 @@ if TYPE_CHECKING:
 
 _PREDICTS = ("weights", "range")
 _LEARNS = ("spread", "pair", "loss", "fair", "loss_spread", "policies", "level", "updates", "error")
-"""Arrays that a model file keeps: those that predictions need, and those that learning needs as well."""
+"""Arrays in a model file: those that predictions need, and those that only learning needs."""
 
 _PARTS_OF_V0_1 = {"features": "linear", "waves": "waves", "crosses": "crosses", "layer": "layer"}
-"""Members of release 0.1, by the names of their parts in its files."""
+"""Names of the members in files of release 0.1, and their names now."""
 
 VERSION = 1
 """Version of the section of the ensemble in a model file."""
@@ -61,7 +61,7 @@ def make_ensemble(
 ) -> Ensemble:
     """Return the ensemble of `live_configs` and members before the first event; it learns if it is `on`.
 
-    `cells` is how many cells a table of weights has.
+    `cells` is the number of cells of a table of weights.
     """
     members = members if on else ()
     needs = _needs_of(members)
@@ -97,7 +97,7 @@ def make_ensemble(
 
 
 def _needs_of(members: Sequence[Member]) -> NDArray[np.int64]:
-    """Return what each score needs, as kernels take it."""
+    """Return the needs of each score as an array for kernels."""
     names = [name for member in members for name in member.names]
     found = [
         (*needs[:-2], names.index(needs.upon) if needs.upon else -1, needs.inputs)
@@ -118,7 +118,7 @@ def _needs_by_name(ensemble: Ensemble) -> Iterator[tuple[str, Needs]]:
 
 
 def able_scores(ensemble: Ensemble) -> dict[str, bool]:
-    """Return whether all is known that each score needs, by its name; it works unless it rests."""
+    """Return, by name, whether each score has all inputs that it needs; resting scores are included."""
     tally, learnt = ensemble.members.inputs.tally.tolist(), int(ensemble.members.inputs.seen[-1])
     able: dict[str, bool] = {}
     for name, needs in _needs_by_name(ensemble):
@@ -135,14 +135,14 @@ def able_scores(ensemble: Ensemble) -> dict[str, bool]:
 
 
 def begin(ensemble: Ensemble) -> None:
-    """Give all weight to the champion, and make every weight unsure."""
+    """Set the champion's weight to 1 and all others to 0, and make every weight uncertain."""
     ensemble.weights[:] = 0.0
     ensemble.weights[0] = 1.0
     ensemble.spread[:] = np.eye(len(ensemble.weights)) * UNSURE
 
 
 def begin_again(ensemble: Ensemble, fresh: Ensemble) -> None:
-    """Let the ensemble and its members be as in a `fresh` one; which members rest, and the level, stay."""
+    """Reset the ensemble and its members to a `fresh` one, except for the level and which members rest."""
     mine, theirs = _arrays_of(ensemble), _arrays_of(fresh)
     for name in (*_PREDICTS, *_LEARNS):
         if name != "level":
@@ -152,7 +152,7 @@ def begin_again(ensemble: Ensemble, fresh: Ensemble) -> None:
 
 
 def _copy(source: tuple[Any, ...], target: tuple[Any, ...]) -> None:
-    """Copy the arrays of a record into those of another one, and of the records in it."""
+    """Copy all arrays of a record, and of the records in it, into another record."""
     for theirs, mine in zip(source, target, strict=True):
         if isinstance(mine, np.ndarray):
             mine[...] = theirs
@@ -161,7 +161,7 @@ def _copy(source: tuple[Any, ...], target: tuple[Any, ...]) -> None:
 
 
 def join(ensemble: Ensemble, live: int) -> None:
-    """Take in a new live config: it has no weight yet; that of the config before it goes to the champion."""
+    """Reset the weight of a new live config to 0; the weight of its predecessor goes to the champion."""
     if not ensemble.on or live == 0:
         return
     ensemble.weights[0] += ensemble.weights[live]
@@ -171,16 +171,16 @@ def join(ensemble: Ensemble, live: int) -> None:
 
 
 def exchange(ensemble: Ensemble, live: int, other: int = 0) -> None:
-    """Let the weights of live config `live` and of an `other` one, the champion by default, change places."""
+    """Exchange the weights of live config `live` and of an `other` one, by default the champion."""
     if ensemble.on:
         for array in (ensemble.weights, ensemble.spread, ensemble.spread.T):
             array[[other, live]] = array[[live, other]]
 
 
 def promote(ensemble: Ensemble, live: int, n: int) -> None:
-    """Let the weights follow challenger `live`, now the champion, and the former champion, now challenger 1.
+    """Exchange weights after a promotion: `live` is now champion, the former champion is challenger 1.
 
-    The other ones of `n` live configs are dropped: their weights go to the champion.
+    The other `n` - 2 live configs are dropped, and their weights go to the champion.
     """
     exchange(ensemble, live)
     exchange(ensemble, live, 1)
@@ -189,9 +189,9 @@ def promote(ensemble: Ensemble, live: int, n: int) -> None:
 
 
 def rest(ensemble: Ensemble, names: Collection[str]) -> None:
-    """Let these scores of members rest and all others work; the weights become those without them.
+    """Let the scores in `names` rest and all others work, and remove resting scores from the weights.
 
-    One that works again has no weight at first.
+    A score that works again begins with weight 0.
     """
     names = _with_those_upon(ensemble, names)
     for at, name in enumerate(names_of(ensemble)):
@@ -201,19 +201,19 @@ def rest(ensemble: Ensemble, names: Collection[str]) -> None:
 
 
 def _first(ensemble: Ensemble) -> int:
-    """Return the number of the first weight of a member."""
+    """Return the index of the first weight of a member."""
     return len(ensemble.weights) - 1 - len(ensemble.members.rests)
 
 
 def _with_those_upon(ensemble: Ensemble, resting: Collection[str]) -> Collection[str]:
-    """Return which scores rest if these do: those that are computed from them do, too."""
+    """Return `resting` and the names of the scores that are computed from these."""
     return {*resting, *(name for name, needs in _needs_by_name(ensemble) if needs.upon in resting)}
 
 
 def _leave_out(weights: NDArray[np.float64], spread: NDArray[np.float64], at: int) -> None:
-    """Let a weight be 0: the others become those of least squares without its input.
+    """Remove a weight: set it to 0, and the others to the least squares solution without its input.
 
-    The covariance has to stay symmetric to the last bit: see `least_squares_kernels`.
+    The covariance must stay symmetric to the last bit: see `least_squares_kernels`.
     """
     root = math.sqrt(spread[at, at])
     others = spread[at] / root
@@ -225,14 +225,14 @@ def _leave_out(weights: NDArray[np.float64], spread: NDArray[np.float64], at: in
 
 
 def worths(ensemble: Ensemble, resting: Collection[str]) -> dict[str, float]:
-    """Return what each score is worth that can be computed and does not rest; see `Statistics`.
+    """Return the worth of each score that can be computed and does not rest; see `Statistics`.
 
-    A score is worth no less than one that is computed from it.
+    A score is worth at least as much as any score that is computed from it.
     """
     resting = _with_those_upon(ensemble, resting)
     weights, spread = ensemble.weights.copy(), ensemble.spread.copy()
     places = {name: at for at, name in enumerate(names_of(ensemble), _first(ensemble))}
-    for name, at in places.items():  # in this order, on which the last bits depend
+    for name, at in places.items():  # the last bits depend on this order
         if name in resting:
             _leave_out(weights, spread, at)
     able, error = able_scores(ensemble), float(ensemble.error[0])
@@ -248,9 +248,9 @@ def worths(ensemble: Ensemble, resting: Collection[str]) -> dict[str, float]:
 
 
 def prices(ensemble: Ensemble, *, features: float, n_actions: float) -> dict[str, float]:
-    """Return the work of each score that can be computed, by its name.
+    """Return, by name, the work of each score that can be computed.
 
-    `features` is how many an action has, with those of the context.
+    `features` is the number of features of an action, including those of the context.
     """
     tally = ensemble.members.inputs.tally
     work = Work(
@@ -271,7 +271,7 @@ def prices(ensemble: Ensemble, *, features: float, n_actions: float) -> dict[str
 
 
 def terms(ensemble: Ensemble) -> dict[str, tuple[float, str]]:
-    """Return what each score must be worth, and the score that it is computed from, "" if there is none."""
+    """Return, by name, the minimum worth of each score and the score that it is computed from, or ""."""
     return {
         name: (member.least_worth, needs.upon)
         for member in states_of(ensemble).members
@@ -280,16 +280,16 @@ def terms(ensemble: Ensemble) -> dict[str, tuple[float, str]]:
 
 
 def test_anew(ensemble: Ensemble, level: float) -> None:
-    """Start both tests of the ensemble anew, with a probability of error of `level`."""
+    """Restart both tests of the ensemble, with a probability of error of `level`."""
     for array in ensemble.test:
         array[...] = 0
     ensemble.test.level[0] = level
 
 
 def to_predict(ensemble: Ensemble, live: Sequence[int]) -> Ensemble:
-    """Return the ensemble of some of the live configs, which shares arrays and cannot learn.
+    """Return an ensemble of the live configs `live` that shares arrays and can only predict.
 
-    What only learning needs is empty.
+    Arrays that only learning needs are empty.
     """
     beside, states = range(_first(ensemble), len(ensemble.weights)), states_of(ensemble)
     small = [member.to_predict(state) for member, state in zip(states.members, states.records, strict=True)]
@@ -314,12 +314,12 @@ def _arrays_of(ensemble: Ensemble) -> dict[str, NDArray[Any]]:
 
 
 def _kept(ensemble: Ensemble) -> tuple[str, ...]:
-    """Return the names of the arrays that a model file keeps of an ensemble."""
+    """Return the names of the arrays that a model file has of an ensemble."""
     return (*_PREDICTS, *_LEARNS) if len(ensemble.spread) else _PREDICTS
 
 
 def ensemble_state(ensemble: Ensemble, *, tests: int) -> dict[str, Any]:
-    """Return the state of the ensemble, as `restore_ensemble` takes it, and the number of tests of it."""
+    """Return the state of the ensemble and its number of tests, for `restore_ensemble`."""
     state: dict[str, Any] = {"version": VERSION, "serves": ensemble.serves, "tests": tests}
     state |= {name: _arrays_of(ensemble)[name] for name in _kept(ensemble)} | {
         "scores": list(names_of(ensemble))
@@ -343,10 +343,10 @@ def _sections(ensemble: Ensemble) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def restore_ensemble(stored: Stored, ensemble: Ensemble) -> Ensemble:
-    """Return the ensemble as it was stored, in the arrays of one of the same options.
+    """Return a stored ensemble, in the arrays of an `ensemble` with the same options.
 
-    One that cannot learn takes what predictions need. A member that was not stored, or whose section this
-    program does not know, begins from nothing and has no weight.
+    An ensemble that cannot learn restores only what predictions need. A member without a readable section
+    begins from scratch, with weight 0.
 
     Warns
     -----
@@ -356,7 +356,7 @@ def restore_ensemble(stored: Stored, ensemble: Ensemble) -> Ensemble:
     Raises
     ------
     ValueError
-        The state is of other options, or of a later version, or is not that of an ensemble.
+        The state is from other options, from a later version, or not an ensemble.
     """
     stored = _of_this_version(stored)
     names = stored["scores"].of(list[str])
@@ -377,12 +377,12 @@ def restore_ensemble(stored: Stored, ensemble: Ensemble) -> Ensemble:
 
 
 def _of_this_version(stored: Stored) -> Stored:
-    """Return a stored ensemble as this version writes it.
+    """Return a stored ensemble converted to this version.
 
     Raises
     ------
     ValueError
-        It is of a later version.
+        The state is from a later version.
     """
     if "version" not in stored:
         try:
@@ -395,7 +395,7 @@ def _of_this_version(stored: Stored) -> Stored:
 
 
 def _of_v0_1(ensemble: dict[str, Any]) -> dict[str, Any]:
-    """Return what this version would have written of an ensemble of release 0.1."""
+    """Return an ensemble of release 0.1 in the format of this version."""
     ensemble = {**ensemble, "scores": list(_NAMES_OF_V0_1)}
     members = ensemble.pop("members", None)
     if isinstance(members, dict):
@@ -415,9 +415,9 @@ def _sections_of_v0_1(members: dict[str, Any]) -> dict[str, Any]:
 
 
 def _restore_weights(stored: Stored, ensemble: Ensemble, names: list[str]) -> None:
-    """Put the stored weights into the ensemble; a score that was not stored has no weight.
+    """Put the stored weights into the ensemble; a score that was not stored has weight 0.
 
-    One that was stored and is not there is left out: the other weights become those without it.
+    The weight of a stored score that the ensemble does not have is removed by least squares.
     """
     live, mine = _first(ensemble), names_of(ensemble)
     n, learns = live + len(names) + 1, len(ensemble.spread) > 0
@@ -441,12 +441,12 @@ def _restore_weights(stored: Stored, ensemble: Ensemble, names: list[str]) -> No
 
 
 def _restore_sections(stored: Stored, ensemble: Ensemble, names: list[str]) -> None:
-    """Restore the members, and warn of those that cannot be read: they begin from nothing.
+    """Restore the members; warn of unreadable sections, whose members begin from scratch.
 
     Raises
     ------
     ValueError
-        A section is not that of its member; or a member that cannot learn would begin from nothing.
+        A section does not fit its member, or a member that cannot learn has no readable section.
     """
     rests = stored["rests"].array(np.bool_, (len(names),)) if "rests" in stored else np.zeros(0, np.bool_)
     resting = {name for name, rest in zip(names, rests, strict=False) if rest}
@@ -480,5 +480,5 @@ def _restore_sections(stored: Stored, ensemble: Ensemble, names: list[str]) -> N
 
 
 def _is_known(stored: Stored, section: str, version: int) -> bool:
-    """Return whether there is a section, of a version that is known."""
+    """Return whether a section exists and has a known version."""
     return section in stored and stored[section]["version"].count() <= version

@@ -1,16 +1,16 @@
-"""Inputs of the members: which features, numbers and actions are known, and those that an event has.
+"""Inputs of the members: the known features, numbers and actions, and the inputs of an event.
 
-An event is taken in three steps: its inputs are taken before it is scored, what is new in it is noted before
-it is learnt, and its numbers count for means and bins after that (`number_bin_kernels`). Numbers are features
-that ever had a value other than 1, and those in the names of words. They are standardised by their mean and
-variance so far; one that an event does not have is 0.
+An event is processed in three steps. Its inputs are collected before it is scored. New features are
+registered before it is learnt. Its numbers update means and bins after that (`number_bin_kernels`). Numbers
+are features that ever had a value other than 1, and numbers in the names of words. They are standardised by
+their mean and variance so far; a number that an event does not have is 0.
 
-An event with more new features or numbers than there is room for is not noted: one wide event may not take
-the room of all others. Once such events are more than a few, and one in eight, there are too many features or
-numbers to be known.
+An event with more new features or numbers than the remaining capacity is not registered, so that one wide
+event cannot exhaust it. Once such events are more than a few, and one in eight, features or numbers count as
+too many, and members that need them stop.
 
-Each action that is told apart has an index. If there are more actions than that, they are joined: all have
-the index 0, and their inputs are those of the context and of the action.
+Each action has an index and its own regression. If there are more than `MOST_ACTIONS` actions, they are
+joined: all have the index 0, and their inputs are those of the context and of the action.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ _SHIFT = np.uint64(29)
 
 @inline_kernel
 def joins(inputs: Inputs) -> bool:
-    """Return whether one regression has all actions, by their features too, as there are too many."""
+    """Return whether one regression covers all actions, by their features too, as there are too many."""
     return bool(inputs.tally[Known.ACTIONS] > MOST_ACTIONS)
 
 
 @inline_kernel
 def place_of(inputs: Inputs, feature: np.uint64) -> int:
-    """Return the place of a feature, or of a stem, in the table: where it is, or where it would be."""
+    """Return the table index of a feature, or of a stem: where it is, or where it would be inserted."""
     mask = len(inputs.feature) - 1
     key = feature + np.uint64(1)
     place = int((key * _MIX) >> np.uint64(40)) & mask
@@ -95,7 +95,7 @@ def copy_numbers(source: NDArray[np.float64], target: NDArray[np.float64], n: in
 
 @inline_kernel
 def deviations(value: float, mean: float, variance: float) -> float:
-    """Return how many standard deviations a value is away from a mean, cut off."""
+    """Return the distance of a value from a mean in standard deviations, clipped."""
     spread = math.sqrt(variance)
     away = (value - mean) / spread if spread > 0.0 else 0.0
     return min(max(away, -_FAR), _FAR)
@@ -103,13 +103,13 @@ def deviations(value: float, mean: float, variance: float) -> float:
 
 @inline_kernel
 def standardised(inputs: Inputs, number: int, value: float) -> float:
-    """Return how many standard deviations a value of a number is away from its mean, cut off."""
+    """Return the distance of a number's value from its mean in standard deviations, clipped."""
     return deviations(value, inputs.numbers.mean[number], inputs.numbers.variance[number])
 
 
 @inline_kernel
 def _take_line(run: Run, line: int, words: int, buffers: Buffers) -> int:
-    """Add a line to the inputs, behind so many words; return how many words there are."""
+    """Add a line to the inputs, after the first `words` words; return the new number of words."""
     known, stream, taken = run.live.ensemble.members.inputs, run.stream, buffers.members.taken
     values = taken.values
     for span in range(stream.lines[line].start, stream.lines[line + 1].start):
@@ -137,7 +137,7 @@ def _take_line(run: Run, line: int, words: int, buffers: Buffers) -> int:
 
 @inline_kernel
 def take_inputs(run: Run, actions: Actions, action: int, buffers: Buffers) -> None:
-    """Take the inputs of members from the context of an event, and from `action` unless it is -1."""
+    """Fill the inputs of an event from its context, and from `action` unless it is -1."""
     known, taken, line = run.live.ensemble.members.inputs, buffers.members.taken, context_line(run, actions)
     values, numbers = taken.values, known.numbers
     n = min(known.tally[Known.FEATURES], MOST_FEATURES)
@@ -163,8 +163,8 @@ def take_feature(
 ) -> tuple[int, int, float]:
     """Add a feature of an action to the numbers `raw`, if it is a number or its name has one.
 
-    Returns its input, -1 for numbers and features that are not known; the number that it is,
-    `InputKind.WORD` if it is none; and what that number was before.
+    Returns three values: the feature's input, -1 for numbers and unknown features; the index of the number,
+    or `InputKind.WORD` if it is none; and the previous value of that number.
     """
     place, own, number, before = place_of(inputs, np.uint64(feature)), -1, InputKind.WORD, 0.0
     if inputs.feature[place] != 0:
@@ -182,7 +182,7 @@ def take_feature(
 
 @inline_kernel
 def action_key(run: Run, actions: Actions, action: int) -> np.uint64:
-    """Return what tells an action from others: its number, or a hash of all its features."""
+    """Return the key that identifies an action: its number, or a hash of all its features."""
     if run.task.shape in (Shape.SIMPLE, Shape.CB):
         return np.uint64(action + 1)
     stream, line = run.stream, line_of(run, actions, action)
@@ -194,7 +194,7 @@ def action_key(run: Run, actions: Actions, action: int) -> np.uint64:
         for i in range(stream.spans[span].start, stream.spans[span + 1].start):
             short_loop()
             value = np.float64(stream.features[i].value) * 65536.0
-            whole = np.int64(value) if abs(value) < _WHOLE else np.int64(0)  # NaN, too, is no whole number
+            whole = np.int64(value) if abs(value) < _WHOLE else np.int64(0)  # NaN is no whole number either
             part = (np.uint64(stream.features[i].hash) ^ (np.uint64(whole) << np.uint64(32))) * _MIX
             key += (part ^ (part >> _SHIFT)) * _MIX
     return key
@@ -202,7 +202,7 @@ def action_key(run: Run, actions: Actions, action: int) -> np.uint64:
 
 @inline_kernel
 def index_of(inputs: Inputs, key: np.uint64) -> int:
-    """Return the index of an action's regressions, -1 if the action is not known."""
+    """Return the index of an action's regression, -1 if the action is not known."""
     if joins(inputs):
         return 0
     for i in range(min(inputs.tally[Known.ACTIONS], MOST_ACTIONS)):
@@ -214,7 +214,7 @@ def index_of(inputs: Inputs, key: np.uint64) -> int:
 
 @kernel
 def _meet(inputs: Inputs, feature: np.uint64, is_number: bool) -> bool:
-    """Note a feature of a learnt event, unless there are too many; return whether it is a new one."""
+    """Register a feature of a learnt event, unless there are too many; return whether it is new."""
     tally, place = inputs.tally, place_of(inputs, feature)
     new = inputs.feature[place] == 0
     if new:
@@ -234,7 +234,7 @@ def _meet(inputs: Inputs, feature: np.uint64, is_number: bool) -> bool:
 
 @kernel
 def _meet_name(inputs: Inputs, word: np.uint32, seed: np.uint32) -> None:
-    """Note which number the name of a new word has, if any, and if there may be one more."""
+    """Register the number in the name of a new word, if it has one and the capacity allows it."""
     stem, amount = numbered_name(word, seed)
     if stem == NO_STEM:
         return
@@ -250,7 +250,7 @@ def _meet_name(inputs: Inputs, word: np.uint32, seed: np.uint32) -> None:
 
 @kernel
 def _meet_action(inputs: Inputs, key: np.uint64) -> None:
-    """Note an action, unless there are too many."""
+    """Register an action, unless there are too many."""
     tally = inputs.tally
     if tally[Known.ACTIONS] > MOST_ACTIONS or index_of(inputs, key) >= 0:
         return
@@ -264,7 +264,7 @@ def _meet_action(inputs: Inputs, key: np.uint64) -> None:
 
 @inline_kernel
 def _meet_line(run: Run, line: int) -> None:
-    """Note the features of a line."""
+    """Register the features of a line."""
     inputs, stream = run.live.ensemble.members.inputs, run.stream
     for span in range(stream.lines[line].start, stream.lines[line + 1].start):
         short_loop()
@@ -281,14 +281,14 @@ def _meet_line(run: Run, line: int) -> None:
 
 @inline_kernel
 def is_rule(inputs: Inputs, at: int) -> bool:
-    """Count a learnt event that is too wide; return whether more than a few, and one in eight, are."""
+    """Count a learnt event that is too wide; return whether such events are many, and one in eight."""
     inputs.wide[at] += 1
     return bool(inputs.wide[at] > _RARE and 8 * inputs.wide[at] > inputs.seen[MOST_ACTIONS])
 
 
 @kernel
 def _new_of_line(run: Run, line: int) -> tuple[int, int]:
-    """Return how many features of a line are not known, and how many are not known as numbers but are."""
+    """Return how many features of a line are unknown, and how many are numbers not yet known as such."""
     inputs, stream, features, numbers = run.live.ensemble.members.inputs, run.stream, 0, 0
     has_room = inputs.tally[Known.FEATURES] <= MOST_FEATURES
     for span in range(stream.lines[line].start, stream.lines[line + 1].start):
@@ -309,7 +309,7 @@ def _new_of_line(run: Run, line: int) -> tuple[int, int]:
 
 @inline_kernel
 def _has_room(run: Run, actions: Actions, line: int) -> bool:
-    """Return whether an event may be noted: there is room for what is new in it, or there rarely is none."""
+    """Return whether to register an event: its new features fit, or events rarely fit."""
     inputs, features, numbers = run.live.ensemble.members.inputs, 0, 0
     if line >= 0:
         features, numbers = _new_of_line(run, line)
@@ -329,9 +329,9 @@ def _has_room(run: Run, actions: Actions, line: int) -> bool:
 
 @inline_kernel
 def meet_event(run: Run, actions: Actions) -> bool:
-    """Note the features of the context, and the actions, of a learnt event.
+    """Register the features of the context, and the actions, of a learnt event.
 
-    Returns whether the inputs that its scores were made of are not those to learn from.
+    Returns whether the inputs have changed since the event was scored.
     """
     inputs, line = run.live.ensemble.members.inputs, context_line(run, actions)
     features, numbers = inputs.tally[Known.FEATURES], inputs.tally[Known.NUMBERS]
@@ -352,7 +352,7 @@ def meet_event(run: Run, actions: Actions) -> bool:
 
 @inline_kernel
 def add_input(inputs: Inputs, kind: int) -> int:
-    """Add an input of a kind, `InputKind.WORD` or `BIN`; return its number."""
+    """Add an input of a kind, `InputKind.WORD` or `BIN`; return its index."""
     at = int(inputs.tally[Known.FEATURES])
     inputs.number[at], inputs.divided[at] = kind, 0
     inputs.tally[Known.FEATURES] += 1

@@ -1,4 +1,4 @@
-"""The inputs that members share: their state before the first event, and as a model file has it."""
+"""The inputs that members share: their state before the first event, and their format in a model file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from onlineauto.features.stored import Stored
 
 INPUTS_VERSION = 1
-"""Version of their section in a model file."""
+"""Version of the section of inputs in a model file."""
 
 _PLACES = 1024
 _BOUNDED = {
@@ -39,22 +39,23 @@ _BOUNDED = {
     "part": BINS - 1,
     "group": BINS - 1,
 }
-"""Arrays of indices and counts, and the largest that each may have."""
+"""Arrays of indices and counts, and the maximum of each."""
 _LEAST = {"number": -2, "names": -1}
 _FREE = ("amount", "mean", "variance", "cut")
 _SHARED = (*_BOUNDED, *_FREE, "named", "feature", "action", "seen", "wide")
 
 
 def can_have_members(task: Task) -> bool:
-    """Return whether a task can have members: not with slots, nor with more numbered actions than they know.
+    """Return whether a task can have members.
 
-    Actions of ``--cb N`` have no features by which one regression could tell them apart.
+    Events with slots cannot, nor can more than `MOST_ACTIONS` actions of ``--cb N``. These have no features
+    by which one regression could distinguish them.
     """
     return not task.slots and (task.shape != Shape.CB or task.n_actions <= MOST_ACTIONS)
 
 
 def make_inputs(*, on: bool) -> Inputs:
-    """Return the inputs before the first event; they are empty unless there are members."""
+    """Return the inputs before the first event; their arrays are empty unless members are `on`."""
     actions, features, numbers, places = (
         (MOST_ACTIONS, MOST_FEATURES, MOST_NUMBERS, _PLACES) if on else (0,) * 4
     )
@@ -86,7 +87,7 @@ def make_inputs(*, on: bool) -> Inputs:
 
 
 def inputs_to_predict(inputs: Inputs) -> Inputs:
-    """Return inputs that share these arrays, but for those that only learning needs: they are empty."""
+    """Return inputs that share these arrays; arrays that only learning needs are empty."""
     return inputs._replace(numbers=inputs.numbers._replace(latest=np.zeros((0, 0)), sorted=np.zeros(0)))
 
 
@@ -96,18 +97,18 @@ def _array_of(inputs: Inputs, name: str) -> NDArray[Any]:
 
 
 def inputs_state(inputs: Inputs) -> dict[str, Any]:
-    """Return their section of a model file, as `restore_inputs` takes it."""
+    """Return the section of the inputs in a model file, for `restore_inputs`."""
     latest = ["latest"] * bool(len(inputs.numbers.latest))
     return {"version": INPUTS_VERSION} | {name: _array_of(inputs, name) for name in (*_SHARED, *latest)}
 
 
 def restore_inputs(stored: Stored, inputs: Inputs) -> None:
-    """Put a stored section into these inputs.
+    """Copy a stored section into these inputs.
 
     Raises
     ------
     ValueError
-        It is not the section of inputs.
+        The section is not one of inputs.
     """
     for name, most in _BOUNDED.items():
         array = _array_of(inputs, name)

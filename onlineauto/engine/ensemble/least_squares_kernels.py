@@ -1,17 +1,17 @@
-"""Recursive least squares: learns a linear prediction from one event at a time, as if refitted on all.
+"""Recursive least squares: learn a linear prediction from one event at a time, as if refitted on all.
 
-It forgets slowly: an event counts less by a factor after each later one. What no event speaks of would then
-become ever less sure, so the variance of a weight is cut off at that before the first event.
+Each learnt event reduces the weight of all earlier events by a factor. Without new information the variance
+of a weight would then grow forever, so it is limited to its value before the first event.
 
-Rounding must not make the covariance other than symmetric and positive: what is wrong with it would grow with
-each event that is forgotten, until the weights were anything. So it is changed by the same product above the
-diagonal as below, and no event makes it smaller by more than a factor of about a million.
+Rounding must not make the covariance asymmetric or indefinite: each later event would amplify the error until
+the weights were arbitrary. So entries above and below the diagonal are changed by the same product, and no
+event reduces the covariance by more than a factor of about a million.
 
-To change the covariance is most of the work. Once there have been many events it hardly changes, and may take
-one event in several, as so many: then the weights alone learn the others. A large covariance takes longer to
-read than to compute with. So events may wait until there are several, which are learnt one after the other
-from one look at it; and it is changed for several at once. Until then it is known as the older one, less a
-product for each of these events:
+Most of the work is the update of the covariance P. After many events P hardly changes. Then P may learn one
+event in several, with the weight of several, while the weights learn every event. Reading a large P takes
+longer than the arithmetic, so events may wait until there are several. They are learnt one after the other in
+a single pass over P, and P is updated for several events at once. Until then P is represented by an older P₀
+and one product for each of these events:
 
     P = s (P₀ - Σ u uᵀ), which an event with the gains g = P x and the variance v turns into
     (P - g gᵀ / v) / f = s/f (P₀ - Σ u uᵀ - w wᵀ) with w = g / √(s v).
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 LATE = 8
-"""Events of which the covariance of a regression takes account together."""
+"""Maximum number of pending updates of a covariance; they are applied together."""
 
 WAITING = 4
-"""Events that a regression learns together: its covariance is read once for all of them."""
+"""Number of events that a regression learns together, reading its covariance once."""
 
 SURE = 1e-6
 
@@ -43,29 +43,29 @@ class Regression(NamedTuple):
     """Recursive least squares for each action."""
 
     weights: NDArray[np.float64]  # [actions, inputs]
-    spread: NDArray[np.float64]  # [actions, inputs, inputs]: covariance of the weights, but for what is late
-    late: NDArray[np.float64]  # [actions, LATE, inputs]: what is not subtracted from it yet, as factors
-    n_late: NDArray[np.int64]  # [actions]: how many there are
-    scale: NDArray[np.float64]  # [actions]: what the covariance is then multiplied by
-    waiting: NDArray[np.float64]  # [actions, WAITING, inputs]: inputs of events that are still to be learnt
-    observed: NDArray[np.float64]  # [actions, WAITING, 3]: what they led to, see `Observed`
-    n_waiting: NDArray[np.int64]  # [actions]: how many there are
-    prepared: NDArray[np.int64]  # [2]: numbers of inputs and of actions whose weights have a variance
+    spread: NDArray[np.float64]  # [actions, inputs, inputs]: P₀, the covariance without pending updates
+    late: NDArray[np.float64]  # [actions, LATE, inputs]: the factors u of the pending updates
+    n_late: NDArray[np.int64]  # [actions]: number of pending updates
+    scale: NDArray[np.float64]  # [actions]: the factor s of the covariance
+    waiting: NDArray[np.float64]  # [actions, WAITING, inputs]: inputs of events that wait to be learnt
+    observed: NDArray[np.float64]  # [actions, WAITING, 3]: the targets of these events, see `Observed`
+    n_waiting: NDArray[np.int64]  # [actions]: number of events that wait
+    prepared: NDArray[np.int64]  # [2]: numbers of inputs and actions with prepared weights
     gains: NDArray[np.float64]  # [WAITING, inputs]: scratch
 
 
 class Observed(NamedTuple):
-    """An event: what its inputs have led to, and for how much it counts."""
+    """The target of an event, and how much the event counts."""
 
     target: float
     noise: float  # variance of the target
-    keeps: float  # part of what is known that is not forgotten
-    times: int  # for how many events the covariance takes this one
+    keeps: float  # factor by which earlier information is retained
+    times: int  # how many times the covariance learns this event
 
 
 @inline_kernel
 def _all_have(inputs: NDArray[np.float64], at: int) -> bool:
-    """Return whether no event has 0 for an input."""
+    """Return whether all events have an input other than 0 at index `at`."""
     product = 1.0
     for event in range(len(inputs)):
         product = 0.0 if inputs[event, at] == 0.0 else product
@@ -78,8 +78,8 @@ def _multiply_together(
 ) -> tuple[int, int]:
     """Add to the first `n` gains of four events the rows of the covariance for inputs that all of them have.
 
-    Four rows are added in one pass over the gains, and up to three are left. Returns the row from which on
-    they are, and how many were added.
+    Four rows are added in one pass over the gains, so that up to three rows remain. Returns the first
+    remaining row and the number of added rows.
     """
     found, j, k, m, left, added = 0, 0, 0, 0, 0, 0
     first, second, third, fourth = gains[0], gains[1], gains[2], gains[3]
@@ -118,10 +118,10 @@ def _multiply(
     left: int,
     gains: NDArray[np.float64],
 ) -> None:
-    """Add to the gains of an event the rows of the covariance for its inputs; most of these may be 0.
+    """Add to the gains of an event the rows of the covariance for its inputs, most of which may be 0.
 
-    Rows before `left` for inputs that all events have were added before. Four are added in one pass over the
-    gains.
+    Rows before `left` for inputs that all events have were added before. Four rows are added in one pass over
+    the gains.
     """
     n, found, j, k, m, own = len(gains), 0, 0, 0, 0, inputs[event]
     for row in range(n):
@@ -156,8 +156,8 @@ def _learn_weights(
 ) -> tuple[float, float]:
     """Let the weights learn an event from its gains.
 
-    Returns what the covariance takes the variance of the event for, 0 if it takes no account of it; and what
-    part of what is known is left.
+    Returns two values: the variance of the event for the covariance, 0 if the covariance does not learn it;
+    and the part of the information that is retained.
     """
     n, error, known, keeps = len(inputs), observed.target, 0.0, 1.0
     for i in range(n):
@@ -186,7 +186,7 @@ def learn_lately(
     observed: Observed,
     together: int,
 ) -> None:
-    """Let the regression of an action learn what the inputs have led to, as soon as so many events wait.
+    """Queue an event for the regression of an action; learn the queued events once there are `together`.
 
     `together` is 1 or `WAITING`. `gains` is scratch for `WAITING` events.
     """
@@ -204,7 +204,7 @@ def learn_lately(
 def _learn_waiting(
     regression: Regression, action: int, n: int, gains: NDArray[np.float64], keeps: float
 ) -> None:
-    """Let an action's `n` weights learn the events that wait; the covariance does so later."""
+    """Let an action's `n` weights learn the waiting events; the covariance follows later."""
     waits, late, taken = regression.n_waiting[action], regression.late[action], 0
     spread, waiting = regression.spread[action], regression.waiting[action, :waits]
     for event in range(waits):
@@ -240,13 +240,13 @@ def _learn_waiting(
 
 @inline_kernel
 def begin_weight(regression: Regression, action: int, at: int, unsure: float) -> None:
-    """Give a new weight of an action its variance, now that the covariance may be late."""
+    """Set the variance of an action's new weight, even if updates of the covariance are pending."""
     regression.spread[action, at, at] = unsure / regression.scale[action]
 
 
 @kernel
 def catch_up(regression: Regression, action: int, n: int) -> None:
-    """Let the covariance of an action's `n` weights take account of the events for which it is late."""
+    """Apply the pending updates to the covariance of an action's `n` weights."""
     late, scale = regression.late[action], regression.scale[action]
     if regression.n_late[action] == 0:
         return
@@ -255,7 +255,7 @@ def catch_up(regression: Regression, action: int, n: int) -> None:
     for i in range(n):
         row = regression.spread[action, i]
         t, u, v, w, x, y, z, o = a[i], b[i], c[i], d[i], e[i], f[i], g[i], h[i]
-        for j in range(n):  # (i, j) and (j, i) get the same
+        for j in range(n):  # the same product for (i, j) and (j, i)
             first = (t * a[j] + u * b[j]) + (v * c[j] + w * d[j])
             second = (x * e[j] + y * f[j]) + (z * g[j] + o * h[j])
             row[j] = (row[j] - (first + second)) * scale
@@ -271,9 +271,9 @@ def learn_squares(
     gains: NDArray[np.float64],
     observed: Observed,
 ) -> None:
-    """Learn what the inputs have led to.
+    """Learn the target of an event's inputs.
 
-    `spread` is the covariance of at least so many weights, and `gains` scratch of their number.
+    `spread` is the covariance of at least as many weights as inputs, and `gains` scratch of that size.
     """
     n = len(inputs)
     gains[:] = 0.0
@@ -292,14 +292,14 @@ def learn_squares(
     for i in range(n):
         row, gain = spread[i], gains[i]
         for j in range(n):
-            row[j] = row[j] * scale - gain * gains[j]  # (i, j) and (j, i) get the same
+            row[j] = row[j] * scale - gain * gains[j]  # the same product for (i, j) and (j, i)
 
 
 @kernel
 def cut_off(spread: NDArray[np.float64], n: int, most: float, factors: NDArray[np.float64]) -> None:
     """Reduce the variance of each of the first `n` weights to `most`, if it is larger.
 
-    `factors` is scratch for them.
+    `factors` is scratch of size `n`.
     """
     larger = False
     for i in range(n):
@@ -308,4 +308,4 @@ def cut_off(spread: NDArray[np.float64], n: int, most: float, factors: NDArray[n
     for i in range(n if larger else 0):
         row, factor = spread[i], factors[i]
         for j in range(n):
-            row[j] *= factor * factors[j]  # (i, j) and (j, i) get the same
+            row[j] *= factor * factors[j]  # the same product for (i, j) and (j, i)

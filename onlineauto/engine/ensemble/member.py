@@ -1,10 +1,12 @@
-"""``Member``: the contract of what the ensemble weighs beside the live configs.
+"""``Member``: the contract of the learners whose scores the ensemble weighs besides the live configs.
 
-A member is one file in `members` and one line of `registry`; `register` adds one from outside the package. It
-gives each action one or several scores, and the ensemble learns a weight for each score. It has a state that
-it learns, and a scratch that each caller of the loop has for itself: predictions must change nothing else.
+A member is one file in `members` and one line of `registry`; `register` adds a member from outside the
+package. A member gives each action one or more scores, and the ensemble learns a weight for each score. It
+has a state that it learns, and separate scratch memory for each caller of the loop. A prediction must not
+change anything except this scratch memory.
 
-Its kernels are called by their addresses. So the loop is compiled without them, and they may have any state.
+The kernels of a member are called by their addresses. So the loop is compiled without them, and a state may
+have any type.
 """
 
 from __future__ import annotations
@@ -30,28 +32,28 @@ ANY = 2**62
 
 
 class Part(NamedTuple):
-    """The part of an event that a member is to score: the actions [begin, end)."""
+    """The part of an event that a member must score: the actions [begin, end)."""
 
     begin: int
     end: int
-    score: int  # number of its first score among those of all members
+    score: int  # index of the member's first score among those of all members
     column: int  # column of that score in `Buffers.score`
 
 
 class Lesson(NamedTuple):
-    """A cost for a member to learn: that of the logged action of an event that was scored before."""
+    """A cost for a member to learn: that of the logged action of an event that was already scored."""
 
     action: int
-    known: int  # number of the action among those that are known; -1 if it is not known
-    cost: float  # on the range of costs so far, extended by one range to each side
+    known: int  # index of the action among the known actions; -1 if it is not known
+    cost: float  # clipped to the range of costs so far, extended by one range on each side
     weight: float
     score: int  # as in `Part`
     column: int
-    again: bool  # the inputs are no longer those that were scored
+    again: bool  # the inputs have changed since the event was scored
 
 
 class Need(IntEnum):
-    """Columns of `Ensemble.needs`, which are the fields of `Needs`."""
+    """Columns of `Members.needs`, which are the fields of `Needs`."""
 
     MOST_FEATURES = 0
     MOST_NUMBERS = 1
@@ -65,30 +67,30 @@ class Need(IntEnum):
 
 
 class Needs(NamedTuple):
-    """Conditions of a score; unless all hold, the score is neither computed nor weighed."""
+    """Conditions of a score. Unless all are true, the score is neither computed nor weighed."""
 
     most_features: int = ANY
-    """Known features, at most."""
+    """Maximum number of known features."""
     most_numbers: int = ANY
-    """Known numbers among them, at most."""
+    """Maximum number of known numbers among these."""
     numbers: bool = False
-    """There must be a number, unless actions are joined."""
+    """At least one number must be known, unless actions are joined."""
     least_actions: int = 1
-    """Known actions, at least."""
+    """Minimum number of known actions."""
     most_actions: int = ANY
-    """Known actions, at most. More than `MOST_ACTIONS` are joined."""
+    """Maximum number of known actions. More than `MOST_ACTIONS` are joined."""
     events: int = 0
-    """Learnt events, at least."""
+    """Minimum number of learnt events."""
     width: int = ANY
-    """Features of a context that may be crossed, at most."""
+    """Maximum number of features of a context that may be crossed."""
     upon: str = ""
-    """Another score that this one is computed from: it must be there too."""
+    """Another score from which this one is computed; that score must work too."""
     inputs: bool = False
-    """It is computed from `MemberBuffers.taken`."""
+    """The score is computed from `MemberBuffers.taken`."""
 
 
 class Sizes(NamedTuple):
-    """The options and sizes by which a member makes its state."""
+    """The options and sizes that determine the state of a member."""
 
     configuration: Configuration
     cells: int  # cells of the table of weights of the live configs
@@ -98,21 +100,21 @@ class Sizes(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Sizes of an event, on which the price of a member depends."""
+    """Sizes of an event, which determine the price of a member."""
 
     inputs: int  # known features and bins
     widest: int  # features of a context that may be crossed
-    features: float  # features of an action, with those of the context
+    features: float  # features of an action, including those of the context
     n_actions: float
-    visits: float  # actions of an event, and as much again as learning counts
-    joined: bool  # there are too many actions to tell apart
+    visits: float  # actions of an event, plus the additional count of learning
+    joined: bool  # there are too many actions for separate regressions
 
 
 class Kernels(NamedTuple):
     """The entry kernels of a member.
 
-    ``score(context, stream, actions, part, state, scratch)`` writes its scores into `Buffers.score`; where it
-    has none for an action, the champion's is there already. ``learn(context, stream, actions, lesson, state,
+    ``score(context, stream, actions, part, state, scratch)`` writes the member's scores into `Buffers.score`,
+    which already has the champion's score for each action. ``learn(context, stream, actions, lesson, state,
     scratch)`` learns an event. ``grow(context, state)`` is called when a feature, a bin or an action is new.
     """
 
@@ -129,17 +131,17 @@ class Member(ABC):
     name : str
         Its name in ``--members``, in the registry and in model files.
     scores : tuple of str
-        The names of its scores, in the order of their columns; one of its own name if there are none.
+        Names of the member's scores, in the order of their columns; by default `name` alone.
     needs : tuple of Needs
-        What each score needs.
+        The conditions of each score.
     least_worth : float
-        What a score must be worth; else it rests. See `onlineauto.automl.member_seats`.
+        The minimum worth of a score that does not rest. See `onlineauto.automl.member_seats`.
     options : tuple of type
-        Its own groups of options.
+        The member's groups of options.
     version : int
-        Version of its section in a model file; `restore` takes all from 1 to this one.
+        Version of the member's section in a model file; `restore` reads all versions from 1 to this one.
     merges : str
-        How states merge, in a few words, for the table of members.
+        How states merge, in a few words, for the table of members in the documentation.
     """
 
     name: ClassVar[str]
@@ -152,54 +154,54 @@ class Member(ABC):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of its scores."""
+        """The names of the member's scores."""
         return self.scores or (self.name,)
 
     @abstractmethod
     def kernels(self) -> Kernels:
-        """Return its kernels."""
+        """Return the member's kernels."""
 
     @abstractmethod
     def make_state(self, sizes: Sizes) -> Any:
-        """Return its state before the first event: a NamedTuple of arrays, numbers and such tuples."""
+        """Return the state before the first event: a NamedTuple of arrays, numbers and such tuples."""
 
     @abstractmethod
     def make_scratch(self) -> Any:
-        """Return the scratch of a caller of the loop: a NamedTuple of arrays."""
+        """Return the scratch memory for a caller of the loop: a NamedTuple of arrays."""
 
     @abstractmethod
     def prices(self, work: Work) -> Sequence[float]:
-        """Return the work of each score, in weights that are touched for an event."""
+        """Return the work of each score: the number of weights that are touched for an event."""
 
     def to_predict(self, state: Any) -> Any:
-        """Return a state that shares the arrays that predictions need, and has the others empty."""
+        """Return a state that shares the arrays that predictions need; its other arrays are empty."""
         return state
 
     @abstractmethod
     def state(self, state: Any, inputs: Inputs, *, working: Sequence[bool]) -> dict[str, Any]:
-        """Return its section of a model file, but for the version: only what is in use.
+        """Return the member's section of a model file, without the version: only what is in use.
 
-        `working` says of each score whether it does not rest, or may work again.
+        `working` is true for each score that does not rest, or may work again.
         """
 
     @abstractmethod
     def restore(self, stored: Stored, state: Any, inputs: Inputs) -> None:
-        """Put a section that `state` made into a state as `make_state` or `to_predict` returned it.
+        """Copy a section made by `state` into a state made by `make_state` or `to_predict`.
 
         Raises
         ------
         ValueError
-            It is not the section of such a state.
+            The section does not fit the state.
         """
 
     def begin(self, state: Any, inputs: Inputs) -> None:  # noqa: B027 - most states begin as they are made
-        """Let a new state begin with inputs that are known already."""
+        """Prepare a new state for inputs that are already known."""
 
     @abstractmethod
     def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> Any:
-        """Return the state that one learner of the base and of all branches' events would about have.
+        """Return approximately the state that a single learner of all events would have.
 
-        Each branch continued from the base and learnt separate events; `inputs` are the merged inputs. States
-        stay as they are, the order of branches changes nothing but rounding, and a branch that learnt nothing
-        changes nothing. `onlineauto.engine.ensemble.branches` has the algebra.
+        Each branch continued from the base and learnt separate events. `inputs` are the merged inputs. The
+        given states are not changed. The order of branches affects rounding only, and a branch that learnt
+        nothing has no effect. `onlineauto.engine.ensemble.branches` has the algebra.
         """

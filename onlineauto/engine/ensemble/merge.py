@@ -1,10 +1,11 @@
-"""Merge: make one ensemble of several that continued from a common base, each with separate events.
+"""Merge: combine ensembles that continued from a common base, each on separate events.
 
-All have the live configs of the base, in the same order; whoever splits a stream decides on them for all. The
-members' inputs, means and bins merge first: those of the base keep their indices, those that branches have
-found are added. Then the members merge, the weights of the ensemble, and the evidence of its tests.
+All ensembles have the live configs of the base, in the same order: the caller that splits a stream decides on
+live configs for all of them. Inputs, means and bins merge first. Inputs of the base keep their indices, and
+new inputs of branches are appended. Then the members, the weights of the ensemble and the evidence of its
+tests merge.
 
-`begin_again` puts the merged ensemble into a live one.
+`begin_again` copies the merged ensemble into a live one.
 """
 
 from __future__ import annotations
@@ -52,24 +53,24 @@ _MIX = 0x9E3779B97F4A7C15
 def merge_ensembles(
     base: Ensemble, ends: Sequence[Ensemble], *, learnt: Sequence[int], floor: bool
 ) -> Ensemble:
-    """Return the ensemble that one learner of the events of all would about have.
+    """Return approximately the ensemble that a single learner of all events would have.
 
     Parameters
     ----------
     base : Ensemble
-        The ensemble from which all continued. It and `ends` stay as they are.
+        The ensemble from which all continued. `base` and `ends` are not changed.
     ends : sequence of Ensemble
-        What each has become.
+        The ensembles after their events.
     learnt : sequence of int
-        Events that each has learnt since the base.
+        Number of events that each has learnt since the base.
     floor : bool
         Whether the tests know or learn the smallest propensity.
 
     Raises
     ------
     OptionError
-        They have other members or live configs, or one can only predict, or has changed what predicts, which
-        members rest, or its tests, since the base.
+        The ensembles differ in members or live configs, or one can only predict. Or since the base one has
+        changed whether it predicts, which members rest, or its tests.
     """
     _check(base, ends)
     inputs, (whole, *branches) = merge_inputs(base.members.inputs, [end.members.inputs for end in ends])
@@ -103,7 +104,7 @@ def merge_ensembles(
 
 
 def _merged_test(base: EnsembleTest, ends: Sequence[EnsembleTest], *, floor: bool) -> EnsembleTest:
-    """Return the tests with the evidence of all."""
+    """Return the tests with the combined evidence."""
     loss, loss_spread = merge_difference_tests(
         (base.loss, base.loss_spread), [(end.loss, end.loss_spread) for end in ends]
     )
@@ -120,12 +121,12 @@ def _merged_test(base: EnsembleTest, ends: Sequence[EnsembleTest], *, floor: boo
 
 
 def _check(base: Ensemble, ends: Sequence[Ensemble]) -> None:
-    """Check that ensembles can be merged.
+    """Check that the ensembles can be merged.
 
     Raises
     ------
     OptionError
-        They cannot.
+        The ensembles cannot be merged.
     """
     for end in (base, *ends):
         if not end.on or not len(end.spread):
@@ -146,7 +147,7 @@ def _check(base: Ensemble, ends: Sequence[Ensemble]) -> None:
 def _widened(
     ensemble: Ensemble, widest: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the weights and their covariance for a wider range of costs, as learning widens it."""
+    """Return the weights and their covariance for a wider range of costs; learning widens it the same way."""
     (low, high), weights, spread = ensemble.range.tolist(), ensemble.weights.copy(), ensemble.spread.copy()
     width, wider = high - low, widest[1] - widest[0]
     if width > 0.0 and wider > width:
@@ -158,17 +159,17 @@ def _widened(
 
 
 def _merged_error(base: Ensemble, ends: Sequence[Ensemble], learnt: Sequence[int]) -> NDArray[np.float64]:
-    """Return the mean squared error of all, and of how many events it is."""
+    """Return the mean squared error over all branches, and its number of events."""
     parts = shares(learnt, averaging(float(base.error[1]), LATEST))
     mean = float(merged(base.error[0], [end.error[0] for end in ends], parts))
     return np.array([max(mean, 0.0), min(base.error[1] + sum(learnt), LATEST)])
 
 
 def merge_inputs(base: Inputs, ends: Sequence[Inputs]) -> tuple[Inputs, list[Branch]]:
-    """Return the inputs of all, and branches without states: that of the base, then one for each of `ends`.
+    """Return the merged inputs, and branches without states: that of the base, then one for each of `ends`.
 
-    What is new in several branches is taken in their order, as far as there is room. The bins of a number are
-    those of the branch that has the most of them; bins of others become the ones in which their middle lies.
+    New inputs are added in the order of the branches while the capacity lasts. A number has the bins of the
+    branch with the most bins for it. A bin of another branch is mapped to the bin that contains its middle.
     """
     inputs, everyone = copy.deepcopy(base), [base, *ends]
     known = max(int(base.tally[Known.FEATURES]), 1)
@@ -198,7 +199,7 @@ def _features_of(inputs: Inputs) -> dict[int, int]:
 
 
 def _new_input(inputs: Inputs, kind: int) -> int:
-    """Add an input of a kind and return its number; -1 if there is no room for it."""
+    """Add an input of a kind and return its index; -1 if the capacity is exhausted."""
     at = int(inputs.tally[Known.FEATURES])
     if at >= MOST_FEATURES:
         return -1
@@ -239,7 +240,7 @@ def _add_features(inputs: Inputs, end: Inputs) -> None:
 
 
 def _add_actions(inputs: Inputs, end: Inputs) -> None:
-    """Add the actions of a branch; if there are too many, they are joined."""
+    """Add the actions of a branch; they are joined if there are too many."""
     for key in end.action[: min(int(end.tally[Known.ACTIONS]), MOST_ACTIONS)]:
         count = int(inputs.tally[Known.ACTIONS])
         if count <= MOST_ACTIONS and key not in inputs.action[:count]:
@@ -251,7 +252,7 @@ def _add_actions(inputs: Inputs, end: Inputs) -> None:
 
 
 def _numbers_of(inputs: Inputs, end: Inputs) -> NDArray[np.int64]:
-    """Return which of the merged numbers each number of a branch is."""
+    """Return the merged index of each number of a branch."""
     keys = {own: key for key, own in _features_of(end).items()}
     known = _features_of(inputs)
     of = end.numbers.of_number[: min(int(end.tally[Known.NUMBERS]), MOST_NUMBERS)]
@@ -260,7 +261,7 @@ def _numbers_of(inputs: Inputs, end: Inputs) -> NDArray[np.int64]:
 
 
 def _actions_of(inputs: Inputs, end: Inputs) -> NDArray[np.int64]:
-    """Return which of the merged actions each regression of a branch is of."""
+    """Return the merged index of the action of each regression of a branch."""
     if inputs.tally[Known.ACTIONS] > MOST_ACTIONS:
         return np.array(
             [0] if end.tally[Known.ACTIONS] > MOST_ACTIONS else [-1] * int(end.tally[Known.ACTIONS]), np.int64
@@ -272,7 +273,7 @@ def _actions_of(inputs: Inputs, end: Inputs) -> NDArray[np.int64]:
 
 
 def _seen(end: Inputs, actions: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return how many events a branch has learnt with each merged action, and in all."""
+    """Return the number of events that a branch has learnt with each merged action, and the total."""
     seen = np.zeros_like(end.seen)
     seen[actions[actions >= 0]] = end.seen[: len(actions)][actions >= 0]
     seen[-1] = end.seen[-1]
@@ -312,7 +313,7 @@ def _merge_number(
 
 
 def _inputs_of(inputs: Inputs, end: Inputs, numbers: NDArray[np.int64], known: int) -> NDArray[np.int64]:
-    """Return which of the merged inputs each input of a branch is; those of the base are the same."""
+    """Return the merged index of each input of a branch; inputs of the base keep their indices."""
     n = min(int(end.tally[Known.FEATURES]), MOST_FEATURES)
     moved = np.full(n, -1, np.int64)
     moved[:known] = np.arange(n)[:known]
@@ -334,7 +335,7 @@ def _inputs_of(inputs: Inputs, end: Inputs, numbers: NDArray[np.int64], known: i
 
 
 def _middle(cuts: NDArray[np.float64], at: int) -> float:
-    """Return the middle of a bin; of the first and of the last, the value next to the others."""
+    """Return the middle of a bin; for the outer bins, the value next to their inner end."""
     if at == 0:
         return float(cuts[0])
     if at == len(cuts):

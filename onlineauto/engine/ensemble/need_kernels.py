@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @inline_kernel
 def _has_needs(members: Members, score: int) -> bool:
-    """Return whether all is known that a score needs, but for another score."""
+    """Return whether the conditions of a score are true, apart from the score that it is computed from."""
     needs, inputs = members.needs[score], members.inputs
     tally = inputs.tally
     able = needs[Need.LEAST_ACTIONS] <= tally[Known.ACTIONS] <= needs[Need.MOST_ACTIONS]
@@ -32,7 +32,7 @@ def _has_needs(members: Members, score: int) -> bool:
 
 @inline_kernel
 def works(members: Members, score: int) -> bool:
-    """Return whether a score is computed: it does not rest, and all is known that it needs."""
+    """Return whether a score is computed: it does not rest, and its conditions are true."""
     upon = members.needs[score, Need.UPON]
     below = upon < 0 or (not members.rests[upon] and _has_needs(members, upon))
     return bool(below and not members.rests[score] and _has_needs(members, score))

@@ -1,4 +1,4 @@
-"""Bins of the numbers of members, each with as many of the latest events; they grow with the stream."""
+"""Bins of the members' numbers, each with about the same number of recent events; bins multiply over time."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from onlineauto.engine.records.ensemble import Inputs
 
 MEMORY = 16384.0
-"""Events that means and variances take account of."""
+"""Number of latest events that determine means and variances."""
 
 _LEFT, _MOST_TOGETHER = 64, 3
 
 
 @inline_kernel
 def _has_room(inputs: Inputs, bins: int) -> bool:
-    """Return whether there may be so many more inputs for bins: some are left for words to come."""
+    """Return whether `bins` more inputs may be used for bins; some are reserved for future words."""
     return bool(inputs.tally[Known.FEATURES] + bins <= MOST_FEATURES - _LEFT)
 
 
@@ -50,9 +50,9 @@ def _sort(values: NDArray[np.float64], n: int) -> None:
 
 @kernel
 def _divide_bin(inputs: Inputs, number: int, fullest: int) -> None:
-    """Divide a bin at the median of the latest in it; note of which bin the new one is a part.
+    """Split a bin at the median of its latest values, and note the bin of which the new one is a part.
 
-    It shares the input of the old one if there is no room for another.
+    The new bin shares the input of the old one if the capacity is exhausted.
     """
     values, n = inputs.numbers.sorted, 0
     for i in range(RING):
@@ -83,7 +83,7 @@ def _divide_bin(inputs: Inputs, number: int, fullest: int) -> None:
 
 @kernel
 def _divide_group(inputs: Inputs, number: int, at: int) -> None:
-    """Give the bins of a group behind bin `at` a group of their own, if there are many in the group."""
+    """Move the bins of a large group that lie after bin `at` into a new group."""
     group, last, together, highest = inputs.numbers.group[number], inputs.numbers.bins[number] - 1, 0, 0
     for i in range(last + 1):
         together += group[i] == group[at]
@@ -97,7 +97,7 @@ def _divide_group(inputs: Inputs, number: int, at: int) -> None:
 
 @kernel
 def _make_bins(inputs: Inputs, number: int) -> None:
-    """Divide a number into its first bins: one for each value if there are few, else of equally many."""
+    """Make the first bins of a number: one for each value if there are few, else bins of equal counts."""
     values, different = inputs.numbers.sorted, 1
     for i in range(RING):
         values[i] = inputs.numbers.latest[number, i]
@@ -122,9 +122,9 @@ def _make_bins(inputs: Inputs, number: int) -> None:
 
 @kernel
 def _renew_bins(inputs: Inputs, number: int) -> None:
-    """Divide a number into bins, or the bin with the most of the latest numbers into two.
+    """Make the first bins of a number, or split the bin with the most of the latest values.
 
-    A bin is divided if it has more than twice its share.
+    A bin is split if it has more than twice its share of the values.
     """
     if inputs.numbers.bins[number] == 0:
         _make_bins(inputs, number)
@@ -144,7 +144,7 @@ def _renew_bins(inputs: Inputs, number: int) -> None:
 def add_value(
     mean: NDArray[np.float64], variance: NDArray[np.float64], at: int, value: float, seen: float
 ) -> None:
-    """Add a value to the mean and the variance at a place; it is the last of so many that were seen."""
+    """Update the mean and the variance at index `at` with a value, the last of `seen` values."""
     away = value - mean[at]
     mean[at] += away / seen
     variance[at] += (away * (value - mean[at]) - variance[at]) / seen
@@ -152,7 +152,7 @@ def add_value(
 
 @kernel
 def see_numbers(inputs: Inputs, raw: NDArray[np.float64]) -> None:
-    """Add the numbers of an event to their means and variances; the latest `MEMORY` events count most."""
+    """Update means and variances with the numbers of an event; the latest `MEMORY` events count most."""
     inputs.seen[MOST_ACTIONS] += 1
     seen = min(np.float64(inputs.seen[MOST_ACTIONS]), MEMORY)
     for k in range(min(inputs.tally[Known.NUMBERS], MOST_NUMBERS)):

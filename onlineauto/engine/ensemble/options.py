@@ -33,11 +33,11 @@ class EnsembleOptions:
 
 
 def check_members(configuration: Configuration) -> None:
-    """Check that ``--members`` names members that there are, and all that they need.
+    """Check that ``--members`` names existing members and all that they need.
 
     Raises
     ------
     OptionError
-        It does not.
+        A member does not exist, or needs a member that is not named.
     """
     check_names(configuration[EnsembleOptions].members)

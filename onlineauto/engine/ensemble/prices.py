@@ -1,10 +1,13 @@
-"""Prices of members of the ensemble: the work that each takes, in multiples of the champion's.
+"""Prices of members of the ensemble: the work of each, in multiples of the champion's.
 
-Work is counted in weights that are touched for an event, and not measured by a clock: what is decided must be
-the same each time. The champion touches a weight for each feature and product of each action; one that is
-learnt counts twice more, and to read the event counts as 64. Products of the members that cross count alike.
-Of a matrix whole rows are added up at once, so that eight of its entries count as one weight; its covariance
-is learnt by one event in four.
+The unit of work is one weight that is touched for an event. Work is counted and not measured by a clock, so
+that decisions are reproducible.
+
+- The champion touches a weight for each feature and product of each action.
+- A learnt action counts two more times, and reading the event counts 64.
+- Products of the members that cross count like those of the champion.
+- Matrices are added up row by row, so that eight entries of a matrix count as one weight. Its covariance is
+learnt by one event in four.
 """
 
 from __future__ import annotations
@@ -18,14 +21,14 @@ if TYPE_CHECKING:
     from onlineauto.automl.config import Interaction
 
 TOGETHER, EACH = 8, 4
-"""Entries of a matrix that count as one weight; events of which its covariance learns one."""
+"""Number of matrix entries that count as one weight, and of events per update of the covariance."""
 
 LEARNT, _EVENT = 2.0, 64.0
-"""What an action that is learnt counts more; what to read an event counts."""
+"""Additional count of a learnt action, and the work of reading an event."""
 
 
 def price_of_config(sizes: dict[bytes, float], crossed: Iterable[Interaction], n_actions: float) -> float:
-    """Return the work of a config that has these interactions of namespaces of these sizes.
+    """Return the work of a config from the sizes of its namespaces and its interactions.
 
     >>> price_of_config({b"a": 2.0, b"b": 3.0}, [(b"a", b"b")], 4.0)
     136.0

@@ -1,7 +1,8 @@
 """The members that an ensemble may have, in the order of their weights.
 
-A line has the name of a member, which is that of its module in `members`, and what ``--help`` says of it. The
-module is imported when the member is chosen, so that reading options imports neither NumPy nor kernels.
+Each line has the name of a member, which is also the name of its module in `members`, and its text in
+``--help``. The module is imported when the member is chosen, so that reading options imports neither NumPy
+nor kernels.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ class Entry(NamedTuple):
 
     help: str
     default: bool = True
-    """An ensemble has it unless ``--members`` says otherwise."""
+    """Whether an ensemble has the member by default."""
     member: Member | None = None
-    """The member, if it is from outside the package."""
+    """The member, if it is defined outside the package."""
 
 
 _MEMBERS = {
@@ -41,23 +42,23 @@ _MEMBERS = {
 }
 
 MEMBERS: Mapping[str, Entry] = MappingProxyType(_MEMBERS)
-"""By their names."""
+"""The members, by name."""
 
 _EXTENDED: list[Registry] = []
 
 DEFAULT = ",".join(name for name, entry in _MEMBERS.items() if entry.default)
-"""The members of an ensemble unless others are chosen, as ``--members`` has them."""
+"""The default of ``--members``."""
 
 
 def register(member: Member) -> None:
-    """Add a member from outside the package, and its options; ``--members`` takes its name from then on.
+    """Add a member from outside the package, with its options, to the names that ``--members`` accepts.
 
-    Register it before a model is made or loaded that has it.
+    Register a member before making or loading a model that has it.
 
     Raises
     ------
     ValueError
-        There is a member, a score or an option of that name.
+        A member, a score or an option of that name exists.
     """
     taken = {*_MEMBERS, *(name for each in _MEMBERS for name in member_of(each).names)}
     if not taken.isdisjoint({member.name, *member.names}):
@@ -68,12 +69,12 @@ def register(member: Member) -> None:
 
 
 def unregister(name: str) -> None:
-    """Remove a member that `register` has added.
+    """Remove a member that was added by `register`.
 
     Raises
     ------
     ValueError
-        There is none of that name, or it is one of the package.
+        No such member exists, or it belongs to the package.
     """
     if name not in _MEMBERS or _MEMBERS[name].member is None:
         raise ValueError(f"no member {name} was registered")
@@ -81,12 +82,12 @@ def unregister(name: str) -> None:
 
 
 def extend(registry: Registry) -> None:
-    """Let a registry of options have those of members that are registered later."""
+    """Add the options of members that are registered later to a registry of options."""
     _EXTENDED.append(registry)
 
 
 def member_of(name: str) -> Member:
-    """Return the member of a name, imported if need be."""
+    """Return the member with a name, importing its module if necessary."""
     return _MEMBERS[name].member or _imported(name)
 
 
@@ -97,7 +98,7 @@ def _imported(name: str) -> Member:
 
 
 def members_of(text: str) -> tuple[Member, ...]:
-    """Return the members that ``--members`` names, in the order of their weights."""
+    """Return the members named by ``--members``, in the order of their weights."""
     names = _names(text)
     return tuple(member_of(name) for name in _MEMBERS if name in names)
 
@@ -109,12 +110,12 @@ def _names(text: str) -> set[str]:
 
 
 def check_names(text: str) -> None:
-    """Check what ``--members`` names.
+    """Check the names in ``--members``.
 
     Raises
     ------
     OptionError
-        There is no such member, or it needs another one.
+        A member does not exist, or needs a member that is not named.
     """
     names = _names(text)
     if text != "none" and (not names or not names <= _MEMBERS.keys()):

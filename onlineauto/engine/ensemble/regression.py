@@ -1,4 +1,4 @@
-"""Regressions of members: before the first event, and as a model file has them; and the basis of waves."""
+"""Regressions of members before the first event and in model files; and the basis of waves."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def make_regression(actions: int, inputs: int) -> Regression:
-    """Return regressions of so many actions and inputs before the first event."""
+    """Return regressions for `actions` actions and `inputs` inputs before the first event."""
     return Regression(
         weights=np.zeros((actions, inputs)),
         spread=np.zeros((actions, inputs, inputs)),
@@ -40,7 +40,7 @@ def make_regression(actions: int, inputs: int) -> Regression:
 
 
 def regression_to_predict(regression: Regression) -> Regression:
-    """Return a regression that shares the weights, and has nothing else."""
+    """Return a regression that shares the weights; its other arrays are empty."""
     nothing = np.zeros((0, 0, 0))
     return regression._replace(
         spread=nothing, late=nothing, waiting=nothing, observed=nothing, gains=np.zeros((0, 0))
@@ -48,7 +48,7 @@ def regression_to_predict(regression: Regression) -> Regression:
 
 
 def begin_regression(regression: Regression, inputs: Inputs, unsure: float, n: int) -> None:
-    """Let new regressions begin with known actions and `n` inputs; `unsure` is the variance of a weight."""
+    """Prepare new regressions for known actions and `n` inputs; `unsure` is the variance of a weight."""
     known = int(inputs.tally[Known.ACTIONS])
     for action in range(1 if known > MOST_ACTIONS else known):
         np.fill_diagonal(regression.spread[action, :n, :n], unsure)
@@ -56,7 +56,7 @@ def begin_regression(regression: Regression, inputs: Inputs, unsure: float, n: i
 
 
 def regression_state(regression: Regression, inputs: Inputs, n: int) -> dict[str, Any]:
-    """Return what is in use of regressions of `n` inputs; of a covariance half is enough, by symmetry."""
+    """Return the used part of regressions of `n` inputs; of each covariance one triangle is enough."""
     known = int(inputs.tally[Known.ACTIONS])
     actions = 1 if known > MOST_ACTIONS else known
     weights = {"weights": regression.weights[:actions, :n].copy()}
@@ -64,13 +64,13 @@ def regression_state(regression: Regression, inputs: Inputs, n: int) -> dict[str
 
 
 def _to_learn(regression: Regression, actions: int, inputs: int) -> dict[str, Any]:
-    """Return what learning needs besides the weights."""
+    """Return the arrays that learning needs besides the weights."""
     row, column = np.tril_indices(inputs)
     late = int(regression.n_late[:actions].max(initial=0))
     waits = int(regression.n_waiting[:actions].max(initial=0))
     wait = (
         np.arange(waits) < regression.n_waiting[:actions, None]
-    )  # other rows are of events that were learnt
+    )  # other rows are from events already learnt
     return {
         "spread": regression.spread[:actions, row, column],
         "late": regression.late[:actions, :late, :inputs].copy(),
@@ -85,12 +85,12 @@ def _to_learn(regression: Regression, actions: int, inputs: int) -> dict[str, An
 def restore_regression(
     stored: Stored, regression: Regression, inputs: Inputs, unsure: float, known: int
 ) -> None:
-    """Put the stored regressions of known actions into these, of `known` inputs; new ones are `unsure`.
+    """Copy stored regressions of known actions and `known` inputs; new inputs get the variance `unsure`.
 
     Raises
     ------
     ValueError
-        They are not stored regressions of this size.
+        The section does not hold regressions of this size.
     """
     weights = stored["weights"].finite(np.float64, (-1, -1))
     actions, n = weights.shape
@@ -119,7 +119,7 @@ def restore_regression(
 
 
 def _restore_waiting(stored: Stored, regression: Regression, actions: int, inputs: int) -> None:
-    """Put the stored events that wait to be learnt into the regressions of so many actions."""
+    """Copy the stored events that wait to be learnt into the regressions of `actions` actions."""
     regression.waiting[:], regression.observed[:], regression.n_waiting[:] = 0.0, 0.0, 0
     waiting = stored["waiting"].finite(np.float64, (actions, -1, inputs))
     waits = waiting.shape[1]
@@ -135,10 +135,11 @@ def _restore_waiting(stored: Stored, regression: Regression, actions: int, input
 def merge_regression(
     base: Branch, branches: Sequence[Branch], inputs: Inputs, unsure: float, n: int
 ) -> Regression:
-    """Return the regressions of the merged actions and of `n` merged inputs, by least squares.
+    """Return the merged regressions of the merged actions and `n` merged inputs, by least squares.
 
-    The state of a branch is a `Regression`. Inputs that became one are added up, inputs without a merged one
-    are left out, and new ones are `unsure`, as if from the first event on. Events that wait are learnt.
+    The state of a branch is a `Regression`. Inputs mapped to the same merged input are added up, and inputs
+    without a merged input are left out. New inputs have the variance `unsure`, as if present from the first
+    event on. Waiting events are learnt first.
     """
     known = int(inputs.tally[Known.ACTIONS])
     result = make_regression(*base.state.weights.shape)
@@ -152,14 +153,14 @@ def merge_regression(
 
 
 def merge_waves(base: Branch, branches: Sequence[Branch], inputs: Inputs, unsure: float) -> Regression:
-    """Return the merged regressions on waves, which are the same inputs in all branches."""
+    """Return the merged regressions on waves, which have the same meaning in all branches."""
     same = np.arange(WAVES)
     whole, *parts = [each._replace(inputs=same) for each in (base, *branches)]
     return merge_regression(whole, parts, inputs, unsure, WAVES)
 
 
 def _sums(branch: Branch, action: int, n: int, unsure: float) -> Sums:
-    """Return the statistics of a merged action in a branch, of `n` merged inputs."""
+    """Return the statistics of a merged action in a branch, for `n` merged inputs."""
     unknown = np.full(n, 1.0 / unsure)
     own = np.flatnonzero(branch.actions == action)
     if not len(own):
@@ -174,7 +175,7 @@ def _sums(branch: Branch, action: int, n: int, unsure: float) -> Sums:
 
 
 def _settled(regression: Regression, action: int, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the weights of an action and their covariance, once they have learnt the events that wait."""
+    """Return an action's weights and their covariance after learning the waiting events."""
     weights = regression.weights[action, :n].copy()
     late = regression.late[action, : regression.n_late[action], :n]
     spread = regression.scale[action] * (regression.spread[action, :n, :n] - late.T @ late)

@@ -1,7 +1,7 @@
-"""Regressions of members: least squares for each action, which learn four events together.
+"""Regressions of members: least squares for each action, learnt from four events at a time.
 
-Each action that is told apart has a regression of its own, all together share one if there are too many.
-Source: `least_squares_kernels`.
+Each action has a separate regression. If there are too many actions, they share one. Source:
+`least_squares_kernels`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Prepared(IntEnum):
-    """Entries of `Regression.prepared`: how many inputs and actions a regression is prepared for."""
+    """Entries of `Regression.prepared`: the numbers of prepared inputs and actions."""
 
     INPUTS = 0
     ACTIONS = 1
@@ -40,15 +40,15 @@ class Prepared(IntEnum):
 KEEPS = 0.9995
 _ROUND = 64
 _ALONE, _OFTEN, EACH = 64, 512, 4
-"""Events of a regression that are learnt one by one, before several are learnt together; events of which the
-covariance learns each, before it learns one in so many."""
+"""A regression learns its first `_ALONE` events one by one, and later events several at a time. The
+covariance learns each of the first `_OFTEN` events, and later one event in `EACH`."""
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _QUARTER = np.uint64(1) << np.uint64(62)
 
 
 @kernel
 def _clear(regression: Regression, inputs: int) -> None:
-    """Let the first regression be as before the first event; it has had so many inputs."""
+    """Reset the first regression, which has used `inputs` inputs, to its state before the first event."""
     regression.weights[0, :inputs] = 0.0
     regression.spread[0, :inputs, :inputs] = 0.0
     regression.late[0, :, :inputs] = 0.0
@@ -57,10 +57,10 @@ def _clear(regression: Regression, inputs: int) -> None:
 
 @entry_kernel
 def grow_regression(regression: Regression, inputs: Inputs, n: int, unsure: float) -> None:
-    """Prepare the regressions of actions that are new, and `n` inputs, of which some may be new.
+    """Prepare the regressions for new actions and for `n` inputs, some of which may be new.
 
-    `unsure` is the variance of a weight before the first event. If the actions are joined now, the regression
-    that they share begins from nothing. Members call it by the address in `Units`.
+    `unsure` is the variance of a weight before the first event. When the actions become joined, their common
+    regression begins from scratch. Members call this kernel by its address in `Units`.
     """
     known, prepared = inputs.tally[Known.ACTIONS], regression.prepared
     joins = known > MOST_ACTIONS
@@ -79,7 +79,7 @@ def grow_regression(regression: Regression, inputs: Inputs, n: int, unsure: floa
 
 @kernel
 def score_of(regression: Regression, action: int, inputs: NDArray[np.float64], n: int) -> float:
-    """Return the prediction of a regression for an action; four sums are added in parallel."""
+    """Return the prediction of a regression for an action; four sums are accumulated in parallel."""
     a, b, c, d, weights = 0.0, 0.0, 0.0, 0.0, regression.weights[action]
     for i in range(0, n - 3, 4):
         a += weights[i] * inputs[i]
@@ -94,15 +94,15 @@ def score_of(regression: Regression, action: int, inputs: NDArray[np.float64], n
 
 @inline_kernel
 def _is_taken(seen: int) -> bool:
-    """Return whether the covariance takes the event of this number: one in `EACH`, at no fixed pace.
+    """Return whether the covariance learns event number `seen`: one in `EACH`, at irregular intervals.
 
-    Events often come in turn, such as hours, and each kind of them has to have its share.
+    A regular interval could miss whole kinds of events, because events often recur in a cycle, such as hours.
     """
     return bool(np.uint64(seen) * _MIX < _QUARTER)
 
 
 def times_taken(before: int, after: int) -> int:
-    """Return for how many events the covariance has taken those after `before` events up to `after`."""
+    """Return the total weight of the covariance's updates by the events after `before`, up to `after`."""
     alone = max(min(after, _OFTEN) - before, 0)
     numbers = np.arange(max(before, _OFTEN) + 1, after + 1, dtype=np.uint64)
     return alone + EACH * int(np.count_nonzero(numbers * _MIX < _QUARTER))
@@ -112,10 +112,10 @@ def times_taken(before: int, after: int) -> int:
 def learn_regression(
     regression: Regression, lesson: Lesson, inputs: NDArray[np.float64], seen: int, unsure: float
 ) -> None:
-    """Let the regression of the logged action learn its cost; it has been learnt `seen` times.
+    """Let the regression of the logged action learn its cost, after `seen` events of that action.
 
-    `unsure` is the variance of a weight before the first event. Members call it by the address in `Units`, so
-    that it is compiled once for all of them.
+    `unsure` is the variance of a weight before the first event. Members call this kernel by its address in
+    `Units`, so that it is compiled once for all members.
     """
     n, action, gains = len(inputs), lesson.known, regression.gains
     noise = 1.0 / lesson.weight

@@ -1,4 +1,4 @@
-"""``MemberStates``: the states of the members of an ensemble, beside the members."""
+"""``MemberStates``: the states of the members of an ensemble, together with the members."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class MemberStates(SealedRecords):
-    """The states of members, which kernels take by their addresses.
+    """The states of members; kernels receive their addresses.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class MemberStates(SealedRecords):
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return the recipe of a copy, in which members are named."""
+        """Return the constructor and arguments of a copy; members are stored by name."""
         return _named, (tuple(member.name for member in self.members), self.records)
 
 
@@ -45,5 +45,5 @@ def _named(names: tuple[str, ...], records: tuple[Any, ...]) -> MemberStates:
 
 
 def states_of(ensemble: Ensemble) -> MemberStates:
-    """Return the states of an ensemble's members, which are addresses to kernels."""
+    """Return the states of an ensemble's members; kernels see an array of addresses instead."""
     return cast("MemberStates", ensemble.members.states)

@@ -1,7 +1,7 @@
 """Waves: cosines of sums over the inputs of an event, which approximate any smooth function of them.
 
-cos(ω·x + φ) with random ω, as a Gaussian kernel does. Source: Rahimi and Recht, *Random features for
-large-scale kernel machines*, 2007.
+A wave is cos(ω·x + φ) with random ω and φ; many of them approximate a Gaussian kernel. Source: Rahimi and
+Recht, *Random features for large-scale kernel machines*, 2007.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ WAVY_SPREAD = 10.0
 """Variance of the weight of a wave before the first event."""
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
-_ROUNDER = 1.5 * 2.0**52  # what is added to it and taken off again is rounded to the next whole number
+_ROUNDER = 1.5 * 2.0**52  # adding and subtracting it rounds to the next whole number
 
 
 class Basis(NamedTuple):
-    """Random frequencies and phases; the same in every model."""
+    """Random frequencies and phases, the same in every model."""
 
     frequency: NDArray[np.float64]  # [numbers * waves]
     phase: NDArray[np.float64]  # [waves]
@@ -36,14 +36,14 @@ class Basis(NamedTuple):
 
 @inline_kernel
 def begin_of(feature: np.uint32) -> int:
-    """Return where the frequencies of a word begin."""
+    """Return the index of the first frequency of a word."""
     mixed = (np.uint64(feature) * _MIX) >> np.uint64(32)
     return int(mixed % np.uint64(WAVES * (MOST_NUMBERS - 1)))
 
 
 @kernel
 def add_wave(basis: Basis, sums: NDArray[np.float64], begin: int, times: float) -> None:
-    """Add the frequencies of an input to the sums of all waves, so many times."""
+    """Add `times` times the frequencies of an input to the sums of all waves."""
     frequency = basis.frequency[begin : begin + WAVES]
     for i in range(WAVES):
         sums[i] += times * frequency[i]
@@ -51,7 +51,7 @@ def add_wave(basis: Basis, sums: NDArray[np.float64], begin: int, times: float) 
 
 @inline_kernel
 def _cosine(angle: float) -> float:
-    """Return the cosine of an angle to within 2e-7, by a polynomial: several are computed at once."""
+    """Return the cosine of an angle to within 2e-7, by a polynomial that the compiler can vectorise."""
     turn = angle * (0.5 / math.pi)
     turn -= (turn + _ROUNDER) - _ROUNDER
     y = (2.0 * math.pi * turn) * (2.0 * math.pi * turn)
@@ -68,7 +68,7 @@ def _cosine(angle: float) -> float:
 
 @kernel
 def make_waves(basis: Basis, waves: NDArray[np.float64], scale: float) -> None:
-    """Make the waves of their sums, which are angles once they are scaled; the first is the constant."""
+    """Compute the waves from their sums, multiplied by `scale` to be angles; the first is the constant."""
     size, phase = math.sqrt(2.0 / WAVES), basis.phase
     for i in range(WAVES):
         waves[i] = size * _cosine(phase[i] + scale * waves[i])

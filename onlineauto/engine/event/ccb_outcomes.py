@@ -1,4 +1,4 @@
-"""Outcomes of slots, added up by event as VW reports them."""
+"""Outcomes of slots, summed by event like VW's report."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ _SHOWN = 2
 class EventOutcomes(Outcomes):
     """Outcomes of events that have slots.
 
-    An event is labelled if any of its slots is. Its loss is that of its first slot, or of all its slots.
+    An event is labelled if any of its slots is. Its loss is the loss of its first slot, or the sum over all
+    its slots.
 
     Attributes
     ----------
@@ -34,7 +35,8 @@ class EventOutcomes(Outcomes):
     def shown(self, event: int) -> tuple[str, str]:
         """Return label and prediction for the progress table.
 
-        The label has the logged actions of the first two slots, the prediction the chosen actions of all.
+        The label lists the logged actions of the first two slots, the prediction the chosen actions of all
+        slots.
         """
         slots, first = self.by_slot, 0
         assert slots.slots is not None
@@ -54,7 +56,7 @@ class EventOutcomes(Outcomes):
 
 
 def of_events(outcomes: Outcomes, slots: Slots, *, all_slots: bool) -> EventOutcomes:
-    """Return the outcomes of events, added up from those of their slots.
+    """Return the outcomes of events, summed over the outcomes of their slots.
 
     Parameters
     ----------
@@ -63,7 +65,7 @@ def of_events(outcomes: Outcomes, slots: Slots, *, all_slots: bool) -> EventOutc
     slots : Slots
         The events that the slots belong to.
     all_slots : bool
-        The loss of an event is that of all its slots, and not of the first one only.
+        If true, the loss of an event is the sum over all its slots; else the loss of the first slot.
     """
     n = len(slots.start) - 1
     rows = np.zeros(n, ROW)
@@ -91,5 +93,5 @@ def of_events(outcomes: Outcomes, slots: Slots, *, all_slots: bool) -> EventOutc
 
 
 def _general(value: np.float32) -> str:
-    """Return a float32 as text with six significant digits, as a C++ stream writes it."""
+    """Return a float32 as text with six significant digits, in the format of a C++ stream."""
     return f"{float(value):g}"

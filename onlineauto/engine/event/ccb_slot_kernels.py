@@ -1,4 +1,4 @@
-"""A CCB slot of an event: the actions that are free for it, its label, and the action that it takes."""
+"""A CCB slot of an event: the actions that are still available to it, its label, and its chosen action."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FLOAT_MAX = np.float32(np.finfo(np.float32).max)
 
 @kernel
 def outcome_of(stream: Stream, slot: int) -> int:
-    """Return the index of the cost that is the outcome of a slot's line, -1 if it has none."""
+    """Return the index of the cost that is the outcome on a slot's line, -1 if it has none."""
     i = stream.lines[slot].cost
     if i < stream.lines[slot + 1].cost and stream.costs[i].probability != -np.inf:
         return i  # type: ignore[no-any-return]
@@ -32,9 +32,9 @@ def outcome_of(stream: Stream, slot: int) -> int:
 
 @kernel
 def _list_actions(run: Run, event: int) -> tuple[int, int]:
-    """List the lines of the actions that a slot can have: free ones, of its list if it has one.
+    """List the lines of the actions that a slot can choose: those not taken, and on its list if it has one.
 
-    Returns their number, and which of them was logged, -1 if none.
+    Returns their number, and the index of the logged action among them, -1 if none.
     """
     stream, scratch, row = run.stream, run.scratch, run.stream.slots[event]
     first, end, slot = row[SHARED_LINE] + 1, row[FIRST_SLOT], row[SLOT_LINE]
@@ -92,7 +92,7 @@ def _settle_event(run: Run, results: Results, event: int, holdout: bool) -> None
 
 @kernel
 def _own_features(run: Run, slot: int) -> int:
-    """Return the features of a slot's line and the constant, which VW counts if no action is free."""
+    """Return VW's feature count of a slot without free actions: the features of its line and the constant."""
     n = 1 if run.layout.constant_key >= 0 else 0
     for span in range(run.stream.lines[slot].start, run.stream.lines[slot + 1].start):
         if not run.layout.ignore[run.layout.key[run.stream.spans[span].namespace]]:
@@ -104,10 +104,10 @@ def _own_features(run: Run, slot: int) -> int:
 def settle_slot(
     context: Context, stream: Stream, results: Results, event: int, counts: bool, holdout: bool
 ) -> None:
-    """Fill in the row of a predicted slot: number its actions as the event does, and take the first one.
+    """Fill in the row of a predicted slot: number its actions as in the event, and take the first action.
 
-    The slots after it cannot have that action. The loss is that of this action if it is the logged one, else
-    0. After the last slot of an event that `counts`, the event is accounted for.
+    Later slots cannot choose that action. If the first action is the logged one, the loss is that of this
+    action, else 0. If `counts`, the event is accounted for after its last slot.
     """
     run = run_on(context, stream)
     row, slots, slot = results.rows[event], stream.slots, stream.slots[event, SLOT_LINE]

@@ -1,4 +1,4 @@
-"""Bounds on the costs of the actions of an event, by which some explorers choose."""
+"""Bounds on the costs of the actions of an event, which some explorers use to choose."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _ONE = np.float32(1)
 
 @entry_kernel
 def bound_costs(context: Context, stream: Stream, actions: Actions, weight: F32) -> None:
-    """Fill in the lowest and highest plausible cost of each action, by the champion; learn nothing.
+    """Fill in the champion's lowest and highest plausible cost of each action; learn nothing.
 
     The scores of the actions must be known. `weight` is the importance weight (float32) of the event.
 
-    With the quirk `keeps_squares` the Σ x² of each action is kept for later learners. VW drops it if it
+    With the quirk `keeps_squares` the Σ x² of each action is stored for later learners. VW drops it if it
     removes the shared features in between: for events with a shared line, unless actions are drawn.
     """
     run, buffers = over_again(run_on(context, stream)), context.buffers

@@ -1,4 +1,4 @@
-"""An event: its actions, the groups that they share, its label."""
+"""An event: its actions, the feature groups that they share, its label."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _label_of_event(stream: Stream, first: int, n: int) -> Label:
 
 @inline_kernel
 def _simple_label(stream: Stream, line: int) -> Label:
-    """Return the label of a single line, as if it were the cost of its only action."""
+    """Return the label of a single line, in the form of the cost of its only action."""
     read = stream.lines[line]
     action = np.int64(0) if read.label != _FLOAT_MAX else np.int64(-1)
     return Label(action, read.label, _ONE, read.weight, read.initial)
@@ -82,7 +82,7 @@ def _open_event(run: Run, event: int) -> tuple[Actions, Label]:
 def open_event(run: Run, event: int) -> tuple[Actions, Label]:
     """Open the groups that the actions of an event share; return its actions and its label.
 
-    A logged action without a probability is taken as logged uniformly, if the task says so.
+    If the task says so, a logged action without a probability counts as drawn from a uniform policy.
     """
     actions, label = _open_event(run, event)
     if run.task.uniform and label.action >= 0 and label.probability == _ZERO:
@@ -93,7 +93,7 @@ def open_event(run: Run, event: int) -> tuple[Actions, Label]:
 
 @inline_kernel
 def learns_from(run: Run, label: Label, holdout: bool) -> bool:
-    """Return whether the model learns from an event with this label; `holdout` is true if it is held out."""
+    """Return whether the model learns from an event with this label; `holdout` marks a held-out event."""
     if label.action < 0 or (run.task.slots and label.cost == _FLOAT_MAX):
         return False
     return not holdout or (run.task.quirks.learns_held_out and run.task.shape == Shape.CB_ADF)

@@ -1,4 +1,4 @@
-"""The name by which an event's action is drawn: a tag ``seed=NAME``."""
+"""The name of an event, a tag ``seed=NAME``, which seeds the draw of its action."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def name_events(
     Parameters
     ----------
     tag, tag_start : uint8[], int64[n_lines + 1]
-        Bytes of all tags, and where those of each line begin.
+        Bytes of all tags, and the start of each line's tag.
     first_line : int64[n_events]
-        Line of each event, or slot, that has the tag.
+        Line of each event, or slot, whose tag is read.
     name, named : uint64[n_events], bool[n_events]
-        To be filled; `named` is false and `name` is 0 before.
+        Arrays to fill; `named` must be false and `name` 0 before the call.
     murmur : bool
-        Hash with MurmurHash3, and not with FNV-1a.
+        Hash with MurmurHash3 instead of FNV-1a.
     """
     for event in range(len(name)):
         start, end = tag_start[first_line[event]], tag_start[first_line[event] + 1]

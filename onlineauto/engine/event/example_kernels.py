@@ -32,7 +32,7 @@ _FLOAT_MAX = np.float32(np.finfo(np.float32).max)
 
 @inline_kernel
 def apply_link(link: int, raw: F32) -> F32:
-    """Return the prediction (float32) that a link makes of a clipped sum."""
+    """Return the prediction (float32) of a link function for a clipped sum."""
     if link == LOGIT:
         return _ONE / (_ONE + math.exp(-raw))
     if link == GLF1:
@@ -50,10 +50,11 @@ def line_of(run: Run, actions: Actions, action: int) -> int:
 
 @inline_kernel
 def open_action(run: Run, actions: Actions, action: int) -> tuple[int, int, bool]:
-    """Open the groups of one action, behind those that all actions share.
+    """Open the groups of one action, after those that all actions share.
 
-    Returns the end of the groups, the number of own features, and whether a shared group has changed. It has
-    if the action has own features in it, and always under ``--cb N``, where hashes depend on the action.
+    Returns the end of the groups, the number of the action's own features, and whether a shared group has
+    changed. A shared group changes if the action adds features to it, and always under ``--cb N``, where
+    hashes depend on the action.
     """
     scratch, stream, n_shared = run.scratch, run.stream, actions.n_shared
     merged = run.task.shape == Shape.CB
@@ -72,7 +73,7 @@ def open_action(run: Run, actions: Actions, action: int) -> tuple[int, int, bool
 
 @inline_kernel
 def shown_features(run: Run, actions: Actions, action: int, counted: Counted) -> int:
-    """Return the features of an action as VW prints them: a late ``shared`` line counts for all others."""
+    """Return the number of features VW prints for an action; a late ``shared`` line counts for all others."""
     features = counted.own + counted.crossed
     lines = run.stream.lines
     if run.task.shape != Shape.CB_ADF or not lines[line_of(run, actions, action)].shared:
@@ -83,7 +84,7 @@ def shown_features(run: Run, actions: Actions, action: int, counted: Counted) ->
 
 @inline_kernel
 def _count(interactions: Interactions, example: Example, own: int, linear: int) -> Counted:
-    """Return the counts that VW reports of an example with `own` features, `linear` of which are listed."""
+    """Return VW's feature counts of an example with `own` features, `linear` of which are listed."""
     held = 0
     for r in range(example.n_runs):
         product = example.runs[r].product
@@ -97,7 +98,7 @@ def _count(interactions: Interactions, example: Example, own: int, linear: int) 
 def list_action(
     run: Run, actions: Actions, action: int, screens: bool, label: F32, buffers: Buffers
 ) -> tuple[Example, Counted]:
-    """List the features of one action of an event; if it `screens`, measure interactions by `label` too.
+    """List the features of one action of an event; if it `screens`, also measure interactions by `label`.
 
     Returns the listed features and their counts. Fills `buffers.squares` if the rule needs Σ x².
     """
@@ -119,7 +120,7 @@ def list_action(
 
 @inline_kernel
 def begin_squares(n: int, buffers: Buffers) -> None:
-    """Set Σ x² of each of the `n` actions to NaN: no learner has asked for it yet."""
+    """Set Σ x² of each of the `n` actions to NaN, which means not yet computed."""
     for action in range(n):
         short_loop()
         buffers.first_squares[action] = np.float32(math.nan)
@@ -129,7 +130,7 @@ def begin_squares(n: int, buffers: Buffers) -> None:
 def _squares_of(run: Run, buffers: Buffers, action: int, slot: int) -> F32:
     """Return Σ x² (float32) of the features of the listed action that live config `slot` uses.
 
-    With the quirk `keeps_squares` it is the number that the first learner got, if any has asked for it.
+    With the quirk `keeps_squares` it is the value that the first learner computed, if there is one.
     """
     if run.task.quirks.keeps_squares and not math.isnan(buffers.first_squares[action]):
         return buffers.first_squares[action]

@@ -41,15 +41,15 @@ _MEMORY = 256.0
 _SHARE = 1e-3
 
 LEANING = 0.25
-"""Level at which the reward test leans against a verdict by losses, and so prevents it."""
+"""Level at which a reward test that leans against a loss verdict prevents it."""
 
 
 @inline_kernel
 def _count_line(run: Run, line: int, times: int, above: int, mark: int, slot: bool = False) -> bool:
     """Count `times` each namespace of a line that has features; return whether one is new.
 
-    A namespace is skipped if its mark is `above`, since the shared line has counted it, or already `mark`.
-    With `slot`, the line is a slot's, whose default namespace has a key of its own.
+    A namespace is skipped if its mark is `above`, because the shared line has counted it, or if it is already
+    `mark`. With `slot`, the line is a slot's, whose default namespace has a separate key.
     """
     layout, stream, live = run.layout, run.stream, run.live
     namespaces = live.namespaces
@@ -104,7 +104,7 @@ def count_namespaces(run: Run, event: int, actions: Actions) -> bool:
 
 @inline_kernel
 def lease_is_due(live: Live) -> bool:
-    """Return whether the lease of a live config is over, or a waiting config can become live."""
+    """Return whether the lease of a live config has expired, or a waiting config can become live."""
     schedule = live.schedule
     due = schedule.fill
     for slot in range(live.n):
@@ -115,7 +115,7 @@ def lease_is_due(live: Live) -> bool:
 
 @inline_kernel
 def meets_namespace(run: Run, event: int, actions: Actions, cursor: NDArray[np.int64]) -> bool:
-    """Count the namespaces of the event at the cursor, but only once; return whether one is new."""
+    """Count the namespaces of the event at the cursor, once per event; return whether one is new."""
     if cursor[Cursor.STEP] >= Step.COUNTED:
         return False
     cursor[Cursor.STEP] = Step.COUNTED
@@ -124,7 +124,7 @@ def meets_namespace(run: Run, event: int, actions: Actions, cursor: NDArray[np.i
 
 @inline_kernel
 def signal_before_test(run: Run, cursor: NDArray[np.int64]) -> int:
-    """Return what must be decided before the live configs are tested on the event at the cursor."""
+    """Return the signal of a decision that is due before live configs are tested on the cursor's event."""
     if cursor[Cursor.STEP] < Step.REVIEWED:
         cursor[Cursor.STEP] = Step.REVIEWED
         schedule = run.live.schedule
@@ -164,7 +164,7 @@ def best_action(score: NDArray[np.float32], slot: int, n: int) -> int:
 
 @inline_kernel
 def _observe(live: Live, slot: int, who: int, weight: F32, reward: F32) -> None:
-    """Add a reward to the estimator of a live config, or of the champion beside it (`who`)."""
+    """Add a reward to a live config's estimator of its own reward, or of the champion's (`who`)."""
     tests = live.tests
     if weight == _ZERO:
         observe_nothing(tests.evidence, slot, who)
@@ -174,19 +174,19 @@ def _observe(live: Live, slot: int, who: int, weight: F32, reward: F32) -> None:
 
 @inline_kernel
 def is_one_in_eight(live: Live) -> bool:
-    """Return whether the next event to be learnt is one of eight, by the number of events learnt alone.
+    """Return whether the next event to be learnt is one of eight; it depends on the number of events only.
 
     Multiples of the golden ratio fall into each eighth of [0, 1) equally often, also those of every n-th
-    event, so that no rhythm of a log is always met at the same beat.
+    event. So the selection does not follow any period of the log.
     """
     return bool(np.uint64(live.tally[Tally.LEARNT]) * _GOLDEN < _EIGHTH)
 
 
 @inline_kernel
 def compares_rewards(live: Live) -> bool:
-    """Return whether rewards are compared on the next event to be learnt, so challengers score all actions.
+    """Return whether rewards are compared, and challengers score all actions, on the next event to be learnt.
 
-    If the search is sparing, they are on one event in eight, which no data can tell.
+    If the search is sparing, rewards are compared on one event in eight, selected independently of the data.
     """
     return not live.tests.sparing or is_one_in_eight(live)
 
@@ -195,7 +195,7 @@ def compares_rewards(live: Live) -> bool:
 def observe_rewards(run: Run, score: NDArray[np.float32], n: int, label: Label, compared: bool) -> None:
     """Add an event to all reward estimators: the reward of each config's best action, and the champion's.
 
-    An event that is not `compared` is added to the champion's alone.
+    An event that is not `compared` is added to the champion's estimator only.
     """
     live = run.live
     tests, statistics = live.tests, live.statistics
@@ -239,7 +239,7 @@ def observe_rewards(run: Run, score: NDArray[np.float32], n: int, label: Label, 
 
 @inline_kernel
 def _predicted(live: Live, cost: F32) -> np.float64:
-    """Return the reward that the champion predicts, from the cost `cost`, clipped to the rewards seen."""
+    """Return the champion's predicted reward from its predicted `cost`, clipped to the rewards seen."""
     statistics = live.statistics
     low, high = np.float64(statistics.scale[LOW]), np.float64(statistics.scale[HIGH])
     reward = np.float64(cost if live.tests.cost_is_reward else -cost)
@@ -248,7 +248,7 @@ def _predicted(live: Live, cost: F32) -> np.float64:
 
 @inline_kernel
 def _loss(run: Run, raw: F32, target: F32) -> np.float64:
-    """Return the loss of a raw prediction, which is clipped to the labels seen so far."""
+    """Return the loss of a raw prediction after clipping to the labels seen so far."""
     rule, shared = run.rule, run.model.shared
     low, high = np.float32(shared[MIN_LABEL]), np.float32(shared[MAX_LABEL])
     prediction = clip(shared, raw)
@@ -259,21 +259,22 @@ def _loss(run: Run, raw: F32, target: F32) -> np.float64:
 def rarity(live: Live, action: int, n: int) -> np.float64:
     """Return how much rarer an action was logged so far than one of `n` actions on average.
 
-    By this factor the losses of a bandit count. Else they would be those of a log's favourite action, and the
-    config that fits it best would become champion, whatever it makes of the other actions.
+    The losses of a bandit are multiplied by this factor. Otherwise they would be dominated by the log's
+    favourite action, and the config that fits it best would become champion, however badly it fits the other
+    actions.
     """
     statistics = live.statistics
     logged = statistics.logged[min(action, PLACES - 1)]
     if action >= PLACES - 1 and n > PLACES:
-        logged /= n - PLACES + 1  # the last place stands for so many actions
+        logged /= n - PLACES + 1  # the last entry counts all positions from PLACES - 1 on
     return np.float64((statistics.logged[PLACES] + n) / (n * (logged + 1.0)))
 
 
 @inline_kernel
 def note_logged(live: Live, action: int, label: Label, compared: bool) -> None:
-    """Count a logged action, and note whether it seems to be a draw of its own.
+    """Count a logged action, and note whether it seems to be drawn separately for this event.
 
-    It may not be one among all events, and yet be one among those on which rewards are `compared`.
+    The draws are also noted for the subset of events on which rewards are `compared`.
     """
     statistics = live.statistics
     place = min(action, PLACES - 1)
@@ -288,7 +289,7 @@ def note_logged(live: Live, action: int, label: Label, compared: bool) -> None:
 
 @inline_kernel
 def observe_losses(run: Run, score: NDArray[np.float32], action: int, n: int, label: Label) -> None:
-    """Add an event to all loss estimators: each config's loss on the logged `action`, and the champion's."""
+    """Add an event to all loss estimators: each config's and the champion's loss on the logged `action`."""
     live, simple = run.live, run.task.shape == Shape.SIMPLE
     tests, statistics = live.tests, live.statistics
     weight = np.float64(label.weight) if simple else 1.0
@@ -335,7 +336,7 @@ def observe_losses(run: Run, score: NDArray[np.float32], action: int, n: int, la
 
 @inline_kernel
 def _share(live: Live) -> None:
-    """Scale the weights of the mix to sum to 1; keep each large enough to grow again soon."""
+    """Scale the weights of the mix to sum to 1; keep each of them large enough to recover quickly."""
     total = 0.0
     for slot in range(live.n):
         short_loop()
@@ -360,9 +361,9 @@ def mixed(run: Run, score: NDArray[np.float32]) -> F32:
 def better_challenger(live: Live) -> int:
     """Return the last live config that is proved to be better than the champion, 0 if none is.
 
-    If a quick check has shown that the bounds do not cross, the test is decided until it or the champion
-    has a weight other than 0. An observation of 0 neither raises a lower bound, since no bet wins by it, nor
-    lowers an upper one.
+    If a quick check has shown that the bounds do not cross, the test is decided until the config or the
+    champion has a weight other than 0. An observation of 0 neither raises a lower bound, because no bet wins
+    by it, nor lowers an upper bound.
     """
     tests = live.tests
     found = 0
@@ -380,7 +381,7 @@ def better_challenger(live: Live) -> int:
 @entry_kernel
 @inline_kernel
 def reward_level(live: Live, slot: int) -> float:
-    """Return the error probability of a challenger's reward test: half of its level if losses test it too."""
+    """Return the error probability of a challenger's reward test: half its level if losses are tested too."""
     tests = live.tests
     level: float = tests.levels[slot] * (0.5 if tests.by_loss and tests.alike[slot] else 1.0)
     return level
@@ -389,7 +390,7 @@ def reward_level(live: Live, slot: int) -> float:
 @entry_kernel
 @inline_kernel
 def loss_level(live: Live, slot: int) -> float:
-    """Return the error probability of a challenger's loss test: a share of its level, see `share`."""
+    """Return the error probability of a challenger's loss test: a part of its level, see `share`."""
     tests = live.tests
     level: float = tests.levels[slot] * share(tests.spread[slot]) * (0.5 if tests.by_reward else 1.0)
     return level
@@ -399,8 +400,8 @@ def loss_level(live: Live, slot: int) -> float:
 def verdict(live: Live) -> tuple[int, int]:
     """Return (signal, live config) for the strongest proven verdict, else (`LoopSignal.BLOCK_END`, 0).
 
-    A reward verdict beats a loss verdict, which beats one that a challenger is worse. A loss verdict is
-    ignored while the reward test leans the other way.
+    A reward verdict has precedence over a loss verdict, and both over a verdict that a challenger is worse. A
+    loss verdict is ignored while the reward test leans the other way.
     """
     tests, statistics = live.tests, live.statistics
     if not tests.paired:

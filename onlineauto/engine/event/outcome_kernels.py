@@ -1,4 +1,4 @@
-"""The row of an event in the results: opened before it is predicted, filled in afterwards."""
+"""The row of an event in the results: opened before the prediction, filled in afterwards."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _UNLABELLED = np.float32(np.finfo(np.float32).max)
 
 @inline_kernel
 def open_row(run: Run, results: Results, event: int, n_actions: int) -> None:
-    """Open the row of an event; its actions follow those of the event before."""
+    """Open the row of an event; its actions follow those of the previous event."""
     row = results.rows[event]
     row.known_action = -1
     row.known_cost = _UNLABELLED
@@ -75,7 +75,7 @@ def explore(
     learns: bool,
     standing: int,
 ) -> None:
-    """Replace the scores of ranked actions by probabilities; put the one that is taken first, if one is."""
+    """Replace the scores of ranked actions by probabilities; put the chosen action, if any, first."""
     task, streamed = run.task, standing == Standing.STREAM
     order, score = _actions_of(results, event)
     if task.exploration.direct:
@@ -92,7 +92,7 @@ def explore(
 def settle_bandit(
     run: Run, results: Results, event: int, label: Label, learns: bool, buffers: Buffers
 ) -> bool:
-    """Fill in the row of an event, whose actions are in their final order.
+    """Fill in the row of an event whose actions are in their final order.
 
     Returns whether the event has a logged action with a known probability.
     """

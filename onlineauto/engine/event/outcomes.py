@@ -1,4 +1,4 @@
-"""Outcomes of a block: one row for each event, or slot, and one entry for each of its actions."""
+"""Outcomes of a block: one row for each event or slot, and one entry for each of its actions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Outcomes:
     rows : ROW[n]
         Records of the events. The properties are views of their columns.
     line : int64[n]
-        First line of the event in the block; its tag is printed with the prediction.
+        First line of the event in the block; the tag of this line is printed with the prediction.
     loss : float32[n]
         Progressive loss, importance weight included; 0 if unlabelled.
     weight : float32[n]
@@ -33,14 +33,14 @@ class Outcomes:
     labelled, holdout : bool[n]
         True if the event has a label; true if it was held out of training.
     outlier : uint8[n]
-        0 if the event was learnt; else why it was not, though it has a label: its label or cost, its weight,
-        its probability or the value of a feature is far beyond all before (1 to 4). Then the event has no
-        label here. 5 if learning began again with this event.
+        The reason why a labelled event was not learnt, else 0. Its label or cost (1), its weight (2), its
+        probability (3) or the value of a feature (4) is far beyond all before; such an event counts as
+        unlabelled. With 5, learning restarted at this event.
     n_features : int64[n]
-        Number of features used, with the constant and interactions, as VW sums them up for its last line.
+        Number of features used, including the constant and interactions, as in VW's last line.
     shown_features : int64[n]
-        The same as VW prints it in a row of the progress table. The two differ under ``--cb_adf``: the sum
-        counts the shared line once, the table once for each action.
+        Number of features in a row of VW's progress table. Under ``--cb_adf`` it differs from `n_features`,
+        which counts the shared line once and not once for each action.
     label : float32[n]
         Single-line regression and classification: the label (`UNLABELLED` if none).
     prediction : float32[n]
@@ -59,7 +59,7 @@ class Outcomes:
         Probability of each action (``--cb_explore*``) or its predicted cost (``--cb_adf``).
     slots : Slots or None
         The events that slots belong to under ``--ccb_explore_adf``, where each row is a slot and not an
-        event. The actions of a slot are those that no slot before it was given, the chosen one first.
+        event. A slot's actions are those not taken by an earlier slot, the chosen one first.
     """
 
     rows: Records
@@ -123,7 +123,7 @@ class Outcomes:
 
     @property
     def outlier(self) -> NDArray[np.uint8]:
-        """Why each event was not learnt although it has a label, 0 if it was: uint8[n]."""
+        """The reason why each labelled event was not learnt, 0 if it was learnt: uint8[n]."""
         return self.rows["outlier"]  # type: ignore[no-any-return]
 
     @property

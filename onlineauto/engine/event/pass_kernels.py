@@ -1,7 +1,7 @@
 """Passes over the actions of an event: which actions each pass visits, and with which targets and weights.
 
-Rare paths take the sealed context and open it themselves: passing `Run` by value would keep all its arrays
-live across the hot loop, at the cost of every event.
+Rare paths receive the sealed context and open it themselves. Passing `Run` by value would keep all its arrays
+live across the hot loop and slow down every event.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Pass(IntEnum):
-    """Passes over the actions of an event. Their order matters, since the lanes may share penalties."""
+    """Passes over the actions of an event. Their order matters, because the lanes may share penalties."""
 
     ESTIMATE = 0
     SCORE = 1
@@ -44,7 +44,7 @@ def visited(
 ) -> tuple[int, int]:
     """Return the range [first, end) of the actions that the pass `phase` visits."""
     if phase == Pass.SCORE:
-        # Learning a single line predicts it as well. Only a search needs the scores before.
+        # Learning a single line predicts it as well. Only a search needs the scores before learning.
         return 0, (0 if run.task.shape == Shape.SIMPLE and learns and not run.live.searching else actions.n)
     if not learns or (phase == Pass.ESTIMATE and (cb_type != DR or run.task.shape == Shape.SIMPLE)):
         return 0, 0
@@ -93,7 +93,7 @@ def run_on(at: Context, stream: Stream) -> Run:
 
 @inline_kernel
 def over_again(run: Run) -> Run:
-    """Return `run` for a second walk over the features of an event, when VW has forgotten interactions."""
+    """Return `run` for a second pass over the features of an event, when VW has dropped interactions."""
     return Run(
         run.task, run.rule, run.layout, run.again, run.again,
         run.scratch, run.stream, run.model, run.live, run.screen,
@@ -112,7 +112,7 @@ def account(model: Model, weight: F32, labelled: bool, holdout: bool) -> None:
 
 @kernel
 def explore_otherwise(context: Context, order: NDArray[np.int32], score: NDArray[np.float32]) -> None:
-    """Replace ranked scores by the probabilities of the explorer; its kernel is called by address."""
+    """Replace ranked scores by the probabilities of the explorer, whose kernel is called by its address."""
     call_at(context.units.explore, (context.task.exploration, order, score, context.buffers.explored))
 
 

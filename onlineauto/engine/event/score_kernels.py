@@ -1,8 +1,8 @@
-"""Scores of all actions of an event, for all live configs; the terms that actions share are added up once.
+"""Scores of all actions of an event, for all live configs; terms that actions share are added up once.
 
 The features and products of the shared line are the same for every action, so they are summed once per event.
 An action that has features of its own in a shared namespace is summed term by term, in the order of its
-features. With the quirk `adds_in_order` every action is.
+features. With the quirk `adds_in_order` every action is summed that way.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ EVENT, ACTION = 0, 1
 
 @inline_kernel
 def scores_directly(run: Run) -> bool:
-    """Return whether scores need no list of features: no live config has an L1 penalty."""
+    """Return whether scores need no list of features, because no live config has an L1 penalty."""
     if run.task.shape == Shape.SIMPLE and not run.live.searching:
         return False
     for slot in range(run.live.n):
@@ -43,7 +43,7 @@ def scores_directly(run: Run) -> bool:
 
 @inline_kernel
 def _contraction(run: Run, slot: int) -> Four:
-    """Return the factors by which L2 penalties shrink the scores of four live configs, from `slot` on."""
+    """Return the factors by which L2 penalties shrink the scores of the four live configs from `slot` on."""
     lanes, whose, last = run.model.lanes, run.model.penalised, run.live.n - 1
     return four(
         np.float32(lanes[whose[slot], CONTRACTION]),
@@ -66,7 +66,7 @@ def _add_group(run: Run, group: int, slots: int, row: int, buffers: Buffers) -> 
 
 @inline_kernel
 def _add_single(run: Run, product: int, slots: int, row: int, buffers: Buffers) -> int:
-    """Add a product of one factor to a row of the totals; return 0, since it counts as own features."""
+    """Add a product of one factor to a row of the totals; return 0, because it counts as own features."""
     interactions, weights, mask = run.interactions, run.model.weights, run.task.mask
     place = run.scratch.places[interactions.factor[interactions.start[product]]]
     for slot in range(0, slots, 4):
@@ -81,7 +81,7 @@ def _add_single(run: Run, product: int, slots: int, row: int, buffers: Buffers) 
 
 @inline_kernel
 def _add_pair(run: Run, product: int, slots: int, row: int, buffers: Buffers) -> int:
-    """Add a product of two groups to a row of the totals; return how many features it has."""
+    """Add a product of two groups to a row of the totals; return its number of features."""
     interactions, places = run.interactions, run.scratch.places
     weights, features, mask = run.model.weights, run.stream.features, run.task.mask
     factor = interactions.start[product]
@@ -103,7 +103,7 @@ def _add_pair(run: Run, product: int, slots: int, row: int, buffers: Buffers) ->
 
 @inline_kernel
 def _add_triple(run: Run, product: int, slots: int, row: int, buffers: Buffers) -> int:
-    """Add a product of three groups to a row of the totals; return how many features it has."""
+    """Add a product of three groups to a row of the totals; return its number of features."""
     interactions, places = run.interactions, run.scratch.places
     weights, features, mask = run.model.weights, run.stream.features, run.task.mask
     factor = interactions.start[product]
@@ -129,7 +129,7 @@ def _add_triple(run: Run, product: int, slots: int, row: int, buffers: Buffers) 
 
 @inline_kernel
 def _list_product(run: Run, product: int, order: int, buffers: Buffers) -> int:
-    """List the features of a product of any order; return how many there are."""
+    """List the features of a product of any order; return their number."""
     if not look_up(run.interactions, run.scratch, product):
         return 0
     listing = Listing(buffers.cell, buffers.value, run.task.mask)
@@ -138,7 +138,7 @@ def _list_product(run: Run, product: int, order: int, buffers: Buffers) -> int:
 
 @inline_kernel
 def _add_product(run: Run, product: int, slots: int, row: int, buffers: Buffers) -> int:
-    """Add a product to a row of the totals; return how many features it has, 0 if nobody needs it."""
+    """Add a product to a row of the totals; return its number of features, 0 if no live config uses it."""
     interactions = run.interactions
     if slots == 1 and not interactions.holders[product + 1, 0]:
         return 0
@@ -162,7 +162,7 @@ def _add_product(run: Run, product: int, slots: int, row: int, buffers: Buffers)
 
 @inline_kernel
 def _part(run: Run, buffers: Buffers) -> int:
-    """Put products of shared namespaces alone first in `buffers.parted`, in any order; return how many."""
+    """Put products of shared namespaces only first in `buffers.parted`, unordered; return their number."""
     interactions, places = run.interactions, run.scratch.places
     n = len(interactions.start) - 1
     front, back = 0, n
@@ -187,9 +187,10 @@ def score_actions(
 ) -> tuple[int, int]:
     """Fill `buffers.score` for the first `slots` live configs, with sums that begin with `initial`.
 
-    If `only` is an action, other actions are scored for the champion alone; it is -1 for all.
+    If `only` is an action, other actions are scored for the champion only. If it is -1, all are scored for
+    all.
 
-    Returns two numbers of the champion's features: as VW counts them, and as its progress table prints them.
+    Returns two numbers of the champion's features: VW's count, and the number in VW's progress table.
     """
     scratch, total, score, layout = run.scratch, buffers.total, buffers.score, run.layout
     holders, n, n_shared = run.interactions.holders, len(run.interactions.start) - 1, actions.n_shared

@@ -1,14 +1,14 @@
-"""Screening: estimate the gain of each of many interactions, for about the time that one action takes.
+"""Screening: estimate the gain of many interactions in about the time that one action takes.
 
-An interaction that the champion lacks has a small model of the champion's residuals: for each feature the
-mean of its residuals, shrunk as if they had been 0 on ten more events. Its prediction is the average over the
-features of the interaction. Its gain is the reduction of the squared residuals, each predicted before it was
-known.
+A missing interaction has a small model of the champion's residuals. For each of its features, the model has
+the mean of the residuals, shrunk as if they had been 0 on ten more events. Its prediction is the average over
+the features of the interaction. Its gain is the reduction of the squared residuals, each predicted before it
+was known.
 
 For an interaction that the champion has, the gain is that of leaving it out: the loss that its terms have
-caused, if the other weights stay as they are.
+caused, if the other weights stay the same.
 
-Gains prove nothing. They only order what the search tries.
+Gains prove nothing. They only order the interactions for the search.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from onlineauto.engine.records.search import Screen
 
 SUM, COUNT, LARGEST = 0, 1, 2
-"""Entries of a feature: Σ x·residual and Σ x², with |x| as a part of the largest seen; and that largest."""
+"""Entries of a feature: Σ x·residual and Σ x², with |x| divided by its maximum so far; and that maximum."""
 
 _CLOSELY, _STRIDE, _MANY = 1024, 4, 256
-"""The first `_CLOSELY` events are all measured, after them one in `_STRIDE`; and with more than `_MANY`
-interactions one in `_STRIDE` from the first event on."""
+"""The first `_CLOSELY` events are all measured, later ones one in `_STRIDE`. With more than `_MANY`
+interactions, one in `_STRIDE` is measured from the first event on."""
 _AHEAD = 24
-"""So many features before it learns one, screening asks for its entry: most of the work is to wait for it."""
+"""Entries of features are prefetched this number of features ahead, because memory latency dominates."""
 _SHRINKAGE = np.float32(10)
 _ZERO = np.float32(0)
 _FLOAT_MAX = np.float32(np.finfo(np.float32).max)
@@ -44,7 +44,7 @@ _FLOAT_MAX = np.float32(np.finfo(np.float32).max)
 
 @inline_kernel
 def _list_products(run: Run, buffers: Buffers) -> None:
-    """List the features of all screened interactions, and note where those of each end."""
+    """List the features of all screened interactions, and note the end of each interaction."""
     screen, n = run.screen, 0
     listing = Listing(buffers.cell, buffers.value, run.task.mask)
     for product in range(len(screen.interactions.start) - 1):
@@ -57,7 +57,7 @@ def _list_products(run: Run, buffers: Buffers) -> None:
 
 @inline_kernel
 def _explain(screen: Screen, buffers: Buffers, begin: int, end: int, residual: F32) -> F32:
-    """Predict a residual by the listed features [begin, end) of an interaction; learn it.
+    """Predict a residual by the listed features [begin, end) of an interaction, and learn the residual.
 
     Returns the prediction.
     """
@@ -86,7 +86,7 @@ def _explain(screen: Screen, buffers: Buffers, begin: int, end: int, residual: F
 
 @inline_kernel
 def _part_of(run: Run, buffers: Buffers, begin: int, end: int) -> F32:
-    """Return what the listed features [begin, end) add to the champion's prediction."""
+    """Return the terms of the listed features [begin, end) in the champion's prediction."""
     total = _ZERO
     for i in range(begin, end):
         short_loop()
@@ -96,9 +96,9 @@ def _part_of(run: Run, buffers: Buffers, begin: int, end: int) -> F32:
 
 @inline_kernel
 def screen_action(run: Run, score: F32, label: F32, buffers: Buffers) -> None:
-    """Add the gains of all screened interactions on an action that is about to be learnt.
+    """Update the gains of all screened interactions with an action that is about to be learnt.
 
-    The groups of the action must be open. `score` is the champion's prediction of it.
+    The groups of the action must be open. `score` is the champion's prediction for the action.
     """
     screen, rule, shared = run.screen, run.rule, run.model.shared
     screen.seen[0] += 1

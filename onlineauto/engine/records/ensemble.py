@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 class Numbers(NamedTuple):
     """The numbers among the inputs of members, with their bins; see the ensemble's `number_bin_kernels`."""
 
-    of_number: NDArray[np.int64]  # [numbers]: the input of each
-    named: NDArray[np.bool_]  # [numbers]: whether names tell it, and not values
+    of_number: NDArray[np.int64]  # [numbers]: the input of each number
+    named: NDArray[np.bool_]  # [numbers]: whether the number is part of a feature's name, not its value
     mean: NDArray[np.float64]  # [numbers]
     variance: NDArray[np.float64]  # [numbers]
-    latest: NDArray[np.float64]  # [numbers, RING]: the latest of each, in a ring
-    bins: NDArray[np.int64]  # [numbers]: how many bins each has
-    cut: NDArray[np.float64]  # [numbers, BINS]: where the bins of each end, in ascending order
-    of_bin: NDArray[np.int64]  # [numbers, BINS]: the input of each bin, that of the constant if it has none
-    part: NDArray[np.int64]  # [numbers, BINS]: the name of each bin, which it keeps
+    latest: NDArray[np.float64]  # [numbers, RING]: the latest values of each number, in a ring buffer
+    bins: NDArray[np.int64]  # [numbers]: number of bins of each number
+    cut: NDArray[np.float64]  # [numbers, BINS]: upper ends of the bins, in ascending order
+    of_bin: NDArray[np.int64]  # [numbers, BINS]: the input of each bin; the constant's for a bin without one
+    part: NDArray[np.int64]  # [numbers, BINS]: the permanent name of each bin
     group: NDArray[np.int64]  # [numbers, BINS]: the group of each bin
     sorted: NDArray[np.float64]  # [RING]: scratch
 
@@ -32,25 +32,25 @@ class Inputs(NamedTuple):
     The first input is the constant.
     """
 
-    tally: NDArray[np.int64]  # [Known]: how many are known so far; more than there can be: too many
-    feature: NDArray[np.uint64]  # [places]: hash of a known feature + 1, or 0
-    input: NDArray[np.int64]  # [places]: its input
-    number: NDArray[np.int64]  # [inputs]: which of the numbers an input is, or an `InputKind`
-    names: NDArray[np.int64]  # [inputs]: which of the numbers the name of a word is about, or -1
+    tally: NDArray[np.int64]  # [Known]: number of known features, ...; limit + 1 means too many
+    feature: NDArray[np.uint64]  # [table]: hash of a known feature + 1, or 0
+    input: NDArray[np.int64]  # [table]: input of that feature
+    number: NDArray[np.int64]  # [inputs]: index of the input among the numbers, or an `InputKind`
+    names: NDArray[np.int64]  # [inputs]: index of the number that a word's name belongs to, or -1
     amount: NDArray[np.float64]  # [inputs]: the number in that name
-    divided: NDArray[np.int64]  # [inputs]: the input of the bin of which a new bin is a part, 0 for others
-    wide: NDArray[np.int64]  # [WIDE]: learnt events that were too wide, by what they were too wide for
-    seen: NDArray[np.int64]  # [actions + 1]: events learnt with each action; in all
+    divided: NDArray[np.int64]  # [inputs]: for a bin split off another bin, the input of that bin; else 0
+    wide: NDArray[np.int64]  # [WIDE]: number of learnt events that exceeded each limit
+    seen: NDArray[np.int64]  # [actions + 1]: number of events learnt with each action; the total
     action: NDArray[np.uint64]  # [actions]: key of each known action
     numbers: Numbers
 
 
 class Taken(NamedTuple):
-    """The inputs of an event, as members take them: scratch of a caller of the loop."""
+    """The inputs of an event, as members read them: scratch memory of a caller of the loop."""
 
-    values: NDArray[np.float64]  # [inputs]: numbers standardised, 1 for the bin that a number is in
-    raw: NDArray[np.float64]  # [numbers]: the numbers as they are
-    words: NDArray[np.uint32]  # [inputs]: hashes of the features that are no numbers
+    values: NDArray[np.float64]  # [inputs]: standardised numbers; 1 for the bin that contains a number
+    raw: NDArray[np.float64]  # [numbers]: the values before standardisation
+    words: NDArray[np.uint32]  # [inputs]: hashes of the features that are not numbers
     n_words: NDArray[np.int64]  # [1]
 
 
@@ -58,39 +58,39 @@ class Members(NamedTuple):
     """The members that are not live configs, and the inputs that they share. There may be none."""
 
     inputs: Inputs
-    rests: NDArray[np.bool_]  # [scores]: whether a score of a member rests: it is neither computed nor learnt
-    needs: NDArray[np.int64]  # [scores, Need]: what must be known for a score
+    rests: NDArray[np.bool_]  # [scores]: whether a score rests, so is neither computed nor learnt
+    needs: NDArray[np.int64]  # [scores, Need]: the conditions of each score
     begins: NDArray[np.int64]  # [members + 1]: the first score of each member
     states: NDArray[
         np.int64
-    ]  # [members]: addresses of the members' states; a `MemberStates` outside of kernels
+    ]  # [members]: addresses of the members' states; outside of kernels a `MemberStates`
 
 
 class EnsembleTest(NamedTuple):
     """The tests of the ensemble against the champion or, on single lines, against the mix."""
 
-    pair: NDArray[np.float64]  # [paired SIZE]: test of its rewards against the champion's
-    loss: NDArray[np.float64]  # [paired SIZE]: test of its losses against the champion's
-    fair: NDArray[np.float64]  # [2]: sums of differences of losses, by propensity, and of their squares
+    pair: NDArray[np.float64]  # [paired SIZE]: test of the ensemble's rewards against the champion's
+    loss: NDArray[np.float64]  # [paired SIZE]: test of the ensemble's losses against the champion's
+    fair: NDArray[np.float64]  # [2]: sums of propensity-weighted differences of losses and of their squares
     loss_spread: NDArray[np.float64]  # [SPREAD_SIZE]
-    policies: NDArray[np.float64]  # [Whose, POLICY_SIZE]: as those of a live config
+    policies: NDArray[np.float64]  # [Whose, POLICY_SIZE]: like those of a live config
     level: NDArray[np.float64]  # [1]: probability of error of both tests together
-    updates: NDArray[np.int64]  # [1]: events with scores of all actions, learnt since both tests began
+    updates: NDArray[np.int64]  # [1]: learnt events with scores of all actions since both tests began
 
 
 class Ensemble(NamedTuple):
-    """The sum of scores under learnt weights; see `onlineauto.engine.ensemble.combiner_kernels`.
+    """The weighted sum of scores; see `onlineauto.engine.ensemble.combiner_kernels`.
 
-    An axis ``inputs`` has one entry for each live config that there can be, then one for each score of a
-    member, and a last one for the constant.
+    An axis ``inputs`` has one entry for each possible live config, then one for each score of a member, and a
+    last one for the constant.
     """
 
-    on: bool  # it learns
-    serves: bool  # predictions are the ensemble's, and not the champion's
+    on: bool  # the ensemble learns
+    serves: bool  # predictions are the ensemble's, not the champion's
     weights: NDArray[np.float64]  # [inputs]
     spread: NDArray[np.float64]  # [inputs, inputs]: covariance of the weights
     range: NDArray[np.float64]  # [2]: lowest and highest cost learnt
-    error: NDArray[np.float64]  # [2]: its mean squared error, of the latest events; how many these are
+    error: NDArray[np.float64]  # [2]: mean squared error of the latest events; number of these events
     scratch: NDArray[np.float64]  # [2, inputs]
     test: EnsembleTest
     members: Members
@@ -102,24 +102,27 @@ class Known(IntEnum):
     FEATURES = 0
     NUMBERS = 1
     ACTIONS = 2
-    WIDEST = 3  # largest number of features of a context that may be crossed, which members that cross note
+    WIDEST = 3  # largest number of features of a context that may be crossed, noted by crossing members
 
 
 MOST_FEATURES, MOST_NUMBERS, MOST_ACTIONS = 300, 64, 32
-"""What members can know at most: inputs that are features, numbers among them, and actions."""
+"""Limits of what members know: inputs that are features, numbers among them, and actions."""
 
 OF_INPUTS, OF_CROSSES, OF_BASELINE, WIDE = 0, 1, 4, 7
-"""Entries of the counts of wide events: with more new features or numbers than there is room for; and those
-of which members cross at most so many features, of each member three in ascending order. How many counts."""
+"""Entries of the counts of wide events, and the number of entries.
+
+`OF_INPUTS` counts events with more new features or numbers than the tables have capacity for. At `OF_CROSSES`
+and `OF_BASELINE` begin three counts each: of events wider than the member's limits, in ascending order.
+"""
 
 
 class InputKind(IntEnum):
-    """Kinds of inputs that are no numbers, in `Inputs.number`."""
+    """Kinds of inputs that are not numbers, in `Inputs.number`."""
 
     WORD = -1  # a feature that only ever had the value 1
     BIN = -2  # a bin of a number
 
 
 BINS, FIRST_BINS, GROUPS, RING = 24, 12, 8, 128
-"""Bins of a number: at most, and at first; into how many groups they are put at first, as features that are
-crossed with each other; and how many of the latest numbers decide on bins."""
+"""Bins of a number: the maximum and the initial number of bins, the initial number of groups of bins, and the
+number of latest values that decide on new bins. Features crossed with each other use groups of bins."""

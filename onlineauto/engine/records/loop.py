@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class Cursor(IntEnum):
     """Entries of a cursor."""
 
-    EVENT = 0  # the next event
-    STEP = 1  # the last step done of it
+    EVENT = 0  # index of the next event
+    STEP = 1  # the last completed step of that event
     SIGNAL = 2  # why the loop stopped
     SLOT = 3  # the live config that the signal is about
 
@@ -41,13 +41,13 @@ class LoopSignal(IntEnum):
     ENSEMBLE_PREDICTS = 8  # the ensemble is proved to predict the costs of logged actions better
     CHAMPION_EARNS = 9
     CHAMPION_PREDICTS = 10
-    BEGIN_AGAIN = 11  # a number among the first ones has ruined what was learnt, so learning begins again
+    BEGIN_AGAIN = 11  # an extreme number among the first events has ruined the model, so learning restarts
 
 
 class Outlier(IntEnum):
-    """The reason why an event is not learnt though it has a label, or that learning begins again with it.
+    """The reason why a labelled event is not learnt, or why learning restarts with it.
 
-    These are also the positions of their counts in `Model.outliers`, and of the first three kinds in
+    The values are also indices of their counts in `Model.outliers`, and of the first three kinds in
     `Model.sizes`.
     """
 
@@ -60,16 +60,16 @@ class Outlier(IntEnum):
 
 
 class Step(IntEnum):
-    """Steps of an event; 0 is none."""
+    """Steps of an event; 0 means none."""
 
     COUNTED = 1  # its namespaces are counted
-    RECOUNTED = 2  # they are counted again, by a loop that does so
+    RECOUNTED = 2  # they are counted again, by the loop of exact mode
     REVIEWED = 3
     SCHEDULED = 4  # the leases are checked
 
 
 class Standing(IntEnum):
-    """Standing of events."""
+    """What the loop does with events besides predicting them."""
 
     STREAM = 0  # learnt as part of the stream
     ASIDE = 1  # only predicted
@@ -77,44 +77,44 @@ class Standing(IntEnum):
 
 
 ANY_VALUE = 0
-"""Place in `Model.sizes` of the largest value of the features of an event."""
+"""Index in `Model.sizes` of the largest value of the features of an event."""
 
 FIRST_FEATURE = 4
-"""Place in `Model.sizes` at which those of features begin."""
+"""Index in `Model.sizes` of the first feature's size."""
 
 
 class Units(NamedTuple):
-    """Addresses, in this process, of kernels that few runs need; 0 for those that a run does not need.
+    """Addresses, in this process, of optional kernels; 0 for a kernel that this run does not need.
 
-    Each is compiled and loaded when the options ask for it. The loop, which calls it by its address, is
+    Each is compiled and loaded when the options require it. The loop calls the kernel by its address and is
     compiled without it.
     """
 
-    explore: int  # scores to probabilities, but for ε-greedy
-    policies: int  # the models of an explorer with several
-    bounds: int  # plausible costs
-    ccb_slot: int  # what a CCB slot leaves to the next
-    before_event: int  # namespaces, leases and reviews of a search
-    after_event: int  # its comparisons of live configs
-    score_ensemble: int  # scores of the ensemble
-    learn_ensemble: int  # its weights and tests
-    learn_regression: int  # least squares of members
-    grow_regression: int  # prepares these for new inputs and actions
+    explore: int  # converts scores to probabilities, except for ε-greedy
+    policies: int  # updates the models of an explorer with several models
+    bounds: int  # computes plausible costs
+    ccb_slot: int  # removes a CCB slot's action from the slots after it
+    before_event: int  # counts namespaces, checks leases and reviews of a search
+    after_event: int  # compares live configs
+    score_ensemble: int  # computes scores of the ensemble
+    learn_ensemble: int  # learns the ensemble's weights and updates its tests
+    learn_regression: int  # runs least squares of members
+    grow_regression: int  # prepares the regressions of members for new inputs and actions
     score_members: NDArray[
         np.int64
-    ]  # [members]: the kernels of each, see `onlineauto.engine.ensemble.member`
+    ]  # [members]: kernels of each member, see `onlineauto.engine.ensemble.member`
     learn_members: NDArray[np.int64]  # [members]
     grow_members: NDArray[np.int64]  # [members]
 
 
 class Context(NamedTuple):
-    """The arrays and constants of the loop, the same for many blocks."""
+    """The arrays and constants of the loop, shared by many blocks."""
 
     task: Task
     rule: Rule
     layout: Layout
     interactions: Interactions
-    again: Interactions  # for a second walk over the features, when VW has forgotten some
+    again: Interactions  # for a second pass over the features, when VW has dropped some of them
     scratch: Scratch
     model: Model
     live: Live
@@ -124,7 +124,7 @@ class Context(NamedTuple):
 
 
 class Run(NamedTuple):
-    """The context of the loop, but for its buffers, together with the block that it works on."""
+    """The context of the loop without its buffers, and the block that is processed."""
 
     task: Task
     rule: Rule
@@ -155,16 +155,16 @@ ROW = np.dtype(
     ],
     align=True,
 )
-"""Columns of `Outcomes` that the loop fills, as a record for each event."""
+"""Columns of `Outcomes` that the loop fills, as one record for each event."""
 
 
 class Results(NamedTuple):
-    """The arrays that the loop fills for a block, and the names by which it draws."""
+    """The arrays that the loop fills for a block, and the names that seed its draws."""
 
     rows: Records  # [n_events]
     action: NDArray[np.int32]  # [n_actions of all events]
     score: NDArray[np.float32]  # [n_actions of all events]
-    name: NDArray[np.uint64]  # [n_events]: hash of an event's name, by which its action is drawn; or empty
+    name: NDArray[np.uint64]  # [n_events]: hash of the event's name, which seeds the draw; or empty
     named: NDArray[np.bool_]  # [n_events]: the event has a name
 
 
@@ -172,51 +172,51 @@ class MemberBuffers(NamedTuple):
     """Working arrays of the members of an ensemble."""
 
     taken: Taken
-    scored: NDArray[np.bool_]  # [scores]: whether members have given the event a score
+    scored: NDArray[np.bool_]  # [scores]: whether members have scored the event
     scratch: NDArray[
         np.int64
-    ]  # [members]: addresses of the scratch of each; a `SealedRecords` outside of kernels
-    known: NDArray[np.int64]  # [actions]: the index of each action that was learnt, or -1
+    ]  # [members]: addresses of each member's scratch; outside of kernels a `SealedRecords`
+    known: NDArray[np.int64]  # [actions]: the index of each action that was learnt before, or -1
 
 
 class Buffers(NamedTuple):
     """Working arrays that grow with the largest action and the longest event.
 
-    An axis ``actions`` is as long as the longest event; ``slots + 3`` lets live configs be scored in fours.
-    Behind them are the scores of the members, and that of the ensemble.
+    An axis ``actions`` is as long as the longest event. ``slots + 3`` allows live configs to be scored four
+    at a time. The columns after that have the scores of the members and the score of the ensemble.
     """
 
     cell: NDArray[np.uint32]
-    name: NDArray[np.uint64]  # whole hashes, for an explorer that needs them
+    name: NDArray[np.uint64]  # 64-bit hashes, for an explorer that needs them
     value: NDArray[np.float32]
-    runs: Records  # [1 + products]: runs of features that the same live configs use
+    runs: Records  # [1 + products]: runs of features that are used by the same live configs
     score: NDArray[np.float32]  # [actions, slots + 3 + scores + 1]
     target: NDArray[np.float32]  # [actions]: estimated costs
     squares: NDArray[np.float32]  # [slots]: Σ x² of the listed action, if the rule needs it
-    first_squares: NDArray[np.float32]  # [actions]: Σ x² as the first learner got it, NaN before
-    total: NDArray[np.float32]  # [2, slots + 3]: sums of what all actions share; sums of one action
+    first_squares: NDArray[np.float32]  # [actions]: Σ x² for the first learner that needed it, NaN before
+    total: NDArray[np.float32]  # [2, slots + 3]: sums over features shared by all actions; sums of one action
     cost: NDArray[np.float32]  # [actions]: estimated costs, for online cover
-    order: NDArray[np.int32]  # [actions]: a policy's ranking
+    order: NDArray[np.int32]  # [actions]: the ranking of a policy
     members: MemberBuffers
     explored: NDArray[np.float32]  # [4, actions]: scratch of the explorer
-    parted: NDArray[np.int64]  # [1 + products]: products, those that all actions share first
+    parted: NDArray[np.int64]  # [1 + products]: indices of products, those shared by all actions first
 
 
 class Counted(NamedTuple):
-    """The numbers of features that VW reports of an example."""
+    """The numbers of features that VW reports for an example."""
 
     own: int  # own features and the constant
     crossed: int  # features of the champion's interactions
 
 
 class Actions(NamedTuple):
-    """The lines of an event's actions, and the groups [0, n_shared) that they share."""
+    """The lines of an event's actions, and the feature groups [0, n_shared) that the actions share."""
 
     first: int  # line of the first action; the only line under ``--cb N``
     n: int
-    n_lines: int  # lines of the event, with the shared one
+    n_lines: int  # lines of the event, including the shared line
     n_shared: int
-    room: int  # first free feature behind those that the shared line needs
+    room: int  # first free feature after those of the shared line
     repeated: int  # shared features that VW counts for each action
     once: int  # shared features that VW counts once
 

@@ -1,4 +1,4 @@
-"""Quirks: the oddities of Vowpal Wabbit in dealing with an event, each under a name of its own."""
+"""Quirks: the oddities of Vowpal Wabbit in processing an event, one flag each."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 
 class Quirks(NamedTuple):
-    """Oddities of Vowpal Wabbit; the kernels of an event follow those that are on.
+    """Oddities of Vowpal Wabbit. The kernels of an event follow those that are on.
 
-    Native mode has them all off. Exact mode has them all on, to agree with VW to the bit.
+    In native mode all are off. In exact mode all are on, to agree with VW to the bit.
     """
 
     learns_held_out: bool = False
@@ -19,7 +19,7 @@ class Quirks(NamedTuple):
     the terms that all actions share only once, so its sums are rounded differently."""
 
     keeps_squares: bool = False
-    """VW computes Σ x² of an action when a learner first asks for it, and uses the same number for all other
+    """VW computes Σ x² of an action when the first learner needs it. VW reuses that number for all other
     learners, although their features may differ."""
 
     raw_rewards: bool = False
@@ -27,7 +27,7 @@ class Quirks(NamedTuple):
     on rewards assumes both."""
 
     draws_aside: bool = False
-    """VW draws the actions of events that it only predicts from the same random numbers as all others, so
+    """VW draws the actions of events that it only predicts from the same random numbers as all others. So
     predicting changes later draws."""
 
     draws_logged: bool = False
@@ -37,12 +37,12 @@ class Quirks(NamedTuple):
     """VW hashes the NAME of a tag ``seed=NAME`` with MurmurHash3; native mode uses 64-bit FNV-1a."""
 
     leaves_slots: bool = False
-    """VW leaves namespaces of a slot on the list of the shared line, and the slots after it see them."""
+    """VW leaves namespaces of a slot on the list of the shared line, so that later slots see them."""
 
     begins_anew_in_part: bool = False
-    """When a model of ``--epsilon_decay`` begins anew, VW sets its weights to 0 instead of their initial
-    values, and keeps the sums that go with them. VW computes its lanes as if every model had one: if models
-    have a second one for estimates of costs, VW clears lanes of other models."""
+    """When a model of ``--epsilon_decay`` is reset, VW sets its weights to 0 instead of their initial values
+    and keeps the sums that belong to them. VW computes lanes as if every model had one lane. If models have a
+    second lane for estimates of costs, VW clears lanes of other models."""
 
 
 NO_QUIRKS = Quirks()

@@ -1,4 +1,4 @@
-"""Records of what a task is: the constants by which events are predicted and learnt."""
+"""Records of a task: the constants by which events are predicted and learnt."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Shape(IntEnum):
 
 
 class Decay(NamedTuple):
-    """The models of ``--epsilon_decay``, the youngest first; the last one is the champion."""
+    """The models of ``--epsilon_decay``, the youngest first. The last one is the champion."""
 
     test: Test
     initial: F32  # ε before the first event
@@ -34,13 +34,13 @@ class Decay(NamedTuple):
     cost_is_reward: bool
     low: F32  # lowest reward
     high: F32  # highest reward
-    min_scope: int  # a challenger that is not older is kept
-    min_events: int  # a challenger that is younger is not compared
+    min_scope: int  # a challenger that is not older than this is retained
+    min_events: int  # a challenger that is younger than this is not compared
     shift: int
-    unlearnt: NDArray[np.float32]  # [4]: a cell of a model that begins anew
-    everywhere: bool  # untouched cells must be reset too: their initial value is not `unlearnt`
-    place: NDArray[np.int64]  # [models]: the policy whose lanes a model has
-    evidence: NDArray[np.float64]  # [i, j <= i, LOWER | UPPER, SIZE]: on model i, since model j began
+    unlearnt: NDArray[np.float32]  # [4]: a cell of a model after a reset
+    everywhere: bool  # untouched cells must be reset too, because their initial value is not `unlearnt`
+    place: NDArray[np.int64]  # [models]: index of the policy whose lanes a model uses
+    evidence: NDArray[np.float64]  # [i, j <= i, LOWER | UPPER, SIZE]: on model i since the reset of model j
     epsilon: NDArray[np.float32]  # [1]: the champion's ε at its last prediction
     tally: NDArray[np.int64]  # [DecayTally]
 
@@ -49,25 +49,25 @@ class DecayTally(IntEnum):
     """Entries of `Decay.tally`."""
 
     PROMOTED = 0  # changes of champion
-    DROPPED = 1  # challengers dropped as too old
-    OUTSIDE_RANGE = 2  # rewards out of range
+    DROPPED = 1  # challengers dropped because they are too old
+    OUTSIDE_RANGE = 2  # rewards outside the range
 
 
 class Task(NamedTuple):
-    """The constants by which events are predicted and learnt, from the options."""
+    """The constants by which events are predicted and learnt, derived from the options."""
 
     shape: int  # of `Shape`
-    slots: bool  # events of shape CB_ADF have slots; the loop visits each slot as an event
+    slots: bool  # events of shape CB_ADF have slots; the loop processes each slot as an event
     n_actions: int  # under ``--cb N``
     numbering: Numbering  # under ``--cb N``
     exploration: Exploration
     decay: Decay
     parts: int  # lanes of a live config
-    predicts_apart: bool  # the explorer predicts an event in a walk of its own, before it is learnt
+    predicts_apart: bool  # the explorer predicts an event in a separate pass, before the event is learnt
     clip_p: F32
-    uniform: bool  # a label without a probability counts as logged uniformly
+    uniform: bool  # a label without a probability counts as logged by a uniform policy
     link: int
     binary: bool
     training: bool
     quirks: Quirks
-    mask: np.uint64  # selects the low bits of a hash that number the cell
+    mask: np.uint64  # selects the low bits of a hash, which number the cell

@@ -1,14 +1,14 @@
 """Baseline: the cost of a context whatever the action, and what each action adds to it.
 
 Where the context moves the cost by far more than the action, learners that fit the cost of each action
-separately see little of the difference between actions: the effect of the context is noise to it until it is
-known for every action. This member fits both at once: weights of features of the context and of their pairs,
-which all actions share, and weights of features crossed with the action. All events teach the shared weights,
-so the variance that the context explains is soon removed, and the weights of actions learn what is left.
+separately see little of the difference between actions. For them the effect of the context is noise until it
+is known for every action. This member fits both at once: weights of features of the context and of their
+pairs, which all actions share, and weights of features crossed with the action. All events teach the shared
+weights, so the variance explained by the context is soon removed, and the weights of actions learn the rest.
 
 Products, cells and the filter that learns the weights are those of
-`onlineauto.engine.ensemble.members.crosses`. The noise of an event is the part of the variance of the costs
-that is not explained yet, so that the member learns faster as it explains the context.
+`onlineauto.engine.ensemble.members.crosses`. The noise of an event is the unexplained part of the variance of
+the costs, so that the member learns faster as it explains more of the context.
 """
 
 from __future__ import annotations
@@ -77,10 +77,10 @@ class _Cost(IntEnum):
 
 
 _LEAST_NOISE = 0.02
-"""What the noise of an event is at least, in units of the variance of the costs."""
+"""Minimum noise of an event, in units of the variance of the costs."""
 
 _SHARED = np.uint64(0xD1B54A32D192ED00)
-"""The key with which products of the context are crossed that all actions share."""
+"""The key of products of the context that all actions share."""
 
 
 class State(NamedTuple):
@@ -101,8 +101,8 @@ class Scratch(NamedTuple):
 def _take_products(run: Run, actions: Actions, scratch: Scratch) -> tuple[int, int, int]:
     """Fill the products of the context: the empty one and single features, then pairs.
 
-    Returns where each kind ends, and the number of features. An event with more of them than are crossed is
-    not taken.
+    Returns the end of each kind, and the number of features. An event with more features than the limit has
+    no products.
     """
     line, n = context_line(run, actions), 0
     if line >= 0:
@@ -113,7 +113,7 @@ def _take_products(run: Run, actions: Actions, scratch: Scratch) -> tuple[int, i
 
 @kernel
 def _sum_of(state: State, crossed: NDArray[np.uint64], key: np.uint64, end: int) -> float:
-    """Return the sum of the weights of the products before `end`, crossed with a key."""
+    """Return the sum of the weights of the products before index `end`, crossed with a key."""
     cells, total = crossed[Crossed.CELLS], 0.0
     find_cells(crossed, key, end, shift_of(len(state.weights)))
     for i in range(end):
@@ -151,7 +151,7 @@ def score_baseline(
 
 @kernel
 def _observe(state: State, crossed: NDArray[np.uint64], key: np.uint64, end: int) -> tuple[float, float]:
-    """Return the sums of weights and variances of the products before `end`, crossed with a key."""
+    """Return the sums of weights and variances of the products before index `end`, crossed with a key."""
     weights, spread, cells, total, unsure = state.weights, state.spread, crossed[Crossed.CELLS], 0.0, 0.0
     find_cells(crossed, key, end, shift_of(len(state.weights)))
     for i in range(end):
@@ -166,7 +166,7 @@ def _observe(state: State, crossed: NDArray[np.uint64], key: np.uint64, end: int
 def _learn(
     state: State, crossed: NDArray[np.uint64], key: np.uint64, end: int, step: float, total: float
 ) -> None:
-    """Let the weights of the products before `end` learn: `step` is the error in units of its variance."""
+    """Let the weights of the products before index `end` learn: `step` is error / variance of the error."""
     weights, spreads, cells = state.weights, state.spread, crossed[Crossed.CELLS]
     find_cells(crossed, key, end, shift_of(len(state.weights)))
     for i in range(end):
@@ -178,7 +178,7 @@ def _learn(
 
 @inline_kernel
 def _noise_of(state: State) -> float:
-    """Return the part of the variance of the costs that is not explained so far, at least a fiftieth."""
+    """Return the unexplained part of the variance of the costs so far, at least `_LEAST_NOISE`."""
     variance, error = state.costs[_Cost.VARIANCE], state.costs[_Cost.ERROR]
     return min(max(error / variance, _LEAST_NOISE), 1.0) if variance > 0.0 and error > 0.0 else 1.0
 
@@ -224,11 +224,11 @@ class Baseline(Member):
     merges = "cell by cell: precisions add up"
 
     def kernels(self) -> Kernels:
-        """Return its kernels."""
+        """Return the member's kernels."""
         return Kernels(score_baseline, learn_baseline, grow_baseline)
 
     def make_state(self, sizes: Sizes) -> State:
-        """Return a table of as many cells as that of the live configs, within limits."""
+        """Return a table of the same number of cells as that of the live configs, within limits."""
         cells = min(max(sizes.cells, 1 << 14), 1 << 18)
         return State(np.zeros((cells, 1), np.float32), np.zeros((cells, 1), np.float32), np.zeros(3))
 
@@ -237,23 +237,23 @@ class Baseline(Member):
         return Scratch(np.zeros((5, MOST_PRODUCTS), np.uint64))
 
     def prices(self, work: Work) -> tuple[float]:
-        """Return its work: products of the context once, and its features for each action."""
+        """Return the work: products of the context once, and its features for each action."""
         keys, single = 2.0 if work.joined else 1.0, 1 + work.widest
         return ((1.0 + LEARNT) * (single + comb(work.widest, 2)) + keys * work.visits * single,)
 
     def to_predict(self, state: State) -> State:
-        """Return the weights alone."""
+        """Return a state with the weights only."""
         return state._replace(spread=np.zeros((0, 1), np.float32))
 
     def state(self, state: State, inputs: Inputs, *, working: Sequence[bool]) -> dict[str, Any]:
-        """Return the cells that were learnt; to predict, those with a weight."""
+        """Return the cells that were learnt; of a state that can only predict, those with a weight."""
         learns = len(state.spread) > 0
         cells = np.flatnonzero(state.spread[:, 0] if learns else state.weights[:, 0] * working[0])
         more = {"spread": state.spread[cells]} if learns else {}
         return {"cells": cells, "weights": state.weights[cells], "costs": state.costs} | more
 
     def restore(self, stored: Stored, state: State, inputs: Inputs) -> None:
-        """Put the stored cells into these; the others were never learnt."""
+        """Copy the stored cells into the state; all other cells count as never learnt."""
         cells = stored["cells"].counts((-1,), most=len(state.weights) - 1)
         shape = len(cells), 1
         state.weights[:] = 0.0
@@ -264,7 +264,7 @@ class Baseline(Member):
         state.costs[:] = stored["costs"].finite(np.float64, (3,))
 
     def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> State:
-        """Return cells merged by their precisions, and the mean and the errors of all costs."""
+        """Return cells merged by their precisions, and the merged mean and errors of the costs."""
         began, ends, learnt = base.state, [each.state for each in branches], learnt_by(branches)
         weights, spread = merge_cells(
             (began.weights, began.spread),

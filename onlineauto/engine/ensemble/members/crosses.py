@@ -1,16 +1,17 @@
 """Crosses: learn a weight for each product of features of the context and of the action.
 
-One score has single features of the context, one has pairs as well, and one triples too; each learns by
-itself. A number counts as the bin that it is in, in pairs and triples as the group of bins. They are crossed
-with the action as such or, if there are too many to tell apart, with each of its features and with its whole
-line.
+The member has three scores that learn separately: the first from single features of the context, the second
+from pairs as well, the third from triples too. A number is represented by its bin; in pairs and triples, by
+its group of bins. Products are crossed with the action's index or, if there are too many actions, with each
+feature of the action and with its whole line.
 
-Actions that are told apart come in fours. A product has its weights with the four side by side, so that they
-are found once for all of them.
+Indexed actions are stored in groups of four: the weights of a product for four actions are adjacent, so that
+one look-up finds all four.
 
-A weight is learnt by a Kalman filter that keeps its variance but no covariances: what was seen often changes
-little, what is new changes much, and no rate has to be chosen. It starts at 0, and all of them add up to how
-much the cost differs from the mean. They lie in cells of a table by their hash, and share them if need be.
+Each weight is learnt by a Kalman filter that stores its variance but no covariances. What was seen often
+changes little, what is new changes much, and no learning rate has to be chosen. Weights start at 0, and their
+sum is the difference of the cost from the mean. Weights are cells of a hashed table, so products may share a
+cell.
 
 Source: Dredze, Crammer and Pereira, *Confidence-weighted linear classification*, 2008.
 """
@@ -56,18 +57,18 @@ ORDERS = 3
 """Number of scores: features of the context one by one, in pairs, in triples."""
 
 MOST_CROSSED = 64, 24, 10
-"""Features of a context, at most, that are crossed with the action one by one, in pairs, in triples."""
+"""Maximum number of features of a context that are crossed with the action singly, in pairs, in triples."""
 
 MOST_PRODUCTS = 512
-"""No context has more products than that: 1 + 24 + 24 · 23 / 2, or 1 + 10 + 45 + 120."""
+"""Maximum number of products of a context: 1 + 24 + 24 · 23 / 2, or 1 + 10 + 45 + 120, rounded up."""
 
 _FEWEST_CELLS, _MOST_CELLS = 1 << 14, 1 << 20
 SPREAD, KEEPS = 0.1, 0.9995
-"""Variance of a weight before the first event, and what a weight keeps of its certainty when it is learnt."""
+"""Variance of a weight before the first event, and the part of its precision that survives an update."""
 
 
 class Crossed(IntEnum):
-    """Rows of `crossed`, the scratch of a caller of the loop."""
+    """Rows of `crossed`, the scratch memory of a caller of the loop."""
 
     FINE = 0
     COARSE = 1
@@ -85,7 +86,7 @@ _BYTE, _BIN_SHIFT, _GROUP_SHIFT = np.uint64(8), np.uint64(40), np.uint64(41)
 _OF_ACTION = np.uint64(1) << np.uint64(42)
 _SECOND, _THIRD, _FOURTH = np.uint64(1), np.uint64(2), np.uint64(3)
 _FOUR = ~_FOURTH
-"""Bits of a key or a cell that say which one of four it is, and those that say which four."""
+"""Bits of a key or a cell: the position within a group of four, and the group."""
 
 
 class Crosses(NamedTuple):
@@ -112,7 +113,7 @@ def _mixed(key: np.uint64) -> np.uint64:
 
 @inline_kernel
 def _is_new(crossed: NDArray[np.uint64], n: int, coarse: np.uint64) -> bool:
-    """Return whether none of the first `n` features is this one."""
+    """Return whether none of the first `n` features has the hash `coarse`."""
     new = True
     for i in range(n):
         new = new and crossed[Crossed.COARSE, i] != coarse
@@ -123,8 +124,8 @@ def _is_new(crossed: NDArray[np.uint64], n: int, coarse: np.uint64) -> bool:
 def take_features(run: Run, line: int, crossed: NDArray[np.uint64], most: int) -> int:
     """Put the hashes of the features of a line into two rows: bins of numbers, and groups of bins.
 
-    A feature that is repeated is taken once: no product may have its cell twice, as the step that is right
-    for one would be too far for two. Returns how many there are, `most` + 1 if more than `most`.
+    A repeated feature is used once: if a product had its cell twice, the cell would be updated twice and
+    overshoot. Returns the number of features, `most` + 1 if there are more than `most`.
     """
     inputs, stream, n = run.live.ensemble.members.inputs, run.stream, 0
     for span in range(stream.lines[line].start, stream.lines[line + 1].start):
@@ -161,9 +162,9 @@ def take_features(run: Run, line: int, crossed: NDArray[np.uint64], most: int) -
 
 @kernel
 def multiply(crossed: NDArray[np.uint64], n: int, pairs: bool, triples: bool) -> tuple[int, int, int]:
-    """Fill the products of `n` features: the empty one and single ones, pairs, triples.
+    """Fill the products of `n` features: the empty one and single ones, then `pairs`, then `triples`.
 
-    Returns where each kind ends; pairs and triples may be left out.
+    Returns the end of each kind.
     """
     coarse, products = crossed[Crossed.COARSE], crossed[Crossed.PRODUCTS]
     products[0] = np.uint64(0)
@@ -187,9 +188,9 @@ def multiply(crossed: NDArray[np.uint64], n: int, pairs: bool, triples: bool) ->
 
 @inline_kernel
 def note_width(inputs: Inputs, n: int, counts: int) -> None:
-    """Note how many features a learnt context has; a member counts its wide events from `counts` on.
+    """Note the number of features of a learnt context; count wide events from entry `counts` of `wide` on.
 
-    A context beyond a limit that all others are within counts as one at the limit, unless it is the rule.
+    A context that exceeds a limit counts as one at the limit, unless exceeding it is the rule.
     """
     for at in range(len(_LIMITS)):
         short_loop()
@@ -201,7 +202,7 @@ def note_width(inputs: Inputs, n: int, counts: int) -> None:
 
 @inline_kernel
 def _any_works(members: Members, first: int) -> bool:
-    """Return whether one of the scores from `first` on is computed."""
+    """Return whether any score from index `first` on is computed."""
     return works(members, first) or works(members, first + 1) or works(members, first + 2)
 
 
@@ -209,10 +210,10 @@ def _any_works(members: Members, first: int) -> bool:
 def _take_products(
     run: Run, actions: Actions, learns: bool, first: int, scratch: Scratch
 ) -> tuple[tuple[int, int, int], int]:
-    """Fill the products of the context of an event; return where each kind of them ends, and its features.
+    """Fill the products of the context of an event; return the end of each kind and the number of features.
 
-    A score takes no event with more features than it crosses. If the event is learnt, note how many there
-    are, by which there are scores or not.
+    A score skips events with more features than it crosses. If the event is learnt, the number of features is
+    noted; it decides which scores work.
     """
     members, line, n = run.live.ensemble.members, context_line(run, actions), 0
     if line >= 0:
@@ -226,7 +227,7 @@ def _take_products(
 
 @inline_kernel
 def take_keys(run: Run, actions: Actions, action: int, crossed: NDArray[np.uint64]) -> int:
-    """Fill the keys by which the context is crossed with an action of many; return their number."""
+    """Fill the keys by which the context is crossed with a joined action; return their number."""
     keys = crossed[Crossed.KEYS]
     n = min(take_features(run, line_of(run, actions, action), crossed, _MOST_KEYS), _MOST_KEYS)
     for i in range(n):
@@ -238,15 +239,15 @@ def take_keys(run: Run, actions: Actions, action: int, crossed: NDArray[np.uint6
 
 @inline_kernel
 def key_of(index: int) -> np.uint64:
-    """Return the key by which the context is crossed with an action that is told apart, of this index."""
+    """Return the key by which the context is crossed with the action at an index."""
     return (_mixed(np.uint64(index // 4) + _OF_ACTION) & _FOUR) | np.uint64(index % 4)
 
 
 @inline_kernel
 def find_cells(crossed: NDArray[np.uint64], key: np.uint64, end: int, shift: np.uint64) -> None:
-    """Fill the cells of the products before `end`, crossed with a key; their last two bits are the key's.
+    """Fill the cells of the products before index `end`, crossed with a key; the last two bits are the key's.
 
-    They are found in a loop of their own, so that several are at once, and none of the memory is waited for.
+    The separate loop lets the processor compute several cells at once, without waiting for memory.
     """
     products, cells = crossed[Crossed.PRODUCTS], crossed[Crossed.CELLS]
     for i in range(end):
@@ -255,7 +256,7 @@ def find_cells(crossed: NDArray[np.uint64], key: np.uint64, end: int, shift: np.
 
 @inline_kernel
 def shift_of(cells: int) -> np.uint64:
-    """Return by how much a hash is shifted to be one of so many cells."""
+    """Return the number of bits by which a hash is shifted to number one of `cells` cells."""
     shift = 64
     while cells > 1:
         cells >>= 1
@@ -267,9 +268,10 @@ def shift_of(cells: int) -> np.uint64:
 def _add_up(
     crosses: Crosses, crossed: NDArray[np.uint64], keys: int, ends: tuple[int, int, int]
 ) -> tuple[float, float, float]:
-    """Return the sums of the weights of all products with the keys: of each member.
+    """Return for each score the sum of the weights of all its products with the keys.
 
-    Those of triples are the most, and are added up in four sums, as one addition waits for the last.
+    Triples are the majority. They are added up in four sums, because each addition to a single sum would wait
+    for the previous one.
     """
     weights, cells, shift = crosses.weights, crossed[Crossed.CELLS], shift_of(len(crosses.weights))
     one, two, three = 0.0, 0.0, 0.0
@@ -297,7 +299,7 @@ def _add_up(
 def _add_up_four(
     crosses: Crosses, crossed: NDArray[np.uint64], key: np.uint64, end: int, order: int
 ) -> tuple[float, float, float, float]:
-    """Return the sums of the weights of the products before `end`, with four actions from this key on."""
+    """Return four sums of the weights of the products before `end`: of four actions, from `key` on."""
     weights, cells = crosses.weights, crossed[Crossed.CELLS]
     one, two, three, four = 0.0, 0.0, 0.0, 0.0
     find_cells(crossed, key, end, shift_of(len(crosses.weights)))
@@ -367,7 +369,7 @@ def score_crosses(
 def learn_products(
     crosses: Crosses, crossed: NDArray[np.uint64], keys: int, end: int, order: int, cost: float, weight: float
 ) -> None:
-    """Let the member of an order learn the cost of an event from the products before `end`."""
+    """Let the weights of an order learn the cost of an event from the products before index `end`."""
     weights, spreads, cells, shift = (
         crosses.weights,
         crosses.spread,
@@ -427,13 +429,14 @@ class CrossesMember(Member):
     needs = tuple(Needs(width=most) for most in MOST_CROSSED)
 
     def kernels(self) -> Kernels:
-        """Return its kernels."""
+        """Return the member's kernels."""
         return Kernels(score_crosses, learn_crosses, grow_crosses)
 
     def make_state(self, sizes: Sizes) -> Crosses:
-        """Return a table of as many cells as that of the live configs, within limits.
+        """Return a table of the same number of cells as that of the live configs, within limits.
 
-        With too few cells the products of one event share cells all the time, and weights grow without bound.
+        With too few cells the products of one event would often share cells, and weights would grow without
+        bound.
         """
         cells = min(max(sizes.cells, _FEWEST_CELLS), _MOST_CELLS)
         shape = cells, ORDERS
@@ -444,7 +447,7 @@ class CrossesMember(Member):
         return Scratch(np.zeros((5, MOST_PRODUCTS), np.uint64))
 
     def prices(self, work: Work) -> tuple[float, float, float]:
-        """Return the work of each score: its products, and those that learning finds once more."""
+        """Return the work of each score: its products, and those that learning computes again."""
         widest, visits, keys = work.widest, work.visits, 2.0 if work.joined else 1.0
         single = 1 + widest
         return (
@@ -454,11 +457,11 @@ class CrossesMember(Member):
         )
 
     def to_predict(self, state: Crosses) -> Crosses:
-        """Return the weights alone."""
+        """Return a state with the weights only."""
         return state._replace(spread=np.zeros((0, ORDERS), np.float32))
 
     def state(self, state: Crosses, inputs: Inputs, *, working: Sequence[bool]) -> dict[str, Any]:
-        """Return the cells that were learnt; to predict, those in which a score that works has a weight."""
+        """Return the cells that were learnt; to predict, those in which a working score has a weight."""
         if len(state.spread):
             cells = np.flatnonzero(state.spread.any(axis=1))
             more = {"weights": state.weights[cells], "spread": state.spread[cells]}
@@ -468,7 +471,7 @@ class CrossesMember(Member):
         return {"cells": cells.astype(np.uint32), "weights": weights[cells], "mean": state.mean}
 
     def restore(self, stored: Stored, state: Crosses, inputs: Inputs) -> None:
-        """Put the stored cells into these; the others were never learnt."""
+        """Copy the stored cells into the state; all other cells count as never learnt."""
         learns = len(state.spread) > 0
         cells = stored["cells"].array(np.int64 if learns else np.uint32, (-1,))
         if len(cells) and not (
@@ -485,7 +488,8 @@ class CrossesMember(Member):
     def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> Crosses:
         """Return cells merged by their precisions.
 
-        Cells of actions and bins that branches have found since the base, in different orders, are mixed up.
+        The result is not exact for actions and bins that branches have found in different orders since the
+        base.
         """
         began, ends, learnt = base.state, [each.state for each in branches], learnt_by(branches)
         weights, spread = merge_cells(

@@ -1,7 +1,7 @@
 """Features: least squares on the features of the context, and on bins of those that are numbers.
 
-Each action has a regression of its own. If there are too many actions, all share one, whose inputs are those
-of the context and of the action; what an action adds to the inputs is then added to the score of the context.
+Each action has a separate regression. If there are too many actions, all share one, whose inputs are those of
+the context and of the action. The terms of each action are then added to the score of the context.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ UNSURE = 1.0 / 3.0
 class Scratch(NamedTuple):
     """Scratch of the member."""
 
-    raw: NDArray[np.float64]  # [numbers]: those of an action
+    raw: NDArray[np.float64]  # [numbers]: the numbers of an action
 
 
 @inline_kernel
 def _added_by(run: Run, line: int, state: Regression, raw: NDArray[np.float64]) -> float:
-    """Return what the line of an action adds to the score of the context; `raw` are the context's numbers."""
+    """Return the terms that an action's line adds to the context's score; `raw` are the context's numbers."""
     inputs, numbers, stream = (
         run.live.ensemble.members.inputs,
         run.live.ensemble.members.inputs.numbers,
@@ -119,7 +119,7 @@ def learn_features(
 
 @kernel
 def _divide(inputs: Inputs, state: Regression, before: int, n: int) -> None:
-    """Let the inputs [before, n) that are parts of divided bins begin with the weights of these."""
+    """Copy to the inputs [before, n) that are parts of split bins the weights of the original bins."""
     for at in range(before, n):
         if inputs.divided[at] > 0:
             for action in range(min(inputs.tally[Known.ACTIONS], MOST_ACTIONS)):
@@ -128,7 +128,7 @@ def _divide(inputs: Inputs, state: Regression, before: int, n: int) -> None:
 
 @entry_kernel
 def grow_features(context: Context, state: Regression) -> None:
-    """Prepare for features, bins and actions that are new."""
+    """Prepare for new features, bins and actions."""
     inputs = context.live.ensemble.members.inputs
     n, before = min(inputs.tally[Known.FEATURES], MOST_FEATURES), state.prepared[Prepared.INPUTS]
     call_at(context.units.grow_regression, (state, inputs, n, UNSURE))
@@ -143,11 +143,11 @@ class Features(Member):
     needs = (Needs(most_features=MOST_FEATURES, inputs=True),)
 
     def kernels(self) -> Kernels:
-        """Return its kernels."""
+        """Return the member's kernels."""
         return Kernels(score_features, learn_features, grow_features)
 
     def make_state(self, sizes: Sizes) -> Regression:
-        """Return regressions of no input."""
+        """Return regressions without inputs."""
         return make_regression(sizes.actions, sizes.features)
 
     def make_scratch(self) -> Scratch:
@@ -155,12 +155,12 @@ class Features(Member):
         return Scratch(np.zeros(MOST_NUMBERS))
 
     def prices(self, work: Work) -> tuple[float]:
-        """Return its work: scores, inputs, and the covariance, which is learnt by one event in four."""
+        """Return the work: scores, inputs, and the covariance, which learns one event in four."""
         n = work.inputs
         return ((work.visits * n + n * work.features + n * n / EACH) / TOGETHER,)
 
     def to_predict(self, state: Regression) -> Regression:
-        """Return the weights alone."""
+        """Return a state with the weights only."""
         return regression_to_predict(state)
 
     def state(self, state: Regression, inputs: Inputs, *, working: Sequence[bool]) -> dict[str, Any]:
@@ -168,17 +168,17 @@ class Features(Member):
         return regression_state(state, inputs, int(inputs.tally[Known.FEATURES]) * working[0])
 
     def restore(self, stored: Stored, state: Regression, inputs: Inputs) -> None:
-        """Put the stored regressions into these."""
+        """Copy the stored regressions into the state."""
         restore_regression(
             stored, state, inputs, UNSURE, min(int(inputs.tally[Known.FEATURES]), MOST_FEATURES)
         )
 
     def begin(self, state: Regression, inputs: Inputs) -> None:
-        """Begin with the known features."""
+        """Prepare for the known features."""
         begin_regression(state, inputs, UNSURE, min(int(inputs.tally[Known.FEATURES]), MOST_FEATURES))
 
     def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> Regression:
-        """Return regressions merged by least squares; inputs may have been found in any order."""
+        """Return regressions merged by least squares; inputs may be new in any order."""
         n = min(int(inputs.tally[Known.FEATURES]), MOST_FEATURES)
         return merge_regression(base, branches, inputs, UNSURE, n)
 

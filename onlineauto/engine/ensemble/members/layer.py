@@ -1,9 +1,10 @@
-"""Layer: waves of the scores that features gives to all actions, as inputs of one more regression.
+"""Layer: waves of the scores that `features` gives to all actions, as inputs of one more regression.
 
-Scores of all actions together tell where a context lies. No sum of what features say has its peak in the
-middle, where a price is neither low nor high; but where the actions for low and for high ones both score
-little, the layer knows that it is the turn of the one between. Scores are standardised by their mean and
-variance so far, for each action. An action that an event does not have, or that was never learnt, is 0.
+The scores of all actions together locate a context. A sum of terms of single features cannot have its peak in
+the middle, where for example a price is neither low nor high. But where the actions for low and for high
+prices both score little, the layer learns that the action between them is best. Scores are standardised by
+the mean and variance so far of each action. An action that an event does not have, or that was never learnt,
+is 0.
 """
 
 from __future__ import annotations
@@ -53,11 +54,12 @@ if TYPE_CHECKING:
     from onlineauto.features.stored import Stored
 
 LEAST_WORTH = 100.0
-"""What the layer must be worth, about a twentieth of the squared error of 2,000 events: it also evens out how
-far the scores of actions lie apart, which lessens the error and changes no choice."""
+"""Minimum worth of the layer, about a twentieth of the squared error of 2,000 events. The minimum is high
+because the layer also rescales the differences between actions, which reduces the error but changes no
+choice."""
 
 _AFTER = 1024
-"""Learnt events after which the layer has scores: until then those of features say little."""
+"""Number of learnt events before the layer has scores; the scores of `features` are too noisy until then."""
 
 
 class _Measure(IntEnum):
@@ -73,7 +75,7 @@ class State(NamedTuple):
 
     regression: Regression
     basis: Basis
-    measure: NDArray[np.float64]  # [3, actions]: scores of features: how many, their mean, their variance
+    measure: NDArray[np.float64]  # [3, actions]: count, mean and variance of the scores of `features`
 
 
 class Scratch(NamedTuple):
@@ -84,13 +86,13 @@ class Scratch(NamedTuple):
 
 @inline_kernel
 def _column_of_features(context: Context, part_score: int, column: int) -> int:
-    """Return the column of the scores of features."""
+    """Return the column of the scores of `features`."""
     return int(column - part_score + context.live.ensemble.members.needs[part_score, Need.UPON])
 
 
 @kernel
 def take_layer(state: State, n: int, column: int, buffers: Buffers, scratch: Scratch, known: int) -> None:
-    """Fill the waves from the scores in a column, of `n` actions of an event; `known` actions are known."""
+    """Fill the waves from a column of scores of `n` actions; `known` is the number of known actions."""
     inputs, measure = scratch.waves, state.measure
     inputs[:WAVES] = 0.0
     for action in range(n):
@@ -106,7 +108,7 @@ def take_layer(state: State, n: int, column: int, buffers: Buffers, scratch: Scr
 
 @kernel
 def measure_scores(state: State, n: int, column: int, buffers: Buffers) -> None:
-    """Add the scores in a column, of `n` actions of an event, to the means and variances of each action."""
+    """Update the mean and variance of each action with a column of scores of an event's `n` actions."""
     measure = state.measure
     for action in range(n):
         short_loop()
@@ -121,7 +123,7 @@ def measure_scores(state: State, n: int, column: int, buffers: Buffers) -> None:
 def score_layer(
     context: Context, stream: Stream, actions: Actions, part: Part, state: State, scratch: Scratch
 ) -> None:
-    """Score the actions of an event; those of features are there by now."""
+    """Score the actions of an event, after `features` has scored them."""
     buffers, known = context.buffers, context.live.ensemble.members.inputs.tally[Known.ACTIONS]
     column = _column_of_features(context, part.score, part.column)
     take_layer(state, actions.n, column, buffers, scratch, known)
@@ -148,7 +150,7 @@ def learn_layer(
 
 @entry_kernel
 def grow_layer(context: Context, state: State) -> None:
-    """Prepare for actions that are new."""
+    """Prepare for new actions."""
     inputs, before = context.live.ensemble.members.inputs, state.regression.prepared[Prepared.ACTIONS]
     if before <= MOST_ACTIONS < inputs.tally[Known.ACTIONS]:
         state.measure[:, 0] = 0.0
@@ -164,11 +166,11 @@ class Layer(Member):
     least_worth = LEAST_WORTH
 
     def kernels(self) -> Kernels:
-        """Return its kernels."""
+        """Return the member's kernels."""
         return Kernels(score_layer, learn_layer, grow_layer)
 
     def make_state(self, sizes: Sizes) -> State:
-        """Return regressions of no action."""
+        """Return regressions without actions."""
         return State(make_regression(sizes.actions, WAVES), make_basis(), np.zeros((3, sizes.actions)))
 
     def make_scratch(self) -> Scratch:
@@ -176,7 +178,7 @@ class Layer(Member):
         return Scratch(np.zeros(WAVES))
 
     def prices(self, work: Work) -> tuple[float]:
-        """Return its work: scores, the covariance, which is learnt by one event in four, and the waves."""
+        """Return the work: scores, the covariance, which learns one event in four, and the waves."""
         learnt = (work.visits * WAVES + WAVES * WAVES * (1 + 1 / EACH)) / TOGETHER
         return (learnt + (work.n_actions / TOGETHER + 1) * WAVES,)
 
@@ -189,19 +191,20 @@ class Layer(Member):
         return regression_state(state.regression, inputs, WAVES * working[0]) | {"measure": state.measure}
 
     def restore(self, stored: Stored, state: State, inputs: Inputs) -> None:
-        """Put the stored regressions, means and variances into these."""
+        """Copy the stored regressions, means and variances into the state."""
         restore_regression(stored, state.regression, inputs, WAVY_SPREAD, WAVES)
         state.measure[:] = stored["measure"].finite(state.measure.dtype, state.measure.shape)
 
     def begin(self, state: State, inputs: Inputs) -> None:
-        """Begin with the known actions."""
+        """Prepare for the known actions."""
         begin_regression(state.regression, inputs, WAVY_SPREAD, WAVES)
 
     def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> State:
         """Return weights averaged by their precision, as least squares does.
 
-        It is not exact, as each branch learnt from the scores of its own features. Waves depend on the order
-        of actions. A branch that has found new ones in another order than the merged inputs is left out.
+        The result is not exact, because each branch learnt from the scores of its own `features`. Waves
+        depend on the order of actions, so a branch with new actions in another order than the merged inputs
+        is left out.
         """
         same = [
             each if (each.actions == np.arange(len(each.actions))).all() else left_out(each, base)

@@ -1,7 +1,7 @@
 """Waves: least squares on random waves of numbers and words, which approximate any smooth function.
 
-Each action has a regression of its own. If there are too many actions, all share one, of waves of the context
-and the action; what several actions have in common is then added up once.
+Each action has a separate regression. If there are too many actions, all share one, of waves of the context
+and the action. The terms that several actions have in common are then added up once.
 """
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ class State(NamedTuple):
 class Scratch(NamedTuple):
     """Scratch of the member."""
 
-    sums: NDArray[np.float64]  # [WAVES]: of which the waves of an event are the cosines
+    sums: NDArray[np.float64]  # [WAVES]: the angles, before scaling, of which waves are the cosines
     waves: NDArray[np.float64]  # [WAVES]
-    raw: NDArray[np.float64]  # [numbers]: those of an action
+    raw: NDArray[np.float64]  # [numbers]: the numbers of an action
 
 
 @inline_kernel
 def _scale_of(inputs: Inputs, words: int) -> float:
-    """Return what the sums over numbers and `words` words are multiplied by, to be angles."""
+    """Return the factor that turns sums over numbers and `words` words into angles."""
     return math.sqrt(2.0 / max(min(inputs.tally[Known.NUMBERS], MOST_NUMBERS) + words, 1))
 
 
@@ -92,9 +92,9 @@ def _take_waves(inputs: Inputs, taken: Taken, state: State, scratch: Scratch) ->
 
 @inline_kernel
 def _add_action(run: Run, line: int, words: int, state: State, scratch: Scratch) -> int:
-    """Add what the line of an action adds to the sums, in the row of the waves; return the number of words.
+    """Add the terms of an action's line to the sums, in the row of the waves; return the number of words.
 
-    There are `words` words without its own.
+    `words` is the number of words without those of the line.
     """
     inputs, stream, raw = run.live.ensemble.members.inputs, run.stream, scratch.raw
     for span in range(stream.lines[line].start, stream.lines[line + 1].start):
@@ -158,7 +158,7 @@ def learn_waves(
 
 @entry_kernel
 def grow_waves(context: Context, state: State) -> None:
-    """Prepare for actions that are new."""
+    """Prepare for new actions."""
     inputs = context.live.ensemble.members.inputs
     call_at(context.units.grow_regression, (state.regression, inputs, WAVES, WAVY_SPREAD))
 
@@ -171,11 +171,11 @@ class Waves(Member):
     needs = (Needs(most_numbers=MOST_NUMBERS, numbers=True, inputs=True),)
 
     def kernels(self) -> Kernels:
-        """Return its kernels."""
+        """Return the member's kernels."""
         return Kernels(score_waves, learn_waves, grow_waves)
 
     def make_state(self, sizes: Sizes) -> State:
-        """Return regressions of no action."""
+        """Return regressions without actions."""
         return State(make_regression(sizes.actions, WAVES), make_basis())
 
     def make_scratch(self) -> Scratch:
@@ -183,12 +183,12 @@ class Waves(Member):
         return Scratch(np.zeros(WAVES), np.zeros(WAVES), np.zeros(MOST_NUMBERS))
 
     def prices(self, work: Work) -> tuple[float]:
-        """Return its work: scores, the covariance, which is learnt by one event in four, and the waves."""
+        """Return the work: scores, the covariance, which learns one event in four, and the waves."""
         learnt = (work.visits * WAVES + WAVES * WAVES * (1 + 1 / EACH)) / TOGETHER
         return (learnt + (work.n_actions if work.joined else 1.0) * WAVES,)
 
     def to_predict(self, state: State) -> State:
-        """Return the weights alone."""
+        """Return a state with the weights only."""
         return state._replace(regression=regression_to_predict(state.regression))
 
     def state(self, state: State, inputs: Inputs, *, working: Sequence[bool]) -> dict[str, Any]:
@@ -196,18 +196,18 @@ class Waves(Member):
         return regression_state(state.regression, inputs, WAVES * working[0])
 
     def restore(self, stored: Stored, state: State, inputs: Inputs) -> None:
-        """Put the stored regressions into these."""
+        """Copy the stored regressions into the state."""
         restore_regression(stored, state.regression, inputs, WAVY_SPREAD, WAVES)
 
     def begin(self, state: State, inputs: Inputs) -> None:
-        """Begin with the known actions."""
+        """Prepare for the known actions."""
         begin_regression(state.regression, inputs, WAVY_SPREAD, WAVES)
 
     def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> State:
         """Return regressions merged by least squares.
 
-        Waves depend on the order of numbers. A branch that has found new numbers in another order than the
-        merged inputs have them is left out.
+        Waves depend on the order of numbers. A branch with new numbers in another order than the merged
+        inputs is left out.
         """
         same = [
             each if (each.numbers == np.arange(len(each.numbers))).all() else left_out(each, base)
