@@ -1,4 +1,4 @@
-"""Adaptive windows from Python: made empty, and made again of what a model file has of one."""
+"""Adaptive windows in Python: made empty, or restored from the arrays in a model file."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def make_window() -> Window:
 
 
 def window_of(arrays: Mapping[str, Any]) -> Window:
-    """Make a window of copies of its arrays, by name.
+    """Make a window from copies of its arrays, by name.
 
     Raises
     ------
     ValueError
-        They are not those of a window: another name, type or shape, or contents that no window has.
+        The arrays have other names, types or shapes, or contents that no window can have.
     """
     window = make_window()
     if set(arrays) != set(window._fields):
@@ -49,7 +49,7 @@ def window_of(arrays: Mapping[str, Any]) -> Window:
 
 
 def _check(window: Window) -> None:
-    """Refuse contents that would lead kernels out of the arrays, or into numbers that are none."""
+    """Reject contents that would make kernels exceed the arrays or compute invalid numbers."""
     counts = window.counts
     if counts.min() < 0 or counts.max() > LARGEST_ROW:
         raise ValueError(f"a row of a window has 0 to {LARGEST_ROW} buckets, not {counts.tolist()}")

@@ -1,16 +1,16 @@
-"""The adaptive window: the latest numbers of a stream, as far back as they seem to be of one kind.
+"""The adaptive window: the latest numbers of a stream that seem to have the same mean.
 
-Every number joins the window. The window is then cut in two wherever that can be done, and if the means of
-the two parts differ by more than chance explains, its oldest numbers are dropped until they no longer do.
+Every number is appended to the window. Then the window is divided at each possible cut. While the means
+before and after some cut differ by more than chance explains, the oldest numbers are dropped.
 
-The numbers themselves are not kept. Row i of the window has up to `LARGEST_ROW` buckets, each the sum and the
-spread (the sum of squared distances from their mean) of 2**i numbers that followed one another; the oldest
-numbers are in the last row in use, and a row has its oldest bucket first. When a row has one bucket too many,
-its two oldest become one of the next row. Cuts lie between buckets, so a window of n numbers takes room and
-time in the order of log n.
+The numbers themselves are not stored. Row i of the window has up to `LARGEST_ROW` buckets. A bucket has the
+sum and the spread (the sum of squared distances from the mean) of 2**i consecutive numbers. The oldest
+numbers are in the last row in use, and within a row the oldest bucket is first. When a row has one bucket too
+many, its two oldest buckets are merged into one of the next row. Cuts lie between buckets, so a window of n
+numbers needs memory and time of order log n.
 
 The decisions, widths and means are those of ``ADWIN(delta=0.002, clock=1)`` of river, bit for bit, and the
-tests compare the two; so every sum and product here keeps its order.
+tests compare the two. So the order of all sums and products here must not change.
 
 Source: Bifet and Gavaldà, *Learning from time-changing data with adaptive windowing*, 2007; Babcock and
 others, *Maintaining variance and k-medians over data stream windows*, 2003.
@@ -28,32 +28,32 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 ROWS = 48
-"""Rows of a window. The last one is reached after more numbers than any stream has."""
+"""Number of rows of a window. The last row would be used after more numbers than any stream has."""
 
 LARGEST_ROW = 5
-"""How many buckets a row has between two calls; there is room for one more."""
+"""Maximum number of buckets of a row between two calls; the array has one more column."""
 
-_DELTA = 0.002  # how likely numbers of one kind may be taken for two
-_LEAST_PART = 5.0  # numbers on either side of a cut
-_LEAST_WIDTH = 10.0  # a window is cut only when it is wider
-_SIZES = 2.0 ** np.arange(ROWS)  # numbers in a bucket of each row
+_DELTA = 0.002  # probability of dropping numbers although the mean has not changed
+_LEAST_PART = 5.0  # minimum number of numbers on either side of a cut
+_LEAST_WIDTH = 10.0  # a window is cut only if it has more numbers
+_SIZES = 2.0 ** np.arange(ROWS)  # number of numbers in a bucket of each row
 
 WIDTH, SUM, SPREAD = range(3)
-"""Entries of the whole of a window: how many numbers it has, their sum and their spread."""
+"""Entries of `Window.whole`: number of numbers, their sum and their spread."""
 
 
 class Window(NamedTuple):
-    """An adaptive window; all zeros are an empty one."""
+    """An adaptive window; all zeros are an empty window."""
 
-    counts: NDArray[np.int64]  # [ROWS]: buckets of each row
-    sums: NDArray[np.float64]  # [ROWS, LARGEST_ROW + 1]: of each bucket, 0 where there is none
-    spreads: NDArray[np.float64]  # [ROWS, LARGEST_ROW + 1]: of each bucket, 0 where there is none
+    counts: NDArray[np.int64]  # [ROWS]: number of buckets of each row
+    sums: NDArray[np.float64]  # [ROWS, LARGEST_ROW + 1]: sum of each bucket, 0 for unused ones
+    spreads: NDArray[np.float64]  # [ROWS, LARGEST_ROW + 1]: spread of each bucket, 0 for unused ones
     whole: NDArray[np.float64]  # [WIDTH, SUM, SPREAD]
 
 
 @kernel
 def _put(window: Window, row: int, sum_: float, spread: float) -> None:
-    """Add a bucket to a row, as its latest."""
+    """Append a bucket to a row, as its latest."""
     count = window.counts[row]
     window.sums[row, count], window.spreads[row, count] = sum_, spread
     window.counts[row] = count + 1
@@ -94,7 +94,7 @@ def _append(window: Window, x: float) -> None:
 
 @kernel
 def _drop_oldest(window: Window) -> None:
-    """Drop the oldest bucket of a window of several."""
+    """Drop the oldest bucket of a window that has several."""
     row = ROWS - 1
     while window.counts[row] == 0:
         row -= 1
@@ -124,7 +124,7 @@ def _is_of_two_kinds(window: Window) -> bool:
             sum_after -= window.sums[row, k]
             if before >= _LEAST_PART and after >= _LEAST_PART:
                 inverse = 1.0 / (before - _LEAST_PART + 1.0) + 1.0 / (after - _LEAST_PART + 1.0)
-                # Rounding may have left a spread below 0: no distance is above the NaN that this makes.
+                # Rounding may make a spread negative: the square root is NaN, which no distance exceeds.
                 chance = np.sqrt(2.0 * inverse * variance * doubt) + 2.0 / 3.0 * doubt * inverse
                 if abs(sum_before / before - sum_after / after) > chance:
                     return True
@@ -133,7 +133,7 @@ def _is_of_two_kinds(window: Window) -> bool:
 
 @kernel
 def take_in(window: Window, x: float) -> bool:
-    """Add a number in [0, 1] to the window; return whether older ones, of another kind, were dropped."""
+    """Append a number in [0, 1] to the window; return whether older numbers were dropped."""
     _append(window, x)
     if window.whole[WIDTH] <= _LEAST_WIDTH:
         return False
@@ -162,9 +162,9 @@ def clear(window: Window) -> None:
 
 @entry_kernel
 def rises(window: Window, numbers: NDArray[np.float64]) -> bool:
-    """Add numbers in [0, 1], in order; return whether any of them was of a kind with a larger mean.
+    """Append numbers in [0, 1], in order; return whether the mean has risen at any of them.
 
-    Whenever a number is of another kind, larger or smaller, the window begins anew behind it.
+    After any change of the mean, up or down, the window restarts with the numbers after it.
     """
     rose = False
     for x in numbers:

@@ -1,17 +1,17 @@
-"""The champion test on differences of losses: each gain is known in full, but no bound on its size is.
+"""The champion test on differences of losses: each gain is known exactly, but no bound on its size is.
 
-The bound is learnt. It is eight times the typical size of recent differences, and at least the largest of the
-latter half of all differences. A difference beyond the bound known before it counts as the bound. When the
-bound shrinks a lot, as it does while models learn, the test starts anew with half of its level. So all its
-restarts together keep the level.
+The bound is learnt. It is eight times the typical size of recent differences, and at least the largest size
+in the latter half of all differences. A difference beyond the previous bound counts as that bound. When the
+bound shrinks a lot, as it does while models learn, the test restarts with half of its level. So all restarts
+together do not exceed the level.
 
 The test is thus about differences clipped to what was seen before them. No test can foresee a difference that
 is rarer, and so large that it outweighs everything else.
 
-Some events tell their `reach`, the largest size that their difference can have: two predictions and the range
-of labels tell it of squared errors. Then nothing rare has to be feared, and nothing is clipped but labels
-outside the range seen so far. The bound is the reach, but twice the typical size at least; so stakes are up
-to four times as large. An event that reaches far counts as much less, whatever comes of it.
+For some events the `reach`, the largest possible size of the difference, is known: for squared errors it
+follows from the two predictions and the range of labels. Then no rare large difference is possible, and only
+labels outside the range so far are clipped. The bound is the reach, but at least twice the typical size, so
+stakes are up to four times as large. An event with a large reach counts much less, whatever its outcome.
 """
 
 from __future__ import annotations
@@ -27,9 +27,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SQUARES, SEEN, BOUND, LATELY, BEFORE, NEXT, RESTARTS = range(7)
-"""Entries of a spread: mean square of recent differences, number of differences, and their bound; the largest
-size in the present half of them and in the half before; the number at which the next half begins; and the
-number of restarts."""
+"""Entries of a spread:
+
+- SQUARES, SEEN, BOUND: mean square of recent differences, number of differences, and their bound;
+- LATELY, BEFORE: largest size in the present half of them, and in the half before;
+- NEXT, RESTARTS: number of differences at which the next half begins, and number of restarts.
+"""
 
 SPREAD_SIZE = 7
 
@@ -51,7 +54,7 @@ def observe_any_difference(
 ) -> None:
     """Add a gain `d` of the challenger; to be better it must gain more than `price`, a part of the bound.
 
-    `state` is that of the champion test. A fresh `state` or `spread` is all zeros. NaN is ignored.
+    `state` is that of the champion test. A new `state` or `spread` is all zeros. NaN is ignored.
     """
     if not math.isfinite(d):
         return
@@ -64,10 +67,10 @@ def observe_any_difference(
 def observe_difference_within(
     state: NDArray[np.float64], spread: NDArray[np.float64], d: float, reach: float
 ) -> None:
-    """Add a gain `d` of the challenger whose size is at most `reach`, as known before the gain.
+    """Add a gain `d` of the challenger whose size is at most `reach`, a bound known before the gain.
 
-    `state` and `spread` are as in `observe_any_difference`; use one of the two for all events. A larger gain
-    counts as the reach. NaN is ignored.
+    `state` and `spread` are as in `observe_any_difference`; use only one of the two kernels for a test. A
+    larger gain counts as `reach`. NaN is ignored.
     """
     if not math.isfinite(d):
         return
@@ -78,7 +81,7 @@ def observe_difference_within(
 
 @inline_kernel
 def _learn_bound(state: NDArray[np.float64], spread: NDArray[np.float64], d: float, within: bool) -> None:
-    """Learn the size of differences, which tell their reach if `within`; start anew if they shrink a lot."""
+    """Learn the bound; restart if it shrinks a lot. `within` is true if the reach of differences is known."""
     spread[SEEN] += 1.0
     spread[SQUARES] += (d * d - spread[SQUARES]) / min(spread[SEEN], _MEMORY)
     spread[LATELY] = max(spread[LATELY], abs(d))

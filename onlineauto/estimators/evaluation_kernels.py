@@ -5,11 +5,11 @@ propensity scoring takes the mean of w·r. Self-normalised scoring divides the s
 doubly robust estimate is the mean of q + w·(r - q(a)), where q(a) is the reward predicted for the logged
 action before it was known, and q the one expected of the policy.
 
-If the range of rewards or the smallest propensity is unknown, it is learnt. The first events serve for that
-alone: otherwise the range of the first two rewards would be taken for that of all.
+If the range of rewards or the smallest propensity is unknown, it is learnt. The first events are used for
+that only. Otherwise the range of the first two rewards would be taken for the range of all.
 
 The means of w·r and of w·(1 - r) are at least 0. That bounds the value without any knowledge of the logging
-policy. The other two estimates vary less, but need its smallest propensity: w is at most 1 over that.
+policy. The other two estimates vary less, but need its smallest propensity, whose inverse bounds w.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ IPS, SNIPS, DR = range(3)
 """The three estimators."""
 
 EVENTS, AWAITED, OBSERVED, WEIGHTS, SQUARES, REWARDS, ESTIMATES = range(7)
-"""Entries of totals: events; the number of first ones that only teach the range; events in the intervals;
-Σ w, Σ w², Σ w·r, and Σ of doubly robust estimates."""
+"""Entries of totals: number of events; number of first events that only teach the range; number of events in
+the intervals; Σ w, Σ w², Σ w·r, and Σ of doubly robust estimates."""
 
 TOTALS = 7
 """Length of totals."""
@@ -40,7 +40,7 @@ class Evidence(NamedTuple):
     """The evidence about a policy; see `onlineauto.estimators.evidence`."""
 
     open: NDArray[np.float64]  # scale without a floor
-    floored: NDArray[np.float64]  # scale with one
+    floored: NDArray[np.float64]  # scale with a floor
     ips: NDArray[np.float64]  # [POLICY_SIZE]
     snips: NDArray[np.float64]  # [POLICY_SIZE]
     dr: NDArray[np.float64]  # [SUMS]
@@ -48,13 +48,13 @@ class Evidence(NamedTuple):
 
 
 class Logged(NamedTuple):
-    """Events of a log and what a policy would do in each."""
+    """Events of a log, and the choices of another policy in each event."""
 
     weight: NDArray[np.float64]  # [n]: w
     reward: NDArray[np.float64]  # [n]
     probability: NDArray[np.float64]  # [n]: propensity of the logged action
     action: NDArray[np.int64]  # [n]: index of the logged action among all actions
-    start: NDArray[np.int64]  # [n, 2]: index of each event's first action, and one past its last
+    start: NDArray[np.int64]  # [n, 2]: index of each event's first action, and the index after its last
     predicted: NDArray[np.float64]  # [all actions]: predicted reward
     pmf: NDArray[np.float64]  # [all actions]: probability under the policy; empty for the logging policy
 
@@ -84,7 +84,7 @@ def observe_doubly(
     predicted: float,
     expected: float,
 ) -> None:
-    """Add a doubly robust estimate; a reward outside the scale counts as the nearest within.
+    """Add a doubly robust estimate; a reward outside the scale is clipped to it.
 
     `predicted` and `expected` must lie within the scale.
     """

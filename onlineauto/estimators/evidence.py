@@ -12,16 +12,16 @@ _AWAITED = 100
 
 
 def make_evidence(low: float, high: float, *, floor: float | None) -> Evidence:
-    """Return fresh evidence, see `onlineauto.estimators.evaluation_kernels`.
+    """Return new evidence, see `onlineauto.estimators.evaluation_kernels`.
 
     Parameters
     ----------
     low, high : float
-        Range of rewards; inf and -inf if it is to be learnt.
+        Range of rewards; inf and -inf if it must be learnt.
     floor : float, optional
-        Smallest propensity; it is learnt if not given.
+        Smallest propensity; learnt by default.
 
-    Whatever is learnt is first learnt from a hundred events, which count in no interval.
+    What is learnt is first learnt from a hundred events, which no interval includes.
     """
     totals = np.zeros(TOTALS)
     if low > high or floor is None:

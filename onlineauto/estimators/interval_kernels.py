@@ -1,4 +1,4 @@
-"""Intervals for people: where a mean lies, at all times at once, from sums and squares alone.
+"""Intervals for people: bounds on a mean, valid at all times at once, from sums and squares alone.
 
 Observations x have means μ, and lie at most b below a number m that is known before them. For a stake λ <
 1/b, exp(λ(x - m) - ψ(λb)(x - m)²/b²) ≤ 1 + λ(x - m) with ψ(z) = -ln(1 - z) - z. So the product of exp(λ(x -
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 GAIN, GAIN_SQUARES, LOSS, LOSS_SQUARES, FIRST_BOUND, BOUND = range(6)
-"""Entries of sums: Σ of x and of (x - m)², the same two for the bound on -x; the first b, and the largest."""
+"""Entries of sums: Σ of x and of (x - m)², the same two for the bound on -x; the first and the largest b."""
 
 SUMS = 6
-"""Length of sums; fresh sums are all zeros."""
+"""Length of sums; new sums are all zeros."""
 
 REWARDS, WEIGHT, POLICY_SIZE = SUMS, SUMS + 1, SUMS + 2
 """Entries of a policy's state after its sums: Σ of rewards times squared weights, Σ of squared weights; and
@@ -82,9 +82,9 @@ def interval(sums: NDArray[np.float64], alpha: float) -> tuple[float, float]:
 @entry_kernel
 @inline_kernel
 def observe_policy(state: NDArray[np.float64], scale: NDArray[np.float64], w: float, reward: float) -> None:
-    """Add an event to the reward of one policy: `w` is 1/p if the policy would act as logged, else 0.
+    """Add an event to the reward of one policy: `w` is 1/p if it would choose the logged action, else 0.
 
-    A reward outside the range of the scale, or a weight beyond 1/floor, counts as the nearest within.
+    A reward outside the range of the scale, or a weight beyond 1/floor, is clipped.
     """
     width = scale[HIGH] - scale[LOW]
     if not width > 0.0:
@@ -104,7 +104,7 @@ def observe_policy(state: NDArray[np.float64], scale: NDArray[np.float64], w: fl
 
 @inline_kernel
 def observe_loss(state: NDArray[np.float64], loss: float, bound: float) -> None:
-    """Add a loss, as the reward -`loss`; a loss above `bound`, the largest one known before, counts as it."""
+    """Add a loss as the reward -`loss`, clipped to `bound`, the largest loss known before this one."""
     if not bound > 0.0:
         return
     loss = min(loss, bound)

@@ -1,14 +1,14 @@
-"""Merge: make one state of several that continued from a common base, each with separate events.
+"""Merge: combine states that continued from a common base, each on separate events.
 
-Sums add up. The wealth of a bet is a product of one factor for each event, so it is multiplied by what each
-branch has made of it since the base: ∏ Wᵢ/W₀. Factors depend only on what their own branch knew before the
-event, so the product is the wealth of one bettor who bets on all events in the order in which they came, and
-reaches 1/α by chance with probability at most α. Ranges, bounds and bets may differ between branches. So the
-hypothesis that is rejected is that the challenger was ahead in no branch.
+Sums add up. The wealth of a bet is a product of one factor for each event. So the base's wealth is multiplied
+by its growth in each branch: ∏ Wᵢ/W₀. Each factor depends only on what its branch knew before the event. So
+the product is the wealth of a single bettor on all events in the order of their arrival, and reaches 1/α by
+chance with probability at most α. Ranges, bounds and bets may differ between branches. The rejected
+hypothesis is therefore that the challenger was ahead in no branch.
 
 Capital that joined during a branch counts as if it had joined at the base: a bet of W₀ + S has become Wᵢ. It
-is taken from the reserve once. If a test on differences of losses started anew in a branch, the merged one
-starts anew at the base, under the level that is left, with what each branch has won since then.
+is taken from the reserve once. If a test on differences of losses restarted in a branch, the merged test
+restarts at the base, under the remaining level, with the gains of each branch since its restart.
 
 Source: see `onlineauto.estimators.paired_kernels`.
 """
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 def merge_sums(base: State, ends: Sequence[State]) -> State:
-    """Return the sums of an interval, or the state of a policy, of all events."""
+    """Return the sums of an interval, or the state of a policy, over all events."""
     state: State = base + sum(end - base for end in ends)
     for bound in (FIRST_BOUND, BOUND):
         state[bound] = max(each[bound] for each in (base, *ends))
@@ -74,7 +74,7 @@ def merge_tests(base: State, ends: Sequence[State], *, floor: bool) -> State:
 
 
 def _merge_wealth(state: State, base: State, pairs: Sequence[tuple[State, State]], *, floor: bool) -> None:
-    """Put the base's wealth, times what became of it in each branch (before, after), into a state."""
+    """Put into a state the base's wealth times its growth in each branch (before, after)."""
     with_free = any(end[LANES + 2 * N :].any() for _, end in pairs)
     lanes = np.tile(SHARES[int(floor)], 2), np.tile(SHARES[0], 2)
     share = np.concatenate(lanes) * (0.5 if with_free else 1.0)
@@ -82,7 +82,7 @@ def _merge_wealth(state: State, base: State, pairs: Sequence[tuple[State, State]
         share[2 * N :] = 0.0
 
     def capital(before: State, reserve: float) -> State:
-        """Return what the bets would own, had all capital beyond this reserve joined before."""
+        """Return the wealth of the bets if all capital beyond this reserve had joined before."""
         left = before[RESERVE] if before[NEXT] else 1.0
         owned: State = before[LANES:] + (left - reserve) * share
         return owned
@@ -110,12 +110,12 @@ def _merge_wealth(state: State, base: State, pairs: Sequence[tuple[State, State]
 def merge_difference_tests(
     base: tuple[State, State], ends: Sequence[tuple[State, State]]
 ) -> tuple[State, State]:
-    """Return the state and the spread of a champion test on differences of losses, see `difference_kernels`.
+    """Return the merged state and spread of a champion test on differences; see `difference_kernels`.
 
     Parameters
     ----------
     base, ends : (float64[SIZE], float64[SPREAD_SIZE])
-        State and spread from which all continued, and those of each branch.
+        State and spread from which all branches continued, and those of each branch.
     """
     began, spread = base[0], base[1].copy()
     spreads = [end[1] for end in ends]

@@ -1,4 +1,4 @@
-"""``ChampionTest``: does a challenger earn more than the champion? Valid whenever one looks."""
+"""``ChampionTest``: does a challenger earn more than the champion? Valid at every event."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ if TYPE_CHECKING:
 class ChampionTest:
     """A test whether a challenger earns more than the champion, or less, on the same logged events.
 
-    A challenger is wrongly found better only if it was not ahead on average since the start, nor since any of
-    the events 1024, 2048, 4096, ... The probability of that is at most `alpha`, however often one looks and
-    however advantages change along the way. `onlineauto.estimators.paired_kernels` gives the reasons.
+    A challenger is wrongly declared better only if it was not ahead on average since the start, nor since any
+    of the events 1024, 2048, 4096, ... The probability of that is at most `alpha`, at whatever times the test
+    is read and however the advantage changes. `onlineauto.estimators.paired_kernels` gives the reasons.
 
     Parameters
     ----------
     alpha : float, default 0.05
-        Probability that any challenger is ever wrongly found better, over all tests `k` = 1, 2, ... together;
-        the same holds for worse. In (0, 1).
+        Probability that any challenger is ever wrongly declared better, over all tests `k` = 1, 2, ...
+        together; the same applies to worse. In (0, 1).
     k : int, default 1
         Number of this test among all tests ever started.
     floor : float, default 0
-        Smallest propensity of any action, in [0, 1]; 0 if unknown, which takes more events.
+        Smallest propensity of any action, in [0, 1]; 0 if unknown, which requires more events.
     low, high : float, default 0 and 1
-        Range of rewards. A reward outside counts as the nearest within, and widens the range.
+        Range of rewards. A reward outside is clipped, and widens the range.
 
     Raises
     ------
@@ -108,7 +108,7 @@ class ChampionTest:
         Parameters
         ----------
         challenger, champion : int
-            The action that each of the two would choose.
+            The action that each policy would choose.
         logged : int
             The logged action.
         p : float
@@ -117,7 +117,7 @@ class ChampionTest:
             Its reward.
         predicted : (float, float), optional
             Rewards of the challenger's action and of the champion's, predicted before `reward` was known.
-            Better predictions need fewer events; bad ones leave the test valid.
+            Better predictions reduce the number of events; bad predictions do not invalidate the test.
 
         Raises
         ------
@@ -139,7 +139,7 @@ class ChampionTest:
         widen(self._scale, float(reward), float(p), 1)
 
     def update_difference(self, difference: float, bound: float | None = None) -> None:
-        """Add a gain of the challenger that is known in full: the champion's loss less the challenger's.
+        """Add a gain of the challenger that is known exactly: the champion's loss minus the challenger's.
 
         Use either this or `update` for all events of a test.
 
@@ -148,8 +148,8 @@ class ChampionTest:
         difference : float
             Above 0 if the challenger did better.
         bound : float, optional
-            Largest size of a difference, as known before this one; a larger one counts as the bound. It must
-            not shrink. It is learnt if not given, see `onlineauto.estimators.difference_kernels`.
+            Largest possible size of the difference, known before it; a larger difference is clipped. It must
+            not shrink. It is learnt by default, see `onlineauto.estimators.difference_kernels`.
 
         Raises
         ------
@@ -180,7 +180,7 @@ class ChampionTest:
 
     @property
     def evidence(self) -> tuple[float, float]:
-        """Evidence for better and for worse: 1 before the first event, a proof from 1 / level on."""
+        """Evidence for better and for worse: 1 before the first event; 1 / level or more is a proof."""
         if not self._state[T]:
             return 1.0, 1.0
         return float(self._state[BETTER]), float(self._state[WORSE])

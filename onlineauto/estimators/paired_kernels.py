@@ -1,41 +1,44 @@
-"""The champion test: does a challenger earn more than the champion? The answer is valid whenever one looks.
+"""The champion test: does a challenger earn more than the champion? The answer is valid at every event.
 
 Only events on which the two would act differently count; where they agree, neither gains on the other. An
-action a was logged with propensity p and got the reward r. Let wᵢ be 1/p if policy i would have chosen a, and
+action a was logged with propensity p and had the reward r. Let wᵢ be 1/p if policy i would have chosen a, and
 else 0. With any numbers q₁, q₀ in [0, 1] that are chosen before r is known, the increment
 
     d = w₁(r - q₁) - w₀(r - q₀) + q₁ - q₀
 
-is on average what the challenger (1) gains on the champion (0): its mean μ is that advantage. The numbers can
-be a learner's predictions of the two rewards (doubly robust). If they are the mean reward so far, d is (w₁ -
-w₀)(r - c), which varies far less than the difference of w₁r and w₀r.
+has the mean μ, the advantage of the challenger (1) over the champion (0). The numbers can be a learner's
+predictions of the two rewards (doubly robust). If both are the mean reward c so far, d is (w₁ - w₀)(r - c),
+which varies far less than the difference of w₁r and w₀r.
 
 **Bets.** A bet with a fixed stake λ has the wealth ∏(1 + λd). No factor may be negative. With 1/p ≤ B and q₁
 ≤ κ, q₀ ≥ 1 - κ, d is at least -(B - 1)κ - 1. So the bet lowers q₁ to κ and raises q₀ to 1 - κ, with κ such
-that no event loses more than ¾; that leaves μ unchanged. For λ ≤ ¾/B, κ is 1 and nothing is moved. Larger
-stakes pay where rewards vary little. If B is unknown, κ is 0 in every bet: d is w₁r + w₀(1 - r) - 1 ≥ -1, and
-any p will do. (Rewards cannot be centred then. In contexts where the challenger's action is hardly ever
-logged, one only sees whether the champion earns less than elsewhere, which says nothing about the
-challenger.) If B is the largest 1/p seen so far, half of the capital is in bets with it, and half in bets
-without.
+that no event loses more than ¾; that leaves μ unchanged. For λ ≤ ¾/B, κ is 1 and q₁ and q₀ are unchanged.
+Larger stakes pay where rewards vary little.
 
-**Why it holds.** Divided by ∏(1 + λμ), a wealth is a martingale from 1, and ∏(1 + λμ) ≤ exp(λ ∑μ). So as long
-as ∑μ ≤ 0, however the signs of μ change, a wealth that starts with 1 ever reaches 1/α with probability at
-most α. (Stakes may shrink on the way, as when the range of rewards grows: by summation by parts ∑λμ ≤ 0 if
-every partial sum ∑μ so far is.) Nine tenths of the capital are spread over `N` stakes at the start. A share
-of the rest joins after 1024, 2048, 4096, ... events, in bets that ignore the events before. So a challenger
-that was worse for long need not earn back what it lost. All capital on one stake multiplies alike, whenever
-it joined, hence one number for each stake. (Capital could join at every event at no further cost; the null
-hypothesis would then be that the challenger was never ahead over any span.) All together are one e-process
-for "the challenger was not ahead on average, neither since its start nor since any of these events". Bets
-that learn their stakes do not have this property: they win where signs merely alternate.
+If B is unknown, κ is 0 in every bet: d is w₁r + w₀(1 - r) - 1 ≥ -1, and any p is allowed. (Rewards cannot be
+centred then. In contexts where the challenger's action is hardly ever logged, the test only measures whether
+the champion earns less than elsewhere, which says nothing about the challenger.) If B is the largest 1/p seen
+so far, half of the capital is in bets with B, and half in bets without it.
 
-**Worse** is the same test with the roles exchanged. A sum is kept between 1e-200 and 1e200. The lower limit
-adds so little that alpha rises by a factor of 1 + 1e-180.
+**Why it holds.** Divided by ∏(1 + λμ), a wealth is a martingale from 1, and ∏(1 + λμ) ≤ exp(λ ∑μ). So while
+∑μ ≤ 0, however the signs of μ change, a wealth that starts with 1 ever reaches 1/α with probability at most
+α. (Stakes may shrink on the way, for example when the range of rewards grows: by summation by parts ∑λμ ≤ 0
+if every partial sum ∑μ so far is.)
 
-The state of one challenger is a float64 array of `SIZE`; a fresh state is all zeros. Keep it while a
-challenger pauses. A challenger that starts anew, or faces another champion, is a new test with a `level` of
-its own.
+Nine tenths of the capital are spread over `N` stakes at the start. A share of the rest joins after 1024,
+2048, 4096, ... events, in bets that ignore the events before. So a challenger that was worse for a long time
+need not earn back what it lost. All capital on one stake is multiplied by the same factors, whenever it
+joined, so one number for each stake is enough. (Capital could join at every event at no further cost; the
+null hypothesis would then be that the challenger was never ahead over any span.) All bets together are one
+e-process for "the challenger was not ahead on average, neither since its start nor since any of these
+events". Bets that learn their stakes do not have this property: they win where signs merely alternate.
+
+**Worse** is the same test with the roles exchanged. A sum is clipped to [1e-200, 1e200]. The lower limit adds
+so little that alpha rises by a factor of 1 + 1e-180.
+
+The state of one challenger is a float64 array of `SIZE`; a new state is all zeros. Retain it while a
+challenger pauses. A challenger that starts from scratch, or faces another champion, needs a new test with a
+separate `level`.
 
 Source: Choe and Ramdas, *Comparing sequential forecasters*, 2021; Waudby-Smith and others, *Anytime-valid
 off-policy inference for contextual bandits*, 2022; Waudby-Smith and Ramdas, *Estimating means of bounded
@@ -61,8 +64,8 @@ joins, capital in reserve, Σ of squared weights, Σ of rewards times these, and
 worse."""
 
 LANES = SUMS + 7
-"""Index at which the wealth begins: `N` stakes on better, then `N` on worse, the largest first. If the floor
-is learnt, as many that need no floor follow."""
+"""Index of the first wealth: `N` stakes on better, then `N` on worse, the largest first. If the floor is
+learnt, 2 `N` stakes that need no floor follow."""
 
 N = 24
 _FREE = LANES + 2 * N
@@ -73,9 +76,9 @@ FIRST_RESTART = 1024.0
 
 _MOST_LOST = 0.75
 _RATIO = 1.6
-_WIDE = 2  # number of stakes above ¾/B; more of them find small gains later, none finds large gains later
+_WIDE = 2  # number of stakes above ¾/B; more would find small gains later, fewer large gains later
 _STAKE = _MOST_LOST * _RATIO ** (_WIDE - np.arange(float(N)))  # times 1/B
-_NARROW = _RATIO**-_WIDE  # makes the largest stake ¾
+_NARROW = _RATIO**-_WIDE  # makes the largest stake of bets without a floor ¾
 SHARES = np.array([0.9, 0.6])[:, None] ** np.arange(float(N))  # row 0 if B is unknown, else row 1
 SHARES /= SHARES.sum(axis=1, keepdims=True)
 AT_START = 0.9
@@ -83,7 +86,7 @@ LEAST, LARGEST = 1e-200, 1e200
 
 
 def level(alpha: float, k: int) -> float:
-    """Return the error probability of the `k`-th test ever started (1, 2, ...); all together have `alpha`."""
+    """Return the error probability of the `k`-th test ever started, from 1 on; their sum is `alpha`."""
     return alpha / (k * (k + 1.0))
 
 
@@ -141,7 +144,7 @@ def _multiply(state: NDArray[np.float64], at: int, first: int, y: float) -> None
 
 @inline_kernel
 def _total(state: NDArray[np.float64], at: int) -> float:
-    """Return the wealth of the `N` stakes from `at` on; four sums, which the processor adds in parallel."""
+    """Return the wealth of the `N` stakes from `at` on, added in four parallel sums."""
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
     for j in range(at, at + N, 4):
         a += state[j]
@@ -163,7 +166,7 @@ def _sum_up(state: NDArray[np.float64], learnt: bool) -> None:
 
 @inline_kernel
 def increment(w1: float, w0: float, r: float, q1: float, q0: float) -> float:
-    """Return the gain of policy 1 on policy 0, estimated from one event."""
+    """Return the gain of policy 1 over policy 0, estimated from one event."""
     return w1 * (r - q1) - w0 * (r - q0) + q1 - q0
 
 
@@ -177,7 +180,7 @@ def _settle(
     floor: float,
     price: float,
 ) -> None:
-    """Apply a logged event to the bets of one side; policy 1 is first, is that side's, and pays `price`."""
+    """Apply a logged event to the bets of one side: policy 1 must gain more than `price`."""
     (w1, w0), (q1, q0) = weights, predicted
     if floor == 0.0:
         _multiply(state, at, 0, (increment(w1, w0, r, 0.0, 1.0) - price) * _NARROW)
@@ -188,13 +191,13 @@ def _settle(
         d = increment(w1, w0, r, min(q1, most), max(q0, 1.0 - most)) - price
         state[at + j] = min(max(state[at + j] * (1.0 + stake * d), LEAST), LARGEST)
     y = (increment(w1, w0, r, q1, q0) - price) * floor
-    if y != 0.0:  # it is 0 if neither's action was logged and q1 = q0
+    if y != 0.0:  # y is 0 if neither action was logged and q1 = q0
         _multiply(state, at, _WIDE, y)
 
 
 @inline_kernel
 def baseline(state: NDArray[np.float64]) -> float:
-    """Return the mean reward of the events so far, so weighted that increments vary least: a q₁ and q₀."""
+    """Return the mean reward so far, weighted to minimise the variance of increments; used as q₁ and q₀."""
     c: float = state[WEIGHTED] / state[SQUARES] if state[SQUARES] > 0.0 else 0.5
     return c
 
@@ -216,10 +219,9 @@ def observe_predicted(
     for the two actions before this reward was known; without a floor they are not used. To be better the
     challenger must gain more than `price`, in [0, 0.25), as a part of the range of rewards.
 
-    A reward outside the range of `scale`, or a weight beyond 1/floor, counts as the nearest within; for the
-    side that this hurts, it counts as the worst possible. So the test is about rewards clipped to what was
-    known before them. If in some contexts an action has a smaller propensity than the floor, the test is off
-    by at most their share (twice that, if q₁ and q₀ differ).
+    A reward outside the range of `scale`, or a weight beyond 1/floor, is clipped. For the side that loses by the event, it counts as the worst possible. So the test is about rewards clipped to what was known before
+    them. If in some contexts an action has a smaller propensity than the floor, the error of the test is at
+    most their share (twice that, if q₁ and q₀ differ).
     """
     width = scale[HIGH] - scale[LOW]
     if not width > 0.0:
@@ -264,7 +266,7 @@ def _settle_freely(state: NDArray[np.float64], w1: float, w0: float, r: float, p
 def observe(
     state: NDArray[np.float64], scale: NDArray[np.float64], w1: float, w0: float, reward: float
 ) -> None:
-    """Add a logged event as `observe_predicted` does, with the mean reward so far as both predictions."""
+    """Add a logged event like `observe_predicted`, with the mean reward so far as both predictions."""
     width = scale[HIGH] - scale[LOW]
     c = baseline(state)
     q = scale[LOW] + c * width
@@ -278,10 +280,10 @@ def observe(
 @entry_kernel
 @inline_kernel
 def observe_difference(state: NDArray[np.float64], d: float, bound: float, price: float) -> None:
-    """Add a gain `d` of the challenger that is known in full, such as the champion's loss less its own.
+    """Add a gain `d` of the challenger that is known exactly, such as the champion's loss minus its own.
 
-    `bound` is the largest size of this difference, as known before it. A larger one counts as the bound. It
-    may be larger for one event than for others, and must not shrink otherwise. 0 and NaN are ignored. To be
+    `bound` is the largest possible size of this difference, known before it. A larger difference is clipped.
+    The bound may be larger for single events, and must not shrink otherwise. 0 and NaN are ignored. To be
     better the challenger must gain more than `price`, in [0, 0.25), as a part of the bound.
     """
     if not (abs(d) > 0.0 and bound > 0.0):

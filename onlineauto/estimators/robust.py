@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from onlineauto.features.stored import Stored
 
 _LARGEST_SUM = 2.0**640
-"""No sum of a sequence is as large: errors are below 2^257, their squares below 2^514, events below 2^62."""
+"""No sum of a sequence is as large: errors are below 2^257, their squares below 2^514, counts below 2^62."""
 
 
 def stored_evidence(stored: Stored, array: NDArray[Any]) -> NDArray[Any]:
-    """Return the states of robust confidence sequences that are to be in place of an array of them.
+    """Return stored states of robust confidence sequences, in the shape of `array`.
 
     Raises
     ------
     ValueError
-        They are none: their counts are not from 0 to what can be counted, or a sum is larger than any.
+        The section holds no such states: a count or a sum is out of range.
     """
     found = stored.within(array, -_LARGEST_SUM, _LARGEST_SUM)
     if (found[..., T] < 0).any() or (found[..., T] > MOST).any():

@@ -3,10 +3,10 @@
 Observations x ≥ 0 have means μ ≤ 1 and may be arbitrarily large, such as rewards over propensities. A bet
 with stake λ against "the mean is μ" has, after t observations of sum S, wealth of at least exp(λ (S - tμ) -
 v(λ)). The stakes λⱼ = ½ · 1.6^-(j+½), j = 0, 1, ... bet at once, each with a share of the capital. The lower
-bound is the μ at which they own 2/α together: for the true mean they ever get that rich with probability at
+bound is the μ at which their total wealth is 2/α: for the true mean it ever reaches that with probability at
 most α/2.
 
-The state of one sequence is a float64 array of `SIZE`; a fresh state is all zeros.
+The state of one sequence is a float64 array of `SIZE`; a new state is all zeros.
 
 Source: Mineiro, *A lower confidence sequence for the changing mean of non-negative right heavy-tailed
 observations with bounded mean*, 2022; VW ``confidence_sequence_robust``, whose constants these are.
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 T, SUM, LOW, MID, USED, HISTOGRAM = range(6)
-"""Entries of a state: number of observations, their sum, squared errors up to 0, those up to 1, one more than
+"""Entries of a state: number of observations, their sum, squared errors up to 0, those up to 1, index after
 the last bucket in use, and the start of the histogram of larger errors."""
 
 LIMIT = 2.0**256
-"""Largest size of an observation: the product of any two float32 numbers. A larger one counts as this one,
-which leaves a lower bound valid. NaN counts as 0."""
+"""Largest size of an observation: the product of any two float32 numbers. A larger one is clipped, after
+which a lower bound is still valid. NaN counts as 0."""
 
 LARGEST_WEIGHT = 2.0**40
-"""Largest importance weight. Beyond it rounding can outweigh all else in a wealth, and a bound can be
-anything. Counting a larger weight as this one leaves both bounds valid; VW does not do so."""
+"""Largest importance weight. Beyond it, rounding can outweigh everything else in a wealth and make bounds
+arbitrary. Clipping a larger weight leaves both bounds valid; VW does not clip."""
 
 _BUCKETS = 448  # an error is at most 2 · LIMIT, which lies in bucket 439
 SIZE = HISTOGRAM + 2 * _BUCKETS
-"""Length of a state. Bucket n is two entries: the weight of the point 1.5ⁿ, and that of the term for the
-error of interpolating between 1.5ⁿ and 1.5ⁿ⁺¹."""
+"""Length of a state. Bucket n has two entries: the weight of the point 1.5ⁿ, and the weight of the correction
+for interpolating between 1.5ⁿ and 1.5ⁿ⁺¹."""
 
 LOWER, UPPER = 0, 1
 """Rows of an estimator, float64[2, SIZE]: one for observations w·r, one for w·(1 - r)."""
@@ -49,7 +49,7 @@ BY_MEANS, BY_WEALTH, IN_FULL = 0, 1, 2
 
 _BASE = 1.5
 _LOG_BASE = math.log(_BASE)
-_STAKES = 512  # later stakes are too small to matter, whatever floats are observed
+_STAKES = 512  # later stakes are too small to matter, whatever the observations
 _of_stakes = local_array(_STAKES, np.float64)
 _LOG_XI = math.log1p(1.6 - 1)
 _SCALE = 0.5 * (1.0 + 1.4406337969700393 / (float(np.float32(0.95)) * 1.6449340668482264))
@@ -62,16 +62,16 @@ _INT_MIN = -(2.0**31)
 _POINT = np.array([_BASE**n for n in range(_BUCKETS)])
 _ATTEMPTS = 7
 
-_TABLED_STAKES, _TABLED_POINTS = 32, 64  # smaller stakes and larger errors are rare
+_TABLED_STAKES, _TABLED_POINTS = 32, 64  # the table covers only common stakes and errors
 _Z = np.outer(_STAKE[:_TABLED_STAKES], _POINT[:_TABLED_POINTS])
 _WEAK = _Z - np.log1p(_Z)
 _STRONG = ((_BASE - 1.0) * _Z / (1.0 + _BASE * _Z)) ** 2
 
 
 class Test(NamedTuple):
-    """The confidence of a bound, and the precision with which it is found."""
+    """The confidence of a bound, and the precision of its computation."""
 
-    alpha: np.float64  # each of the two bounds is wrong with probability alpha / 2 at most
+    alpha: np.float64  # each of the two bounds is wrong with probability at most alpha / 2
     tol_x: np.float64
 
 
@@ -100,14 +100,14 @@ def add(state: NDArray[np.float64], x: float) -> None:
 
 @kernel
 def observe(estimator: NDArray[np.float64], w: float, r: float) -> None:
-    """Add a reward `r` and its importance weight `w`, 0 if the policy would have acted otherwise."""
+    """Add a reward `r` and its importance weight `w`, 0 if the policy would not choose the logged action."""
     add(estimator[LOWER], w * r)
     add(estimator[UPPER], w * (1.0 - r))
 
 
 @inline_kernel
 def observe_nothing(evidence: NDArray[np.float64], slot: int, who: int) -> None:
-    """Add a weight of 0 as `observe` does, for the estimator ``evidence[slot, who]``."""
+    """Add a weight of 0 to the estimator ``evidence[slot, who]``, like `observe`."""
     for bound in range(2):
         short_loop()
         sums = evidence[slot, who, bound, SUM]
@@ -122,7 +122,7 @@ def observe_nothing(evidence: NDArray[np.float64], slot: int, who: int) -> None:
 
 @kernel
 def _variance(state: NDArray[np.float64], stake: float, root: float) -> float:
-    """Return v, which the spread of the observations subtracts from the logarithm of the wealth.
+    """Return v, the term by which the spread of the observations reduces the logarithm of the wealth.
 
     The stake is multiplied by `root`, √(t+1), and every point divided by it, so that each operation is VW's.
     """
@@ -145,10 +145,10 @@ def _variance(state: NDArray[np.float64], stake: float, root: float) -> float:
 def _is_rich(
     state: NDArray[np.float64], variances: NDArray[np.float64], known: int, mu: float, threshold: float
 ) -> tuple[bool, int]:
-    """Return whether the stakes own exp(threshold) at `mu`, computed as VW does, and the new `known`.
+    """Return whether the wealth at `mu` is at least exp(threshold), computed like VW, and the new `known`.
 
-    Stakes are added up until they own that much, or until the rest cannot make up for what is missing.
-    `variances` holds v of the first `known` stakes, at least 1.
+    Stakes are added up until they reach the threshold, or until the rest cannot reach it. `variances` has v
+    of the first `known` stakes, at least 1.
     """
     root = math.sqrt(state[T] + 1.0)
     y = state[SUM] - state[T] * mu
@@ -174,7 +174,7 @@ def _is_rich(
 
 @kernel
 def _quick_variance(state: NDArray[np.float64], j: int) -> float:
-    """Return v of stake j as `_variance` does, but for rounding; terms of stakes and points are tabled."""
+    """Return v of stake j, like `_variance` apart from rounding; terms of stakes and points are tabulated."""
     used = min(int(state[USED]), _BUCKETS)
     if j >= _TABLED_STAKES or used > _TABLED_POINTS:
         root = math.sqrt(state[T] + 1.0)
@@ -189,13 +189,13 @@ def _quick_variance(state: NDArray[np.float64], j: int) -> float:
 
 @kernel
 def _may_be_rich(state: NDArray[np.float64], mu: float, threshold: float) -> bool:
-    """Return whether the stakes may own exp(threshold) at `mu`; if False, they surely do not.
+    """Return whether the wealth at `mu` may reach exp(threshold); if False, it surely does not.
 
     It takes a tenth of the time of `_is_rich`, and bounds the rest of the stakes safely: v is convex, so log
-    wealth is concave in the stake and falls past its peak. `_is_rich` follows VW, which errs in two ways. Its
-    smallest number in the search for the peak is not small enough when observations are far below zero. And
-    what it takes for the peak may be rounding, which at weights of 1e13 outweighs everything. Either can make
-    its "no" wrong, never its "yes".
+    wealth is concave in the stake and falls past its peak. `_is_rich` follows VW, which has two errors. The
+    smallest number in its search for the peak is too large when observations are far below zero. And the peak
+    that it finds may be a rounding error, which at weights of 1e13 outweighs everything. Either error can
+    make its "no" wrong, never its "yes".
     """
     y = state[SUM] - state[T] * mu
     first = _quick_variance(state, 0)
@@ -226,7 +226,7 @@ def _threshold(test: Test) -> float:
 
 @kernel
 def lower_root(state: NDArray[np.float64], test: Test) -> float:
-    """Return the lower bound on the mean, in [0, 1]: within `tol_x` of where the wealth falls to 2/alpha."""
+    """Return a lower bound on the mean, in [0, 1], within `tol_x` of the point with wealth 2/alpha."""
     threshold, variances = _threshold(test), _of_stakes()
     root = math.sqrt(state[T] + 1.0)
     variances[0] = _variance(state, _STAKE[0] * root, root)
@@ -264,7 +264,7 @@ def upper_bound(estimator: NDArray[np.float64], test: Test) -> float:
 
 @inline_kernel
 def _slack(mean: float, test: Test) -> float:
-    """Return how far above the root a bound may be: `tol_x`, and a million times the rounding error."""
+    """Return the maximum distance of a bound above the root: `tol_x`, and a million rounding errors."""
     return test.tol_x + 1e-9 * (1.0 + mean)
 
 
@@ -282,7 +282,10 @@ def _settle(
             elif attempt == 0 or not _may_be_rich(
                 champion[UPPER], max(0.0, 1.0 - m - _slack(u, test)), _threshold(test)
             ):
-                return False, BY_WEALTH  # at first, `u` alone proves that m is below the upper bound
+                return (
+                    False,
+                    BY_WEALTH,
+                )  # in the first attempt, `u` itself proves that m is below the upper bound
             else:
                 high = m
             m = (low + high) / 2
@@ -291,18 +294,17 @@ def _settle(
 
 @inline_kernel
 def is_better(challenger: NDArray[np.float64], champion: NDArray[np.float64], test: Test) -> tuple[bool, int]:
-    """Return whether ``lower_bound(challenger) > upper_bound(champion)``, and how it was decided.
+    """Return whether ``lower_bound(challenger) > upper_bound(champion)``, and the basis of the decision.
 
-    It is false if any point m is known to lie between the bounds. The bounds are computed only if none is
-    found.
+    It is false if any point m is known to lie between the bounds. The bounds are computed only if no such
+    point is found.
 
-    * No root is above the mean. v(λ) ≥ 0, since no interpolated term is below what it stands for: z -
-      log1p(z)
-      is strongly convex, and the second entry of a bucket is the term that this allows to subtract. So at a μ
-      above the mean no bet has won, and the wealth is at most what the bets began with, 0.96 < 2/alpha.
-    * The wealth falls with μ, and so does what the first j stakes own, for every j. A μ counts as below the
-      root by that alone. So if at some point all stakes together own too little, the root is below it.
-    * The bound returned is at most `tol_x` above the root, by either method.
+    * No root is above the mean. v(λ) ≥ 0, because no interpolated term is below the term that it replaces: the
+      function z - log1p(z) is strongly convex, and the second entry of a bucket is the correction that this allows. So at
+    a μ above the mean no bet has won, and the wealth is at most the initial capital, 0.96 < 2/alpha.
+    * The wealth falls with μ, and so does the wealth of the first j stakes, for every j. A μ counts as below
+    the root by that alone. So if at some point the wealth of all stakes is too small, the root is below it.
+    * The returned bound is at most `tol_x` above the root, by either method.
     """
     s, u = challenger[LOWER, SUM], champion[UPPER, SUM]
     if test.alpha <= 1.0:

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 def make_scale(low: float, high: float, *, floor: float | None) -> NDArray[np.float64]:
-    """Return a fresh scale, float64[6], see `onlineauto.estimators.scale_kernels`.
+    """Return a new scale, float64[6], see `onlineauto.estimators.scale_kernels`.
 
     Parameters
     ----------
     low, high : float
-        Range of rewards; inf and -inf if it is to be learnt.
+        Range of rewards; inf and -inf if it must be learnt.
     floor : float, optional
-        Smallest propensity, 0 if it is unknown; it is learnt if not given.
+        Smallest propensity, 0 if it is unknown; learnt by default.
     """
     scale = np.zeros(SCALE_SIZE)
     scale[[LOW, HIGH]] = low, high

@@ -1,9 +1,9 @@
 """The scale: the range of rewards and the smallest propensity, as known before an event.
 
-Both are given, or learnt and widened. A scale is a float64 array of `SCALE_SIZE`, one for all challengers:
+Both are fixed, or learnt and widened. A scale is a float64 array of `SCALE_SIZE`, shared by all challengers:
 [lowest reward, highest reward, smallest propensity or 0 if unknown, number of events beyond these, number of
-events below that propensity, and 1 if the smallest propensity is learnt]. While the range has no width, no
-state observes anything.
+events below that propensity, and 1 if the smallest propensity is learnt]. While the range has no width,
+states ignore all events.
 """
 
 from __future__ import annotations
@@ -40,8 +40,7 @@ def widen(scale: NDArray[np.float64], reward: float, p: float, n: int) -> None:
     """Widen the scale to a finite reward and a propensity; call it after all states have observed them.
 
     Of `n` actions, those that were not logged have 1 - p together, so one of them has at most (1 - p)/(n -
-    1). The new range and floor scale later increments; what bets won and lost before stays. A floor of 0
-    stays 0.
+    1). The new range and floor scale later increments only. A floor of 0 stays 0.
     """
     beyond, below = is_beyond(scale, reward), 0.0 < p < scale[FLOOR] * (1.0 - 1e-6)
     scale[LOW], scale[HIGH] = min(scale[LOW], reward), max(scale[HIGH], reward)

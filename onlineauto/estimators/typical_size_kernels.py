@@ -1,18 +1,19 @@
-"""The typical size of numbers of one kind, and which numbers are orders of magnitude beyond it.
+"""The typical size of numbers of one kind, and the numbers that are orders of magnitude beyond it.
 
-A size is the exponent of a number: sizes that differ by one differ by a factor of two. The typical size is
-about the largest one so far. It grows by at most 1 with each number, so that no single number moves it far. A
-number is *beyond* if its size exceeds the typical size by more than `GAP`, or by more than `FIRST_GAP` while
-fewer than `FEW` numbers support the typical size.
+The *size* of a number is its binary exponent: sizes that differ by one differ by a factor of two. The typical
+size is about the largest one so far. It grows by at most 1 with each number, so that no single number moves
+it far. A number is *beyond* if its size exceeds the typical size by more than `GAP`, or by more than
+`FIRST_GAP` while fewer than `FEW` numbers support the typical size.
 
 Numbers beyond are counted. The count shrinks by 1 for every 256 numbers that are not beyond. Once it exceeds
-the number of supporting numbers, which is at most `MANY`, the new size is typical. So a change of scale is
-followed, and a rare absurd number never is.
+the number of supporting numbers, which is at most `MANY`, the new size becomes typical. So a change of scale
+is followed, and rare absurd numbers are not.
 
-If one of the first numbers turns out to be beyond most of those after it, what it has taught is *ruined*.
+If one of the first numbers turns out to be beyond most of the numbers after it, the model that learnt from it
+is *ruined*.
 
-The state of a kind is a uint8 array of `STATE`; a fresh one is all zeros. Numbers of 0 have no size and are
-not observed. Sizes below `SMALLEST` count as that, so that numbers up to 2 are never beyond.
+The state of a kind is a uint8 array of `STATE`; a new one is all zeros. Numbers of 0 have no size and are
+ignored. Sizes below `SMALLEST` count as `SMALLEST`, so that numbers up to 2 are never beyond.
 """
 
 from __future__ import annotations
@@ -28,14 +29,19 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 TYPICAL, KNOWN, ABOVE, BELOW = range(4)
-"""Entries of a state: the typical size, 0 before the first number; how many numbers support it, at most
-`MANY`; how many were beyond; and, below it, how many there were or, once it has `MANY`, the number of numbers
-since the last one was taken off those beyond, modulo 256."""
+"""Entries of a state:
+
+- TYPICAL: the typical size, 0 before the first number;
+- KNOWN: how many numbers support it, at most `MANY`;
+- ABOVE: how many numbers were beyond;
+- BELOW: how many numbers were far below it; once KNOWN is `MANY`, a count modulo 256 that
+  reduces ABOVE by 1 whenever it reaches 0.
+"""
 
 STATE = 4
 
 FIRST_EVENTS = 64
-"""Learnt events after which no number is taken as typical because it came first."""
+"""Number of learnt events after which a number is no longer typical just because it came first."""
 
 ORDINARY, BEYOND, RUINED = range(3)
 """Verdicts on a number."""
@@ -63,15 +69,15 @@ def size_of(number: float) -> int:
 
 
 ONE, USUAL = 1 + _UNIT, 7 + _UNIT
-"""Size of numbers up to 1, and the typical size of numbers of which nothing is known after many events."""
+"""Size of numbers up to 1, and the assumed typical size of a kind that is new after many events."""
 
 
 @kernel
 def judge(sizes: NDArray[np.uint8], at: int, size: int, before: int, first: bool) -> int:
     """Return the verdict on a number of a size, and add it to the state at ``sizes[at]``.
 
-    `before` is the typical size to assume if there was no number yet; if it is 0, that of the number itself.
-    Only among the `first` events the numbers before can prove to be ruined.
+    `before` is the typical size to assume before the first number; if it is 0, the number's own size. The
+    verdict that earlier numbers have ruined the model is possible only among the `first` events.
     """
     state = sizes[at]
     if state[TYPICAL] == 0:
@@ -107,7 +113,7 @@ def judge(sizes: NDArray[np.uint8], at: int, size: int, before: int, first: bool
 def judge_number(sizes: NDArray[np.uint8], at: int, number: float, before: int, first: bool) -> int:
     """Return the verdict on a number, and add it to the state at ``sizes[at]``; see `judge`.
 
-    Most numbers are of at most the typical size, and count as of that: their own needs no search.
+    Most numbers do not exceed the typical size and count as typical, so their size need not be computed.
     """
     if number == 0.0 or not math.isfinite(number):
         return ORDINARY

@@ -1,7 +1,7 @@
-"""Block predictor: predicts blocks aside from the stream, and changes nothing but its own memory.
+"""Block predictor: predict blocks without changing anything but its own memory.
 
-Namespaces that the model does not know are added to a view of its layout. So an event with them is predicted
-as if it were the next one of the stream, and the model never hears of them.
+Namespaces that the model does not know are added to a view of its layout. So an event with new namespaces is
+predicted as if it were the next one of the stream, and the model does not change.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from onlineauto.options import Configuration
 
 _FEW = 64
-"""Number of unknown namespaces that a view keeps for later blocks."""
+"""Number of unknown namespaces that a view retains for later blocks."""
 
 
 def no_screen() -> Screen:
-    """Return what predictions screen: nothing, as what a search screens has the keys of its own layout."""
+    """Return an empty screen for predictions: a screen of the search has the keys of another layout."""
     return Screen(
         many=0,
         interactions=Interactions(
@@ -54,7 +54,7 @@ def no_screen() -> Screen:
 
 
 class BlockPredictor:
-    """Predicts blocks with a memory of its own; one thread at a time may use it.
+    """Predicts blocks with separate working memory; only one thread at a time may use it.
 
     Parameters
     ----------
@@ -63,9 +63,9 @@ class BlockPredictor:
     layout : Layout
         The layout of the model.
     semantics : Semantics
-        Names the loop.
+        Selects the loop.
     live_configs : int
-        The largest number of live configs.
+        Maximum number of live configs.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class BlockPredictor:
         self._screen = no_screen()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the attributes of a copy: all but what holds addresses of this one's arrays."""
+        """Return the attributes of a copy, without those that contain addresses of arrays."""
         return vars(self) | {"_one": None}
 
     def predict(self, block: Block, model: Predicting) -> Outcomes:
@@ -102,9 +102,9 @@ class BlockPredictor:
         return make_outcomes(block, held, results, simple=task.shape == Shape.SIMPLE, slots=slots)
 
     def predict_one(self, reader: ReadsOne, model: Predicting) -> NDArray[np.float32] | None:
-        """Predict the event that lies in the records of a reader; return its prediction.
+        """Predict the event in the records of a reader; return its prediction.
 
-        Returns None, and does nothing, if it does not fit what is kept from earlier ones.
+        Returns None, and does nothing, if the event does not fit the bound arrays.
         """
         one = self._one
         if one is None or not one.fits(model, reader):
@@ -112,7 +112,7 @@ class BlockPredictor:
         return one.prediction() if one is not None and one.run() else None
 
     def _bind(self, model: Predicting, reader: ReadsOne) -> OneEvent | None:
-        """Return the loop over one event, bound to a model and to a reader; None if that cannot be."""
+        """Return the loop over one event, bound to a model and to a reader; None if that is impossible."""
         view = self._view
         if view is None or not self._is_of(model.layout):
             return None
@@ -120,15 +120,15 @@ class BlockPredictor:
         return one_event(loop, kept, model, view, reader, Standing.ASIDE)
 
     def _is_of(self, layout: Layout) -> bool:
-        """Return whether the view is one of this layout, as it is now."""
+        """Return whether the view was made from the present state of this layout."""
         of = self._of
         return of is not None and of[1] == layout.version and of[0] is layout and of[2] is layout.interactions
 
     def _layout_for(self, block: Block, layout: Layout) -> Layout:
         """Return a view of `layout` that has the namespaces of a block.
 
-        It is the last one, unless the layout has changed since, or the unknown namespaces of earlier blocks
-        are many or fill the room that wildcards have.
+        The last view is reused unless the layout has changed, or unknown namespaces of earlier blocks are
+        many or fill the capacity for wildcards.
         """
         view = self._view
         if view is not None and self._is_of(layout):
@@ -140,12 +140,12 @@ class BlockPredictor:
         return self._view
 
     def _own_parts(self, parts: Parts) -> Parts:
-        """Return the parts of a model, of which those that predictions write to are replaced."""
+        """Return the parts of a model with separate copies of those that predictions write to."""
         task, rule, model, live, _ = parts
         return Parts(self._own_task(task), rule, model, live, self._screen)
 
     def _own_task(self, task: Task) -> Task:
-        """Return a task with copies of the arrays that explorers use as scratch while they predict."""
+        """Return a task with separate copies of the arrays that explorers use as scratch to predict."""
         if self._own is None or self._task is not task:
             exploration, decay = task.exploration, task.decay
             self._task = task

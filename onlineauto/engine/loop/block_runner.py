@@ -1,4 +1,4 @@
-"""Block runner: runs the loop over block after block; the search decides whenever the loop stops."""
+"""Block runner: run the loop over a sequence of blocks; the search decides whenever the loop stops."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Decides(Protocol):
     """Decides whenever the loop stops: a search or a replay."""
 
     n_events: int
-    """Number of events done."""
+    """Number of completed events."""
 
     @property
     def live_configs(self) -> _HasArrays:
@@ -63,7 +63,7 @@ class Decides(Protocol):
         """True if the decisions are those of a journal."""
 
     def prepare(self, model: Model) -> None:
-        """Have the machine code of all later decisions ready, so that no later event waits for a compiler."""
+        """Compile or load the machine code of all later decisions, so that no later event waits for it."""
 
     def open_block(self) -> None:
         """Prepare for a block."""
@@ -72,7 +72,7 @@ class Decides(Protocol):
         """Return the event before which the loop must stop, of the events [begin, end) of a block."""
 
     def begin_again(self) -> None:
-        """Forget all evidence so far, as the model has forgotten all that it had learnt."""
+        """Forget all evidence, because the model has been reset."""
 
     def answer(
         self,
@@ -87,7 +87,7 @@ class Decides(Protocol):
         """Decide on the signal of the `cursor`, and apply the decisions to the `model`.
 
         `event` is the event of the block at which the loop stopped, `through` the number of events since the
-        last stop. At the end of the block nobody asks for the block.
+        last stop. At the end of the block, `block` may be None.
         """
 
 
@@ -105,7 +105,7 @@ class BlockRunner:
     searching : Decides
         Decides whenever the loop stops.
     semantics : Semantics
-        Names the loop, and says what predictions change.
+        Selects the loop, and what predictions change.
 
     Attributes
     ----------
@@ -140,11 +140,11 @@ class BlockRunner:
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the attributes of a copy: all but what holds addresses of this one's arrays."""
+        """Return the attributes of a copy, without those that contain addresses of arrays."""
         return vars(self) | {"_one": None}
 
     def state(self) -> dict[str, Any]:
-        """Return the state, as `restore` takes it."""
+        """Return the state, for `restore`."""
         return self.slot_finder.state()
 
     def restore(self, stored: Stored) -> None:
@@ -153,12 +153,12 @@ class BlockRunner:
         Raises
         ------
         ValueError
-            The state is of other options.
+            The state was stored with other options.
         """
         self.slot_finder.restore(stored)
 
     def predicting(self) -> Predicting:
-        """Return the model as it is now: the same object, as long as it has the same arrays."""
+        """Return the present model: the same object as before if its arrays are the same."""
         learner, layout, searching, last = self._learner, self._layout, self._searching, self._predicting
         live, screen = searching.live_configs.arrays, searching.screening.screen
         if last is not None:
@@ -183,26 +183,26 @@ class BlockRunner:
     ) -> tuple[Block, Outcomes, list[ParseError]]:
         """Predict the events of a block, learn all but those held out, and count and locate wide events.
 
-        Returns the block, its outcomes, and no error; if a wide event stops the stream, the part of the block
-        before it, the outcomes of that part, and the error (see `report`).
+        Returns the block, its outcomes, and an empty list. If a wide event stops the stream, returns the part
+        of the block before it, the outcomes of that part, and a list with the error (see `report`).
         """
         outcomes = self._run(block, holdout, Standing.STREAM)
         errors = report(self._wide, block, found, stopped=self._stopped, limit=self._memory.limit)
         return block.head(self._wide[-1].event) if self._stopped else block, outcomes, errors
 
     def notice(self, block: Block) -> Outcomes:
-        """Predict the events of a block and return the outcomes; learn nothing but their namespaces.
+        """Predict the events of a block and return the outcomes; learn only their namespaces.
 
-        That is how Vowpal Wabbit predicts; see `Semantics.notices_predicted`.
+        Vowpal Wabbit predicts this way; see `Semantics.notices_predicted`.
         """
         searches = self._searching.live_configs.arrays.searching and not self._searching.replays
         return self._run(block, None, Standing.NOTICED if searches else Standing.ASIDE)
 
     def learn_one(self, reader: ReadsOne, found: Diagnostics) -> NDArray[np.float32] | None:
-        """Predict and learn the event that lies in the records of a reader; return its prediction.
+        """Predict and learn the event in the records of a reader; return its prediction.
 
-        Returns None, and does nothing, if it does not fit what is kept from earlier ones. A wide event is
-        counted and located.
+        Returns None, and does nothing, if the event does not fit the bound arrays. A wide event is counted
+        and located.
 
         Raises
         ------
@@ -227,19 +227,19 @@ class BlockRunner:
         return make_outcomes(block, held, one.results, simple=simple).one_prediction().copy()
 
     def begin_again(self) -> None:
-        """Forget all that was learnt, and the evidence; the search goes on."""
+        """Reset the model and the evidence; the search continues."""
         self._learner.begin_again()
         self._searching.begin_again()
 
     def _bind(self, model: Predicting, reader: ReadsOne) -> OneEvent | None:
-        """Return the loop over one event, bound to the model and to a reader; None if that cannot be."""
+        """Return the loop over one event, bound to the model and a reader; None if that is impossible."""
         if self._searching.replays or (model.parts.live.searching and not self._prepared):
             return None
         kept, loop = self._memory.kept(self._layout, model.parts), self._semantics.run_events
         return one_event(loop, kept, model, self._layout, reader, Standing.STREAM)
 
     def _run(self, block: Block, holdout: NDArray[np.bool_] | None, standing: int) -> Outcomes:
-        """Run the loop over a block of this `standing`; the search sees no events of `Standing.ASIDE`."""
+        """Run the loop over a block of this `standing`; the search ignores events of `Standing.ASIDE`."""
         layout, searching, task = self._layout, self._searching, self._learner.task
         self._wide, self._stopped = [], False
         layout.update(block)
@@ -280,7 +280,7 @@ class BlockRunner:
         standing: int,
         slots: Slots | None = None,
     ) -> None:
-        """Run the loop over the events of a stream from the cursor to their end."""
+        """Run the loop over the events of a stream, from the cursor to the end."""
         searching, n, memory = self._searching, len(stream.holdout), self._memory
         decides, given = self._lets_decide(standing), (stream, results, cursor)
         while True:
@@ -293,7 +293,7 @@ class BlockRunner:
             self._stopped = standing == Standing.STREAM and memory.limit.stops_at(sizes, at)
             for row in sorted(row for row in sizes.wide if begin <= row < at + self._stopped):
                 event = row if slots is None else int(slots.event[row])
-                if not self._wide or self._wide[-1].event < event:  # an event of several slots is one event
+                if not self._wide or self._wide[-1].event < event:  # all slots of an event are one event
                     self._wide.append(WideEvent(event, sizes.wide[row]))
             if decides or cursor[Cursor.SIGNAL] == LoopSignal.BEGIN_AGAIN:
                 self._answer(cursor, block, begin=begin, n=n, standing=standing, slots=slots)
@@ -310,7 +310,7 @@ class BlockRunner:
         standing: int,
         slots: Slots | None = None,
     ) -> None:
-        """Let the search decide on the signal of the loop, which began at an event and has stopped."""
+        """Let the search decide on the signal with which the loop stopped, after events from `begin` on."""
         if cursor[Cursor.SIGNAL] == LoopSignal.BEGIN_AGAIN:
             self.begin_again()
             cursor[Cursor.SIGNAL] = LoopSignal.BLOCK_END

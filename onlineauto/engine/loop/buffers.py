@@ -1,4 +1,4 @@
-"""The arrays that the loop fills, and the outcomes made of them."""
+"""The arrays that the loop fills, and the outcomes made from them."""
 
 from __future__ import annotations
 
@@ -44,9 +44,10 @@ def make_buffers(
     scores: int = 0,
     members: SealedRecords = _NO_MEMBERS,
 ) -> Buffers:
-    """Return buffers for so many actions, live configs (`slots`), features of an action and runs of them.
+    """Return buffers for up to `actions` actions, `slots` live configs, `features` features and `runs` runs.
 
-    `scores` is the number of scores of the members of an ensemble, `members` the scratch of each.
+    Features and runs are those of one action. `scores` is the number of scores of the ensemble's members,
+    `members` the scratch of each member.
     """
     return Buffers(
         cell=np.empty(features, np.uint32),
@@ -79,13 +80,13 @@ def make_buffers(
 def enough_room(buffers: Buffers, context: Context, stream: Stream, features: int) -> Buffers:
     """Return the buffers or, if they are too small for a block, larger ones.
 
-    `features` are listed for an action at most. Within a block only lists of features can grow. The arrays of
-    the event's actions are kept then.
+    `features` is the maximum number of listed features of an action. Within a block only lists of features
+    can grow; the arrays of the event's actions are then preserved.
 
     Raises
     ------
     InputError
-        They do not fit into memory.
+        The buffers do not fit into memory.
     """
     task, room = context.task, len(buffers.cell)
     runs = max(len(context.interactions.start), len(context.again.start))
@@ -115,8 +116,8 @@ def enough_room(buffers: Buffers, context: Context, stream: Stream, features: in
 def enough_scratch(scratch: Scratch, layout: Layout, block: Block) -> Scratch:
     """Return the scratch or, if it is too small for a block, a larger one.
 
-    Within a block only products can become longer. The actions that earlier slots of an event have taken are
-    kept then.
+    Within a block only products can become longer; the actions taken by earlier slots of an event are then
+    preserved.
     """
     spans = largest(block.line_start[block.event_start])
     lines = largest(block.event_start) if layout.slots else 0
@@ -129,10 +130,10 @@ def enough_scratch(scratch: Scratch, layout: Layout, block: Block) -> Scratch:
 
 
 def make_results(block: Block, task: Task, *, slots: Slots | None = None, aside: bool = False) -> Results:
-    """Return empty results for a block, with the names by which actions are drawn if they are.
+    """Return empty results for a block, with the names that seed the draws of actions.
 
-    Each slot draws by itself. The events of the stream count their draws. Events that are `aside` do not, so
-    their slots without a name are named by their number, to draw differently.
+    Each slot draws separately. Draws of events in the stream are counted. Draws of events that are `aside`
+    are not, so their slots without a name are named by their number, to make their draws differ.
     """
     lines = block.event_start[:-1] if slots is None else slots.line
     n, draws = len(lines), task.exploration.samples and task.exploration.active
@@ -153,7 +154,7 @@ def make_results(block: Block, task: Task, *, slots: Slots | None = None, aside:
 
 
 def _most_actions(block: Block, task: Task, slots: Slots | None) -> int:
-    """Return an upper bound on the number of actions of all events, or slots, together."""
+    """Return an upper bound on the total number of actions of all events, or slots."""
     if task.shape == Shape.SIMPLE:
         return 0
     if slots is not None:
@@ -162,7 +163,7 @@ def _most_actions(block: Block, task: Task, slots: Slots | None) -> int:
 
 
 def _same(column: NDArray[np.float32], n: int) -> NDArray[np.float32]:
-    """Return the first `n` entries of a column of equal numbers, longer if need be."""
+    """Return the first `n` entries of a column of equal numbers, extended if necessary."""
     return column[:n] if n <= len(column) else column[:1].repeat(n)
 
 

@@ -1,4 +1,4 @@
-"""Holdout: the events that several passes set aside, and the decision to stop by their loss."""
+"""Holdout: the events that several passes hold out, and the decision to stop by their loss."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ _FLOAT_MAX = np.finfo(np.float32).max
 class Holdout(Counters):
     """Marks held-out events and compares their loss from pass to pass.
 
-    With several passes one event in ``--holdout_period`` is held out. With ``--holdout_after`` all events
+    With several passes one event in ``--holdout_period`` is held out. ``--holdout_after`` holds out all
+    events after that number instead, and ``--holdout_off`` holds out none.
     after that number are. ``--holdout_off`` holds out none.
 
     Parameters
@@ -51,8 +52,8 @@ class Holdout(Counters):
     def mark(self, block: Block, *, by_line: bool = False, from_zero: bool = False) -> NDArray[np.bool_]:
         """Return which events of the next block are held out: bool[n_events].
 
-        As VW does, `by_line` numbers events by their line in the file, with empty lines, and `from_zero`
-        numbers them from 0 for ``--holdout_after``.
+        Two options follow VW: `by_line` numbers events by their line in the file, including empty lines, and
+        `from_zero` numbers them from 0 for ``--holdout_after``.
         """
         n = len(block)
         if not self.active:
@@ -65,7 +66,7 @@ class Holdout(Counters):
         return marked
 
     def add(self, outcomes: Outcomes) -> None:
-        """Count the losses of a block's held-out events."""
+        """Count the losses of the held-out events of a block."""
         held = outcomes.holdout & outcomes.labelled
         if held.any():
             self._loss = total(self._loss, outcomes.loss[held])

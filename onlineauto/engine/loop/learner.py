@@ -1,4 +1,4 @@
-"""Learner: the table of weights, the rule by which it learns, and the task."""
+"""Learner: the table of weights, the rule of their updates, and the task."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from onlineauto.options import Configuration
 
 KINDS = ("cost", "weight", "probability", "value")
-"""What an outlier can be: a cost or label, an importance weight, a probability, the value of a feature."""
+"""Kinds of outliers: a cost or label, an importance weight, a probability, the value of a feature."""
 _COUNTS = ("counts", "tally")
-"""Names of the explorer's arrays whose numbers are counts."""
+"""Names of the explorer's arrays that contain counts."""
 
 
 class Learner:
@@ -56,7 +56,7 @@ class Learner:
     kind : {"simple", "cb_adf", "cb_explore_adf", "ccb_explore_adf", "cb", "cb_explore"}
         The kind of the events (`Workspace.kind`).
     semantics : Semantics
-        Lays out the table, and names what is done as in Vowpal Wabbit.
+        Lays out the table, and selects deviations that follow Vowpal Wabbit.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class Learner:
     current_pass : int
         Number of passes completed.
     fields : int
-        Number of a cell's four numbers that a model file keeps.
+        How many of a cell's four numbers a model file stores.
 
     Raises
     ------
@@ -121,18 +121,18 @@ class Learner:
         self._first_rate = self.rule.learning_rate
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the attributes of a copy, of the weights only their memory: copied arrays share none."""
+        """Return the attributes of a copy; of the weights only the memory, because copies share none."""
         views = views_of(np.zeros(0, np.float32), cells=0, lanes=1)
         return vars(self) | {"model": self.model._replace(**views._asdict())}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Become a copy, and let the weights share its memory again."""
+        """Restore a copy, and let the weights share its memory again."""
         vars(self).update(state)
         self.model = with_table(self.model, self.model.table)
 
     @property
     def outliers(self) -> dict[str, int]:
-        """The number of events not learnt since a number was far beyond all others, by what it stands for."""
+        """The number of events not learnt because of an outlier, by the kind of number."""
         return dict(
             zip(KINDS, self.model.outliers[Outlier.FAR_COST : Outlier.BEGINS_AGAIN].tolist(), strict=True)
         )
@@ -142,24 +142,24 @@ class Learner:
         self.model.sizes[:] = LARGEST_SIZE, MANY, 0, 0
 
     def accept_labels(self) -> None:
-        """Accept labels of any size from now on: the caller, who changes their unit, looks for outliers."""
+        """Accept labels of any size from now on: the caller, which rescales labels, checks for outliers."""
         self.model.sizes[Outlier.FAR_COST] = LARGEST_SIZE, MANY, 0, 0
 
     def champion_lanes(self) -> list[int]:
-        """Return the lanes of the table by which the champion predicts, part by part."""
+        """Return the lanes of the table that contain the champion's weights, part by part."""
         return self.lanes_of(0)
 
     def lanes_of(self, live: int) -> list[int]:
-        """Return the lanes of the table by which a live config predicts, part by part."""
+        """Return the lanes of the table that contain a live config's weights, part by part."""
         return [self.shape.lane(part, live) for part in range(self.width)]
 
     def champion_lane(self) -> int:
-        """Return the lane by which the champion predicts; of several models, that of their champion."""
+        """Return the lane with which the champion predicts; with several models, that of their champion."""
         lanes, place = self.champion_lanes(), self.task.decay.place
         return lanes[int(place[-1]) * (self.width // len(place))] if len(place) else lanes[0]
 
     def begin_again(self) -> None:
-        """Forget all that was learnt; the sequence of random numbers continues."""
+        """Reset the model to its state before the first event; the sequence of random numbers continues."""
         configuration, training = self._configuration, self.task.training
         begin_again(configuration, self.model, self.shape, training=training)
         self.task.exploration.costs[:] = 0.0
@@ -171,7 +171,7 @@ class Learner:
         self.current_pass += 1
 
     def state(self) -> dict[str, Any]:
-        """Return the state, as `restore` takes it."""
+        """Return the state, for `restore`."""
         return {
             "pass": self.current_pass,
             "learning_rate": {"first": self._first_rate, "now": self.rule.learning_rate},
@@ -179,7 +179,7 @@ class Learner:
         } | self._lasting()
 
     def take_after(self, other: Learner) -> None:
-        """Copy from another learner all that predictions depend on but the model, which the caller copies."""
+        """Copy from another learner the state that predictions depend on, except the model."""
         by_rates = other._semantics.bounds_by_rates
         if by_rates:
             self.rule = self.rule._replace(learning_rate=other.rule.learning_rate)
@@ -188,12 +188,12 @@ class Learner:
         self._take_over(other._lasting())
 
     def restore(self, stored: Stored) -> None:
-        """Restore a state that was stored with the same options, but for the learning rate.
+        """Restore a state that was stored with the same options, apart from the learning rate.
 
         Raises
         ------
         ValueError
-            The state is of other options, or is not a learner's.
+            The state was stored with other options, or is not a learner's.
         """
         self.current_pass = stored["pass"].count()
         rates = {name: stored["learning_rate"][name].single() for name in ("first", "now")}
@@ -210,7 +210,7 @@ class Learner:
         )
 
     def _lasting(self) -> dict[str, dict[str, NDArray[Any]]]:
-        """Return the arrays of the explorer and of ``--epsilon_decay`` that last from event to event."""
+        """Return the arrays of the explorer and of ``--epsilon_decay`` that persist from event to event."""
         exploration, decay = self.task.exploration, self.task.decay
         return {
             "explorer": {name: getattr(exploration, name) for name in EXPLORER_STATE},
@@ -218,14 +218,14 @@ class Learner:
         }
 
     def _take_over(self, state: Mapping[str, Any]) -> None:
-        """Copy the arrays of `state` into these."""
+        """Copy the arrays of `state` into the present ones."""
         for part, arrays in self._lasting().items():
             for name, array in arrays.items():
                 array[...] = state[part][name]
 
 
 def _restored(name: str, stored: Stored, array: NDArray[Any]) -> NDArray[Any]:
-    """Return the stored array of the explorer called `name`, of the shape of `array`."""
+    """Return the stored array of the explorer called `name`, which must have the shape of `array`."""
     if name in _COUNTS:
         return stored.counts(array.shape)
     if name == "evidence":

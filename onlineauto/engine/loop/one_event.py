@@ -1,8 +1,8 @@
-"""OneEvent: the loop over one event at a time, with arrays that are kept from event to event.
+"""OneEvent: the loop over one event at a time, with arrays that are reused from event to event.
 
-A block of one event costs fifty times what the loop does with it: for arrays that are made, copied and
-packed. Here the loop is bound once to the records in which a reader leaves its events. An event that needs
-more room, or a model that has changed its arrays since, takes the way of the blocks, which makes both anew.
+A block of one event costs fifty times what the loop does with the event, because arrays are made, copied and
+packed. `OneEvent` binds the loop once to the records into which a reader writes its events. An event that
+exceeds the capacity, and a model whose arrays have changed, are processed as a block, which makes new arrays.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from onlineauto.features.layout import Layout
 
 _BRIEF = 1024
-"""Number of features up to which an event takes so little time that no other thread should take over."""
+"""Number of features up to which the loop does not release the GIL: a switch would take longer."""
 _MOST_FINE, _LONGEST = 256, 4096
-"""Number of sequences of namespaces that are known to be fine, and bytes of the longest one."""
+"""Maximum number of remembered sequences of namespaces, and maximum bytes of each."""
 
 
 class OneEvent:
@@ -42,22 +42,22 @@ class OneEvent:
     loop : callable
         The loop over events.
     context : Sealed[Context]
-        What the loop works with.
+        The arrays and constants of the loop.
     model : Predicting
-        The model of which the context was made.
+        The model from which the context was made.
     layout : Layout
-        The layout of the context, in which all names that the reader has have a group key.
+        The layout of the context, with a group key for every namespace of the reader.
     reader : ReadsOne
-        Leaves an event in its records.
+        Writes an event into its records.
     standing : int
         `STREAM` or `ASIDE`.
 
     Attributes
     ----------
     results, cursor : Results, int64[4]
-        What the loop fills.
+        The arrays that the loop fills.
     searches : bool
-        True if the loop searches.
+        True if the loop runs a search.
     """
 
     __slots__ = (
@@ -89,7 +89,7 @@ class OneEvent:
         seen = layout.seen(reader.namespaces)
         self._seen = None if seen is None or seen.all() else seen
         self._named = reader.records.spans["namespace"]
-        self._fine: set[bytes] = set()  # the same namespaces come again and again
+        self._fine: set[bytes] = set()  # most events repeat the same namespaces
         self.searches = model.parts.live.searching
         records = reader.records
         task, buffers = context.value.task, context.value.buffers
@@ -135,13 +135,13 @@ class OneEvent:
         self._run_brief = Bound(run_single, address, *given, event, standing, brief=True)
 
     def fits(self, model: Predicting, reader: ReadsOne) -> bool:
-        """Return whether it is bound to this model, and to the records of this reader."""
+        """Return whether the loop is bound to this model, and to the records of this reader."""
         return self._model is model and self._records is reader.records
 
     def run(self) -> bool:
-        """Run the loop over the event in the records; return False, and do nothing, if that cannot be.
+        """Run the loop over the event in the records; return False, and do nothing, if that is impossible.
 
-        It cannot if the event needs more room, or has a name that no earlier one had.
+        It is impossible if the event exceeds the capacity, or has a namespace that no earlier event had.
         """
         if self._seen is not None and not self._has_seen():
             return False
@@ -149,7 +149,7 @@ class OneEvent:
         return self._said[Said.RAN] == 1
 
     def _has_seen(self) -> bool:
-        """Return whether earlier events had features of all namespaces that this one has features of."""
+        """Return whether each namespace with features in this event had features in an earlier event."""
         assert self._seen is not None
         named = self._named[: self._sizes[SPANS]].tobytes()
         if named in self._fine:
@@ -162,11 +162,11 @@ class OneEvent:
 
     @property
     def ended(self) -> bool:
-        """True if the loop has come to the end of the event, so that nothing must be decided."""
+        """True if the loop has finished the event, so that no decision is due."""
         return self._said[Said.ENDED] == 1
 
     def prediction(self) -> NDArray[np.float32]:
-        """Return what the loop has predicted: float32[n_actions], by action, or float32[1]."""
+        """Return the loop's prediction: float32[n_actions], by action, or float32[1]."""
         return self._prediction[: self._said[Said.PREDICTED]].copy()
 
 
@@ -180,8 +180,8 @@ def one_event(
 ) -> OneEvent | None:
     """Return the loop, bound to a model and a reader; see `OneEvent`.
 
-    Returns None if there is no context, if the reader has names that have no group key yet, or if the
-    events of the task cannot be run so: they have slots, or draw names.
+    Returns None if there is no context, or if a namespace of the reader has no group key yet. Also returns
+    None for tasks that cannot run this way: their events have slots, or names that seed draws.
     """
     if context is None or layout.seen(reader.namespaces) is None:
         return None
@@ -192,7 +192,7 @@ def one_event(
 
 
 def _widest(layout: Layout, room: int) -> int:
-    """Return the number of own features of an action with which all its products surely fit into a room."""
+    """Return the number of own features of an action up to which all products surely fit into `room`."""
     few, many = 0, room
     while few < many:
         own = (few + many + 1) // 2

@@ -1,7 +1,7 @@
 """The loop: predict, learn and account for the events of a block, or for a single event.
 
-It stops when the search must decide something. The cursor says why it stopped and where it continues. The
-passes over the actions of an event are in `onlineauto.engine.loop.visit_kernels`.
+The loop stops when the search must make a decision. The cursor records why it stopped and where it continues.
+The passes over the actions of an event are in `onlineauto.engine.loop.visit_kernels`.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ def run_events(
     stop: int,
     standing: int,
 ) -> None:
-    """Predict, learn and account for events up to `stop`, or until something must be decided.
+    """Predict, learn and account for events up to `stop`, or until a decision is due.
 
-    The cursor says where to continue, and receives the signal. `standing` is a `Standing`.
+    The cursor contains the event to continue from, and receives the signal. `standing` is a `Standing`.
     """
     run = run_on(context, stream)
     buffers, units = context.buffers, context.units
@@ -113,7 +113,7 @@ def run_events(
             account(run.model, label.weight, labelled, holdout)
         cursor[Cursor.EVENT], cursor[Cursor.STEP] = event + 1, 0
         if searching and learns:
-            if run.live.ensemble.on:  # before the range of rewards is widened to this one
+            if run.live.ensemble.on:  # before this reward widens the range of rewards
                 call_at(units.learn_ensemble, (context, stream, cursor, actions, label))
             call_at(units.after_event, (context, stream, cursor, actions, label))
             if cursor[Cursor.SIGNAL] != LoopSignal.BLOCK_END:
@@ -122,21 +122,21 @@ def run_events(
 
 
 class Said(IntEnum):
-    """Entries of what is reported of a single event."""
+    """Entries of `Single.said`, the report on a single event."""
 
-    RAN = 0  # whether it was run
-    ENDED = 1  # whether the loop came to its end
-    PREDICTED = 2  # if so, the number of its predictions
+    RAN = 0  # whether the loop was run over the event
+    ENDED = 1  # whether the loop reached the end of the event
+    PREDICTED = 2  # if so, the number of predictions
 
 
 class Single(NamedTuple):
-    """A single event: its sizes, and what the loop makes of it."""
+    """A single event: its sizes, and the results of the loop."""
 
-    sizes: NDArray[np.int64]  # [SIZES]: as its reader has measured it
-    most: NDArray[np.int64]  # [SIZES]: the largest that are possible, of which NAMES are the names known
+    sizes: NDArray[np.int64]  # [SIZES]: sizes measured by the reader
+    most: NDArray[np.int64]  # [SIZES]: maximum sizes; the entry NAMES is the number of known names
     cursor: NDArray[np.int64]
-    row: NDArray[np.uint64]  # its row in the results, as words
-    prediction: NDArray[np.float32]  # by action; of a single line the first
+    row: NDArray[np.uint64]  # the event's row in the results, as words
+    prediction: NDArray[np.float32]  # by action; for a single line the first entry
     said: NDArray[np.int64]  # [Said]
 
 
@@ -144,13 +144,13 @@ class Single(NamedTuple):
 def run_single(
     loop: int, context: Context, stream: Stream, results: Results, event: Single, standing: int
 ) -> None:
-    """Run the loop at an address over a single event, and list its predictions; not if it is too large."""
+    """Run the loop at an address over a single event and list its predictions, unless it is too large."""
     said = event.said
     said[Said.RAN] = said[Said.ENDED] = 0
     for i in range(NAMES, SIZES):
         if event.sizes[i] > event.most[i]:
             return
-    constant = stream.features[stream.constant]  # a larger event may have been there
+    constant = stream.features[stream.constant]  # an earlier, larger event may have overwritten it
     constant.hash, constant.value = CONSTANT_HASH, np.float32(1)
     event.row[:] = 0
     event.cursor[:] = 0

@@ -1,6 +1,7 @@
-"""The part of a search around an event: count its namespaces, and compare the live configs on it.
+"""The steps of a search around an event: count its namespaces, and compare the live configs on it.
 
-Each is a program of its own, which the loop calls by its address: a run without a search does without them.
+Both are separate programs that the loop calls by their addresses, so that a run without a search does not
+need them.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 def before_event(
     context: Context, stream: Stream, cursor: NDArray[np.int64], actions: Actions, learns: bool
 ) -> None:
-    """Count the namespaces of the event at the cursor, and leave the signal of what must be decided first."""
+    """Count the namespaces of the event at the cursor; set the signal of the first decision that is due."""
     run = run_on(context, stream)
     cursor[Cursor.SIGNAL] = LoopSignal.BLOCK_END
     if meets_namespace(run, cursor[Cursor.EVENT], actions, cursor):
@@ -46,7 +47,7 @@ def before_event(
 def after_event(
     context: Context, stream: Stream, cursor: NDArray[np.int64], actions: Actions, label: Label
 ) -> None:
-    """Compare the live configs on a learnt event; leave at the cursor the signal of what that proves."""
+    """Compare the live configs on a learnt event; set the cursor's signal if a verdict is proved."""
     run, score = run_on(context, stream), context.buffers.score
     compared = compares_rewards(run.live)
     if run.task.shape != Shape.SIMPLE:

@@ -1,4 +1,4 @@
-"""Semantics: all choices in which native and exact mode differ, made once."""
+"""Semantics: all choices in which native and exact mode differ, in a single object."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from onlineauto.learners.table import TableShape
 
     Loop = Callable[[Context, Stream, Results, NDArray[np.int64], int, int], None]
-    """Predicts, learns and accounts for events, as `run_events` does."""
+    """Predicts, learns and accounts for events, like `run_events`."""
 
 
 class MakesTable(Protocol):
-    """Lays out the weights of the live configs, as `lanes_side_by_side` does."""
+    """Lays out the weights of the live configs, like `lanes_side_by_side`."""
 
     def __call__(self, bits: int, *, configs: int, parts: int, policies: int) -> TableShape:
         """Return the shape of the table for ``--bit_precision`` bits."""
@@ -38,12 +38,12 @@ class MakesTable(Protocol):
 class Semantics:
     """The choices in which native mode and Vowpal Wabbit differ.
 
-    The defaults are native mode. Code that uses the engine asks for one of these by name, never for the mode.
+    The defaults are native mode. Code that uses the engine reads one of these choices, never the mode itself.
 
     Attributes
     ----------
     place : str
-        Name of the variable that holds this object, as ``module:variable``.
+        Name of the variable that contains this object, as ``module:variable``.
     flags : mapping of str to object
         Options that make a workspace of these semantics.
     quirks : Quirks
@@ -53,41 +53,41 @@ class Semantics:
     table : MakesTable
         Lays out the weights of the live configs.
     guarded : bool
-        Numbers that are not finite never get into weights and sums.
+        Numbers that are not finite never enter weights and sums.
     exploring : ExploringQuirks
         Oddities that explorers follow.
     fills_in_probabilities : bool
-        ``--missing_probability uniform`` gives a label without a probability that of a uniform choice.
+        ``--missing_probability uniform`` gives a label without a probability the one of a uniform choice.
     bounds_by_rates : bool
         Plausible costs use adapted rates even in a model that only predicts. VW computes them there as if no
-        rate were adapted, and saves no rates in a model that is only to predict.
+        rate were adapted, and stores no rates in a predict-only model.
     penalises_on_load : bool
-        A model that is loaded to predict has its penalties applied to the weights at once, which rounds them.
+        A model loaded for prediction applies its penalties to the weights at once, which rounds the weights.
     notices_predicted : bool
-        Events that are only predicted change the model: the search counts their namespaces, and an event of
-        several slots gives slots an index feature from then on.
+        Events that are only predicted change the model. The search counts their namespaces, and after an
+        event of several slots, slots have an index feature.
     leaves_out_widest : bool
-        An event whose interactions make more crossed features than ``--max_crossed`` lacks the widest ones.
-        Else the run ends at an event that does not fit into memory.
+        An event whose interactions make more crossed features than ``--max_crossed`` loses the widest
+        interactions. Otherwise the run ends at an event that does not fit into memory.
     holds_out_by_line : bool
         Single lines are held out by their line number in the file, empty lines included, and
         ``--holdout_after`` counts events of several lines from 0.
     search_draws_with_explorer : bool
-        The oracles that draw take numbers from the same generator as the explorer.
+        The oracles that draw use the same random generator as the explorer.
     replaced_options : tuple of str
-        Options that models keep and VW allows to change on load. Native oracles cannot use the configs of
-        another oracle, so native mode has none.
+        Options in a model file that VW allows to change on load. Native oracles cannot use the configs of
+        another oracle, so native mode has no such options.
     reports_as_vw : bool
-        Texts and counts for people are VW's to the letter: readable model, audit, summary and metrics.
+        Readable model, audit, summary and metrics have exactly VW's texts and counts.
     predicts_as_vw : bool
-        Every model predicts as VW does with the same weights and options. Native models of some explorers do
+        Every model predicts like VW with the same weights and options. Native models of some explorers do
         not.
     spins_off_weights : bool
-        A model saved to predict only is VW's: no search, the champion's interactions as if given by hand, and
-        only weights, from which it can continue to learn.
+        A predict-only model is VW's: it has no search, the champion's interactions as fixed options, and only
+        weights, from which it can continue to learn.
     merges_as_vw : bool
-        Merging drops what VW drops: costs and events of the explorer, the extent of penalties, and that slots
-        have an index feature. It counts labels as VW's run did.
+        Merging drops what VW drops: costs and events of the explorer, the extent of penalties, and the fact
+        that slots have an index feature. It counts labels like VW's run.
     """
 
     place: str = "onlineauto.engine.loop.semantics:NATIVE"
@@ -111,7 +111,7 @@ class Semantics:
     merges_as_vw: bool = False
 
     def __reduce__(self) -> tuple[Callable[[str], Any], tuple[str]]:
-        """Return the recipe of a copy, which is this very object: it never changes, and holds kernels."""
+        """Return the recipe of a copy: this very object, because it is immutable and contains kernels."""
         return resolve_name, (self.place,)
 
 

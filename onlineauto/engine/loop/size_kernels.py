@@ -1,4 +1,4 @@
-"""The number of features of the products of an event, which is known before they are crossed."""
+"""The number of features of the products of an event, computed before the products."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @inline_kernel
 def _count_line(layout: Layout, stream: Stream, line: int, sizes: NDArray[np.int64], most: int) -> None:
-    """Let row `most` of the sizes be at least the features that a line has in each namespace."""
+    """Raise row `most` of the sizes to at least the number of features of each namespace on a line."""
     for span in range(stream.lines[line].start, stream.lines[line + 1].start):
         short_loop()
         key = layout.key[stream.spans[span].namespace]
@@ -36,9 +36,9 @@ def _count_line(layout: Layout, stream: Stream, line: int, sizes: NDArray[np.int
 
 @entry_kernel
 def largest_namespaces(layout: Layout, stream: Stream, sizes: NDArray[np.int64]) -> None:
-    """Find the most features of each namespace on a shared line of a block, and on any other line.
+    """Find the maximum features of each namespace on a shared line of a block, and on any other line.
 
-    `sizes` has a row of zeros for scratch, and these two.
+    `sizes` has a row of zeros for scratch, and a row for each of the two maxima.
     """
     for line in range(stream.events[0], stream.events[len(stream.events) - 1]):
         short_loop()
@@ -48,21 +48,21 @@ def largest_namespaces(layout: Layout, stream: Stream, sizes: NDArray[np.int64])
 class EventSize(IntEnum):
     """Columns of the numbers of features of an event."""
 
-    TOGETHER = 0  # of the products of all its actions
-    LARGEST = 1  # the most of products that one action has
-    SCREENED = 2  # the most of screened products
-    OWN = 3  # the most of its own features
+    TOGETHER = 0  # of the products of all its actions together
+    LARGEST = 1  # of the products of its largest action
+    SCREENED = 2  # maximum over its actions of features of screened products
+    OWN = 3  # maximum over its actions of own features
 
 
 @entry_kernel
 def count_products(
     context: Context, stream: Stream, counts: NDArray[np.float64], begin: int, sizes: NDArray[np.float64]
 ) -> None:
-    """Count the features of the products of each event from `begin` on, before any of them is crossed.
+    """Count the features of the products of each event from `begin` on, before any product is computed.
 
-    Row i of the zeros in `counts` is for event `begin` + i, which ends with the rows. If `sizes` has an entry
-    for each product, the number of its features is added there. If events have slots, each slot counts as an
-    event, as in the loop, with all actions of its event.
+    `counts` has a row of zeros for each event from `begin` on. If `sizes` has an entry for each product, the
+    number of its features is added there. If events have slots, each slot counts as an event, like in the
+    loop, with all actions of its event.
     """
     run = run_on(context, stream)
     nothing = sizes[:0]

@@ -1,4 +1,4 @@
-"""The task, from the options: the constants by which the loop predicts and learns."""
+"""The task: the constants by which the loop predicts and learns, made from the options."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SHAPES = {
 
 
 def parts_of_slot(configuration: Configuration, *, kind: str, estimates: bool, semantics: Semantics) -> int:
-    """Return the number of lanes of a live config, with those for `estimates` of costs if there are any."""
+    """Return the number of lanes of a live config, including those for `estimates` of costs, if any."""
     if kind == "simple":
         return 1
     explorer = chosen_explorer(configuration)
@@ -79,7 +79,7 @@ def make_task(
 
 
 def _numbering(n_actions: int, shape: TableShape) -> Numbering:
-    """Return the masks by which a feature's hash becomes that of an action of ``--cb N``."""
+    """Return the masks that turn a feature's hash into that of an action of ``--cb N``."""
     every = 2**32 - 1
     return Numbering(
         kept=np.uint32(every << n_actions.bit_length() & every),

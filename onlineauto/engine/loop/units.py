@@ -1,4 +1,4 @@
-"""Units: the kernels that few runs need, compiled and loaded when the options ask for them."""
+"""Units: optional kernels, compiled and loaded when the options require them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _NONE = np.zeros(0, np.int64)
 NO_UNITS = Units(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, _NONE, _NONE, _NONE)
-"""The units of a run that needs none."""
+"""The units of a run that needs none of them."""
 _CURSOR = np.zeros(4, np.int64)
 _ACTIONS = Actions(0, 0, 0, 0, 0, 0, 0)
 _ZERO = np.float32(0)
@@ -42,9 +42,9 @@ _LABEL = Label(np.int64(-1), _ZERO, _ZERO, _ZERO, _ZERO)
 def make_units(
     explorer: Explorer, context: Context, stream: Stream, results: Results, *, decides: bool
 ) -> Units:
-    """Return the addresses of the kernels that a task needs, for arguments of the kinds of these.
+    """Return the addresses of the kernels that a task needs, compiled for the types of these arguments.
 
-    Those of a search, and what the ensemble learns with, are needed only if the loop `decides`.
+    Kernels of a search, and those that the ensemble learns with, are needed only if the loop `decides`.
     """
     task, exploration = context.task, context.task.exploration
     on, searching = (Sealed(context), Sealed(stream)), context.live.searching and decides

@@ -1,8 +1,9 @@
 """Visits to the actions of an event, or to a single line: score, estimate, learn.
 
-An event takes up to three passes over its actions: under ``dr`` estimate the cost of each; score each; learn
-the logged one, or each. A pass lists the features of an action once, for all live configs. Live configs take
-turns instead if they learn different costs, or share penalties and so would move one another's weights.
+An event takes up to three passes over its actions. The first pass, under ``dr`` only, estimates the cost of
+each action. The second scores each action. The third learns the logged action, or all. A pass lists the
+features of an action once, for all live configs. Live configs take turns instead if they learn different
+costs, or share penalties and would change one another's weights.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ def visit_actions(
 ) -> None:
     """Score, estimate and learn an event: fill `buffers.score`, `buffers.target` and the `row` of the event.
 
-    Of the row this fills the counts of features and, for a single line, the prediction.
+    The row receives the counts of features and, for a single line, the prediction.
     """
     simple = run.task.shape == Shape.SIMPLE
     counted = shown = 0

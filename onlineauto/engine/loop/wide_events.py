@@ -1,12 +1,12 @@
 """Wide events: those whose interactions would make more crossed features than ``--max_crossed``.
 
-The number of crossed features of an event is computed from the sizes of its namespaces, before any of them is
-crossed. All live configs predict and learn a wide event without its widest interactions. Interactions of the
-champion come first, then those that only challengers have, the smallest of each first, as long as they make
-at most ``--max_crossed`` features. So the prediction of the champion does not depend on the challengers, and
-each challenger is compared with the champion on the same events.
+The number of crossed features of an event is computed from the sizes of its namespaces, before any
+interaction is computed. All live configs predict and learn a wide event without its widest interactions.
+Interactions are admitted until ``--max_crossed`` is reached: first the champion's, then those that only
+challengers have, the smallest of each first. So the champion's prediction does not depend on the challengers,
+and each challenger is compared with the champion on the same events.
 
-The ensemble neither predicts nor learns a wide event, and its interactions are not screened.
+The ensemble neither predicts nor learns a wide event, and the interactions of a wide event are not screened.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ if TYPE_CHECKING:
     from onlineauto.options import Configuration
 
 _GUESSED = 1 << 20
-"""Number of features of an action up to which an upper bound is good enough."""
+"""Number of features of an action up to which an upper bound is used instead of a count."""
 _LISTED = 1 << 27
 """Number of features of an action that fit into memory: 2 GB."""
 _NO_SIZES = np.empty(0)
 
 
 class Limit(NamedTuple):
-    """The largest number of crossed features of an event, and what happens beyond it."""
+    """The maximum number of crossed features of an event, and the action on a wide event."""
 
     crossed: int
-    of_lines: bool  # the limit is one for each action, not for all actions of an event together
+    of_lines: bool  # the limit applies to each action, not to all actions of an event together
     stops: bool  # a stream stops at a wide event
 
     def stops_at(self, sizes: Sizes, event: int) -> bool:
@@ -62,28 +62,28 @@ class Limit(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """The sizes of the events of a stream, with the interactions and the screened ones of a context."""
+    """The sizes of the events of a stream, for the used and the screened interactions of a context."""
 
-    features: int  # an upper bound on the features that are listed for an action
+    features: int  # an upper bound on the listed features of an action
     wide: dict[int, int]  # crossed features of each wide event, by its index
-    unscreened: frozenset[int]  # other events, whose screened interactions have too many crossed features
+    unscreened: frozenset[int]  # other events whose screened interactions have too many crossed features
 
     def next_odd(self, begin: int, end: int) -> int:
-        """Return the first event of [begin, end) that is wide or not screened, `end` if there is none."""
+        """Return the first event of [begin, end) that is wide or not screened, `end` if none is."""
         return min((event for event in (*self.wide, *self.unscreened) if begin <= event < end), default=end)
 
 
 class WideEvent(NamedTuple):
-    """A wide event that a stream had."""
+    """A wide event of a stream."""
 
-    event: int  # its index in the block; with slots, that of the event that the slot is of
-    crossed: int  # number of crossed features that all interactions would make
+    event: int  # its index in the block; for a slot, the index of its event
+    crossed: int  # number of crossed features of all interactions together
 
 
 def limit_of(configuration: Configuration, semantics: Semantics) -> Limit:
-    """Return how many crossed features an event may have.
+    """Return the maximum number of crossed features of an event.
 
-    In exact mode, where no interaction may be left out, it is what fits into memory.
+    In exact mode, where no interaction may be left out, the maximum is what fits into memory.
     """
     if semantics.leaves_out_widest:
         stops = configuration[InputOptions].strict_parse
@@ -94,8 +94,8 @@ def limit_of(configuration: Configuration, semantics: Semantics) -> Limit:
 def measure(context: Sealed[Context], layout: Layout, stream: Stream, limit: Limit) -> Sizes:
     """Return the sizes of the events of a stream.
 
-    Two upper bounds are cheap: by the number of features of the longest line, and by the largest number of
-    features of each namespace. Only if neither is good enough, the events are counted one by one.
+    Two upper bounds are cheap: by the number of features of the longest line, and by the maximum number of
+    features of each namespace. Events are counted one by one only if both bounds exceed the limit.
     """
     task, enough = context.value.task, max(len(context.value.buffers.cell), _GUESSED)
     actions = 1 if limit.of_lines else task.n_actions if task.shape == Shape.CB else largest(stream.events)
@@ -120,7 +120,7 @@ def measure(context: Sealed[Context], layout: Layout, stream: Stream, limit: Lim
 def without_widest(
     context: Sealed[Context], stream: Stream, event: int, sizes: Sizes, limit: Limit
 ) -> Sealed[Context]:
-    """Return the context for an event that is wide or not screened; see the head of this module."""
+    """Return the context for an event that is wide or not screened; see the module's docstring."""
     value = context.value
     screen = value.screen._replace(many=0)
     if event not in sizes.wide:
@@ -137,8 +137,8 @@ def report(
 ) -> list[ParseError]:
     """Count and locate the wide events of a block; if the last one `stopped` the stream, return its error.
 
-    The error is in a list, from which the caller takes it to raise it: a frame with the error in a variable
-    would be kept alive by the traceback.
+    The error is returned in a list, from which the caller removes it before raising it. With the error in a
+    local variable, the traceback would keep the frame alive.
     """
     for number, (event, crossed) in enumerate(wide, 1):
         line, fatal = int(block.line_number[block.event_start[event]]), stopped and number == len(wide)
@@ -165,7 +165,7 @@ def report(
 def kept_interactions(
     interactions: Interactions, sizes: NDArray[np.float64], limit: int
 ) -> NDArray[np.bool_]:
-    """Return which interactions an event has, given the number of crossed features of each: bool[n]."""
+    """Return which interactions an event retains, from the number of crossed features of each: bool[n]."""
     champion = interactions.holders[1:, 0]
     kept = np.zeros(len(sizes), bool)
     for group in (np.flatnonzero(champion), np.flatnonzero(~champion)):
@@ -175,7 +175,7 @@ def kept_interactions(
 
 
 def _narrowed(interactions: Interactions, sizes: NDArray[np.float64], limit: int) -> Interactions:
-    """Return the interactions without the widest ones, of which these are the sizes."""
+    """Return the interactions without the widest ones; `sizes` are the features of each."""
     kept = kept_interactions(interactions, sizes, limit)
     start, factor = interactions.start, interactions.factor
     factors = [factor[start[product] : start[product + 1]] for product in np.flatnonzero(kept)]
@@ -193,7 +193,7 @@ def _count(
     begin: int,
     sizes: NDArray[np.float64],
 ) -> None:
-    """Count the products of events, with a copy of the scratch: slots of an event may be open in it."""
+    """Count the products of events in a copy of the scratch, because slots may be open in the original."""
     copies: Any = (each.copy() for each in context.value.scratch)
     scratch = Scratch(*copies)
     scratch.taken[:] = False
@@ -201,7 +201,7 @@ def _count(
 
 
 def _most_features(context: Context, stream: Stream) -> int:
-    """Return an upper bound on the features of an action of a block without slots, products included."""
+    """Return an upper bound on the features of an action in a block without slots, including products."""
     sizes = np.zeros((3, len(context.layout.ignore)), np.int64)
     largest_namespaces(context.layout, stream, sizes)
     most = (sizes[1] + sizes[2]).astype(np.float64)
@@ -212,6 +212,6 @@ def _most_features(context: Context, stream: Stream) -> int:
 
 
 def _most_crossed(interactions: Interactions, most: NDArray[np.float64]) -> float:
-    """Return an upper bound on the features of all products, given the most of each namespace."""
+    """Return an upper bound on the features of all products, from the maximum of each namespace."""
     begins = interactions.start[:-1]
     return float(np.multiply.reduceat(most[interactions.factor], begins).sum()) if len(begins) else 0.0

@@ -1,4 +1,4 @@
-"""Working memory: the scratch and the buffers of one caller of the loop, and the context made with them."""
+"""Working memory: the scratch and buffers of one caller of the loop, and its context."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Parts(NamedTuple):
-    """All that the loop works with, but for the memory of its caller and the layout."""
+    """Everything that the loop needs besides the working memory and the layout."""
 
     task: Task
     rule: Rule
@@ -42,22 +42,22 @@ class Parts(NamedTuple):
 
 
 class Predicting(NamedTuple):
-    """A model as predictions see it; they change none of it. With other arrays it is another object."""
+    """A model as used by predictions, which do not change it. A model with other arrays is another object."""
 
     layout: Layout
-    keys: KernelLayout  # of the layout, as are the interactions
+    keys: KernelLayout  # of the layout, like the interactions
     interactions: Interactions
     parts: Parts
     slot_finder: SlotFinder
 
     @classmethod
     def of(cls, layout: Layout, parts: Parts, slot_finder: SlotFinder) -> Predicting:
-        """Return a model with its layout as it is now."""
+        """Return a model with the present state of its layout."""
         return cls(layout, layout.kernel_layout, layout.interactions, parts, slot_finder)
 
 
 class WorkingMemory:
-    """Scratch and buffers, which grow as blocks need it; one thread at a time may use them.
+    """Scratch and buffers, which grow when blocks need it; only one thread at a time may use them.
 
     Parameters
     ----------
@@ -66,16 +66,16 @@ class WorkingMemory:
     layout : Layout
         Maps namespaces to groups of features.
     live_configs : int
-        The largest number of live configs.
+        Maximum number of live configs.
     semantics : Semantics
-        Says what becomes of wide events.
+        Decides how wide events are processed.
     decides : bool
-        The loop may learn, or stop for a search to decide. Predictions aside from the stream never do.
+        The loop may learn, or stop for a decision of the search. Predictions outside the stream never do.
 
     Attributes
     ----------
     limit : Limit
-        How many crossed features an event may have.
+        The maximum number of crossed features of an event.
     """
 
     def __init__(
@@ -97,15 +97,15 @@ class WorkingMemory:
         self._units: Units | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the attributes of a copy: all but the addresses of arrays and of this process's code."""
+        """Return the attributes of a copy, without addresses of arrays and of this process's code."""
         return vars(self) | {"_context": None, "_units": None}
 
     def open_block(self, layout: Layout, block: Block) -> None:
-        """Enlarge the scratch to what the events of a block need."""
+        """Enlarge the scratch to the needs of a block's events."""
         self._scratch = enough_scratch(self._scratch, layout, block)
 
     def kept(self, layout: Layout, given: Parts) -> Sealed[Context] | None:
-        """Return the last context of the loop, None if any of its parts has changed."""
+        """Return the last context of the loop, or None if any of its parts has changed."""
         context = self._context
         if context is None:
             return None
@@ -126,9 +126,9 @@ class WorkingMemory:
     def context(
         self, layout: Layout, given: Parts, block: Block, stream: Stream, results: Results
     ) -> tuple[Sealed[Context], Sizes]:
-        """Return the context of the loop for a block, and the sizes of the events with it.
+        """Return the context of the loop for a block, and the sizes of its events.
 
-        The context is the last one, if none of its parts has changed.
+        The last context is reused if none of its parts has changed.
         """
         if len(self._scratch.factors) < layout.highest_order:
             self._scratch = enough_scratch(self._scratch, layout, block)
@@ -163,10 +163,10 @@ class WorkingMemory:
         stop: int,
         standing: int,
     ) -> None:
-        """Run the loop over a stream from its cursor to `stop`, or until something must be decided.
+        """Run the loop over a stream from its cursor to `stop`, or until a decision is due.
 
-        What is `given` is a stream, its results and its cursor. Wide events are run one by one. A stream that
-        stops at wide events ends before one, as it does at `stop`.
+        `given` is a stream, its results and its cursor. Wide events are run one by one. If wide events stop
+        the stream, it ends before the first one, as if that were `stop`.
         """
         stream, results, cursor = given
         sealed = Sealed(stream).record, Sealed(results).record
@@ -182,7 +182,7 @@ class WorkingMemory:
                 return
 
     def _make_buffers(self, live: Live) -> Buffers:
-        """Return buffers for live configs and for the members of their ensemble."""
+        """Return buffers for live configs and the members of their ensemble."""
         members = SealedRecords(member.make_scratch() for member in states_of(live.ensemble).members)
         scores = len(live.ensemble.members.rests)
         return make_buffers(actions=16, slots=self._live_configs, scores=scores, members=members)
@@ -190,7 +190,7 @@ class WorkingMemory:
     def _parts(
         self, layout: Layout, given: Parts
     ) -> tuple[Task, Rule, KernelLayout, Interactions, Interactions, Scratch, Model, Live, Screen]:
-        """Return the fields of a context but for the units and the buffers."""
+        """Return the fields of a context without the units and the buffers."""
         task, rule, model, live, screen = given
         crossed, again = layout.interactions, layout.again
         return task, rule, layout.kernel_layout, crossed, again, self._scratch, model, live, screen

@@ -1,1 +1,1 @@
-"""Options of a run, and the checks of how options go together."""
+"""Options of a run, and the checks of their combinations."""

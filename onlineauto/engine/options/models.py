@@ -79,7 +79,7 @@ class ModelOptions:
     save_resume: bool = option(False, "Has no effect: learning can go on from every model.")
 
     def predict_only(self) -> Literal["champion", "ensemble", False]:
-        """Return what the model of -f is to predict with, if it is not to learn; else False."""
+        """Return the predictor of a predict-only model of ``-f``; False if the model can learn."""
         if self.predict_only_ensemble:
             return "ensemble"
         return "champion" if self.predict_only_model else False
@@ -104,7 +104,7 @@ class InspectOptions:
 
 
 def check_models(configuration: Configuration) -> None:
-    """Refuse several initial models, and options that a predict-only model cannot serve.
+    """Reject several initial models, and options that a predict-only model cannot serve.
 
     Raises
     ------

@@ -24,7 +24,7 @@ def predicts_with(configuration: Configuration, *, simple: bool) -> str:
 
 
 def excludes_ensemble(configuration: Configuration) -> str:
-    """Return the option with which there can be no ensemble, "" if there is no such option."""
+    """Return the option that makes an ensemble impossible, "" if there is no such option."""
     automl, explorer = configuration[AutomlOptions], chosen_explorer(configuration)
     searched, update = automl.searched(), configuration[UpdateOptions]
     reasons = (

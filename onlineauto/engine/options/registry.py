@@ -1,4 +1,4 @@
-"""The options of a run, the list of all groups of options, and the checks of how options go together."""
+"""The options of a run, the list of all groups of options, and the checks of their combinations."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ GROUPS: Final = (
 
 
 def check_bandit(configuration: Configuration) -> None:
-    """Refuse two kinds of bandit at once, and ``--raw_predictions``, which bandits do not have."""
+    """Reject two kinds of bandit at once, and ``--raw_predictions`` for bandits."""
     kinds = ["--" + name for name in _BANDITS if name in configuration.supplied]
     if len(kinds) > 1:
         raise OptionError(f"{kinds[0]} and {kinds[1]} exclude each other")
@@ -167,14 +167,14 @@ def check_bandit(configuration: Configuration) -> None:
 
 
 def check_automl(configuration: Configuration) -> None:
-    """Refuse a search that contradicts other options, such as interactions given by hand.
+    """Reject a search that contradicts other options, such as interactions given by hand.
 
     Raises
     ------
     OptionError
         If ``--automl`` is supplied with an oracle that needs a bandit and there is none; if interactions are
         supplied too; if ``--search`` names something that cannot be searched; or if an option of the search
-        has no effect beside another.
+        has no effect because of another option.
     """
     automl = configuration[AutomlOptions]
     if automl.automl is None:
@@ -226,7 +226,7 @@ def check_automl(configuration: Configuration) -> None:
 
 
 def check_rewards(configuration: Configuration) -> None:
-    """Refuse a ``--cost_range`` that is not two numbers, the lower one first."""
+    """Reject a ``--cost_range`` that is not two numbers, the lower one first."""
     automl = configuration[AutomlOptions]
     try:
         automl.rewards()
@@ -241,7 +241,7 @@ _OF_PAIRED: Final = ("champion_test", "cost_range", "min_prob", "feature_cost", 
 
 
 def _refuse_contradictions(configuration: Configuration, *, bandit: bool, renews: bool) -> None:
-    """Refuse options of the search that have no effect because of another option."""
+    """Reject options of the search that have no effect because of another option."""
     automl, control = configuration[AutomlOptions], control_of(configuration)
     paired = automl.is_paired(control.paired)
     oracle = automl.oracle_type or control.oracle
@@ -265,7 +265,7 @@ def _refuse_contradictions(configuration: Configuration, *, bandit: bool, renews
 
 
 def check_audit(configuration: Configuration) -> None:
-    """Refuse ``--audit`` and ``--invert_hash`` with slots, for which names are not kept."""
+    """Reject ``--audit`` and ``--invert_hash`` with slots, for which names are not stored."""
     named = {
         "audit": configuration[OutputOptions].audit,
         "invert_hash": configuration[ModelOptions].invert_hash,
@@ -277,7 +277,7 @@ def check_audit(configuration: Configuration) -> None:
 
 
 def check_progress(configuration: Configuration) -> None:
-    """Refuse a ``--progress`` that is neither a number of events nor a factor with a decimal point."""
+    """Reject a ``--progress`` that is neither a number of events nor a factor with a decimal point."""
     text = configuration[OutputOptions].progress
     if text is None:
         return
@@ -306,7 +306,7 @@ CHECKS: Final = (
     check_audit,
     check_progress,
 )
-"""Functions that refuse contradictory options, in the order in which they are called."""
+"""Functions that reject contradictory options, in the order in which they are called."""
 
 
 _INSTEAD: Final = {
@@ -315,11 +315,11 @@ _INSTEAD: Final = {
     "initial_regressor": "load takes the file",
     "final_regressor": "save takes the file",
 }
-"""What a program does in place of options of the command line."""
+"""Alternatives in Python to options of the command line."""
 
 
 def refuse_command_line(configuration: Configuration) -> None:
-    """Refuse options that only the command line acts on; `--quiet` is what a program has in any case."""
+    """Reject options that have an effect on the command line only; `--quiet` is always on in Python."""
     others = (
         option.name
         for group in (OutputOptions, ModelOptions, InspectOptions)

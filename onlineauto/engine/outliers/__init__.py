@@ -1,1 +1,1 @@
-"""Outliers: numbers of events that are far beyond all others, and events that are not learnt for them."""
+"""Outliers: numbers of events far beyond all others, and the events that are not learnt because of them."""

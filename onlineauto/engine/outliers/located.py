@@ -21,13 +21,13 @@ WHAT: Final = {
     Outlier.FAR_PROBABILITY: "the inverse of the probability",
     Outlier.FAR_VALUE: "the value of a feature",
 }
-"""What is far beyond all before, by the outlier of an event, for messages."""
+"""The number that is far beyond all before, for messages, by the outlier of an event."""
 
 BEGAN_AGAIN: Final = (
     "numbers of the first events are thousands of times beyond those since; "
     "learning began again with this event"
 )
-"""The message that learning begins again."""
+"""The message that learning restarts."""
 
 _CODES: Final = {
     Outlier.FAR_COST: Code.LABEL_FAR_OUT,
@@ -39,7 +39,7 @@ _CODES: Final = {
 
 
 def locate_outliers(block: Block, outcomes: Outcomes, found: Diagnostics) -> None:
-    """Add the events of a learnt block that were not learnt because of an outlier to the problems.
+    """Add the events of a block that were not learnt because of an outlier to the problems.
 
     An event of several slots is added once.
     """
@@ -54,7 +54,7 @@ def locate_outliers(block: Block, outcomes: Outcomes, found: Diagnostics) -> Non
 def add_outlier(
     block: Block, event: int, outlier: int, found: Diagnostics, *, number: float | None = None
 ) -> None:
-    """Add an event of a block that was not learnt to the problems; `number` is the outlier, if known."""
+    """Add an event that was not learnt to the problems of a block; `number` is the outlier, if known."""
     code, (first, end) = _CODES[Outlier(outlier)], block.event_start[[event, event + 1]].tolist()
     number = _number(block, code, first, end) if number is None else number
     text = f"{number:g}"
@@ -73,7 +73,7 @@ def outlier_message(what: str) -> str:
 
 
 def _number(block: Block, code: Code, first: int, end: int) -> float:
-    """Return the number of the lines [first, end) of an event that is far beyond all before."""
+    """Return the number on the lines [first, end) of an event that is far beyond all before."""
     if code == Code.WEIGHT_FAR_OUT:
         return float(block.weight[first:end].max())
     if code == Code.VALUE_FAR_OUT:

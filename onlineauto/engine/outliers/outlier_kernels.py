@@ -1,15 +1,15 @@
 """Find numbers of an event that are orders of magnitude beyond all before, before the event is learnt.
 
-One such number would leave its mark in weights, scales, covariances, ranges and tests for as long as the
-stream lasts. So an event with one is not learnt at all; it counts as an event without a label. The typical
-size is known of costs or labels, of importance weights, of inverse probabilities, and of the values of each
-feature, by its hash (`onlineauto.estimators.typical_size_kernels`).
+Such a number would distort weights, scales, covariances, ranges and tests for the rest of the stream. So an
+event with an outlier is not learnt; it counts as an event without a label. Typical sizes are learnt for costs
+or labels, for importance weights, for inverse probabilities, and for the values of each feature, by its hash
+(`onlineauto.estimators.typical_size_kernels`).
 
-Among the first events, and the first costs other than 0, nothing is known yet. Should a number that was
-learnt turn out to be absurd when more have come, learning begins again.
+Among the first events, and the first costs other than 0, typical sizes are unknown. If a number that was
+learnt then turns out to be absurd, learning restarts.
 
-An event that is held out, or that a run only predicts, is judged too, since its loss is counted. With slots,
-an event is judged up to its first outlier; what follows in it is not learnt.
+An event that is held out, or that a run only predicts, is judged too, because its loss is counted. With
+slots, an event is judged up to its first outlier, and the rest of the event is not learnt.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _lines_of(context: Context, stream: Stream, event: int) -> tuple[int, int]:
 
 @inline_kernel
 def _largest_value(stream: Stream, begin: int, end: int) -> float:
-    """Return the size of the largest finite value of the features [begin, end)."""
+    """Return the absolute value of the largest finite value of the features [begin, end)."""
     largest = 0.0
     for i in range(begin, end):
         size = abs(np.float64(stream.features[i].value))
@@ -71,8 +71,8 @@ def _largest_value(stream: Stream, begin: int, end: int) -> float:
 def _judge_value(context: Context, feature: np.uint32, value: float, first: bool) -> int:
     """Return the verdict on a value, other than 0, of a feature.
 
-    A typical size that is not known yet is that of the values of all features or, if it is known, the scale
-    of the feature's weight. Values up to 1 are looked at only among the `first` events, if larger ones came
+    An unknown typical size is replaced by that of the values of all features or, if it is known, by the scale
+    of the feature's weight. Values up to 1 are judged only among the `first` events, if larger ones came
     before.
     """
     model = context.model
@@ -106,7 +106,7 @@ def _judge_lines(context: Context, stream: Stream, begin: int, end: int, first: 
 
 @inline_kernel
 def _largest_of_lines(stream: Stream, begin: int, end: int) -> float:
-    """Return the size of the largest finite value of the features of the lines [begin, end)."""
+    """Return the absolute value of the largest finite value of the features of the lines [begin, end)."""
     spans = stream.spans
     return _largest_value(
         stream, spans[stream.lines[begin].start].start, spans[stream.lines[end].start].start
@@ -115,7 +115,7 @@ def _largest_of_lines(stream: Stream, begin: int, end: int) -> float:
 
 @kernel
 def _judge_values(context: Context, stream: Stream, event: int, first: bool) -> int:
-    """Return the worst verdict on the values of the features of an event, and of the slot that it is."""
+    """Return the worst verdict on the values of the features of an event, or of a slot and its event."""
     begin, end = _lines_of(context, stream, event)
     slot = int(stream.slots[event, SLOT_LINE]) if context.task.slots else -1
     largest = _largest_of_lines(stream, begin, end)
@@ -132,10 +132,10 @@ def _judge_values(context: Context, stream: Stream, event: int, first: bool) -> 
 
 @kernel
 def find_outlier(context: Context, stream: Stream, event: int, label: Label) -> int:
-    """Return which number of an event to be learnt is far beyond all before, `Outlier.NONE` if there is none.
+    """Return the kind of the outlier of an event to be learnt, `Outlier.NONE` if there is none.
 
-    `Outlier.BEGINS_AGAIN` says that what was learnt so far is ruined by such a number; call this again for
-    the event once learning begins again. All of that is counted.
+    `Outlier.BEGINS_AGAIN` means that an outlier among earlier events has ruined the model. Call this kernel
+    again for the event after the reset. All outliers are counted.
     """
     model = context.model
     first = bool(model.outliers[Outlier.NONE] < FIRST_EVENTS)
@@ -167,13 +167,13 @@ def find_outlier(context: Context, stream: Stream, event: int, label: Label) -> 
 
 @inline_kernel
 def is_far(outlier: int) -> bool:
-    """Return whether an outlier is one for which an event is not learnt."""
+    """Return whether an event with this outlier is not learnt."""
     return Outlier.NONE < outlier < Outlier.BEGINS_AGAIN
 
 
 @inline_kernel
 def outlier_of_event(stream: Stream, rows: Records, event: int) -> int:
-    """Return the outlier of the slot before, for which its event is not learnt; else `Outlier.NONE`."""
+    """Return the outlier of the previous slot of the event, which is then not learnt; else `Outlier.NONE`."""
     if event == 0 or stream.slots[event - 1, SHARED_LINE] != stream.slots[event, SHARED_LINE]:
         return Outlier.NONE
     # an unsigned byte and a member of an IntEnum have no common type in Numba
@@ -183,7 +183,7 @@ def outlier_of_event(stream: Stream, rows: Records, event: int) -> int:
 
 @inline_kernel
 def without_label(label: Label, outlier: int) -> Label:
-    """Return the label of an event that is not learnt because of an outlier: none, and no absurd weight."""
+    """Return the label of an event that is not learnt because of an outlier, without absurd numbers."""
     weight = _ZERO if outlier == Outlier.FAR_WEIGHT else label.weight
     return Label(
         np.int64(-1), _FLOAT_MAX, -_ONE, weight, _ZERO if outlier == Outlier.FAR_COST else label.initial

@@ -1,1 +1,1 @@
-"""Explorers that hold several models: bag, cover, rnd, ε-decay."""
+"""Explorers that have several models: bag, cover, rnd, ε-decay."""

@@ -35,7 +35,7 @@ def poisson(number: F32) -> int:
 
 @kernel
 def draw_time(at: Exploration, policy: int) -> int:
-    """Draw how often a model learns an event; 1 for the first model if the bag is greedified."""
+    """Draw the number of times that a model learns an event; 1 for the first model of a greedified bag."""
     if at.numbers[GREEDIFY] > 0.0 and policy == 0:
         return 1
     if at.quirks.steps_generator:
@@ -55,7 +55,7 @@ def add_vote(
     order: NDArray[np.int32],
     ranked: NDArray[np.float32],
 ) -> None:
-    """Add the vote of a model to `votes`, shared by its best actions, and its scores to `sums`."""
+    """Add a model's vote, shared by its best actions, to `votes`, and its scores to `sums`."""
     leading = count_leaders(score, n, first_only, order, ranked)
     for i in range(n):
         sums[order[i]] += ranked[i]

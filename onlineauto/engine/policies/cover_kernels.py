@@ -1,4 +1,4 @@
-"""Online cover: each policy is rewarded for actions that the policies before it do not choose."""
+"""Online cover: each policy is rewarded for actions that earlier policies do not choose."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class CoverNumber(IntEnum):
     """Entries of `Exploration.numbers` under online cover."""
 
     PSI = 0  # the reward for diversity ψ
-    FALLS = 1  # the flag that the floor falls
+    FALLS = 1  # the flag that the floor of probabilities falls over time
 
 
 @inline_kernel
 def pseudo_cost(cost: F32, psi: F32, share: F32, least: F32, norm: F32) -> F32:
-    """Return the cost (float32) that a policy learns for an action to which earlier ones give `share`."""
+    """Return the cost (float32) that a policy learns for an action with probability `share` so far."""
     return cost - psi * least / (max(share, least) / norm)
 
 
@@ -39,9 +39,9 @@ def add_policy(
 ) -> F32:
     """Add a policy's vote, shared by its best actions, and its scores to the sums; return the new norm.
 
-    Its scores are in the explorer's scratch (`FILLED`). The norm (float32) is the sum of all shares, each
-    raised to the floor `least`. With the quirk `sums_by_rank` scores are added by their rank, as in VW, and
-    not by their action.
+    The policy's scores are in the explorer's scratch (`FILLED`). The norm (float32) is the sum of all shares,
+    each at least the floor `least`. With the quirk `sums_by_rank` scores are added by their rank, like in
+    VW, and not by their action.
     """
     votes, sums, ranked = explored[VOTES], explored[SUMS], explored[WORK]
     leading = count_leaders(explored[FILLED], n, at.first_only, order, ranked)

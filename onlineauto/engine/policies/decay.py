@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from onlineauto.options import Configuration
 
 DECAY_STATE = ("place", "evidence", "epsilon", "tally")
-"""Arrays of `Decay` that last from event to event."""
+"""Arrays of `Decay` that persist from event to event."""
 
 
 def make_decay(configuration: Configuration, *, unlearnt: NDArray[np.float32], quirks: Quirks) -> Decay:

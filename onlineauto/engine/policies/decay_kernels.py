@@ -1,7 +1,7 @@
-"""The models of ``--epsilon_decay``: let them learn, compare them, begin one anew.
+"""The models of ``--epsilon_decay``: let them learn, compare them, reset one.
 
-The models are ordered by age: the first is the youngest, the last is the champion. There is evidence on the
-reward of each model since it began itself, and since each of the younger models began.
+The models are ordered by age: the first is the youngest, the last is the champion. For each model there is
+evidence on its reward since its own reset, and since the reset of each younger model.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _EPSILON = 0
 
 @inline_kernel
 def _decayed(initial: F32, learnt: int) -> F32:
-    """Return the ε (float32) of a model that has learnt so many events, from its initial one."""
+    """Return the ε (float32) of a model from its initial ε and the number of events that it has `learnt`."""
     return initial * np.float32(np.float64(learnt + 1) ** _POWER)
 
 
 @inline_kernel
 def _age(decay: Decay, model: int) -> int:
-    """Return the number of events that a model has learnt since it began."""
+    """Return the number of events that a model has learnt since its reset."""
     return int(decay.evidence[model, model, LOWER, T])
 
 
@@ -58,7 +58,7 @@ def epsilon_of(run: Run, model: int) -> F32:
 def _probability(run: Run, action: int, n: int, model: int, explores: bool, buffers: Buffers) -> F32:
     """Return the probability (float32) of `action` by the scores in the explorer's scratch (`FILLED`).
 
-    It is that of ε-greedy if the model `explores`, else 1 for the best action and 0 for others.
+    If the model `explores`, the choice is ε-greedy. Otherwise the best action has probability 1, others 0.
     """
     score, order, pmf = buffers.explored[FILLED], buffers.order, buffers.cost
     rank(score, n, order)
@@ -77,7 +77,7 @@ def _probability(run: Run, action: int, n: int, model: int, explores: bool, buff
 def _reward(run: Run, label: Label, counts: bool) -> F32:
     """Return the reward (float32) of a label as a part of its range, clipped to [0, 1].
 
-    If it `counts`, a reward out of range is added to the tally.
+    If it `counts`, a reward outside the range is added to the tally.
     """
     decay = run.task.decay
     reward = label.cost if decay.cost_is_reward else -label.cost
@@ -90,7 +90,7 @@ def _reward(run: Run, label: Label, counts: bool) -> F32:
 
 @kernel
 def _observe(run: Run, label: Label, model: int, n: int, buffers: Buffers) -> None:
-    """Add an event to the evidence on a model, by its scores from before it learnt the event (`FILLED`)."""
+    """Add an event to the evidence on a model, from its scores before it learnt the event (`FILLED`)."""
     decay, champion = run.task.decay, model == run.task.exploration.policies - 1
     reward, explores = _reward(run, label, champion), champion or decay.explores
     share = _probability(run, int(label.action), n, model, explores, buffers)
@@ -106,8 +106,8 @@ def visit_models(
 ) -> tuple[int, int]:
     """Let all models of live config `slot` score and learn an event, the champion first.
 
-    Unless it `learns`, only the champion scores. Evidence is that of the models of live config 0. Returns the
-    two numbers of features of `score_all`.
+    Unless the event is learnt, only the champion scores. Evidence is collected on the models of live config 0
+    only. Returns the two numbers of features of `score_all`.
     """
     decay, n, models = run.task.decay, actions.n, run.task.exploration.policies
     counted = shown = 0
@@ -166,9 +166,9 @@ def _copy(bounds: NDArray[np.float64], to: NDArray[np.float64]) -> None:
 
 @kernel
 def _move_up(run: Run, last: int, distance: int) -> None:
-    """Move models 0 to `last` up by `distance`; those in the way are lost, and the first ones begin anew.
+    """Move models 0 to `last` up by `distance`, overwriting models above, and reset the first models.
 
-    With `last` = -1 no model moves, and only the first `distance` ones begin anew.
+    With `last` = -1 no model moves, and only the first `distance` models are reset.
     """
     decay, models = run.task.decay, run.task.exploration.policies
     place, evidence = decay.place, decay.evidence

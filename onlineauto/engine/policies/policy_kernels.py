@@ -29,7 +29,7 @@ _ZERO = np.float32(0)
 
 @inline_kernel
 def part_of(run: Run, policy: int) -> int:
-    """Return the first part of a policy of a live config; of a cover, only of its first policy."""
+    """Return the first part of a policy of a live config; for a cover, only of its first policy."""
     return policy * (run.task.parts // run.task.exploration.policies)
 
 
@@ -39,7 +39,7 @@ def score_all(
 ) -> tuple[int, int]:
     """Fill the explorer's scratch (`FILLED`) with the scores of all actions by part `part` of a live config.
 
-    Returns two numbers of the champion's features: as VW counts them, and as its progress table prints them.
+    Returns two numbers of the champion's features: VW's count, and the number in VW's progress table.
     """
     place = place_of(run.live, slot, part)
     counted = shown = 0
@@ -58,7 +58,7 @@ def estimate_all(
 ) -> None:
     """Fill `buffers.target` with the cost that a part predicts for each action.
 
-    If it `learns`, it learns the cost of the logged action, whose prediction is from before.
+    If it `learns`, it then learns the cost of the logged action.
     """
     place = place_of(run.live, slot, part)
     for action in range(actions.n):
@@ -79,7 +79,7 @@ def learn_as(
 ) -> None:
     """Let a policy of a live config learn an event; members of ``--rnd`` learn by ``mtr``.
 
-    If it `screens`, the logged action is screened too.
+    If it `screens`, the logged action is also screened.
     """
     policy_kind, part = run.task.exploration.policy_kind, part_of(run, policy)
     cb_type = MTR if policy_kind == RND and policy > 0 else run.model.settings[slot].cb_type
@@ -98,7 +98,7 @@ def learn_as(
 
 @kernel
 def learn_costs(run: Run, actions: Actions, label: Label, slot: int, part: int, buffers: Buffers) -> None:
-    """Let a part learn the costs of all actions, which are in the explorer's scratch (`FILLED`)."""
+    """Let a part learn the costs of all actions, read from the explorer's scratch (`FILLED`)."""
     place = place_of(run.live, slot, part)
     for action in range(actions.n):
         short_loop()

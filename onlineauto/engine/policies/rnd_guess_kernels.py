@@ -28,7 +28,7 @@ _APART = np.uint64(0xD6E8FEB86659FD93)
 
 @kernel
 def _list_names(run: Run, actions: Actions, action: int, buffers: Buffers) -> int:
-    """List the features of an action by their whole hashes in `buffers.name`; return the number of runs."""
+    """List the features of an action by their 64-bit hashes in `buffers.name`; return the number of runs."""
     scratch, features, n_shared = run.scratch, run.stream.features, actions.n_shared
     groups, _, _ = open_action(run, actions, action)
     listing = Listing(buffers.name, buffers.value, _ALL)
@@ -42,7 +42,7 @@ def _list_names(run: Run, actions: Actions, action: int, buffers: Buffers) -> in
 def guess(run: Run, actions: Actions, slot: int, member: int, buffers: Buffers) -> None:
     """Fill the explorer's scratch (`WORK`) with the guess of a member (from 1) for each action.
 
-    The sum runs over the features that live config `slot` uses, and is divided by √(2 Σ x²).
+    The sum includes the features that live config `slot` uses, and is divided by √(2 Σ x²).
     """
     seed = run.task.exploration.random[0]
     spread: F32 = math.sqrt(np.float32(run.task.exploration.numbers[RndNumber.VARIANCE]))

@@ -29,7 +29,7 @@ class RndNumber(IntEnum):
 
 @inline_kernel
 def normal_of(state: np.uint64) -> F32:
-    """Return a normal number (float32) by the polar method, from VW's generator in this state."""
+    """Return a normal number (float32) by the polar method, from VW's generator in state `state`."""
     x = size = _ZERO
     while not _ZERO < size < _ONE:
         state = step_on(state)
@@ -42,7 +42,7 @@ def normal_of(state: np.uint64) -> F32:
 
 @kernel
 def draw_noise(at: Exploration) -> F32:
-    """Draw the noise (float32) on the cost that a member is about to learn."""
+    """Draw the noise (float32) to add to the cost that a member is about to learn."""
     number = normal_of(mixed_state(at.random[0], np.uint64(at.counts[DRAWN])))
     at.counts[DRAWN] += 1
     return np.float32(at.numbers[RndNumber.NOISE]) * number

@@ -1,11 +1,11 @@
-"""Ensembles: explorers with several policies. Each live config has a model for each policy.
+"""Explorers with several policies: each live config has a model for each policy.
 
 The parts of a live config are the lanes of these models, in this order:
 
 - bag: for each policy its lane, and one that estimates its costs if it needs estimates;
 - online cover: the first policy; one that estimates costs for all policies; the other policies;
-- ``--rnd``: the parts of the model as if it were alone, then the same for each member;
-- ``--epsilon_decay``: for each model its parts as if it were alone.
+- ``--rnd``: the parts of the model itself, then the same parts for each member;
+- ``--epsilon_decay``: the same parts for each model.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _ONE = np.float32(1)
 def _bag(
     run: Run, actions: Actions, label: Label, slot: int, learns: bool, buffers: Buffers
 ) -> tuple[int, int]:
-    """Let the policies of a bag vote and learn, each as often as was drawn; return as `score_all` does."""
+    """Let the policies of a bag vote, and learn a drawn number of times; return the result of `score_all`."""
     at, room, n = run.task.exploration, buffers.explored, actions.n
     counted = shown = 0
     for policy in range(at.policies):
@@ -86,8 +86,8 @@ def _choose_in_turn(
 ) -> int:
     """Let the policies of a cover choose one after the other; if it `learns`, all but the first one learn.
 
-    The scores of the first policy are in the explorer's scratch (`FILLED`). `shown` is the number of its
-    features that VW prints. Returns that number for the last policy.
+    The scores of the first policy are in the explorer's scratch (`FILLED`). `shown` is the number of features
+    that VW prints for the first policy. Returns that number for the last policy.
     """
     at, room, n = run.task.exploration, buffers.explored, actions.n
     least, psi = (
@@ -117,7 +117,7 @@ def _choose_in_turn(
 def _cover(
     run: Run, actions: Actions, label: Label, slot: int, learns: bool, buffers: Buffers
 ) -> tuple[int, int]:
-    """Let the policies of a cover choose one after the other, and learn; return as `score_all` does."""
+    """Let the policies of a cover choose one after the other, and learn; return the result of `score_all`."""
     if learns:
         _true_costs(run, actions, label, slot, buffers)
     counted, shown = score_all(run, actions, label, slot, 0, buffers)
@@ -133,7 +133,7 @@ def _cover(
 def _distil(
     run: Run, actions: Actions, label: Label, slot: int, learns: bool, buffers: Buffers
 ) -> tuple[int, int]:
-    """Let the members of ``--rnd``, then the model itself, score and learn; return as `score_all` does.
+    """Let the members of ``--rnd``, then the model itself, score and learn; return the result of `score_all`.
 
     All score before any of them learns. A member learns its own guess plus a little noise. The bonus of an
     action is the root of the mean squared difference between score and guess.
@@ -177,9 +177,9 @@ def visit_policies(
 ) -> None:
     """Score and learn with all policies of all live configs; fill `buffers.score` and count features.
 
-    Leaves votes or bonuses in the explorer's scratch. A live config's score is its bag's mean, its first
-    cover policy's, or its champion model's. If it `compares`, the models of ``--epsilon_decay`` are compared
-    and may change places.
+    Leaves votes or bonuses in the explorer's scratch. A live config's score is the mean of its bag, the score
+    of its first cover policy, or that of its champion model. If it `compares`, the models of
+    ``--epsilon_decay`` are compared and may be exchanged.
     """
     run, buffers = run_on(context, stream), context.buffers
     at, room = run.task.exploration, buffers.explored

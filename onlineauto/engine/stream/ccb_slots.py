@@ -1,4 +1,4 @@
-"""Slot finder: finds the slots of each block, and remembers whether slots have an index feature yet."""
+"""Slot finder: find the slots of each block, and remember whether slots have an index feature yet."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class SlotFinder:
     Parameters
     ----------
     configuration : Configuration
-        Says whether slots ever have an index feature.
+        Decides whether slots ever have an index feature.
     """
 
     def __init__(self, configuration: Configuration) -> None:
@@ -29,9 +29,9 @@ class SlotFinder:
         self._indexed = None if configuration[SlotOptions].ccb_no_slot_index else False
 
     def find(self, block: Block, layout: Layout) -> Slots:
-        """Return the slots of a block, and remember whether slots have an index feature from here on.
+        """Return the slots of a block, and remember whether later slots have an index feature.
 
-        The layout says which features are ignored.
+        The layout decides which features are ignored.
         """
         slots = self.found(block, layout)
         if self._indexed is False:
@@ -39,11 +39,11 @@ class SlotFinder:
         return slots
 
     def found(self, block: Block, layout: Layout) -> Slots:
-        """Return the slots of a block as `find` does, and remember nothing."""
+        """Return the slots of a block, like `find`, without changing the state."""
         return find_slots(block, layout, hash_seed=self._hash_seed, indexed=self._indexed)
 
     def state(self) -> dict[str, Any]:
-        """Return the state, as `restore` takes it."""
+        """Return the state, for `restore`."""
         return {"told": self._indexed}
 
     def restore(self, stored: Stored) -> None:
@@ -52,7 +52,7 @@ class SlotFinder:
         Raises
         ------
         ValueError
-            The state is of other options.
+            The state was stored with other options.
         """
         indexed = stored["told"]
         if indexed.is_none() != (self._indexed is None):

@@ -1,4 +1,4 @@
-"""Counters: the numbers of a run that a model file keeps."""
+"""Counters: the numbers of a run that a model file stores."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Count: TypeAlias = int | float | None
 
 
 class Counters:
-    """Base of objects whose attributes named in `counted` are numbers that a model file keeps.
+    """Base of objects whose attributes named in `counted` are stored in a model file.
 
     >>> class Events(Counters):
     ...     counted = ("events",)
@@ -29,14 +29,14 @@ class Counters:
     """
 
     counted: ClassVar[tuple[str, ...]] = ()
-    """Names of the attributes that are kept."""
+    """Names of the attributes that are stored."""
 
     def counts(self) -> dict[str, Count]:
-        """Return the numbers by name, as `recount` takes them."""
+        """Return the numbers by name, for `recount`."""
         return {name: getattr(self, name) for name in self.counted}
 
     def recount(self, counts: Mapping[str, Count]) -> None:
-        """Restore the numbers, each converted to the type of the present one.
+        """Restore the numbers, each converted to the type of its present value.
 
         Raises
         ------
@@ -48,7 +48,7 @@ class Counters:
 
 
 def _of_kind(kind: type[Any], name: str, value: object) -> Any:
-    """Return a number converted to `kind`; any number, or None, if the kind is that of None."""
+    """Return a number converted to `kind`; with the type of None, any number or None is returned as is."""
     if kind is NoneType and value is None:
         return None
     if isinstance(value, bool):
@@ -64,7 +64,7 @@ def _of_kind(kind: type[Any], name: str, value: object) -> Any:
 
 
 def total(start: float, terms: NDArray[np.floating[Any]]) -> float:
-    """Return `start` plus all terms, added as doubles one by one: the same in blocks of any size.
+    """Return `start` plus all terms, added one by one as doubles, which is independent of block sizes.
 
     >>> total(1.0, np.array([0.5, 2.0]))
     3.5

@@ -22,7 +22,7 @@ class Dialect:
     Attributes
     ----------
     rules : mapping of str to bool
-        Recorded in files of blocks; blocks of another dialect are refused.
+        Recorded in files of blocks; blocks of another dialect are rejected.
     layout : type of Layout
         Maps namespaces to groups of features.
     text : type of TextReader
@@ -30,7 +30,7 @@ class Dialect:
     quirks : ReadingQuirks
         Oddities of the reader of JSON.
     counts_lines : bool
-        True if ``--examples`` counts the lines of one text, with empty ones, and not events.
+        True if ``--examples`` counts the lines of a text, including empty ones, and not events.
     """
 
     rules: Mapping[str, bool]
@@ -47,6 +47,6 @@ NATIVE = Dialect(
 
 
 def dialect_of(configuration: Configuration) -> Dialect:
-    """Return the dialect that a group of options brings (its method ``dialect``), else the native one."""
+    """Return the dialect of a group of options that has a method ``dialect``, else the native one."""
     found: Dialect | None = configuration.brought("dialect")
     return NATIVE if found is None else found

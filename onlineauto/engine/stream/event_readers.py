@@ -1,4 +1,4 @@
-"""Readers of events that come one at a time, as texts or as mappings."""
+"""Readers of single events, as texts or as mappings."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from onlineauto.options import Configuration
 
     OneEventLike: TypeAlias = str | bytes | Mapping[str, Any] | EncodedEvent | Sequence[str] | Sequence[bytes]
-    """VW text or JSON of one event, or the lines of the text in a list; or a mapping as
-    `onlineauto.interop.from_dicts` takes it."""
+    """VW text or JSON of one event, a list of the lines of the text, or a mapping for
+    `onlineauto.interop.from_dicts`."""
 
 _TEXTS: Final = (str, bytes, list, tuple)
 """Types of an event that is a text, or the lines of one."""
@@ -36,25 +36,25 @@ class ReadsOne(Protocol):
 
     namespaces: Namespaces
     records: Reader
-    """The records that it fills: other arrays as soon as they must grow."""
+    """The records that the reader fills; other arrays once they have grown."""
     sizes: NDArray[np.int64]
     """The sizes of the event in the records: int64[SIZES]."""
 
     def read(self, event: Any, /) -> bool:
-        """Read a usual event into the records; return False if it is another."""
+        """Read an ordinary event into the records; return False if the event needs `parse_one`."""
 
     def make_block(self) -> Block:
         """Return a Block with copies of the records."""
 
     def parse_one(self, event: Any, /) -> Block:
-        """Return the block of an event, whatever it is; raise an error if it is none."""
+        """Return the block of any event; raise an error if the event is invalid."""
 
     def take_problems(self) -> Diagnostics:
-        """Return the problems of the event that `parse_one` has read, and forget them."""
+        """Return the problems of the event last read by `parse_one`, and clear them."""
 
 
 class EventReaders(NamedTuple):
-    """A reader of texts and one of mappings, each with its own numbers of namespaces."""
+    """A reader of texts and a reader of mappings, each with its own numbers of namespaces."""
 
     text: LineReader
     mapping: MappingReader
@@ -65,7 +65,7 @@ class EventReaders(NamedTuple):
 
 
 def event_readers(configuration: Configuration) -> EventReaders:
-    """Return readers of events as the options say, which have seen nothing yet."""
+    """Return new readers of events, configured by the options."""
     features, actions = configuration[FeatureOptions], kind_of(configuration).endswith("adf")
     return EventReaders(
         text=open_lines(b"", configuration),

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def with_datasets(source: Any, configuration: Configuration) -> Any:
-    """Return a source; as a `DatasetSource` if it is a path of Parquet, or several of them.
+    """Return a source; a path of Parquet, or a list of such paths, is wrapped in a `DatasetSource`.
 
     Raises
     ------
     InputError
-        Some of several paths are of Parquet and some are not.
+        Some of several paths are Parquet and some are not.
     """
     if isinstance(source, EventSource):
         return source

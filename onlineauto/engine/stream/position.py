@@ -1,4 +1,4 @@
-"""Position: the number of passes and events that a run has done."""
+"""Position: the number of passes and events that a run has completed."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Position(NamedTuple):
     passes : int
         Number of completed passes.
     events : int
-        Number of events done in the present pass, held-out ones included.
+        Number of events completed in the present pass, including held-out ones.
     held_out : mapping of str to number, or None
         Counts of the held-out events, if any; see `onlineauto.engine.loop.holdout.Holdout`.
     at : mapping, optional
-        The position in a source that has positions of its own, such as the file and the row of a dataset.
+        The position in a source that defines positions, such as the file and the row of a dataset.
     """
 
     passes: int = 0
@@ -34,7 +34,7 @@ class Position(NamedTuple):
     at: Mapping[str, Any] | None = None
 
     def where(self) -> Mapping[str, Any]:
-        """Return the position in a source, as `EventSource.seek` takes it."""
+        """Return the position in a source, for `EventSource.seek`."""
         return self.at if self.at is not None else {"events": self.events}
 
 

@@ -1,4 +1,4 @@
-"""``PositionedBlocks``: any source of events as one that is read from a position."""
+"""``PositionedBlocks``: any source of events, as a source that can be read from a position."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 
 class PositionedBlocks:
-    """An `EventSource` of any source whose blocks are read by a function.
+    """An `EventSource` made from any source whose blocks are read by a function.
 
-    A position in a file of text, JSON or blocks, or in an iterable, is the number of events before it. These
-    are read again. A source that is an `EventSource` itself is read from its own position.
+    A position in a file of text, JSON or blocks, or in an iterable, is the number of events before it. The
+    events before the position are read again. A source that is an `EventSource` itself has its own positions.
 
     Parameters
     ----------
     source : Sources
     configuration : Configuration
-        The options, by which the blocks are read.
+        The options for reading the blocks.
     read : BlockSource
         Reads the blocks of the source.
 
@@ -59,7 +59,7 @@ class PositionedBlocks:
         return can_be_read_again(self._source)
 
     def seek(self, position: Mapping[str, Any] | None) -> None:
-        """Let the next reader begin at a position; None is the beginning.
+        """Set the position from which the next reader begins; None is the beginning.
 
         Raises
         ------
@@ -71,7 +71,7 @@ class PositionedBlocks:
             self._inner.seek(position if self.events_before else None)
 
     def open(self, rules: EventRules, found: Diagnostics | None = None) -> EventReader:  # noqa: ARG002
-        """Return a reader of the events from the position on; the rules are those of the options."""
+        """Return a reader of the events from the position on; the rules are taken from the options."""
         return _PositionedReader(self, Diagnostics() if found is None else found)
 
     def blocks(self, found: Diagnostics) -> Iterator[Block]:
@@ -80,7 +80,7 @@ class PositionedBlocks:
         Raises
         ------
         InputError
-            There are fewer events than before the position.
+            The source has fewer events than the position.
         """
         blocks = iter(self._read(self._source, self._configuration, found))
         skipped = 0 if self._inner is not None else self.events_before

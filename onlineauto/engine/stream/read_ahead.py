@@ -1,4 +1,4 @@
-"""Read ahead: a thread reads the next block while the caller works on the last one."""
+"""Read ahead: a thread reads the next block while the caller works on the previous one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _Step(NamedTuple):
 
 
 def pays(source: Source) -> bool:
-    """Return whether reading ahead pays: the source is a large file, or many bytes, and not a pipe."""
+    """Return whether reading ahead saves time: the source is a large file, or many bytes, and not a pipe."""
     if isinstance(source, bytes):
         return len(source) > _SMALL
     if not isinstance(source, str | os.PathLike) or source == "-" or not os.path.isfile(source):  # noqa: PTH113
@@ -39,8 +39,8 @@ def pays(source: Source) -> bool:
 def read_ahead(reader: EventReader) -> Iterator[Block]:
     """Yield the blocks of a reader, read by a thread that is one block ahead.
 
-    Problems with lines are reported with the block that follows them, as without the thread. Results are the
-    same; only the timing differs.
+    Problems with lines are reported with the block that follows them, like without the thread. Results are
+    the same; only the timing differs.
     """
     diagnostics, blocks = reader.diagnostics, reader.blocks()
 
@@ -48,7 +48,7 @@ def read_ahead(reader: EventReader) -> Iterator[Block]:
         reader.diagnostics = found = Diagnostics()
         try:
             return _Step(next(blocks, None), found, None)
-        except Exception as error:  # It is raised where the block is awaited.
+        except Exception as error:  # The error is raised in the caller that waits for the block.
             return _Step(None, found, error)
 
     try:

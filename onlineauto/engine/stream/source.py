@@ -1,4 +1,4 @@
-"""Sources of events, and the readers of them that the options name."""
+"""Sources of events, and their readers, selected by the options."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ KINDS = ("ccb_explore_adf", "cb_explore_adf", "cb_adf", "cb_explore", "cb")
 """Kinds of contextual bandits, each named after its flag."""
 
 Sources = Source | EventSource | Iterable["str | bytes | Block | os.PathLike[str] | BinaryIO"]
-"""A source, or an iterable of items that are read one after the other: texts of one event each, blocks, and
-whole sources (path objects, binary files)."""
+"""A source, or an iterable of items that are read one after the other. Items are texts of one event each,
+blocks, and whole sources (path objects, binary files)."""
 
 BlockSource = Callable[[Sources, "Configuration", "Diagnostics"], Iterator["Block"]]
-"""Reads blocks of a source by the options, and counts problems with lines, as `read_blocks` does."""
+"""Yields blocks of a source, read by the options, and counts problems with lines, like `read_blocks`."""
 
 
 def kind_of(configuration: Configuration) -> str:
-    """Return the kind of event and prediction that the options name: one of `KINDS`, or ``"simple"``."""
+    """Return the kind of event and prediction that the options select: one of `KINDS`, or ``"simple"``."""
     return next((kind for kind in KINDS if configuration.get(kind)), "simple")
 
 
 def can_be_read_again(source: Sources) -> bool:
-    """Return whether a second pass over a source gives the same events as the first one."""
+    """Return whether a second pass over a source yields the same events as the first one."""
     if isinstance(source, EventSource):
         return source.can_be_read_again
     if isinstance(source, list | tuple):
@@ -63,7 +63,7 @@ def can_be_read_again(source: Sources) -> bool:
 
 
 def _is_pipe(path: str | os.PathLike[str]) -> bool:
-    """Return whether a path is that of a pipe or of a device; what is not there is taken for a file."""
+    """Return whether a path is a pipe or a device; a missing path counts as a file."""
     try:
         mode = os.stat(path).st_mode  # noqa: PTH116 - a path in any form
     except (OSError, ValueError):
@@ -81,7 +81,7 @@ def read_blocks(source: Sources, configuration: Configuration, found: Diagnostic
     configuration : Configuration
         The options.
     found : Diagnostics
-        Counts and keeps problems with lines.
+        Counts and stores problems with lines.
 
     Raises
     ------
@@ -90,7 +90,7 @@ def read_blocks(source: Sources, configuration: Configuration, found: Diagnostic
     OptionError
         ``--examples`` with ``--vw_exact``, which counts lines, and the source is not one text.
     TypeError
-        The source is a frame or a mapping, or an item is no event.
+        The source is a frame or a mapping, or an item is not an event.
     """
     source = with_datasets(source, configuration)
     left = configuration[InputOptions].examples
@@ -108,13 +108,13 @@ def read_blocks(source: Sources, configuration: Configuration, found: Diagnostic
 
 
 def _actions_of(configuration: Configuration) -> int | None:
-    """Return how many actions there are, if each event is one line."""
+    """Return the number of actions, if each event is one line; else None."""
     counts = (configuration.get(name) for name in ("cb_explore", "cb"))
     return next((count for count in counts if isinstance(count, int)), None)
 
 
 def _up_to(left: int, blocks: Iterator[Block], configuration: Configuration) -> Iterator[Block]:
-    """Yield blocks up to so many events; all if that is negative, or if the reader itself counts lines."""
+    """Yield blocks up to `left` events; all if it is negative, or if the reader itself counts lines."""
     if left < 0 or dialect_of(configuration).counts_lines:
         yield from blocks
         return
@@ -127,7 +127,7 @@ def _up_to(left: int, blocks: Iterator[Block], configuration: Configuration) -> 
 
 
 def read_all(source: Sources, configuration: Configuration, found: Diagnostics) -> Iterator[Block]:
-    """Yield the blocks of a source, or of all items of an iterable, to the end; labels are not looked at."""
+    """Yield the blocks of a source, or of all items of an iterable, to the end, without checking labels."""
     source = with_datasets(source, configuration)
     if isinstance(source, EventSource):
         events = source.open(event_rules(configuration), found)
@@ -158,7 +158,7 @@ def _is_source(source: object) -> bool:
 
 
 def _refuse_table(source: object) -> None:
-    """Refuse what would be iterated by its keys or the names of its columns.
+    """Reject a table, whose iteration would yield its keys or the names of its columns.
 
     Raises
     ------
@@ -177,20 +177,20 @@ def _refuse_table(source: object) -> None:
 
 
 def _kind_of_item(item: object) -> type:
-    """Return how an item of an iterable is read: as a `Block`, a path (or file), or the text of an event."""
+    """Return the type as which an item is read: `Block`, a path (or file), or the text of an event."""
     if isinstance(item, Block):
         return Block
     return os.PathLike if isinstance(item, os.PathLike) or hasattr(item, "read") else EventFile
 
 
 def _refuse_count_of_lines(configuration: Configuration, why: str) -> None:
-    """Refuse ``--examples`` if the dialect counts lines by it."""
+    """Reject ``--examples`` if it counts lines in this dialect."""
     if dialect_of(configuration).counts_lines and configuration[InputOptions].examples >= 0:
         raise OptionError(f"--examples counts the lines {why}")
 
 
 def rules_of(configuration: Configuration) -> BlockRules:
-    """Return the rules by which events are read, by option name; blocks of other rules are refused.
+    """Return the rules by which events are read, by option name; blocks with other rules are rejected.
 
     >>> from onlineauto.workspace.options import REGISTRY
     >>> rules_of(REGISTRY.parse("--cb_explore_adf"))["events"]
@@ -209,7 +209,7 @@ def rules_of(configuration: Configuration) -> BlockRules:
 
 
 def event_rules(configuration: Configuration) -> EventRules:
-    """Return the rules by which a source with positions makes events of its rows."""
+    """Return the rules by which a source with positions converts its rows to events."""
     features, inputs = configuration[FeatureOptions], configuration[InputOptions]
     return EventRules(
         kind=kind_of(configuration),
@@ -229,16 +229,16 @@ def open_source(
     Raises
     ------
     InputError
-        The source cannot be opened; or it is a file of blocks that is damaged, or was made by other rules.
+        The source cannot be opened; or it is a file of blocks that is damaged, or has other rules.
     OptionError
-        Lines are to be counted, and the source is a file of blocks.
+        Lines must be counted, and the source is a file of blocks.
     """
     if isinstance(dataset := with_datasets(source, configuration), EventSource):
         return dataset.open(event_rules(configuration), diagnostics)
     found = ByteSource(source)
     if diagnostics is not None:
         diagnostics.reading = found.name
-    if found.begins_with(STREAMED[:4]) and found.begins_with(STREAMED):  # no text waits for a fifth byte
+    if found.begins_with(STREAMED[:4]) and found.begins_with(STREAMED):  # do not wait for a fifth byte
         found.close()
         raise InputError(
             f"{found.name}: Parquet is read from a file, and not from bytes or a stream: name it"
@@ -262,13 +262,13 @@ def _json_reader() -> type[LineReader]:
 
 
 _READERS: Final[dict[str, Callable[[], type[LineReader]]]] = {"json": _json_reader, "dsjson": _json_reader}
-"""What imports the reader of a format, by the format's name; text is read by the dialect's own."""
+"""Functions that import the reader of a format, by the format's name; the dialect has the text reader."""
 
 
 def open_lines(
     source: Source | ByteSource, configuration: Configuration, *, diagnostics: Diagnostics | None = None
 ) -> LineReader:
-    """Open a source of lines in the format that the options name.
+    """Open a source of lines in the format that the options select.
 
     Raises
     ------
@@ -301,6 +301,6 @@ def open_lines(
 
 
 def _events_file(texts: Iterator[str | bytes], configuration: Configuration) -> BinaryIO:
-    """Return a file of the texts of events, each ended as its format requires."""
+    """Return a file of the texts of events, each terminated as its format requires."""
     separated = kind_of(configuration).endswith("adf") and format_of(configuration) == "text"
     return cast("BinaryIO", EventFile(texts, multiline=separated))

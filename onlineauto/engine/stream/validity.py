@@ -1,4 +1,4 @@
-"""Validity: refuse blocks read by other rules, and find contradictory costs and labels without an action."""
+"""Validity: reject blocks with other rules, and find contradictory costs and labels without an action."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 def check_rules(block: Block, rules: Rules) -> None:
-    """Compare the rules by which a block was read, as far as it has them, with those of a workspace.
+    """Compare the rules by which a block was read, as far as it records them, with those of a workspace.
 
     Raises
     ------
     InputError
-        They differ, or the block has events of another kind.
+        The rules differ, or the block has events of another kind.
     EventTypeError
-        It is no block.
+        The argument is not a block.
     """
     if not isinstance(block, Block):
         raise EventTypeError(
@@ -42,12 +42,12 @@ def check_rules(block: Block, rules: Rules) -> None:
 
 
 def _check_kind(block: Block, *, simple: bool) -> None:
-    """Compare the events of a block, which does not say of what kind they are, with those that are expected.
+    """Compare the kind of a block's events, which the block does not record, with the expected kind.
 
     Raises
     ------
     InputError
-        They are of another kind.
+        The events are of another kind.
     """
     begin, end = int(block.event_start[0]), int(block.event_start[-1])
     if simple and (len(block.costs) or end - begin > len(block)):
@@ -99,7 +99,7 @@ def first_invalid_event(block: Block, kind: str) -> tuple[int, str]:
 
 
 def find_odd_labels(block: Block, actions: int, found: Diagnostics) -> None:
-    """Add the labels of a block, which may be part of larger records, that name none of the `actions`."""
+    """Add labels that name none of the `actions` to the problems; the block may view larger records."""
     begin, end = block.cost_start[block.event_start[[0, -1]]].tolist()
     action, known = block.cost_action[begin:end], block.cost[begin:end] != UNLABELLED
     for at in np.flatnonzero(known & ((action < 1) | (action > actions))).tolist():
