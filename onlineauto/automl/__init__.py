@@ -1,1 +1,1 @@
-"""The search: namespaces, configs, oracles, leases, champion; decided by pure functions of plain values."""
+"""The search: namespaces, configs, oracles, leases, champion. Decisions are made by pure functions."""

@@ -1,4 +1,4 @@
-"""``Config``: a set of interactions and settings of the learner, with which a live config learns."""
+"""``Config``: a set of interactions and settings of the learner, used by a live config."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Interaction = tuple[bytes, ...]
 """Names of the namespaces that are crossed, in ascending order."""
 
 MOST_FACTORS = 3
-"""Namespaces of the longest interaction that is searched."""
+"""Number of namespaces of the longest interaction that is searched."""
 
 Settings = tuple[tuple[str, float | str], ...]
-"""Hyperparameters by name, in ascending order, each with its value. All others are as on the command line."""
+"""Hyperparameters by name, in ascending order, with their values; others are as on the command line."""
 
 
 _SLOTS = b"\x8b"
@@ -28,14 +28,14 @@ class Kind(Enum):
     """The meaning of a config's elements."""
 
     EXCLUSION = "exclusion"
-    """Interactions to leave out of all that the space offers."""
+    """Interactions to leave out of all that the search offers."""
     INCLUSION = "inclusion"
     """Interactions to use."""
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """A set of interactions, and settings.
+    """A set of interactions, and settings of hyperparameters.
 
     Attributes
     ----------
@@ -53,11 +53,11 @@ class Config:
 
     @staticmethod
     def of(elements: Iterable[Interaction], kind: Kind) -> Config:
-        """Return a config of elements given in any order."""
+        """Return a config of elements in any order."""
         return Config(tuple(sorted(set(elements))), kind)
 
     def crossing(self, elements: Iterable[Interaction]) -> Config:
-        """Return this config with other elements, given in any order."""
+        """Return this config with other elements, in any order."""
         return replace(self, elements=Config.of(elements, self.kind).elements)
 
     def setting(self, name: str, value: float | str) -> Config:
@@ -69,7 +69,7 @@ class Config:
         return replace(self, settings=tuple(sorted({**dict(self.settings), name: value}.items())))
 
     def toggled(self, interaction: Interaction) -> Config:
-        """Return this config without `interaction` if it has that element, else with it.
+        """Return this config without `interaction` if it is an element, else with it.
 
         Interactions with the slots of conditional contextual bandits (byte 139) never become elements.
 
@@ -86,7 +86,7 @@ class Config:
 
 
 def is_interaction(names: Sequence[bytes]) -> bool:
-    """Return whether these can be the names of an interaction, or of a single namespace.
+    """Return whether `names` can be the names of an interaction, or of a single namespace.
 
     >>> is_interaction((b"a", b"b")), is_interaction((b"a", b"")), is_interaction(())
     (True, False, False)
@@ -103,7 +103,7 @@ def possible_interactions(namespaces: Sequence[bytes], *orders: int) -> tuple[In
     return _possible(tuple(namespaces), orders)
 
 
-@lru_cache(maxsize=2)  # all live configs ask for the same interactions
+@lru_cache(maxsize=2)  # all live configs need the same interactions
 def _possible(namespaces: tuple[bytes, ...], orders: tuple[int, ...]) -> tuple[Interaction, ...]:
     return tuple(chain.from_iterable(combinations_with_replacement(namespaces, order) for order in orders))
 
@@ -126,7 +126,8 @@ def interactions_of(
     interaction_type : {"quadratic", "cubic", "both"}
         The interactions from which exclusions are taken.
     base : sequence of int
-        Orders of which an inclusion config has all interactions besides its own (``qbase_cubic``: 2).
+        Orders of which an inclusion config has all interactions in addition to its elements (``qbase_cubic``:
+        2).
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Control: the points at which a search may decide otherwise than native mode does."""
+"""Control: the choices of a search in which native mode and VW differ."""
 
 from __future__ import annotations
 
@@ -24,45 +24,45 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Control:
-    """The way a search decides; the defaults are those of native mode.
+    """The choices of a search; the defaults are those of native mode.
 
     Attributes
     ----------
     place : str
-        Where this object is, as ``module:variable``.
+        Name of the variable that contains this object, as ``module:variable``.
     oracle, lease, paired : str, int, bool
         Defaults of ``--oracle_type``, ``--default_lease`` and ``--estimator``.
     draw : type of Draw
-        How oracles that draw put interactions into a random order.
+        How oracles that draw make a random order of interactions.
     take_in : callable
-        Puts proposals under consideration.
+        Adds proposals to the configs under consideration.
     take_next : callable
         Chooses the next of the waiting configs.
     begins_at_once : bool
-        The champion is live before the first namespace. VW waits for one, and makes the champion its own
-        challenger if there is none in the first events.
+        The champion is live before the first namespace is seen. VW waits for a namespace, and makes the
+        champion its own challenger if the first events have none.
     meets_late : bool
-        A namespace seen late gets challengers at once. VW waits for the next change of champion.
+        A namespace first seen late gets challengers at once. VW waits for the next change of champion.
     reviews : bool
-        The oracle is asked again from time to time.
+        The oracle is called again from time to time.
     proves_worse : bool
-        A challenger that is proved worse gives up its place. VW's test for that is never true.
+        A challenger that is proved worse is replaced. VW's test for that is never true.
     forgets_left_over : bool
-        A change of champion drops all configs but the two best. VW leaves the others where they are, to be
-        overwritten, and finds them again by their elements.
+        A change of champion drops all configs but the two best. VW leaves the others to be overwritten, and
+        finds them again by their elements.
     follows_drift : bool
-        The search looks for drift.
+        The search detects drift.
     ignores_given : bool
-        Interactions given beside the search have no effect, and a first lease may be 0. Native mode refuses
-        both.
+        Interactions supplied together with the search have no effect, and a first lease may be 0. Native mode
+        rejects both.
     parks : bool
-        A config that loses its place keeps its weights. VW overwrites them.
+        A config that is no longer live keeps its weights. VW overwrites them.
     moves_sums : bool
-        The sums that belong to weights (of ``mtr`` and of the normaliser) move with them. In VW they stay.
+        The sums that belong to weights (of ``mtr`` and of the normaliser) move with them. VW leaves them.
     moves_whole_table : bool
-        With several parts, lanes are moved as if the table had no room to spare. VW moves the wrong ones.
+        With several parts, lanes are moved as if the table had no unused lanes. VW moves the wrong ones.
     tells_slots : bool
-        No config is without the namespaces that tell CCB slots apart.
+        No config may leave out the namespaces by which CCB slots are distinguished.
     """
 
     place: str = "onlineauto.automl.control:NATIVE"
@@ -85,15 +85,15 @@ class Control:
     tells_slots: bool = False
 
     def __reduce__(self) -> tuple[Callable[[str], Any], tuple[str]]:
-        """Let copies be this very object, which never changes."""
+        """Return the recipe of a copy: this very object, because it is immutable."""
         return resolve_name, (self.place,)
 
 
 NATIVE = Control()
-"""How native mode decides."""
+"""The choices of native mode."""
 
 
 def control_of(configuration: Configuration) -> Control:
-    """Return the control that a group of options brings (its method ``control``), else the native one."""
+    """Return the control of a group of options that has a method ``control``, else the native one."""
     found: Control | None = configuration.brought("control")
     return NATIVE if found is None else found

@@ -1,7 +1,7 @@
 """``decide``: the control plane's answer when the loop stops; pure functions of plain values.
 
-In the terms of ChaCha (Wu et al., ChaCha for Online AutoML, 2021): `_meet` and `_promote` ask the
-ConfigOracle, `_promote` follows Better, and `schedule` is Schedule with its Choose and with Worse.
+In the terms of ChaCha (Wu et al., ChaCha for Online AutoML, 2021): `_meet` and `_promote` call the
+ConfigOracle, `_promote` follows Better, and `schedule` is Schedule with its Choose and Worse.
 """
 
 from __future__ import annotations
@@ -66,14 +66,14 @@ def decide(
     signal : Signal
         Why the loop stopped.
     statistics : Statistics
-        Asked only for what the decision depends on.
+        Read only as far as the decision depends on it.
 
     Returns
     -------
     search : Search
-        The state from here on.
+        The new state.
     decisions : tuple of Decision
-        What the engine has to apply, in this order.
+        The changes for the engine to apply, in this order.
     """
     if isinstance(signal, NewNamespaces):
         return _meet(rules, search, signal, statistics)
@@ -89,17 +89,17 @@ def decide(
 
 
 def can_fill(rules: Rules, search: Search) -> bool:
-    """Return whether a config waits and another one can be live, so that `LeaseDue` has an effect."""
+    """Return whether a config waits and more configs can be live, so that `LeaseDue` has an effect."""
     return len(search.slots) < rules.max_live and any_waits(search)
 
 
 def can_replace(rules: Rules, search: Search) -> bool:
-    """Return whether a config waits that could replace one that is proved worse."""
+    """Return whether a config waits to replace one that is proved worse."""
     return rules.control.proves_worse and any_waits(search)
 
 
 def interactions_for(rules: Rules, config: Config, namespaces: Sequence[bytes]) -> tuple[Interaction, ...]:
-    """Return the interactions that a config has once `namespaces` (in ascending order) are seen."""
+    """Return the interactions of a config once `namespaces` (in ascending order) are seen."""
     base = ORACLES[rules.oracle].base
     return interactions_of(config, namespaces, interaction_type=rules.interaction_type, base=base)
 
@@ -107,7 +107,7 @@ def interactions_for(rules: Rules, config: Config, namespaces: Sequence[bytes]) 
 def _meet(
     rules: Rules, search: Search, signal: NewNamespaces, statistics: Statistics
 ) -> tuple[Search, tuple[Decision, ...]]:
-    """Add new namespaces to the search, and propose challengers that have them."""
+    """Add new namespaces to the search, and propose challengers that use them."""
     names = signal.names
     first = not search.namespaces or _is_unproven(rules, search, statistics)
     late = frozenset(names if rules.control.meets_late and not first else ())
@@ -139,14 +139,14 @@ def _meet(
 
 
 def _is_unproven(rules: Rules, search: Search, statistics: Statistics) -> bool:
-    """Return whether the search has hardly begun, so that another namespace changes its first champion."""
+    """Return whether the search has just begun, so that another namespace changes its first champion."""
     return rules.renews and search.n_switches == 0 and statistics.learnt() < rules.first_review
 
 
 def _promote(
     rules: Rules, search: Search, signal: BoundCrossed, statistics: Statistics
 ) -> tuple[Search, tuple[Decision, ...]]:
-    """Exchange the roles of a challenger and the champion, and ask for neighbours of the new champion."""
+    """Exchange a challenger with the champion, and request neighbours of the new champion."""
     change = _exchange if rules.renews else _begin_anew
     search = change(rules, search, signal.live)
     swap = Swap(signal.live, search.champion, signal.by, rules.renews)
@@ -158,7 +158,7 @@ def _promote(
 def _review(
     rules: Rules, search: Search, signal: ReviewDue, statistics: Statistics
 ) -> tuple[Search, tuple[Decision, ...]]:
-    """Ask the oracle again if it renews its proposals; after a drift, allow every config again."""
+    """Call the oracle again if it renews its proposals; after a drift, allow every config again."""
     reopens = signal.drift and rules.on_drift != "ignore"
     search = replace(search, of_actions=search.of_actions | signal.of_actions, late=frozenset())
     if reopens:
@@ -172,7 +172,7 @@ def _review(
 
 
 def _reopened(rules: Rules, search: Search, statistics: Statistics) -> Search:
-    """Return the search with no config removed, and every lease a first lease."""
+    """Return the search with no config removed, and every lease reset to a first lease."""
     candidates = tuple(
         replace(each, lease=rules.lease, state=State.INACTIVE if each.state is State.REMOVED else each.state)
         for each in search.candidates
@@ -191,7 +191,7 @@ def _exchange(rules: Rules, search: Search, live: int) -> Search:
 
 
 def _begin_anew(rules: Rules, search: Search, live: int) -> Search:
-    """Keep only the new and the old champion, or all configs if the oracle is asked only once."""
+    """Keep only the new and the old champion, or all configs if the oracle is called only once."""
     candidates = _best_two_first(search.candidates, search.slots[live].index)
     if ORACLES[rules.oracle].once:
         rest = (replace(candidate, state=State.INACTIVE) for candidate in candidates[2:])

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from onlineauto.automl.config import Config, Interaction
 
 ENSEMBLE = -1
-"""The ensemble, where a method of `Statistics` takes the index of a live config."""
+"""The ensemble, in methods of `Statistics` that take the index of a live config."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class NewNamespaces:
 
 @dataclass(frozen=True, slots=True)
 class LeaseDue:
-    """An event is about to be learnt, and a lease is over or another config can be live."""
+    """An event is about to be learnt, and a lease has expired or another config can become live."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class BoundCrossed:
     Attributes
     ----------
     live : int
-        Index of the live config; the last one, if several are proved better.
+        Index of the live config; the last one if several are proved better.
     by : {"reward", "loss"}
         The test that proved it.
     """
@@ -53,12 +53,12 @@ class BoundCrossed:
 
 @dataclass(frozen=True, slots=True)
 class ReviewDue:
-    """An event is about to be learnt, and the oracle is due to be asked again.
+    """An event is about to be learnt, and the next call of the oracle is due.
 
     Attributes
     ----------
     drift : bool
-        True if the champion predicts worse than it did.
+        True if the champion predicts worse than before.
     of_actions : frozenset of bytes
         Namespaces of the event that are known to be on lines of actions.
     """
@@ -74,7 +74,7 @@ class ProvedWorse:
     Attributes
     ----------
     live : int
-        Index of the live config; the first one, if several are proved worse.
+        Index of the live config; the first one if several are proved worse.
     """
 
     live: int
@@ -82,7 +82,7 @@ class ProvedWorse:
 
 @dataclass(frozen=True, slots=True)
 class EnsembleCrossed:
-    """An event was learnt, and the ensemble is proved better than the champion; or worse, if it predicts.
+    """An event was learnt, and the ensemble is proved better than the champion or, if it predicts, worse.
 
     Attributes
     ----------
@@ -102,16 +102,16 @@ Signal = NewNamespaces | ReviewDue | LeaseDue | BoundCrossed | ProvedWorse | Ens
 
 @dataclass(frozen=True)
 class MemberTerms:
-    """Price and conditions by which a score of a member works or rests, besides what it is worth.
+    """The price and conditions of a score of a member, which decide whether it works or rests.
 
     Attributes
     ----------
     price : float
-        What it costs, in multiples of one config.
+        The score's work, in multiples of the work of one config.
     least_worth : float
-        What it must be worth, so as not to rest.
+        Minimum worth of a score that does not rest.
     upon : str
-        Another score, which it is computed from; "" if there is none.
+        Another score from which this one is computed; "" if there is none.
     """
 
     price: float
@@ -120,19 +120,19 @@ class MemberTerms:
 
 
 class Statistics(Protocol):
-    """Figures about the live configs that `decide` may ask for; a bound is computed when it is asked for."""
+    """Figures about the live configs for `decide`; bounds are computed on demand."""
 
     def count(self, namespace: bytes) -> int:
-        """Return how many actions of events so far have features in this namespace."""
+        """Return the number of actions so far that have features in this namespace."""
 
     def size(self, namespace: bytes) -> float:
-        """Return how many features an action has in this namespace, on average so far."""
+        """Return the mean number of features of an action in this namespace, so far."""
 
     def n_actions(self) -> float:
-        """Return how many actions an event has, on average so far."""
+        """Return the mean number of actions of an event, so far."""
 
     def learnt(self) -> int:
-        """Return how many events are learnt so far."""
+        """Return the number of events learnt so far."""
 
     def gains(self) -> Mapping[Interaction, float]:
         """Return the gain of each screened interaction, see `onlineauto.automl.oracles.oracle.Space`."""
@@ -141,16 +141,17 @@ class Statistics(Protocol):
         """Return the evidence that live config `live` is better than the champion; 1 is no evidence."""
 
     def updates(self, live: int) -> int:
-        """Return how many events the estimators of live config `live` rest on."""
+        """Return the number of events that the estimators of live config `live` have observed."""
 
     def members(self) -> Mapping[str, MemberTerms]:
-        """Return what decides on each score of an extra member that can be computed, by its name."""
+        """Return, by name, the terms of each score of an extra member that can be computed."""
 
     def member_worths(self, resting: Collection[str]) -> Mapping[str, float]:
-        """Return the worth of each extra member of the ensemble, once those that are `resting` are left out.
+        """Return the worth of each extra member of the ensemble, without those that are `resting`.
 
-        It is the squared error that the latest events would have without it, less the one that they have, in
-        multiples of that of one event; about 1 for a member that is worth nothing.
+        A member's *worth* is the F-statistic of its weight: the increase of the squared error of the latest
+        events without the member, divided by the mean squared error of one event. It is about 1 for a useless
+        member.
         """
 
     def lower(self, live: int) -> float:
@@ -181,20 +182,20 @@ class Widen:
 
 @dataclass(frozen=True, slots=True)
 class Rotate:
-    """Make a config live: its estimators are fresh, its weights a copy of the champion's.
+    """Make a config live: with new estimators and a copy of the champion's weights.
 
-    In native mode a config that was live before, under the same champion, goes on from where it left off.
+    In native mode a config that was live before, under the same champion, continues with its former weights.
 
     Attributes
     ----------
     live : int
-        Index among the live configs, that of the one it replaces or a new one.
+        Index among the live configs: of the config to replace, or the next free index.
     index : int
-        Number of the config among those under consideration.
+        Index of the config among the candidates.
     config : Config
         The config itself.
     why : str
-        The reason in words, if it is not the oracle's order.
+        The reason in words, unless it is the oracle's order.
     """
 
     live: int
@@ -212,9 +213,9 @@ class Extend:
     live : int
         Index of the live config.
     lease : int
-        Its new lease, in learnt events.
+        The new lease, in learnt events.
     place_of : int or None
-        Index of the live config whose priority it took over.
+        Index of the live config whose priority the config took over.
     """
 
     live: int
@@ -224,7 +225,7 @@ class Extend:
 
 @dataclass(frozen=True, slots=True)
 class Swap:
-    """Make a challenger the champion, and the champion a challenger.
+    """Exchange the roles of a challenger and the champion.
 
     Attributes
     ----------
@@ -235,8 +236,8 @@ class Swap:
     by : {"reward", "loss"}
         The test that proved it better.
     keeps : bool
-        True if the old champion gets index `live` and the other challengers go on, against the new champion.
-        Otherwise the old champion gets index 1, and all others stop.
+        True if the old champion gets index `live` and the other challengers continue against the new
+        champion. Otherwise the old champion gets index 1, and all others stop.
     """
 
     live: int
@@ -247,14 +248,14 @@ class Swap:
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """Do not try this config again, since it is worse than the champion.
+    """Do not try a config again, because it is worse than the champion.
 
     Attributes
     ----------
     live : int
         Index of the live config.
     index : int
-        Number of the config among those under consideration.
+        Index of the config among the candidates.
     """
 
     live: int
@@ -263,14 +264,14 @@ class Remove:
 
 @dataclass(frozen=True, slots=True)
 class Reopen:
-    """Start all tests afresh, since the champion predicts worse than it did.
+    """Restart all tests, because the champion predicts worse than before.
 
     Attributes
     ----------
     what : {"reopen", "reset_challengers", "reset_model"}
-        Keep everything learnt; or copy the champion's weights to the challengers; or reset all weights.
+        Keep all weights; or copy the champion's weights to the challengers; or reset all weights.
     indices : tuple of int
-        Numbers of the live configs among those under consideration from here on.
+        New indices of the live configs among the candidates.
     """
 
     what: str
@@ -284,9 +285,9 @@ class PredictWith:
     Attributes
     ----------
     who : {"ensemble", "champion"}
-        What predicts. On single lines "champion" stands for the mix of all live configs.
+        The predictor. On single lines "champion" means the mix of all live configs.
     by : {"reward", "loss"}
-        The test that proved it better.
+        The test that proved the predictor better.
     """
 
     who: Literal["ensemble", "champion"]
@@ -295,16 +296,16 @@ class PredictWith:
 
 @dataclass(frozen=True, slots=True)
 class RestMembers:
-    """Let these members of the ensemble rest from the next event on, and all others work.
+    """Let some members of the ensemble rest from the next event on, and all others work.
 
     Attributes
     ----------
     members : tuple of str
-        Their names.
+        Names of the members that rest.
     """
 
     members: tuple[str, ...]
 
 
 Decision = Widen | Rotate | Extend | Swap | Remove | Reopen | PredictWith | RestMembers
-"""A change for the engine to apply; without a decision it goes on as before."""
+"""A change for the engine to apply. Without a decision the engine continues unchanged."""

@@ -1,4 +1,4 @@
-"""``invite``: make a config from outside of the search live, as a challenger."""
+"""``invite``: make a config from outside the search a challenger."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from onlineauto.automl.search import Rules, Search
 
 _UNTIL_DECIDED = 2**62
-"""A lease that never ends: the config stays live until the test says that it is better, or worse."""
+"""A lease that never ends: the config stays live until it is proved better or worse."""
 
 
 def invite(
     rules: Rules, search: Search, config: Config, statistics: Statistics, *, names: Iterable[bytes], why: str
 ) -> tuple[Search, tuple[Decision, ...]]:
-    """Return the search with a config as a challenger, and the decisions that make it so.
+    """Return the search with a config as a challenger, and the decisions to apply.
 
-    It replaces a challenger with the same config, or else the least promising one, if no more can be live. It
-    stays until the champion changes, or until it is proved worse.
+    The config replaces a challenger with the same config or, if no more configs can be live, the least
+    promising one. It stays live until the champion changes, or until it is proved worse.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def invite(
     config : Config
         The config.
     statistics : Statistics
-        Asked for the promise of challengers.
+        The source of the challengers' promise.
     names : iterable of bytes
         Namespaces that the config may depend on.
     why : str
@@ -56,7 +56,7 @@ def invite(
 
 
 def _place(rules: Rules, search: Search, config: Config, statistics: Statistics) -> int:
-    """Return the index among the live configs that a config from outside gets."""
+    """Return the index among the live configs for a config from outside."""
     challengers = range(1, len(search.slots))
     same = [live for live in challengers if search.config(live) == config]
     if same or len(search.slots) < rules.max_live:

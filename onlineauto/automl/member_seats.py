@@ -1,16 +1,17 @@
 """Extra members of the ensemble: which of them work, by their worth and within a budget for their price.
 
 A member rests if its worth was below `least_worth` at each review of the last `PATIENCE` events. It is tried
-again after a pause, which doubles each time. Members are judged one by one, the smallest worth first: of two
-members with the same scores, each has no worth beside the other, and only one of them has to rest.
+again after a pause, which doubles each time. Members are judged one by one, the smallest worth first. Of two
+members with the same scores neither has worth while the other works, so only one of them rests.
 
-If no member reached its least worth in that time, a trial of `TRIAL` events is enough. On streams on which
-members help, the first one helps within a thousand events, and others may follow later; on other streams all
-members only cost.
+If no member reached its least worth in that time, a trial of `TRIAL` events is enough. On streams where
+members help, the first one helps within a thousand events, and others may follow later. On other streams all
+members only cost time.
 
 If the remaining members cost more than the budget, members with the least worth for their price rest. A
-member on trial continues. A member that was never tried comes before members that were tried; the cheapest
-comes first. A member that is computed from the scores of another works only if that one does.
+member on trial continues. A member that was never tried has precedence over members that were tried; among
+these, the cheapest is first. A member that is computed from the scores of another works only if that one
+works.
 """
 
 from __future__ import annotations
@@ -28,16 +29,16 @@ if TYPE_CHECKING:
     from onlineauto.automl.search import Rules, Search
 
 LEAST_WORTH = 6.0
-"""Smallest worth of a member that does not rest. Of useless members, one in seventy exceeds it by chance."""
+"""Default minimum worth. One in seventy useless members exceeds it by chance."""
 
 TRIAL = 2048
-"""Learnt events of a trial: no budget takes the seat of a member that has just begun to work."""
+"""Number of learnt events of a trial, during which the budget cannot make a member rest."""
 
 _LONGEST_PAUSE = 2**40
 
 
 def rest_members(rules: Rules, search: Search, statistics: Statistics) -> tuple[Search, tuple[Decision, ...]]:
-    """Return the search with the members that work from here on, and a decision if others rest than before.
+    """Return the search with the members that work from now on, and a decision if that has changed.
 
     Parameters
     ----------
@@ -46,7 +47,7 @@ def rest_members(rules: Rules, search: Search, statistics: Statistics) -> tuple[
     search : Search
         The members so far; it is not changed.
     statistics : Statistics
-        Asked for what members cost and are worth.
+        The prices and worths of members.
     """
     if not rules.member_budget:
         return search, ()
@@ -66,7 +67,7 @@ def rest_members(rules: Rules, search: Search, statistics: Statistics) -> tuple[
 def _without_worthless(
     seats: list[MemberSeat], terms: Mapping[str, MemberTerms], statistics: Statistics, now: int
 ) -> tuple[list[MemberSeat], Mapping[str, float]]:
-    """Let those rest that have been worth nothing for long; return what the others are worth, too."""
+    """Let members rest that were worthless for a long time; return also the worths of the others."""
     lately = any(seat.last > max(now - PATIENCE, 0) for seat in seats)
     while True:
         worths = statistics.member_worths({seat.name for seat in seats if not seat.works})
@@ -90,7 +91,7 @@ def _within_budget(
     budget: float,
     now: int,
 ) -> set[str]:
-    """Return who works: those whose turn it is, and whose price the budget has room for."""
+    """Return the members that work: in their order of precedence, while the budget allows their price."""
     chosen: set[str] = set()
     turns = {name: (turn, value) for turn, value, name in _turns(seats, terms, rates, now)}
     turns = {name: max(turn, turns.get(terms[name].upon, turn)) for name, turn in turns.items()}
@@ -119,7 +120,7 @@ def _turns(
 
 
 def _seated(seat: MemberSeat, works: bool, rates: Mapping[str, float], now: int) -> MemberSeat:
-    """Return a seat, now that it is known whether its member works."""
+    """Return a member's seat after the decision whether the member works."""
     if seat.works == works:
         return seat
     if works and seat.worth >= 0:

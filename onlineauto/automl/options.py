@@ -14,10 +14,10 @@ _NEEDS = ("automl",)
 _ALSO = ("automl", "epsilon_decay")
 
 OF_DECAY = ("cost_range", "tol_x", "reward_as_cost")
-"""Options of the search that ``--epsilon_decay`` uses, too."""
+"""Options of the search that ``--epsilon_decay`` uses too."""
 
 ELEMENTS = ("interactions", "namespaces")
-"""What ``--search`` takes beside the names of tunable options."""
+"""Values of ``--search`` besides the names of tunable options."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,7 +226,7 @@ class AutomlOptions:
         return frozenset(filter(None, (name.strip() for name in self.search.split(","))))
 
     def rewards(self) -> tuple[float, float]:
-        """Return the lowest and the highest expected reward; (inf, -inf) if none are given.
+        """Return the lowest and the highest expected reward; (inf, -inf) if not supplied.
 
         Raises
         ------
@@ -249,5 +249,5 @@ class AutomlOptions:
         return self.champion_test != "reward"
 
     def is_paired(self, default: bool) -> bool:
-        """Return whether the paired test decides; by `default` if no ``--estimator`` is named."""
+        """Return whether the paired test decides; `default` applies without ``--estimator``."""
         return default if self.estimator is None else self.estimator == "paired"

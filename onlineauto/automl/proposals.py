@@ -1,4 +1,4 @@
-"""``propose``: ask the oracle, and add its proposals to the search."""
+"""``propose``: call the oracle, and add its proposals to the search."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 def propose(
     rules: Rules, search: Search, statistics: Statistics, *, new: frozenset[bytes] = frozenset()
 ) -> Search:
-    """Ask the oracle for challengers of the champion, and add those that are new to the candidates.
+    """Call the oracle for challengers of the champion, and add those that are new to the candidates.
 
-    With `new` namespaces, ask only for challengers that have one of them.
+    With `new` namespaces, request only challengers that use one of them.
     """
     oracle = ORACLES[rules.oracle]
     if oracle.once and len(search.candidates) > 1:
@@ -35,7 +35,7 @@ def propose(
 
 
 def renew(rules: Rules, search: Search, statistics: Statistics) -> Search:
-    """Drop the candidates that were never tried, and ask the oracle again."""
+    """Drop the candidates that were never tried, and call the oracle again."""
     kept = [number for number, each in enumerate(search.candidates) if each.state is not State.NEW]
     renumbered = {number: position for position, number in enumerate(kept)}
     search = replace(
@@ -48,10 +48,10 @@ def renew(rules: Rules, search: Search, statistics: Statistics) -> Search:
 
 
 def reviewed(rules: Rules, search: Search, statistics: Statistics) -> Search:
-    """Return the search with the time of its next review: the longer nothing has changed, the later.
+    """Return the search with the time of its next review, which is later the longer nothing has changed.
 
-    It is an eighth, later a quarter, of a first lease on. Then it is a sixteenth of the learnt events for
-    which there has been neither another champion nor drift.
+    The interval is an eighth, later a quarter, of a first lease. After that, it is a sixteenth of the number
+    of learnt events since the last change of champion or drift.
     """
     learnt = statistics.learnt()
     unchanged = learnt - search.since
@@ -62,7 +62,7 @@ def reviewed(rules: Rules, search: Search, statistics: Statistics) -> Search:
 def space_of(
     rules: Rules, search: Search, statistics: Statistics, *, new: frozenset[bytes] = frozenset()
 ) -> Space:
-    """Return what configs can be made of now."""
+    """Return the material of which configs can be made now."""
     if not rules.renews:
         return Space(search.namespaces, rules.interaction_type, new, search.of_actions, telling=rules.telling)
     return Space(
@@ -84,9 +84,9 @@ def space_of(
 def take_in_new(
     rules: Rules, search: Search, configs: Sequence[Config], statistics: Statistics, late: bool
 ) -> Search:
-    """Return the search with the proposals that are new behind its candidates.
+    """Return the search with new proposals appended to its candidates.
 
-    All proposals for `late` namespaces are new, and so are those of an oracle that is asked only once.
+    All proposals for `late` namespaces count as new, and so do those of an oracle that is called only once.
     """
     del statistics
     oracle, added = ORACLES[rules.oracle], list(configs)

@@ -1,7 +1,7 @@
 """``take_least_tried``: choose the next of the waiting configs.
 
-It is the one with the shortest lease, since it has run least. Among equals the priority decides, by the
-present counts. So no config runs again while one waits that has run less.
+The next config is the one with the shortest lease, because it has run least. Among equals the priority
+decides, by the present counts. So no config runs again while a config waits that has run less.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def any_waits(search: Search) -> bool:
 
 
 def take_least_tried(rules: Rules, search: Search, statistics: Statistics) -> tuple[int | None, Search]:
-    """Return the number of the next waiting candidate, None if there is none, and the search."""
+    """Return the index of the next waiting candidate, or None, and the search."""
     waiting = list(filter(search.waits, range(search.n_valid)))
     if not waiting:
         return None, search

@@ -1,4 +1,4 @@
-"""``Draw``: random orders for oracles. The state is one uint64, part of the search."""
+"""``Draw``: random orders for oracles. The state is one uint64, stored in the search."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Draw(ABC):
     Parameters
     ----------
     state : int
-        State from which the sequence goes on, uint64.
+        State from which the sequence continues, uint64.
 
     Attributes
     ----------

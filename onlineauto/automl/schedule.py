@@ -19,7 +19,7 @@ Step = tuple["Search", tuple["Decision", ...]]
 
 
 def schedule(rules: Rules, search: Search, statistics: Statistics) -> Step:
-    """Make waiting configs live as long as more can be, and review each config whose lease is over.
+    """Make waiting configs live while more can be live, and review each config whose lease has expired.
 
     Source: VW ``interaction_config_manager::schedule``; Wu et al., ChaCha for Online AutoML (2021).
     """
@@ -36,7 +36,7 @@ def schedule(rules: Rules, search: Search, statistics: Statistics) -> Step:
 
 
 def _review(rules: Rules, search: Search, live: int, statistics: Statistics, renewed: Container[int]) -> Step:
-    """Decide about a live config whose lease is over."""
+    """Decide on a live config whose lease has expired."""
     if _is_worse(rules, search, live, statistics):
         return remove(rules, search, live, statistics)
     if search.candidate(live).state is not State.LIVE:  # VW's champion until the first namespace
@@ -114,10 +114,10 @@ def seat(rules: Rules, search: Search, live: int, number: int, *, why: str = "")
 
 
 def seat_late(rules: Rules, search: Search, known: int, statistics: Statistics) -> Step:
-    """Make the first proposal for late namespaces live at once, instead of the least promising challenger.
+    """Make the first proposal for late namespaces live at once, in place of the least promising challenger.
 
-    Among equally promising ones that is the one that has run least, such as one made for late namespaces just
-    before. Candidates from number `known` on are the proposals.
+    Among equally promising challengers, it replaces the one that has run least, such as one that was made for
+    late namespaces just before. Candidates from index `known` on are the proposals.
     """
     if known == len(search.candidates) or rules.max_live == 1:
         return search, ()
@@ -131,7 +131,7 @@ def seat_late(rules: Rules, search: Search, known: int, statistics: Statistics) 
 def _is_worse(rules: Rules, search: Search, live: int, statistics: Statistics) -> bool:
     """Return whether a challenger is proved worse than the champion, and another config waits.
 
-    The paired test sends `ProvedWorse` by itself.
+    The paired test does not need this check, because it sends `ProvedWorse`.
     """
     if not rules.control.proves_worse or rules.paired or live == 0 or not any_waits(search):
         return False

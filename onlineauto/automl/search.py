@@ -1,4 +1,4 @@
-"""``Search``: the state of the control plane, a plain value without any weights."""
+"""``Search``: the state of the control plane, a plain value without weights."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from onlineauto.options import Tunable
 
 REVIEW = 2048
-"""Largest number of learnt events between two reviews."""
+"""Maximum number of learnt events between two reviews."""
 
 PATIENCE = 6144
-"""Number of learnt events after which a member with too little worth rests, and of its first pause."""
+"""Number of learnt events after which a worthless member rests, and length of its first pause."""
 
 
 class State(Enum):
@@ -41,7 +41,7 @@ class Candidate:
     config : Config
         The config.
     lease : int
-        Learnt events until it is reviewed.
+        Number of learnt events until the config is reviewed.
     state : State
         New, live, inactive or removed.
     """
@@ -58,9 +58,9 @@ class LiveConfig:
     Attributes
     ----------
     index : int
-        Number of its candidate.
+        Index of its candidate.
     gives_way : bool
-        True if another config may replace it when its lease is over; false for the champion and for priority
+        True if another config may replace it when its lease expires; false for the champion and for priority
         challengers.
     """
 
@@ -70,7 +70,7 @@ class LiveConfig:
 
 @dataclass(frozen=True, slots=True)
 class MemberSeat:
-    """An extra member of the ensemble: whether it works or rests.
+    """An extra member of the ensemble, which either works or rests.
 
     Attributes
     ----------
@@ -81,11 +81,11 @@ class MemberSeat:
     works : bool
         True if it works.
     last : int
-        Number of learnt events when it was last worth something.
+        Number of learnt events when it last had its least worth.
     pause : int
-        Learnt events for which it rests when it is worth nothing.
+        Number of learnt events of its next pause.
     worth : float
-        What it was worth for its price when it last had to give way to others; -1 if it never had.
+        Its worth for its price when the budget last made it rest; -1 if that never happened.
     """
 
     name: str
@@ -103,32 +103,32 @@ class Rules:
     Attributes
     ----------
     max_live : int
-        Largest number of live configs, with the champion.
+        Maximum number of live configs, including the champion.
     lease : int
         First lease of a config, in learnt events.
     oracle, interaction_type, priority : str
-        Names, as on the command line.
+        Names of the choices on the command line.
     n_priority : int
-        Number of challengers that stay live after their lease: the first ones, or, if the oracle renews its
+        Number of challengers that stay live after their lease: the first ones or, if the oracle renews its
         proposals, those with the most evidence.
     control : Control
-        How the search decides where native mode and VW differ.
+        The choices in which native mode and VW differ.
     paired : bool
-        Compare challenger and champion event by event, not by a bound for each.
+        Compare challenger and champion event by event, not by a bound on the reward of each.
     searched : frozenset of str
         Names of what is searched: ``interactions`` and hyperparameters.
     tunable : mapping of str to Tunable
-        How each hyperparameter is searched, in the order in which they are tried.
+        The search space of each hyperparameter, in the order in which they are tried.
     defaults : mapping of str to float or str
         Hyperparameters on the command line.
     on_drift : {"ignore", "reopen", "reset_challengers", "reset_model"}
         What to do when the champion's loss rises.
     telling : tuple of bytes
-        Namespaces by which VW distinguishes the slots of an event, that of the slot's number last; no config
-        leaves them out.
+        Namespaces by which VW distinguishes the slots of an event, the one of the slot's number last; no
+        config leaves them out.
     member_budget : float
-        Largest price of all extra members of the ensemble that work at the same time, as a multiple of one
-        config's; 0 if there are no extra members.
+        Maximum total price of the extra members of the ensemble that work at the same time, as a multiple of
+        one config's; 0 without extra members.
     """
 
     max_live: int
@@ -156,9 +156,9 @@ class Rules:
         telling: tuple[bytes, ...] = (),
         members: bool = False,
     ) -> Rules:
-        """Return the rules that the options set, with the hyperparameters of the command line.
+        """Return the rules from the options and the hyperparameters of the command line.
 
-        `members` says whether there are members of an ensemble.
+        `members` is true if the ensemble has extra members.
         """
         max_live, oracle, lease = (
             options.automl or 1,
@@ -186,12 +186,12 @@ class Rules:
 
     @property
     def first_review(self) -> int:
-        """Learnt events until the oracle is asked again for the first time; the search has then begun."""
+        """Number of learnt events until the oracle is called for the second time, when the search begins."""
         return self.lease // 8
 
     @property
     def renews(self) -> bool:
-        """True if the oracle is asked again as evidence grows."""
+        """True if the oracle is called again as evidence grows."""
         return ORACLES[self.oracle].renews
 
 
@@ -202,27 +202,27 @@ class Search:
     Attributes
     ----------
     candidates : tuple of Candidate
-        Configs under consideration. Those from `n_valid` on are left from earlier champions, and
+        Configs under consideration. Those from `n_valid` on remain from earlier champions and will be
         overwritten; only VW has these.
     n_valid : int
         Number of configs under consideration.
     queue : tuple of (float, int)
-        Priorities and numbers of the waiting candidates in VW's order, descending; the first comes next.
-        Only VW has one.
+        Priorities and indices of the waiting candidates in VW's order, descending; the first one is next.
+        Only VW has a queue.
     slots : tuple of LiveConfig
-        The live configs, the champion first; model files name them so.
+        The live configs, the champion first. Model files use this name.
     namespaces : tuple of bytes
         Namespaces seen so far, in ascending order.
     of_actions : frozenset of bytes
-        Those of them that were seen on lines of actions.
+        The namespaces that were seen on lines of actions.
     late : frozenset of bytes
-        Those first seen after the search had begun, and since the last review.
+        The namespaces first seen after the search had begun, and since the last review.
     n_switches : int
         Number of changes of champion.
     since : int
         Number of events learnt when the champion became champion.
     review : int
-        Number of learnt events at which the oracle is asked again.
+        Number of learnt events at which the oracle is called again.
     turn : int
         Number of reviews.
     random_state : int
@@ -247,7 +247,7 @@ class Search:
 
     @property
     def champion(self) -> Config:
-        """The best single live config."""
+        """The config of the champion."""
         return self.candidates[self.slots[0].index].config
 
     def config(self, live: int) -> Config:

@@ -1,4 +1,4 @@
-"""Checks of a search that was read back, so that `decide` and the engine can go on from it."""
+"""Checks of a search that was read from a file, so that `decide` and the engine can continue it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LARGEST_SETTING = 1e30
 
 
 def search_problem(rules: Rules, search: Search) -> str:
-    """Return what makes a state of the search impossible under these rules; empty if nothing does."""
+    """Return what makes a state of the search impossible under these rules; "" if it is possible."""
     numbers = (search.n_valid, search.n_switches, search.since, search.review, search.turn)
     known, live = len(search.candidates), [each.index for each in search.slots]
     leases = [candidate.lease for candidate in search.candidates]
@@ -41,10 +41,10 @@ def search_problem(rules: Rules, search: Search) -> str:
 
 
 def config_problem(rules: Rules, config: Config) -> str:
-    """Return what makes a config impossible under these rules; empty if nothing does.
+    """Return what makes a config impossible under these rules; "" if it is possible.
 
-    A hyperparameter that is not searched can be fatal: ``--cb_type dr`` needs lanes that are there only if
-    it is.
+    A hyperparameter that is not searched can be fatal: ``--cb_type dr`` needs lanes that exist only if it is
+    searched.
     """
     for interaction in config.elements:
         if not is_interaction(interaction) or (len(interaction) == 1 and "namespaces" not in rules.searched):
@@ -63,5 +63,5 @@ def config_problem(rules: Rules, config: Config) -> str:
 
 
 def _ascend(names: Sequence[bytes]) -> bool:
-    """Return whether no name is empty, and all ascend, each there once."""
+    """Return whether no name is empty, and all are in strictly ascending order."""
     return all(names) and all(one < other for one, other in pairwise(names))

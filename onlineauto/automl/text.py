@@ -38,7 +38,7 @@ def flags_text(interactions: Iterable[Interaction]) -> str:
 
 
 def _together(interaction: Interaction) -> str:
-    """Return names side by side, as VW's letters are, or separated by bars if one is longer than a letter."""
+    """Return names side by side, like VW's letters, or separated by bars if one is longer than a letter."""
     bar = "|" if any(len(name) > 1 for name in interaction) else ""
     return bar.join(map(namespace_text, interaction))
 

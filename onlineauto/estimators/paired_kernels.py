@@ -219,7 +219,8 @@ def observe_predicted(
     for the two actions before this reward was known; without a floor they are not used. To be better the
     challenger must gain more than `price`, in [0, 0.25), as a part of the range of rewards.
 
-    A reward outside the range of `scale`, or a weight beyond 1/floor, is clipped. For the side that loses by the event, it counts as the worst possible. So the test is about rewards clipped to what was known before
+    A reward outside the range of `scale`, or a weight beyond 1/floor, is clipped. For the side that loses by
+    the event, it counts as the worst possible. So the test is about rewards clipped to what was known before
     them. If in some contexts an action has a smaller propensity than the floor, the error of the test is at
     most their share (twice that, if q₁ and q₀ differ).
     """

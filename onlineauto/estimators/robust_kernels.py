@@ -299,11 +299,11 @@ def is_better(challenger: NDArray[np.float64], champion: NDArray[np.float64], te
     It is false if any point m is known to lie between the bounds. The bounds are computed only if no such
     point is found.
 
-    * No root is above the mean. v(λ) ≥ 0, because no interpolated term is below the term that it replaces: the
-      function z - log1p(z) is strongly convex, and the second entry of a bucket is the correction that this allows. So at
-    a μ above the mean no bet has won, and the wealth is at most the initial capital, 0.96 < 2/alpha.
+    * No root is above the mean. v(λ) ≥ 0, because no interpolated term is below the term that it replaces:
+      z - log1p(z) is strongly convex, and the second entry of a bucket is the correction that this allows. So
+      at a μ above the mean no bet has won, and the wealth is at most the initial capital, 0.96 < 2/alpha.
     * The wealth falls with μ, and so does the wealth of the first j stakes, for every j. A μ counts as below
-    the root by that alone. So if at some point the wealth of all stakes is too small, the root is below it.
+      the root by that alone. So if at some point the wealth of all stakes is too small, the root is below it.
     * The returned bound is at most `tol_x` above the root, by either method.
     """
     s, u = challenger[LOWER, SUM], champion[UPPER, SUM]

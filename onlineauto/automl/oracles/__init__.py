@@ -1,4 +1,4 @@
-"""Oracles: each proposes configs that challenge the champion. One file for each, and their registry."""
+"""Oracles, which propose challengers of the champion: one file for each, and their registry."""
 
 from __future__ import annotations
 

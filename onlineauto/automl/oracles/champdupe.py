@@ -1,4 +1,4 @@
-"""``--oracle_type champdupe``: the champion's double, for tests."""
+"""``--oracle_type champdupe``: a copy of the champion, for tests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Champdupe(Oracle):
-    """Proposes the champion again, which must learn the same, and a config without interactions.
+    """Proposes a copy of the champion, which must learn the same, and a config without interactions.
 
     Source: VW ``champdupe_impl``.
     """

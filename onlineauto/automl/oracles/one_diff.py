@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class OneDiff(Oracle):
     """Proposes all configs that differ from the champion in one interaction; the first champion has all.
 
-    Those without one of the champion's interactions come first, then those with one more.
+    Configs without one of the champion's interactions are first, then those with an additional one.
 
     Source: VW ``one_diff_impl``.
     """

@@ -1,4 +1,4 @@
-"""``--oracle_type one_diff_inclusion``: all neighbours of the champion, beginning with no interaction."""
+"""``--oracle_type one_diff_inclusion``: all neighbours of the champion, starting without interactions."""
 
 from __future__ import annotations
 

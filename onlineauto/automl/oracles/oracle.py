@@ -17,32 +17,32 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """Everything that configs can be made of.
+    """The material of which configs can be made.
 
     Attributes
     ----------
     namespaces : tuple of bytes
         Namespaces seen so far, in ascending order.
     interaction_type : {"quadratic", "cubic", "both"}
-        As on the command line.
+        The value of ``--interaction_type``.
     new : frozenset of bytes
-        The namespaces that arrived late, if the oracle is asked because of them; else empty. Proposals
-        without any of them are already under consideration, so the methods below leave them out.
+        The namespaces first seen late, if the oracle is called because of them; else empty. Proposals without
+        any of them are already under consideration, so the methods below leave them out.
     of_actions : frozenset of bytes
         Namespaces seen on lines of actions; empty if events have no such lines.
     gains : mapping of Interaction to float
         The gain of each screened interaction. If the champion lacks it, this is the part of the champion's
-        squared residuals that it explains; if the champion has it, the part that it adds.
+        squared residuals that it explains. If the champion has it, this is the part that it adds.
     sizes : mapping of bytes to float
         Mean number of an action's features, by namespace.
     n_actions : float
         Mean number of an event's actions.
     mature : bool
-        True if the champion has been champion for at least a first lease.
+        True if the champion has been champion for at least the length of a first lease.
     searched : frozenset of str
-        Names of what is searched: ``interactions`` and hyperparameters, as in ``--search``.
+        Names of what is searched: ``interactions`` and hyperparameters, like in ``--search``.
     tunable : mapping of str to Tunable
-        How each hyperparameter is searched, in the order in which they are tried.
+        The search space of each hyperparameter, in the order in which they are tried.
     defaults : mapping of str to float or str
         Values of hyperparameters on the command line.
     telling : tuple of bytes
@@ -70,12 +70,12 @@ class Space:
         return self.only_new(possible_interactions(self.namespaces, *orders or ORDERS[self.interaction_type]))
 
     def interactions_of(self, config: Config) -> tuple[Interaction, ...]:
-        """Return the interactions of a config; for an inclusion config, those that it names."""
+        """Return the interactions of a config; for an inclusion config, its elements."""
         crossed = interactions_of(config, self.namespaces, interaction_type=self.interaction_type)
         return self.only_new(crossed)
 
     def crossed_by(self, config: Config) -> tuple[Interaction, ...]:
-        """Return the interactions of a config, also those that distinguish slots, by length, then by name."""
+        """Return the interactions of a config, with those that distinguish slots, by length, then by name."""
         crossed = self.interactions_of(config)
         if not self.telling:
             return crossed
@@ -84,7 +84,7 @@ class Space:
         return tuple(sorted((*crossed, *indexed), key=lambda names: (len(names), names)))
 
     def toggled(self, config: Config, interaction: Interaction) -> Config:
-        """Return the config with `interaction` toggled; the config itself if none may leave that out."""
+        """Return the config with `interaction` toggled; unchanged if no config may leave that out."""
         return config.toggled(interaction) if set(self.telling).isdisjoint(interaction) else config
 
     def terms(self, interactions: Iterable[Interaction]) -> float:
@@ -104,7 +104,7 @@ class Space:
         return size if self.of_actions.isdisjoint(interaction) else size * self.n_actions
 
     def one_step(self, config: Config) -> Iterator[Config]:
-        """Yield the neighbours of a config: one hyperparameter that is searched, one step away."""
+        """Yield the neighbours of a config: one searched hyperparameter, one step away."""
         settings = dict(config.settings)
         for name, tunable in self.tunable.items():
             if name in self.searched:
@@ -112,7 +112,7 @@ class Space:
                 yield from (config.setting(name, each) for each in tunable.neighbours(value))
 
     def only_new(self, interactions: tuple[Interaction, ...]) -> tuple[Interaction, ...]:
-        """Return the interactions that have a new namespace; all, if no namespace is new."""
+        """Return the interactions that have a new namespace; all if no namespace is new."""
         if not self.new:
             return interactions
         return tuple(each for each in interactions if not self.new.isdisjoint(each))
@@ -121,34 +121,34 @@ class Space:
 class Oracle(ABC):
     """Proposes configs.
 
-    To add an oracle, write a subclass in a file of its own in `onlineauto.automl.oracles`, and give it a name
-    in `ORACLES`. The name is then a choice of ``--oracle_type``, and the tests check the oracle with
+    To add an oracle, write a subclass in a separate file in `onlineauto.automl.oracles`, and add its name to
+    `ORACLES`. The name is then a choice of ``--oracle_type``, and the tests check the oracle with
     `onlineauto.testing.check_oracle`.
 
-    An oracle has no state. It is asked at the first event, at every new namespace (VW asks there no more), at
-    every change of champion, and, if it `renews`, at every review. Proposals that are already under
-    consideration are dropped, so it need not remember what it proposed.
+    An oracle has no state. It is called at the first event, at every new namespace (not in VW), at every
+    change of champion and, if it `renews`, at every review. Proposals that are already under consideration
+    are dropped, so an oracle need not remember its proposals.
 
     Attributes
     ----------
     kind : Kind
-        Kind of the first champion. That has no elements, so with exclusions it has all interactions.
+        Kind of the first champion, which has no elements. So with exclusions it has all interactions.
     base : tuple of int
         Orders of which every inclusion config has all interactions.
     orders : tuple of int
-        Orders of the interactions to choose from, if ``--interaction_type`` does not decide that.
+        Orders of the interactions to choose from, if ``--interaction_type`` does not decide.
     once : bool
-        Ask only at the first event, and keep every proposal, even duplicates; a change of champion then keeps
-        all configs. For oracles that serve as tests.
+        Call only at the first event, and keep every proposal, even duplicates; a change of champion then
+        keeps all configs. For test oracles.
     hides_champion : bool
-        VW treats the champion as a config without elements while looking for duplicates, since it
-        moves the elements away meanwhile. False in an oracle that VW does not have.
+        VW treats the champion as a config without elements while it searches for duplicates, because it has
+        moved the elements elsewhere. False in an oracle that VW does not have.
     in_vw : bool
-        True if VW has this oracle, too.
+        True if VW has this oracle too.
     renews : bool
-        Ask again as evidence grows, for the present champion. Configs that were never tried and are not
-        proposed again are dropped. A change of champion then keeps the challengers, and proposals come best
-        first.
+        Call again as evidence grows, for the present champion. Configs that were never tried and are not
+        proposed again are dropped. A change of champion then keeps the challengers, and proposals must be in
+        order, the best first.
     """
 
     kind: ClassVar[Kind] = Kind.EXCLUSION
@@ -160,7 +160,7 @@ class Oracle(ABC):
     renews: ClassVar[bool] = False
 
     def first(self, space: Space) -> Config | None:  # noqa: ARG002 - other oracles need it
-        """Return the champion to begin with when the first namespaces are seen; None for no change."""
+        """Return the first champion when the first namespaces are seen; None for no change."""
         return None
 
     def screened(self, champion: Config, *, space: Space, turn: int) -> Sequence[Interaction]:  # noqa: ARG002
@@ -176,13 +176,13 @@ class Oracle(ABC):
         champion : Config
             The best single live config.
         space : Space
-            Everything that configs can be made of.
+            The material of which configs can be made.
         draw : Draw
             The only source of randomness.
 
         Returns
         -------
         sequence of Config
-            In the order in which they are numbered. With ``--priority_type none`` the last one is tried
+            Challengers in the order of their indices. With ``--priority_type none`` the last one is tried
             first, unless the oracle `renews`.
         """

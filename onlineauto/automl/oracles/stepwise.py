@@ -17,33 +17,36 @@ if TYPE_CHECKING:
     from onlineauto.automl.random_draw import Draw
 
 _AT_ONCE = 256
-"""Largest number of interactions with which a search begins, or that are added because they seem to gain."""
+"""Maximum number of interactions of the first champion, and of interactions added for their gains."""
 _FREE = 4096.0
-"""Number of an event's features of interactions that every config may have."""
+"""Number of features of interactions in an event that every config may have."""
 _DEARER = 4.0
-"""Beyond that, the largest ratio of a challenger's features to the champion's."""
+"""Maximum ratio of a challenger's features to the champion's, above `_FREE`."""
 _SCREENED, _SCREENED_TERMS = 1024, 4096.0
-"""Largest number of screened interactions, and of one action's features in them."""
+"""Maximum number of screened interactions, and of their features in one action."""
 _CONTEXTS = 32
-"""If namespaces are more than twice as many, so many of the best are crossed with as many others in turn; the
-fewer, the more namespaces of the action they are crossed with."""
+"""Of more than twice this number of namespaces, this number of the best are crossed with as many others in
+turn. The number is smaller, the more namespaces of the action they are crossed with."""
 _FAMILY = 20_000
-"""Largest number of interactions in a family that is proposed."""
+"""Maximum number of interactions in a proposed family."""
 
 
 class Stepwise(Oracle):
-    """Proposes the steps of a stepwise regression, forward and backward, that are worth trying.
+    """Proposes promising steps of a stepwise regression, forward and backward.
 
-    Namespaces of the shared line are the context, those of the other lines are the action's. The search
+    Namespaces of the shared line are contexts, those of the other lines belong to the action. The search
     begins with each context crossed with each namespace of the action. Products of contexts alone are the
     same for every action, and cannot distinguish actions. (If events are single lines, or if these crossings
-    are very many, it begins without interactions, and screening finds them.)
+    are too many, the search begins without interactions, and screening finds them.)
 
-    Proposals come in this order. First the whole next family: all pairs of contexts crossed with the action
-    (or all pairs). Then all interactions that seem to gain something, the four that seem to gain most, and
-    the first of these. After a lease: the best quarter of the champion's interactions, those that do no harm,
-    and the better half. Then other hyperparameters. Configs with far more features than the champion are left
-    out.
+    Proposals have this order:
+
+    1. the whole next family: all pairs of contexts crossed with the action (or all pairs);
+    2. all interactions that seem to gain something, the four with the largest gains, and the first of these;
+    3. after a lease: the best quarter of the champion's interactions, those that do no harm, the better half;
+    4. other hyperparameters.
+
+    Configs with far more features than the champion are left out.
     """
 
     kind: ClassVar[Kind] = Kind.INCLUSION
@@ -54,7 +57,7 @@ class Stepwise(Oracle):
     def first(self, space: Space) -> Config:
         """Return the config in which every context is crossed with every namespace of the action.
 
-        If these are very many, and can be found later, none is.
+        If these interactions are too many, and can be found by screening, the config has none.
         """
         crossed = _crossed(space)
         begins = crossed if len(crossed) <= _AT_ONCE or not space.grows else ()
@@ -113,7 +116,7 @@ def _interactions(champion: Config, space: Space) -> Iterator[Config]:
 
 
 def _steps(champion: Config, space: Space, turn: int) -> Iterator[Interaction]:
-    """Yield the interactions that are one step away from a config that can be reached, the simplest first."""
+    """Yield the interactions one step away from a config within reach, the simplest first."""
     yield from _singles(space)
     if "interactions" not in space.searched:
         return
@@ -133,7 +136,7 @@ def _steps(champion: Config, space: Space, turn: int) -> Iterator[Interaction]:
 
 
 def _in_turn(names: Sequence[bytes], space: Space, turn: int, many: int) -> list[bytes]:
-    """Return the namespaces that are crossed with one another now, ascending: all, or `many` twice."""
+    """Return the namespaces to cross with one another now, ascending: all, or `many` twice."""
     if len(names) <= 2 * many:
         return list(names)
     gains: dict[bytes, float] = {}
@@ -147,7 +150,7 @@ def _in_turn(names: Sequence[bytes], space: Space, turn: int, many: int) -> list
 
 
 def _family(space: Space) -> Iterable[Interaction]:
-    """Return contexts and pairs of contexts crossed with the action; all pairs, if either is missing."""
+    """Return contexts and pairs of contexts crossed with the action; all pairs if either is missing."""
     contexts, actions = _contexts(space), sorted(space.of_actions)
     if len(contexts) * len(contexts) * len(actions) > 2 * _FAMILY:
         return ()

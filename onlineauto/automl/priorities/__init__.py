@@ -1,4 +1,4 @@
-"""Priorities: each ranks the waiting configs. One file for each, and their registry."""
+"""Priorities, which rank the waiting configs: one file for each, and their registry."""
 
 from __future__ import annotations
 

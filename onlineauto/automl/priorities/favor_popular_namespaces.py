@@ -1,4 +1,4 @@
-"""``--priority_type favor_popular_namespaces``: keeps, or adds, interactions of frequent namespaces first."""
+"""``--priority_type favor_popular_namespaces``: prefer interactions of frequent namespaces."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class FavorPopularNamespaces(Priority):
     """Prefers configs that exclude rare interactions, or include frequent ones.
 
-    The priority is minus the number of actions in the excluded interactions, or plus that in the included
-    ones. An interaction counts as many actions as the rarest of its namespaces.
+    The priority is the sum of the counts of all included interactions, or minus the sum for excluded ones.
+    The count of an interaction is the number of actions with its rarest namespace.
 
     Source: VW ``calc_priority_favor_popular_namespaces``.
 

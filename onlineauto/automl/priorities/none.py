@@ -1,4 +1,4 @@
-"""``--priority_type none``: the config that was proposed last comes next."""
+"""``--priority_type none``: the config that was proposed last is next."""
 
 from __future__ import annotations
 

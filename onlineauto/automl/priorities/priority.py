@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 class Priority(ABC):
     """Ranks the configs that wait to become live.
 
-    To add a priority, write a subclass in a file of its own in `onlineauto.automl.priorities`, and give it a
-    name in `PRIORITIES`. The name is then a choice of ``--priority_type``, and the tests check the priority
-    with `onlineauto.testing.check_priority`.
+    To add a priority, write a subclass in a separate file in `onlineauto.automl.priorities`, and add its name
+    to `PRIORITIES`. The name is then a choice of ``--priority_type``, and the tests check the priority with
+    `onlineauto.testing.check_priority`.
     """
 
     @abstractmethod
@@ -28,10 +28,10 @@ class Priority(ABC):
         config : Config
             A waiting config.
         count : callable
-            Returns how many actions of events so far had features in a namespace.
+            Returns the number of actions so far that had features in a namespace.
 
         Returns
         -------
         float
-            Finite. The largest comes next; among equals, the config that was proposed last.
+            A finite number. The config with the largest is next; among equals, the config proposed last.
         """

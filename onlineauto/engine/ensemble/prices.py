@@ -7,7 +7,7 @@ that decisions are reproducible.
 - A learnt action counts two more times, and reading the event counts 64.
 - Products of the members that cross count like those of the champion.
 - Matrices are added up row by row, so that eight entries of a matrix count as one weight. Its covariance is
-learnt by one event in four.
+  learnt by one event in four.
 """
 
 from __future__ import annotations

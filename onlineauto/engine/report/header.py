@@ -1,6 +1,6 @@
 """``header``: the lines that VW prints above its progress table.
 
-The layout is VW's, and so are the lines that say nothing about onlineauto, such as ``using no cache``.
+The layout is VW's, including lines without meaning for onlineauto, such as ``using no cache``.
 
 Source: VW ``parse_args.cc``, ``parser.cc``, ``vw.cc``, and the names of the reductions.
 """
@@ -95,7 +95,7 @@ def header(
 
 
 def enabled_learners(configuration: Configuration, *, kind: str) -> list[str]:
-    """Return the reductions that VW would stack for this configuration, from the bottom to the top."""
+    """Return the reductions of VW's stack for this configuration, from the bottom to the top."""
     loss = configuration[LossOptions]
     names = ["gd"]
     searches = configuration[AutomlOptions].automl is not None
@@ -147,7 +147,7 @@ def _features(options: FeatureOptions, *, bytewise: bool) -> Iterator[str]:
 
 
 def _letters(texts: Iterable[str], *, bytewise: bool) -> str:
-    """Return each letter of the texts once, in order; as numbers where it is not a character."""
+    """Return each letter of the texts once, in order; bytes that are not characters as numbers."""
     named = sorted({letter for text in texts for letter in letters_of(text, bytewise=bytewise)})
     return " ".join(letter.decode("ascii" if bytewise else "utf-8", "backslashreplace") for letter in named)
 
@@ -179,6 +179,6 @@ def _rates(configuration: Configuration, seen: float | np.float32) -> Iterator[s
 
 
 def _general(value: float | np.float32) -> str:
-    """Return a float32 as text with six significant digits, as a C++ stream writes it."""
+    """Return a float32 as text with six significant digits, in the format of a C++ stream."""
     with np.errstate(over="ignore"):
         return f"{float(np.float32(value)):g}"

@@ -1,4 +1,4 @@
-"""``LabelRange``: labels that the logistic loss cannot mean, counted to warn once."""
+"""``LabelRange``: count labels that are invalid under the logistic loss, to warn once."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 class LabelRange:
-    """Counts labels outside the range of the logistic loss, and notices labels of 0 and 1.
+    """Counts labels outside the range of the logistic loss, and detects labels of 0 and 1.
 
     Parameters
     ----------
     configuration : Configuration
-        Says which loss there is, and its range.
+        The loss, and the range of its labels.
     """
 
     def __init__(self, configuration: Configuration) -> None:
@@ -40,7 +40,7 @@ class LabelRange:
 
     @property
     def warning(self) -> str | None:
-        """A warning about the labels of all blocks, None if there is nothing to warn of."""
+        """A warning about the labels of all blocks, None if there is nothing to report."""
         if self._outside:
             count = f"{self._outside} label{'s' * (self._outside != 1)}"
             return (

@@ -1,13 +1,12 @@
 """``Metrics``: the JSON file of ``--extra_metrics``, with VW's keys.
 
-The counts are those of VW's stack of reductions, and carry their names: ``extra_metrics`` counts what the
-driver asked of the learner, ``shared_feature_merger`` the events with a shared line, and
-``cb_explore_adf_greedy``, or another explorer, describes explored events. The averages are cut off to whole
-numbers, as in VW. ``total_log_calls`` is the number of diagnostics here and of messages in VW, which may
-differ.
+The counts are named after the reductions in VW's stack: ``extra_metrics`` counts the driver's calls of the
+learner, ``shared_feature_merger`` the events with a shared line, and ``cb_explore_adf_greedy``, or another
+explorer, describes explored events. Averages are truncated to whole numbers, like in VW. ``total_log_calls``
+is the number of diagnostics here and of messages in VW, which may differ.
 
-Unless it reports as VW does, an event that was not learnt is no learning call, an event without a usable cost
-has no label, and there is another object, ``onlineauto``, with the number of diagnostics by code.
+In native mode, an event that was not learnt is not counted as a learning call, and an event without a usable
+cost has no label. Another object, ``onlineauto``, has the number of diagnostics by code.
 
 Where VW leaves out an infinite sum, and so writes a file that is not JSON, this file has ``null``.
 
@@ -51,7 +50,7 @@ if TYPE_CHECKING:
 
 
 class Metrics(Counters):
-    """Counts what ``--extra_metrics`` reports.
+    """Counts the metrics of ``--extra_metrics``.
 
     Parameters
     ----------
@@ -60,7 +59,7 @@ class Metrics(Counters):
     kind : {"simple", "cb_adf", "cb_explore_adf", "ccb_explore_adf", "cb", "cb_explore"}
         The kind of events (`Workspace.kind`).
     semantics : Semantics
-        Whether calls and labels are counted as in VW.
+        Decides whether calls and labels are counted like in VW.
     searching : Searching, optional
         The search of ``--automl``.
     """
@@ -78,7 +77,7 @@ class Metrics(Counters):
         run, options = configuration[RunOptions], configuration[FeatureOptions]
         self._kind, self._as_vw, self._training = kind, semantics.reports_as_vw, not run.testonly
         mtr = configuration[CbOptions].cb_type == "mtr"
-        searches = configuration[AutomlOptions].automl is not None  # a search predicts as it learns
+        searches = configuration[AutomlOptions].automl is not None  # a search predicts and learns at once
         self._slots = kind == "ccb_explore_adf"
         explorer = chosen_explorer(configuration)
         samples = self._slots or configuration[SampleOptions].cb_sample
@@ -131,12 +130,12 @@ class Metrics(Counters):
         self._explored.update_slots(outcomes, learnt)
 
     def counts(self) -> dict[str, Count]:
-        """Return the counts that `recount` takes."""
+        """Return the counts, for `recount`."""
         explored = {} if self._explored is None else self._explored.counts()
         return super().counts() | explored
 
     def recount(self, counts: Mapping[str, Count]) -> None:
-        """Set the counts to those of a run that is resumed."""
+        """Set the counts to those of a resumed run."""
         super().recount(counts)
         if self._explored is not None:
             self._explored.recount(counts)
@@ -177,7 +176,7 @@ class Metrics(Counters):
             sink.write(msgspec.json.encode(self.report(diagnostics, log=log)))
 
     def _learns(self, block: Block, outcomes: Outcomes) -> NDArray[np.bool_]:
-        """Return for which events the driver calls learn, not predict: bool[n]."""
+        """Return for which events the driver calls learn and not predict: bool[n]."""
         if not self._training:
             return np.zeros(len(outcomes), bool)
         if self._kind.endswith("_adf"):
@@ -199,7 +198,7 @@ class _Explored(Counters):
     def __init__(self, options: FeatureOptions, *, as_vw: bool, multiline: bool, models: int) -> None:
         self._as_vw, self._multiline = as_vw, multiline
         self._asked = models if as_vw and models else 1  # VW counts a label once for each model
-        self._decays = bool(as_vw and models)  # VW then asks no model without a label
+        self._decays = bool(as_vw and models)  # VW then calls no model for an event without a label
         self._constant = int(not options.noconstant)
         self._dropped, self._kept = (
             tuple(letter for text in texts for letter in letters_of(text, bytewise=as_vw))
@@ -226,7 +225,7 @@ class _Explored(Counters):
         self._unlabelled += 0 if self._decays else int((learns & ~has_cost).sum())
 
     def update_slots(self, outcomes: Outcomes, learns: NDArray[np.bool_]) -> None:
-        """Count slots; a logged action that the slot could not have is no label."""
+        """Count slots; a logged action that is not available to its slot is not a label."""
         slot = np.repeat(np.arange(len(outcomes)), np.diff(outcomes.action_start))
         known = outcomes.known_action
         has_cost = np.zeros(len(outcomes), bool)
@@ -235,7 +234,7 @@ class _Explored(Counters):
         self._unlabelled += int((learns & ~has_cost).sum())
 
     def _count_labels(self, outcomes: Outcomes, labelled: NDArray[np.bool_]) -> None:
-        """Count the labels; an action's number is its index among those that the slot could have."""
+        """Count the labels; an action's number is its index among those available to the slot."""
         known, cost = outcomes.known_action, outcomes.known_cost[labelled]
         slot = np.repeat(np.arange(len(outcomes)), np.diff(outcomes.action_start))
         before = np.bincount(slot[outcomes.action < known[slot]], minlength=len(outcomes))
@@ -275,7 +274,7 @@ class _Explored(Counters):
         return known | costs
 
     def _count_namespaces(self, block: Block, outcomes: Outcomes) -> int:
-        """Return the number of namespaces of all actions, each with the constant's and the shared line's."""
+        """Return the number of namespaces of all actions, including the constant's and the shared line's."""
         per_line = self._namespaces_of_lines(block) + self._constant
         start, n_lines = block.event_start, np.diff(block.event_start)
         if not self._multiline:
@@ -312,7 +311,7 @@ def _is_known(block: Block) -> NDArray[np.bool_]:
 
 
 def _any(mask: NDArray[np.bool_], start: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return for each run of entries, from one start to the next, whether the mask is true anywhere in it."""
+    """Return for each run of entries, from one start to the next, whether the mask is true for any entry."""
     count = np.concatenate(([0], np.cumsum(mask)))[start]
     return np.diff(count) > 0
 

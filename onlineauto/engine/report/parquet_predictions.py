@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from onlineauto.features.block import Block
 
 ENDING: Final = ".parquet"
-"""A file whose name ends so is written as Parquet."""
+"""Ending of the names of files that are written as Parquet."""
 _ROWS: Final = 1 << 16
-"""Number of events of a row group."""
+"""Number of events in a row group."""
 
 
 class ParquetPredictions:
@@ -119,6 +119,6 @@ class ParquetPredictions:
         self._batches, self._waiting = [], 0
 
     def close(self) -> None:
-        """Write what is left, and end the file."""
+        """Write the remaining rows, and close the file."""
         self._flush()
         self._writer.close()

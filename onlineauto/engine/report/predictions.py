@@ -43,11 +43,11 @@ if TYPE_CHECKING:
 
 STDOUT: Final = ("stdout", "/dev/stdout")
 _REMEMBERED: Final = 1 << 16
-"""Number of formatted numbers to remember; a run repeats many."""
+"""Maximum number of memorised texts of numbers; most runs repeat many numbers."""
 
 
 class Predictions:
-    """Formats predictions and writes them, a block at a time.
+    """Formats predictions and writes them, one block at a time.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ class Predictions:
 
 @contextmanager
 def open_sink(path: str, *, at: int = 0) -> Iterator[Sink]:
-    """Open a file to write; ``stdout`` and ``/dev/stdout`` are standard output, which stays open.
+    """Open a file to write; ``stdout`` and ``/dev/stdout`` are standard output, which is not closed.
 
     The content of a file after its first `at` bytes is lost.
 
@@ -139,7 +139,7 @@ def _open(path: str, at: int) -> BinaryIO:
 
 
 class _TextSink:
-    """Standard output that takes only text, as after a redirection within Python."""
+    """Standard output that accepts only text, for example after a redirection in Python."""
 
     def write(self, data: bytes, /) -> None:
         sys.stdout.write(os.fsdecode(data))

@@ -1,8 +1,8 @@
 """``Progress``: VW's counters and its progress table, from outcomes.
 
-VW prints a row after the event that brings the weight of all events to the next mark: 1, 2, 4, ... by default
-(``--progress``). A row shows the average loss so far and since the last row. From the second pass on, if
-events are held out, it shows their average loss instead and ends with ``h``.
+VW prints a row after the event at which the weight of all events reaches the next mark: 1, 2, 4, ... by
+default (``--progress``). A row contains the average loss so far and since the last row. From the second pass
+on, if events are held out, it contains their average loss instead and ends with ``h``.
 
 All sums are doubles of float32 terms, added one at a time in the order of the events, so that every printed
 digit is VW's. `numpy.cumsum` adds in that order, and Python loops only over the rows that are printed.
@@ -54,7 +54,7 @@ class _Totals(NamedTuple):
     example_number: NDArray[np.int64]
     labelled: NDArray[np.float64]
     unlabelled: NDArray[np.float64]
-    weight: NDArray[np.float64]  # of labelled and unlabelled events
+    weight: NDArray[np.float64]  # weight of labelled and unlabelled events
     loss: NDArray[np.float64]
     held_weight: NDArray[np.float64]
     held_loss: NDArray[np.float64]
@@ -69,7 +69,7 @@ class _Terms(NamedTuple):
 
 
 class Progress(Counters):
-    """Counts outcomes as VW does, and makes the rows of its progress table.
+    """Counts outcomes like VW, and makes the rows of its progress table.
 
     Call `update` with the outcomes of each block, in order, and `end_pass` after the last block of each pass.
 
@@ -103,7 +103,7 @@ class Progress(Counters):
     first_label, second_label : float
         The first two different labels of single lines, `FLOAT_MAX` if there is none.
     more_labels : bool
-        True if there was a third one.
+        True if there was a third label.
     min_label, max_label : float
         Range of the predictions.
 
@@ -172,7 +172,7 @@ class Progress(Counters):
         outcomes : Outcomes
             Outcomes of the events that follow those counted before.
         emit : callable, optional
-            Receives each row of the table that is due, without a newline. Without it no row is made.
+            Called with each due row of the table, without a newline. By default no row is made.
         """
         with np.errstate(all="ignore"):
             begins = np.flatnonzero(outcomes.outlier == Outlier.BEGINS_AGAIN)
@@ -194,7 +194,7 @@ class Progress(Counters):
             self._keep_totals(outcomes, totals)
 
     def _without_first(self, outcomes: Outcomes, begin: int) -> Outcomes:
-        """Count all events before event `begin` of a block as unlabelled: learning begins again there."""
+        """Count all events before event `begin` of a block as unlabelled, because learning restarts there."""
         self.weighted_unlabelled += self.weighted_labelled
         self.weighted_labelled = self.weighted_labels = self.sum_loss = 0.0
         self._recent_loss = self._old_labelled = 0.0
@@ -211,8 +211,8 @@ class Progress(Counters):
         Returns
         -------
         float
-            A float32, `FLOAT_MAX` / 2 if no labelled event was held out. If it is the smallest so far, it is
-            now `best_loss`, and its pass `best_pass`.
+            A float32, `FLOAT_MAX` / 2 if no labelled event was held out. The smallest value so far becomes
+            `best_loss`, and its pass `best_pass`.
         """
         self.current_pass += 1
         loss = float(np.float32(FLOAT_MAX * 0.5))
@@ -330,7 +330,7 @@ class Progress(Counters):
 
 
 def fixed(value: float, *, digits: int) -> str:
-    """Return a number as text with `digits` decimals, as C writes it: NaN keeps its sign.
+    """Return a number as text with `digits` decimals, in the format of C: NaN keeps its sign.
 
     Examples
     --------
@@ -343,7 +343,7 @@ def fixed(value: float, *, digits: int) -> str:
 
 
 def trimmed(value: float, *, digits: int) -> str:
-    """Return a number as text with at most `digits` decimals, and no zeros at the end.
+    """Return a number as text with at most `digits` decimals, and without trailing zeros.
 
     Examples
     --------
@@ -354,7 +354,7 @@ def trimmed(value: float, *, digits: int) -> str:
 
 
 def format_row(*cells: str) -> str:
-    """Return seven cells as one row in VW's layout: two aligned left, five right, long ones cut off.
+    """Return seven cells as one row in VW's layout: two aligned left, five right, long ones truncated.
 
     Examples
     --------
@@ -403,8 +403,8 @@ def _running(start: float, terms: NDArray[np.float64]) -> NDArray[np.float64]:
 def _first_reaching(weight: NDArray[np.float64], start: int, mark: float) -> int:
     """Return the first event from `start` on at which `weight` reaches the mark, or the number of events.
 
-    Weights of events can be negative, so this is no binary search. It looks at windows of growing width, so
-    that a near mark costs little.
+    Weights of events can be negative, so a binary search is impossible. The search uses windows of growing
+    width, so that a near mark is found quickly.
     """
     width = 64
     while start < len(weight):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _MANY = 40
 _SHOWN = 5
-"""Interactions that the story of a change names."""
+"""Maximum number of interactions that the story of a change names."""
 _SILENT = 0.1
 
 _PREDICTS = {"champion": "the champion", "mix": "a mix of all live configs", "ensemble": "the ensemble"}
@@ -33,7 +33,7 @@ def search_metrics(searching: Searching, *, verbose: bool) -> dict[str, Any]:
     searching : Searching
         The search.
     verbose : bool
-        True adds interactions and elements.
+        If true, add interactions and elements.
     """
     report: dict[str, Any] = {
         "current_champ": 0,
@@ -74,7 +74,7 @@ def _live_metrics(searching: Searching, live: int, *, verbose: bool) -> dict[str
 
 
 def story(searching: Searching) -> Iterator[str]:
-    """Yield sentences about each change of champion, what predicts, and the champion's interactions."""
+    """Yield sentences about each change of champion, the predictor, and the champion's interactions."""
     changes = searching.changes
     yield f"champion changes = {searching.n_switches}"
     left_out = searching.n_switches - len(changes)
@@ -93,13 +93,13 @@ def story(searching: Searching) -> Iterator[str]:
 
 
 def predicts_text(searching: Searching) -> str:
-    """Return what predicts, and since when if it has changed."""
+    """Return the predictor, and the event since when it predicts, if the predictor has changed."""
     who, since = searching.predicts
     return _PREDICTS[who] + (f" since event {since:,}" if since else "")
 
 
 def outside_warning(searching: Searching, *, costs: tuple[float, float]) -> str | None:
-    """Return a warning if rewards left the range of the test, or used a small part of it; else None."""
+    """Return a warning if rewards exceeded the test's range or used a small part of it, else None."""
     arrays, options = searching.live_configs.arrays, searching.options
     outside = int(arrays.tally[Tally.OUTSIDE])
     if not arrays.tests.paired and outside:
@@ -131,7 +131,7 @@ def outside_warning(searching: Searching, *, costs: tuple[float, float]) -> str 
 
 
 def decay_warning(decay: Decay) -> str | None:
-    """Return a warning if ``--epsilon_decay`` compared models by clipped rewards; else None."""
+    """Return a warning if ``--epsilon_decay`` compared models by clipped rewards, else None."""
     outside = int(decay.tally[DecayTally.OUTSIDE_RANGE])
     if not outside:
         return None
@@ -171,7 +171,7 @@ def _shown(value: float | str) -> str:
 
 
 def _listed(searching: Searching) -> str:
-    """Return the champion's interactions as text; if it has many, the ones that it leaves out."""
+    """Return the champion's interactions as text; if they are many, the ones that it leaves out."""
     config, crossed = searching.live_configs.configs[0], searching.interactions(0)
     if config.kind is Kind.EXCLUSION and len(crossed) > _MANY:
         left_out = f" but {words_text(config.elements)}" if config.elements else ""

@@ -94,15 +94,15 @@ def _average_loss(progress: Progress) -> str:
 
 
 def best_constant(progress: Progress, options: LossOptions) -> BestConstant | None:
-    """Return the constant prediction of least loss, computed from the sums of labels and weights.
+    """Return the constant prediction with the smallest loss, computed from the sums of labels and weights.
 
-    As in VW, the weights of two labels are computed from the sums. With more than two labels there is an
-    answer for squared loss only. A single label counts as two: itself and 0.
+    Like in VW, the weights of two labels are computed from the sums. With more than two labels there is a
+    result for squared loss only. A single label counts as two: itself and 0.
 
     Returns
     -------
     BestConstant or None
-        None if VW prints none: without a label, with no label but 0, or with another loss than squared,
+        None if VW prints none: without a label, with no label but 0, or with a loss other than squared,
         classic, hinge, logistic and quantile.
     """
     if progress.first_label == FLOAT_MAX:

@@ -1,1 +1,1 @@
-"""The search at work: live configs, evidence, drift, screening, journal."""
+"""The running search: live configs, evidence, drift, screening, journal."""

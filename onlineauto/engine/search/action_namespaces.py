@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def of_actions(block: Block, event: int) -> frozenset[bytes]:
     """Return the names of the namespaces of an event that belong to its actions.
 
-    With a ``shared`` line, these are the namespaces of the lines of actions. Without one, shared features may
+    With a ``shared`` line, these are the namespaces on the lines of actions. Without one, shared features may
     be repeated on each line, so these are the namespaces that differ between lines; none for a single line.
     """
     first, last = int(block.event_start[event]), int(block.event_start[event + 1])

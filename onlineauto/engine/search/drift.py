@@ -1,4 +1,4 @@
-"""Drift: detect that the champion predicts worse than it did."""
+"""Drift: detect that the champion predicts worse than before."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from onlineauto.features.stored import Stored
 
 LOOK = 256
-"""Number of the champion's losses between two looks at them."""
+"""Number of the champion's losses between two checks."""
 
 _LEAST = 64
 """Number of observations before the first alarm: a model improves most at the start."""
 _ROOM = 2.0
-"""Losses are clipped at this multiple of the largest one among those observations."""
+"""Losses are clipped to this multiple of the largest one among the first `_LEAST` observations."""
 
 
 class Drift:
-    """An adaptive window over the champion's progressive loss. Only a rise is drift.
+    """An adaptive window over the champion's progressive loss. Only a rise counts as drift.
 
     Examples
     --------
@@ -40,7 +40,7 @@ class Drift:
         self._most = 0.0
 
     def prepare(self) -> None:
-        """Have the machine code of the window ready."""
+        """Compile or load the machine code of the window."""
         prepare(rises, self._window, np.zeros(0))
         prepare(clear, self._window)
 
@@ -64,14 +64,14 @@ class Drift:
         self._n, self._most = 0, 0.0
 
     def state(self) -> dict[str, Any]:
-        """Return the state, as `restore` takes it."""
+        """Return the state, for `restore`."""
         window = self._window._asdict() if self._window.whole[WIDTH] else None
         return {"observations": self._n, "most": self._most, "window": window}
 
     def restore(self, stored: Stored) -> None:
         """Restore a stored state.
 
-        Older models have the window in river's own bytes, which cannot be read here. The window is new then.
+        Older models have the window in river's own format, which is not read. The window is then empty.
 
         Raises
         ------

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 class Estimates:
     """Bounds on the average reward of each live config, over the events since it became live.
 
-    The reward is the negated cost (the cost with ``--reward_as_cost``), on single lines the negated loss. The
-    probability that the bounds are ever wrong is at most the significance level. They lie in the range of the
-    rewards seen. With ``--estimator robust`` they are VW's, in [0, 1].
+    The reward is the negated cost (the cost with ``--reward_as_cost``); on single lines it is the negated
+    loss. The probability that the bounds are ever wrong is at most the significance level. The bounds lie in
+    the range of the rewards seen. With ``--estimator robust`` they are VW's, in [0, 1].
 
     Parameters
     ----------
     live_configs : LiveConfigs
-        The live configs, with their estimators.
+        The live configs and their estimators.
     screening : Screening
         Measures the gains of interactions.
     alpha : float
@@ -43,11 +43,11 @@ class Estimates:
         self._live_configs, self._screening, self._alpha = live_configs, screening, alpha
 
     def __len__(self) -> int:
-        """Count the live configs."""
+        """Return the number of live configs."""
         return self._live_configs.arrays.n
 
     def prepare(self) -> None:
-        """Have the machine code of the bounds ready."""
+        """Compile or load the machine code of the bounds."""
         arrays = self._live_configs.arrays
         if arrays.tests.paired:
             prepare(interval, self._live_configs.policy(0, Whose.SELF), self._alpha)
@@ -56,11 +56,11 @@ class Estimates:
             prepare(upper_bound, arrays.tests.evidence[0, Whose.SELF], arrays.tests.robust)
 
     def count(self, namespace: bytes) -> int:
-        """Count the actions so far that have features in this namespace."""
+        """Return the number of actions so far that have features in this namespace."""
         return self._live_configs.count(namespace)
 
     def size(self, namespace: bytes) -> float:
-        """Return the mean number of features that an action has in this namespace, so far."""
+        """Return the mean number of features of an action in this namespace, so far."""
         return self._live_configs.size(namespace) / max(
             int(self._live_configs.arrays.tally[Tally.ACTIONS]), 1
         )
@@ -71,7 +71,7 @@ class Estimates:
         return float(tally[Tally.ACTIONS] / max(tally[Tally.EVENTS], 1))
 
     def learnt(self) -> int:
-        """Count the events learnt so far."""
+        """Return the number of events learnt so far."""
         return int(self._live_configs.arrays.tally[Tally.LEARNT])
 
     def gains(self) -> Mapping[Interaction, float]:
@@ -79,16 +79,16 @@ class Estimates:
         return self._screening.gains()
 
     def promise(self, live: int) -> float:
-        """Return the evidence that live config `live` is better than the champion; 1 is none."""
+        """Return the evidence that live config `live` is better than the champion; 1 is no evidence."""
         return self._live_configs.promise(live)
 
     def updates(self, live: int) -> int:
-        """Count the events that the estimators of live config `live` have observed."""
+        """Return the number of events that the estimators of live config `live` have observed."""
         arrays = self._live_configs.arrays
         return int(arrays.ensemble.test.updates[0] if live == ENSEMBLE else arrays.schedule.updates[live])
 
     def members(self) -> Mapping[str, MemberTerms]:
-        """Return what decides on each score of a member that can be computed, by its name."""
+        """Return, by name, the terms of each score of a member that can be computed."""
         configs, actions = self._live_configs, self.n_actions()
         sizes = {name: self.size(name) for name in configs.namespaces}
         one = price_of_config(sizes, configs.interactions(0), actions)
@@ -97,9 +97,9 @@ class Estimates:
         return {name: MemberTerms(price / one, *of[name]) for name, price in found.items()}
 
     def member_worths(self, resting: Collection[str]) -> Mapping[str, float]:
-        """Return the worth of each extra member of the ensemble, once those that are `resting` are left out.
+        """Return the worth of each extra member of the ensemble, without those that are `resting`.
 
-        That is the statistic of an F-test of its weight; see `onlineauto.automl.member_seats`.
+        The worth is the F-statistic of the member's weight; see `onlineauto.automl.member_seats`.
         """
         return worths(self._live_configs.arrays.ensemble, resting)
 
@@ -120,7 +120,7 @@ class Estimates:
         return self._bound(live, Whose.CHAMPION, upper=True)
 
     def last(self, live: int) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Return the latest (importance weight, reward) of live config `live`, and that of the champion."""
+        """Return the latest (importance weight, reward) of live config `live`, and those of the champion."""
         last = self._live_configs.arrays.statistics.last[live]
         return (float(last[Whose.SELF, 0]), float(last[Whose.SELF, 1])), (
             float(last[Whose.CHAMPION, 0]),

@@ -1,9 +1,9 @@
 """Journal: one JSON line for each decision of the search, which explains each change of champion.
 
-The first line names the options. Each line after it has ``events``, the number of events that were done by
-then; the decision; and its evidence: bounds on the live configs that it is about. Decisions on a new
-namespace have none. The last line says how many events there were; a journal without it broke off. A journal
-can be replayed over the same stream.
+The first line has the options. Each later line has ``events``, the number of completed events; the decision;
+and its evidence: bounds on the live configs concerned. Decisions on a new namespace have no bounds. The last
+line has the total number of events; a journal without it was interrupted. A journal can be replayed over the
+same stream.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Change(NamedTuple):
     Attributes
     ----------
     events : int
-        Number of events done by then.
+        Number of completed events.
     before, after : tuple of Interaction
         Interactions of the old and of the new champion.
     bounds : Bounds
@@ -76,12 +76,12 @@ class Change(NamedTuple):
 
 
 class Head(msgspec.Struct, frozen=True, tag="search", tag_field="decision"):
-    """The first line.
+    """The first line of a journal.
 
     Attributes
     ----------
     command : str
-        Options that a model keeps, as on a command line.
+        Options that a model stores, in the form of a command line.
     """
 
     command: str
@@ -137,37 +137,37 @@ class _Reopen(msgspec.Struct, frozen=True, tag="reopen", tag_field="decision"):
 
 class _PredictWith(msgspec.Struct, frozen=True, tag="predict_with", tag_field="decision"):
     events: Count
-    who: Literal["stack", "champion"]  # the ensemble has its older name
+    who: Literal["stack", "champion"]  # the ensemble has its older name in journals
     by: str
     stack: Bounds  # of the ensemble, and of the champion over the same events
 
 
 class _RestMembers(msgspec.Struct, frozen=True, tag="rest_members", tag_field="decision"):
     events: Count
-    members: list[str]  # those that rest from here on
+    members: list[str]  # those that rest from now on
     prices: dict[str, float]  # of those that can work
     worths: dict[str, float]  # of those that work
 
 
 class End(msgspec.Struct, frozen=True, tag="end", tag_field="decision"):
-    """The last line: the number of events after which the run was over."""
+    """The last line: the total number of events of the run."""
 
     events: Count
 
 
 Entry: TypeAlias = _Widen | _Rotate | _Extend | _Swap | _Remove | _Reopen | _PredictWith | _RestMembers
-"""A line about a decision."""
+"""A line with a decision."""
 
 _DECODER = msgspec.json.Decoder(Head | End | Entry)
 
 
 def _written(name: bytes) -> str:
-    """Return the name of a namespace as text for JSON, whatever its bytes."""
+    """Return the name of a namespace, which may have any bytes, as text for JSON."""
     return name.decode("utf-8") if _is_plain(name) else "hex:" + name.hex()
 
 
 def _is_plain(name: bytes) -> bool:
-    """Return whether a name can be written as text, without confusion with one in hexadecimal."""
+    """Return whether a name can be written as text without being taken for a hexadecimal one."""
     try:
         return not name.decode("utf-8").startswith("hex:")
     except UnicodeDecodeError:
@@ -175,7 +175,7 @@ def _is_plain(name: bytes) -> bool:
 
 
 def _read(name: str) -> bytes:
-    """Return the bytes of a name that `_written` has made."""
+    """Return the bytes of a name from the text made by `_written`."""
     return bytes.fromhex(name.removeprefix("hex:")) if name.startswith("hex:") else name.encode()
 
 
@@ -203,7 +203,7 @@ def bounds_of(live: int, statistics: Statistics) -> Bounds:
 
 
 def entry_of(decision: Decision, *, events: int, statistics: Statistics) -> Entry:
-    """Return the line for a decision that is about to be applied, after `events` events."""
+    """Return the line for a decision that is about to be applied after `events` events."""
     if isinstance(decision, Widen):
         return _Widen(events, [_written(name) for name in decision.names])
     if isinstance(decision, Reopen):
@@ -239,7 +239,7 @@ def entry_of(decision: Decision, *, events: int, statistics: Statistics) -> Entr
 
 
 def decision_of(entry: Entry) -> Decision:
-    """Return the decision that a line is about."""
+    """Return the decision in a line."""
     if isinstance(entry, _Widen):
         return Widen(tuple(_read(name) for name in entry.names))
     if isinstance(entry, _Reopen):
@@ -265,9 +265,9 @@ class Journal:
     sink : Sink
         Receives the lines.
     command : str
-        Options of the run, as on a command line.
+        Options of the run, in the form of a command line.
     began : bool
-        True if the sink has the first line already.
+        True if the sink already has the first line.
     """
 
     def __init__(self, sink: Sink, *, command: str, began: bool = False) -> None:
@@ -280,7 +280,7 @@ class Journal:
         self._write(entry)
 
     def end(self, *, events: int) -> None:
-        """Write the last line, after `events` events in all."""
+        """Write the last line, after a total of `events` events."""
         self._write(End(events))
 
     def _write(self, line: Head | Entry | End) -> None:
@@ -291,7 +291,7 @@ class Journal:
 def read_journal(
     source: BinaryIO, *, name: str = "journal", same_options: Callable[[str], bool] | None = None
 ) -> Iterator[Entry | End]:
-    """Yield the lines of a journal after the first one, in order, without a last line that was cut off.
+    """Yield the lines of a journal after the first one, in order, without an incomplete last line.
 
     Parameters
     ----------
@@ -300,12 +300,12 @@ def read_journal(
     name : str
         Name of the journal in messages.
     same_options : callable, optional
-        Returns whether the options of the first line are the wanted ones.
+        Returns whether the options of the first line are the expected ones.
 
     Raises
     ------
     InputError
-        A line is not one of a journal, lines are out of order, or the options are not the wanted ones.
+        A line is not one of a journal, lines are out of order, or the options are not the expected ones.
     """
     began, events = False, 0
     for number, line in enumerate(source, 1):

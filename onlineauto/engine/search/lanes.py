@@ -1,4 +1,4 @@
-"""Lanes: the weights of the live configs in the table, copied and swapped as these change places."""
+"""Lanes: the weights of the live configs in the table, copied and swapped when live configs move."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Lanes:
         self._control, self._shape, self._max_live = control, shape, max_live
 
     def prepare(self, model: Model) -> None:
-        """Have the machine code ready that moves weights and penalties."""
+        """Compile or load the machine code that moves weights and penalties."""
         touched = np.zeros(0, np.int64)
         prepare(copy_lane, model, touched, 0, 0)
         prepare(swap_lanes, model, touched, 0, 0)
@@ -41,7 +41,7 @@ class Lanes:
             prepare(materialize, model, 0)
 
     def of(self, live: int, model: Model) -> list[int]:
-        """Return the lanes that are moved with a live config."""
+        """Return the lanes that move together with a live config."""
         parts = len(model.lanes) // self._max_live if self._control.moves_whole_table else self._shape.parts
         return [part * self._max_live + live for part in range(parts)]
 
@@ -65,4 +65,4 @@ class Lanes:
         if self._control.moves_sums:
             model.sums[target] = model.sums[source]
             for lane in self.of(target, model):
-                materialize(model, lane)  # The target may learn with other penalties.
+                materialize(model, lane)  # the target may learn with other penalties

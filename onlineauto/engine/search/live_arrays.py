@@ -46,11 +46,11 @@ _EVIDENCE = (
     *("evidence", "pairs", "losses", "policies", "spread", "reach", "recent", "fresh"),
     *("logged", "draws", "compared_draws", "scale", "last", "decided"),
 )
-"""Arrays of which nothing is left when learning begins again."""
+"""Arrays that are cleared when learning restarts."""
 
 
 def forget_evidence(live: Live, fresh: Live) -> None:
-    """Let the evidence, the mix and the ensemble be as in `fresh` arrays; counts, leases and levels stay."""
+    """Reset the evidence, the mix and the ensemble to `fresh` arrays, but not counts, leases and levels."""
     mine, theirs = arrays_of(live), arrays_of(fresh)
     for name in _EVIDENCE:
         mine[name][...] = theirs[name]
@@ -62,7 +62,8 @@ def forget_evidence(live: Live, fresh: Live) -> None:
 def _is_sparing(options: AutomlOptions, learner: Learner, control: Control, *, predicts_with: str) -> bool:
     """Return whether rewards are compared on some events only.
 
-    Nothing else may need the scores of challengers, and losses decide as well, at every event.
+    That is possible if nothing else needs the scores of challengers, and losses decide as well, at every
+    event.
     """
     task, settings = learner.task, learner.model.settings[0]
     return (
@@ -85,7 +86,7 @@ def make_live(
     predicts_with: str,
     members: Sequence[Member],
 ) -> Live:
-    """Return the arrays of a search, or of a champion alone, before the first event.
+    """Return the arrays of a search, or of a single champion, before the first event.
 
     `predicts_with` is "champion", "mix" or "ensemble"; `members` are those of the ensemble.
     """
@@ -153,13 +154,13 @@ def make_live(
 
 
 def make_counts(seen: NDArray[np.bool_]) -> NamespaceCounts:
-    """Return counts of namespaces before the first event, some of which are `seen` already."""
+    """Return counts of namespaces before the first event; `seen` marks namespaces that count as seen."""
     n = len(seen)
     return NamespaceCounts(np.zeros(n, np.int64), np.zeros(n, np.int64), seen, np.zeros(n, np.int64))
 
 
 def arrays_of(live: Live) -> dict[str, NDArray[Any]]:
-    """Return the arrays of all records but the ensemble's, by their names."""
+    """Return the arrays of all records except the ensemble's, by their names."""
     records: tuple[Any, ...] = (live, live.schedule, live.tests, live.statistics, live.namespaces)
     fields = (item for record in records for item in record._asdict().items())
     return {name: value for name, value in fields if isinstance(value, np.ndarray)}

@@ -55,17 +55,17 @@ if TYPE_CHECKING:
     from onlineauto.options import Configuration
 
 _PARKED = 4
-"""Number of waiting configs that keep their weights, for each live config that there can be."""
+"""Maximum number of waiting configs that retain their weights, per possible live config."""
 _HIGHEST_PRICE = 0.24
 _KEPT = (
     *("updates", "compared", "evidence", "pairs", "losses", "alike", "prices", "levels", "policies"),
     *("spread", "reach", "recent", "fresh", "mix", "logged", "draws", "compared_draws", "scale", "last"),
 )
-"""Arrays of `Live` that a model file keeps; the others follow from these, or from the next block."""
+"""Arrays of `Live` in a model file; the others are derived from these, or from the next block."""
 _PREDICTS = ("mix",)
-"""Those of them that predictions need."""
+"""Arrays of these that predictions need."""
 _LATER = {"logged": "", "draws": "", "compared": "updates", "compared_draws": "draws"}
-"""Those of them that files of earlier versions do not have, and what these have instead."""
+"""Arrays that files of earlier versions do not have, and their substitutes in these files."""
 
 
 class LiveConfigs:
@@ -80,16 +80,17 @@ class LiveConfigs:
     layout : Layout
         Receives the interactions of the live configs.
     learner : Learner
-        What they learn with. Each has all models of ``--epsilon_decay``; one begins anew in all at once. If
-        events are single lines, the losses of all configs can be compared on them.
+        The learner of the live configs. Each live config has all models of ``--epsilon_decay``; a reset of a
+        model resets it in all live configs. If events are single lines, the losses of all configs can be
+        compared.
     control : Control
         The choices in which native mode and VW differ.
     first : Config
         The first champion.
     hyperparameters : Hyperparameters
-        Writes the settings of a config into the record by which it learns.
+        Writes the settings of a config into the record that the update rule reads.
     predicts_with : {"champion", "mix", "ensemble"}
-        What predicts.
+        The predictor.
     members : sequence of Member
         The members of the ensemble.
     interactions : callable
@@ -104,9 +105,9 @@ class LiveConfigs:
     namespaces : list of bytes
         Namespaces seen so far, in ascending order.
     arrays : Live
-        The arrays, as the loop takes them.
+        The arrays that the loop reads and changes.
     waiting : dict of Config to WaitingConfig
-        Configs that have lost their place, with their weights and evidence.
+        Configs that are no longer live, with their weights and evidence.
     """
 
     def __init__(
@@ -154,7 +155,7 @@ class LiveConfigs:
         return len(self.arrays.schedule.lease)
 
     def prepare(self, model: Model) -> None:
-        """Have the machine code ready that moves weights and penalties."""
+        """Compile or load the machine code that moves weights and penalties."""
         self._lanes.prepare(model)
         if self._control.parks:
             prepare_waiting(model, self._unlearnt)
@@ -175,18 +176,18 @@ class LiveConfigs:
         self.cross()
 
     def _note_counts(self) -> None:
-        """Store the counts by name, since the numbers of namespaces change."""
+        """Store the counts by name, because the numbers of namespaces are about to change."""
         counts, sizes = self.arrays.namespaces.counts, self.arrays.namespaces.sizes
         met = ((name, key) for name, key in self._keys.items() if counts[key])
         self._counts |= {name: (int(counts[key]), int(sizes[key])) for name, key in met}
 
     def count(self, name: bytes) -> int:
-        """Count the actions so far that had features in a namespace."""
+        """Return the number of actions so far that had features in a namespace."""
         key = self._keys.get(name)
         return self._counts.get(name, (0, 0))[0] if key is None else int(self.arrays.namespaces.counts[key])
 
     def size(self, name: bytes) -> int:
-        """Count the features that all actions so far had in a namespace."""
+        """Return the number of features that all actions so far had in a namespace."""
         key = self._keys.get(name)
         return self._counts.get(name, (0, 0))[1] if key is None else int(self.arrays.namespaces.sizes[key])
 
@@ -220,14 +221,14 @@ class LiveConfigs:
         return (low, high) if low <= high else (0.0, 1.0)
 
     def promise(self, live: int) -> float:
-        """Return the evidence that a challenger is better than the champion; 1 is none."""
+        """Return the evidence that a challenger is better than the champion; 1 is no evidence."""
         arrays = self.arrays
         tests = arrays.tests
         evidence = max(tests.pairs[live, BETTER], tests.losses[live, BETTER] if tests.alike[live] else 0.0)
         return float(evidence) or 1.0
 
     def new_names(self) -> tuple[bytes, ...]:
-        """Return the namespaces that are counted and new, in ascending order; mark them as seen."""
+        """Return the namespaces that are counted but not yet seen, in ascending order; mark them as seen."""
         new = np.flatnonzero((self.arrays.namespaces.counts > 0) & ~self.arrays.namespaces.seen)
         self.arrays.namespaces.seen[new] = True
         return tuple(sorted(self._layout.name_of(int(key)) for key in new))
@@ -244,7 +245,7 @@ class LiveConfigs:
     def lease(self, leases: Sequence[int], *, fill: bool, replaceable: bool) -> None:
         """Set the lease of each live config, in learnt events.
 
-        `fill` is true if a config waits and another one can be live, `replaceable` if a config waits to
+        `fill` is true if a config waits and another config can be live, `replaceable` if a config waits to
         replace a challenger that is proved worse.
         """
         self.arrays.schedule.lease[: len(leases)] = np.minimum(leases, NEVER)
@@ -252,15 +253,15 @@ class LiveConfigs:
         self.arrays = self.arrays._replace(schedule=schedule)
 
     def review(self, learnt: int, *, looks: bool) -> None:
-        """Let the loop stop for a review when `learnt` events are learnt in all.
+        """Let the loop stop for a review once `learnt` events are learnt in total.
 
-        If it `looks` for drift, let it stop as soon as there are `LOOK` losses to look at, too.
+        If it `looks` for drift, the loop also stops as soon as `LOOK` losses are available.
         """
         schedule = self.arrays.schedule._replace(review=min(learnt, NEVER), look=LOOK if looks else NEVER)
         self.arrays = self.arrays._replace(schedule=schedule)
 
     def take_losses(self) -> NDArray[np.float64]:
-        """Return the champion's mean losses since the last call, over `GROUP` events each, and drop them."""
+        """Return the champion's mean losses since the last call, over `GROUP` events each, and clear them."""
         arrays = self.arrays
         statistics = arrays.statistics
         n, left = divmod(int(statistics.fresh[0]), GROUP)
@@ -271,7 +272,7 @@ class LiveConfigs:
         return means
 
     def price(self, live: int, price: float) -> None:
-        """Set the gain for each event that a challenger must exceed, as a part of the range."""
+        """Set the gain per event that a challenger must exceed, as a part of the range."""
         self.arrays.tests.prices[live] = min(max(price, 0.0), _HIGHEST_PRICE)
 
     def apply(self, decision: Decision, model: Model) -> None:
@@ -297,18 +298,18 @@ class LiveConfigs:
             self._swap(decision.live, decision.config, model)
 
     def begin_again(self) -> None:
-        """Forget all evidence, and let the ensemble begin again; counts, leases and levels stay."""
+        """Reset all evidence and the ensemble, but not counts, leases and levels."""
         self.waiting.clear()
         forget_evidence(self.arrays, self._fresh())
 
     def only_predict(self) -> None:
-        """Leave aside, here and in the state, what only learning needs."""
+        """Drop, here and in the state, what only learning needs."""
         self._kept = _PREDICTS
         ensemble = ensembles.to_predict(self.arrays.ensemble, range(self.max_live))
         self.arrays = self.arrays._replace(ensemble=ensemble)
 
     def state(self) -> dict[str, Any]:
-        """Return the state, as `restore` takes it."""
+        """Return the state, for `restore`."""
         self._note_counts()
         arrays = self.arrays
         tally = arrays.tally.copy()
@@ -333,7 +334,7 @@ class LiveConfigs:
         Raises
         ------
         ValueError
-            The state is of other options, or is not one of live configs.
+            The state was stored with other options, or is not one of live configs.
         """
         self.configs, self.indices = list(configs), stored["indices"].of(list[int])
         self.namespaces, self._counts = stored["namespaces"].name_list(), stored_counts(stored["counts"])
@@ -362,7 +363,7 @@ class LiveConfigs:
         self.cross()
 
     def _rotate(self, decision: Rotate, model: Model) -> None:
-        """Make a config live; a challenger starts as it waited, or from a copy of the champion's weights."""
+        """Make a config live; a challenger starts from its parked state, or from a copy of the champion."""
         live, config = decision.live, decision.config
         if 0 < live < len(self.configs) and live not in self._removed and self._control.parks:
             self._set_aside(live, model)
@@ -403,7 +404,7 @@ class LiveConfigs:
         return tests.pairs, tests.losses, tests.spread, statistics.policies, tests.evidence, statistics.last
 
     def _set_aside(self, live: int, model: Model) -> None:
-        """Store the weights of a config and the evidence on it, until it is live again."""
+        """Store the weights and the evidence of a config until it is live again."""
         lanes = self._lanes.of(live, model)
         cells, weights = learnt_cells(model, lanes, self._unlearnt)
         self.waiting[self.configs[live]] = WaitingConfig(
@@ -422,7 +423,7 @@ class LiveConfigs:
             del self.waiting[next(iter(self.waiting))]
 
     def _bring_back(self, live: int, parked: WaitingConfig, model: Model) -> None:
-        """Restore a waiting config. Models that began anew in the meantime are copied from the champion."""
+        """Restore a waiting config. Models that were reset since are copied from the champion."""
         same = parked.began == began(self._decay, int(self.arrays.tally[Tally.LEARNT]))
         if not same.all():
             self._lanes.copy(0, live, model)
@@ -454,7 +455,7 @@ class LiveConfigs:
                 self._test_anew(each)
 
     def _reopen(self, decision: Reopen, model: Model) -> None:
-        """Start all tests anew; if the decision says so, reset the challengers or all configs too."""
+        """Restart all tests; if the decision says so, also reset the challengers or all configs."""
         self.indices = list(decision.indices)
         self.waiting.clear()
         self._since = int(self.arrays.tally[Tally.LEARNT])
@@ -508,12 +509,12 @@ class LiveConfigs:
         tests.levels[live] = level(self._alpha, self._n_tests)
 
     def _test_ensemble_anew(self) -> None:
-        """Start new tests of the ensemble against the champion; all of them share a significance level."""
+        """Start new tests of the ensemble against the champion; these share a significance level too."""
         self._n_ensemble_tests += 1
         ensembles.test_anew(self.arrays.ensemble, level(self._alpha, self._n_ensemble_tests))
 
     def _reset(self, live: int | slice) -> None:
-        """Reset the estimators of a live config, or of several; paired tests are left alone."""
+        """Reset the estimators of one or several live configs, but not the paired tests."""
         tests, statistics = self.arrays.tests, self.arrays.statistics
         tests.evidence[live] = 0
         statistics.policies[live, Whose.SELF] = 0

@@ -1,4 +1,4 @@
-"""Observers: those who hear of each decision of a search before it is applied."""
+"""Observers: functions that are called with each decision of a search before it is applied."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ if TYPE_CHECKING:
     from onlineauto.engine.search.journal import Entry
 
 Observer: TypeAlias = "Callable[[Entry], object]"
-"""Called with a decision, as the journal has it."""
+"""A function that is called with a decision in the form of the journal."""
 
 
 class Observation:
-    """The place of an observer, as `Observers.add` returns it: until `remove` or the end of a ``with``."""
+    """The registration of an observer, made by `Observers.add`, until `remove` or the end of a ``with``."""
 
     def __init__(self, observers: Observers, observer: Observer) -> None:
         self._observers, self._observer = observers, observer
 
     def remove(self) -> None:
-        """Let the observer hear of no further decision; after the first call, do nothing."""
+        """Stop calling the observer. Further calls have no effect."""
         self._observers.drop(self)
 
     def tell(self, entry: Entry) -> None:
@@ -41,27 +41,27 @@ class Observation:
 
 
 class Observers:
-    """The observers of one search, in the order in which they came. Copies have none."""
+    """The observers of one search, in the order of registration. Copies have none."""
 
     def __init__(self) -> None:
         self._all: tuple[Observation, ...] = ()
 
     def __reduce__(self) -> tuple[type[Observers], tuple[()]]:
-        """Return the recipe of a copy, which nobody observes yet."""
+        """Return the recipe of a copy, which has no observers."""
         return Observers, ()
 
     def __bool__(self) -> bool:
-        """Return whether anybody observes."""
+        """Return whether there are observers."""
         return bool(self._all)
 
     def add(self, observer: Observer) -> Observation:
-        """Let `observer` hear of the decisions from now on."""
+        """Call `observer` with all decisions from now on."""
         observation = Observation(self, observer)
         self._all = (*self._all, observation)
         return observation
 
     def drop(self, observation: Observation) -> None:
-        """Forget an observation, if it is there."""
+        """Remove an observation, if it is registered."""
         self._all = tuple(each for each in self._all if each is not observation)
 
     def tell(self, entry: Entry) -> None:

@@ -1,4 +1,4 @@
-"""Replay: the entries of the journal that ``--replay`` names, for a run with the same options."""
+"""Replay: the entries of the journal in ``--replay``, for a run with the same options."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ if TYPE_CHECKING:
 
 
 def replayed_entries(configuration: Configuration) -> list[Entry | End] | None:
-    """Return the entries of the journal that is to be replayed, None if there is none.
+    """Return the entries of the journal to replay, None if there is none.
 
     Raises
     ------
     InputError
-        The journal cannot be read, is damaged, or is of a run in which an option that models keep had another
-        value.
+        The journal cannot be read, is damaged, or was written with other values of options that models store.
     """
     path = configuration[RunOptions].replay
     if path is None:

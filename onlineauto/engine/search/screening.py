@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from onlineauto.features.stored import Stored
 
 _FADING = 0.3
-"""Part of a gain that is kept when the champion changes."""
+"""Factor by which gains shrink when the champion changes."""
 
 
 _MEMORY = 0.95
-"""Part of a gain that is kept at each review."""
+"""Factor by which gains shrink at each review."""
 
 
 class Screening:
-    """Screens interactions beside the stream.
+    """Screens interactions of the events of a stream.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class Screening:
     Attributes
     ----------
     screen : Screen
-        The arrays, as the loop takes them.
+        The arrays that the loop reads and changes.
     """
 
     def __init__(self, layout: Layout, *, cells: int) -> None:
@@ -76,20 +76,20 @@ class Screening:
         self._compile()
 
     def fade(self) -> None:
-        """Shrink all gains, so that those with a new champion soon outweigh the old ones."""
+        """Shrink all gains, so that gains over a new champion soon outweigh the old ones."""
         self.gains()
         self._gains = {each: _FADING * gain for each, gain in self._gains.items()}
         self.screen.gains[:] *= _FADING
         self.screen.seen[:] = 0
 
     def begin_again(self) -> None:
-        """Forget what was measured."""
+        """Reset all measurements."""
         self._gains.clear()
         for array in (self.screen.gains, self.screen.table, self.screen.seen):
             array[:] = 0
 
     def state(self) -> dict[str, Any]:
-        """Return the state, as `restore` takes it."""
+        """Return the state, for `restore`."""
         screen = self.screen
         return {
             "gains": list(self.gains().items()),
@@ -136,20 +136,20 @@ class Screening:
 
 
 def _table_state(table: NDArray[np.float32]) -> dict[str, Any]:
-    """Return a table as `_stored_table` takes it: the rows in use, if they are few."""
+    """Return the state of a table for `_stored_table`: only the rows in use, if they are few."""
     used = np.flatnonzero(table.any(axis=1)).astype(np.uint32)
-    if 4 * len(used) < 3 * len(table):  # a row with its number is four thirds of a row
+    if 4 * len(used) < 3 * len(table):  # a row with its index needs four thirds of the memory of a row
         return {"used": used, "rows": table[used], "length": len(table)}
     return {"table": table}
 
 
 def _stored_table(stored: Stored, cells: int) -> NDArray[np.float32]:
-    """Return a stored table, of so many cells, or of one if nothing was screened yet.
+    """Return a stored table of `cells` cells, or of one cell if nothing was screened yet.
 
     Raises
     ------
     ValueError
-        It is not such a table.
+        The section is not such a table.
     """
     if "used" not in stored:
         return stored["table"].array(np.float32, (1, 3), (cells, 3)).copy()

@@ -1,4 +1,4 @@
-"""Searching: turns the loop's signals into decisions, and applies these to the live configs."""
+"""The search engine: turn the loop's signals into decisions, and apply these to the live configs."""
 
 from __future__ import annotations
 
@@ -78,17 +78,17 @@ _SCREEN_CELLS = 1 << 18
 
 
 class Searching:
-    """A search at work on a stream.
+    """A running search on a stream.
 
     Parameters
     ----------
     configuration : Configuration
-        The options. Without ``--automl`` there is a champion alone.
+        The options. Without ``--automl`` there is a single champion.
     layout : Layout
         Receives the interactions of the live configs. If events have slots, these include all interactions
         and namespaces crossed with the slot's index feature.
     learner : Learner
-        What the live configs learn with.
+        The learner of the live configs.
 
     Attributes
     ----------
@@ -103,15 +103,15 @@ class Searching:
     estimates : Estimates
         Bounds on the rewards of the live configs.
     n_events : int
-        Number of events done.
+        Number of completed events.
     n_switches : int
         Number of changes of champion.
     n_alarms : int
-        Number of times that drift was detected.
+        Number of detected drifts.
     changes : deque of Change
         The latest changes of champion.
     observers : Observers
-        Hear of each decision, as the journal has it, before it is applied.
+        Called with each decision, in the form of the journal, before it is applied.
     """
 
     def __init__(self, configuration: Configuration, layout: Layout, learner: Learner) -> None:
@@ -166,7 +166,7 @@ class Searching:
 
     @property
     def replay_warning(self) -> str | None:
-        """Warning about a replayed journal that ends before or after the stream; None if there is none."""
+        """Warning that a replayed journal ends before or after the stream; None otherwise."""
         if self._replayed is None or self._ended == self.n_events:
             return None
         if self._next is not None:
@@ -182,7 +182,7 @@ class Searching:
 
     @property
     def predicts(self) -> tuple[str, int]:
-        """The predictor, "champion", "mix" or "ensemble", and the number of events before it became that."""
+        """The predictor, "champion", "mix" or "ensemble", and the number of events before it took over."""
         arrays = self.live_configs.arrays
         without = "mix" if arrays.mixing else "champion"
         return "ensemble" if arrays.ensemble.serves else without, self._predicts_since
@@ -192,12 +192,12 @@ class Searching:
         return self.live_configs.interactions(live)
 
     def state(self) -> dict[str, Any]:
-        """Return the state, as `restore` takes it.
+        """Return the state, for `restore`.
 
         Raises
         ------
         OptionError
-            This is a replay, which does not have the state that led to its decisions.
+            This is a replay, which does not have the state behind its decisions.
         """
         if self.replays:
             raise OptionError(
@@ -223,7 +223,7 @@ class Searching:
         OptionError
             This is a replay, which must begin with the stream.
         ValueError
-            The state is of other options, or is not one of a search.
+            The state was stored with other options, or is not one of a search.
         """
         if self.replays:
             raise OptionError("a replay begins with the stream, and not with a model")
@@ -248,7 +248,7 @@ class Searching:
         self._set_leases()
 
     def prepare(self, model: Model) -> None:
-        """Have the machine code of all later decisions ready, so that no later event waits for a compiler."""
+        """Compile or load the machine code of all later decisions, so that no later event waits for it."""
         if not self.live_configs.arrays.searching:
             return
         self.live_configs.prepare(model)
@@ -260,7 +260,7 @@ class Searching:
             prepare(reward_level, self.live_configs.arrays, 0)
 
     def begin_again(self) -> None:
-        """Forget all evidence; the search goes on with the same live configs and queue."""
+        """Reset all evidence; the search continues with the same live configs and queue."""
         self.live_configs.begin_again()
         self.screening.begin_again()
         self._drift.restart()
@@ -291,11 +291,11 @@ class Searching:
         cursor : int64[4]
             The cursor of the loop: where it stopped, and why.
         block : Block or None
-            The block that the loop works on; nobody asks for it at its end.
+            The block that the loop processes; ignored at its end.
         model : Model
             The model whose lanes are moved.
         event : int
-            The event of the block at which the loop stopped; has no meaning at the end of the block.
+            The event of the block at which the loop stopped; ignored at the end of the block.
         through : int
             Number of events since the last stop.
         random : uint64[1], optional
@@ -304,7 +304,7 @@ class Searching:
         Raises
         ------
         InputError
-            The replayed journal is of another stream.
+            The replayed journal belongs to another stream.
         """
         self.n_events += through
         if self._replayed is not None:
@@ -330,12 +330,12 @@ class Searching:
                 self._screen(space)
 
     def challenge(self, config: Config, model: Model, *, names: Iterable[bytes], why: str) -> int:
-        """Make a config from outside a challenger, with the champion's weights; return its live index.
+        """Make a config from outside the search a challenger, with the champion's weights; return its index.
 
         Raises
         ------
         OptionError
-            The search cannot have this config, or no challenger.
+            The search cannot have this config, or any challenger.
         """
         if self.replays or not self._rules.renews or self._rules.max_live == 1:
             raise OptionError(
@@ -345,7 +345,7 @@ class Searching:
         if problem := config_problem(self._rules, config):
             raise OptionError(f"{problem} here: name it in search= (--search)")
         search, decisions = invite(self._rules, self.search, config, self.estimates, names=names, why=why)
-        self.live_configs.waiting.pop(config, None)  # its weights and its evidence are not those that come
+        self.live_configs.waiting.pop(config, None)  # it starts with the champion's weights
         for decision in decisions:
             self._carry_out(decision, model)
         self.search = search
@@ -363,7 +363,7 @@ class Searching:
         return sorted({*found, *indexed}, key=lambda names: (len(names), names))
 
     def _signal(self, cursor: NDArray[np.int64], block: Block | None, event: int) -> Signal | None:
-        """Return the signal at the cursor, with what deciding on it takes; None at the end of a block."""
+        """Return the signal at the cursor, with the data for its decision; None at the end of a block."""
         reason = cursor[Cursor.SIGNAL]
         if block is None or reason == LoopSignal.BLOCK_END:
             return None
@@ -386,14 +386,14 @@ class Searching:
         return LeaseDue()
 
     def _drifted(self) -> bool:
-        """Return whether the champion predicts worse than it did."""
+        """Return whether the champion predicts worse than before."""
         losses = self.live_configs.take_losses()
         drifted = self._rules.on_drift != "ignore" and self._drift.alarms(losses)
         self.n_alarms += drifted
         return drifted
 
     def _replay(self, model: Model) -> None:
-        """Apply the decisions that the journal has up to the present event."""
+        """Apply the journal's decisions up to the present event."""
         assert self._replayed is not None
         met = self.live_configs.new_names()
         while self._next is not None and self._next.events <= self.n_events:
@@ -407,7 +407,7 @@ class Searching:
         self.live_configs.cross()
 
     def _fits(self, entry: Entry) -> bool:
-        """Return whether a line fits this stream: it can be decided here, and its bounds are the same."""
+        """Return whether a line fits this stream: its decision is possible, and its bounds are the same."""
         if not self._can_be_decided(decision_of(entry)):
             return False
         decides_on_ensemble = isinstance(decision_of(entry), PredictWith)
@@ -423,7 +423,7 @@ class Searching:
         return all(math.isclose(here, there, abs_tol=1e-9) for here, there in pairs)
 
     def _can_be_decided(self, decision: Decision) -> bool:
-        """Return whether the live configs, namespaces and options that a decision is about exist."""
+        """Return whether the live configs, namespaces and options of a decision exist."""
         n_live = len(self.estimates)
         if isinstance(decision, Widen):
             return all(decision.names)
@@ -469,7 +469,7 @@ class Searching:
         self.changes.append(Change(self.n_events, before, after, bounds, level, swap.by, *settings))
 
     def _set_leases(self) -> None:
-        """Tell the loop when leases are over, and when to stop for a review and for a look at losses."""
+        """Set the events at which the loop stops: ends of leases, a review, and a check of losses."""
         search = self.search
         leases = [search.lease(live) for live in range(len(search.slots))]
         fill, replaceable = can_fill(self._rules, search), can_replace(self._rules, search)
@@ -477,7 +477,7 @@ class Searching:
         self.live_configs.review(search.review, looks=self._rules.on_drift != "ignore")
 
     def _screen(self, space: Space) -> None:
-        """Ask the oracle for the interactions to screen."""
+        """Let the oracle choose the interactions to screen."""
         champion = self.search.champion
         pool = ORACLES[self._rules.oracle].screened(champion, space=space, turn=self.search.turn)
         self.screening.choose(pool, champion.elements)

@@ -27,7 +27,7 @@ def stored_array(name: str, stored: Stored, array: NDArray[Any]) -> NDArray[Any]
     Raises
     ------
     ValueError
-        The stored array has another type or shape, or a number that is out of range.
+        The stored array has another type or shape, or a number out of range.
     """
     if name == "fresh":
         return stored.counts(array.shape, most=REVIEW + 2 * GROUP)
@@ -36,7 +36,7 @@ def stored_array(name: str, stored: Stored, array: NDArray[Any]) -> NDArray[Any]
     if name == "evidence":
         return stored_evidence(stored, array)
     if name in ("mix", "levels"):
-        return stored.within(array, 0.0, 2.0)  # both are at most 1, but for rounding
+        return stored.within(array, 0.0, 2.0)  # both are at most 1, apart from rounding
     return stored.like(array)
 
 
@@ -62,20 +62,20 @@ def stored_waiting(
     Parameters
     ----------
     stored : Stored
-        The part of the file about this config.
+        The section of this config.
     model : Model
-        The model that the config will continue in.
+        The model in which the config will continue.
     width : int
         Number of lanes of the model that a live config uses.
     states : tuple of float64[...]
-        Evidence of one live config, for its shapes.
+        Evidence of one live config, which determines the shapes.
     decay : Decay
         The models of ``--epsilon_decay``.
 
     Raises
     ------
     ValueError
-        It is stored for other options, or is no waiting config.
+        The section was stored with other options, or is not one of a waiting config.
     """
     cells = stored["cells"].counts((-1,), most=len(model.weights) - 1)
     weights = stored["weights"].array(np.float32, (len(cells), FIELDS, width))
@@ -84,7 +84,7 @@ def stored_waiting(
     if len(evidence) != len(states):
         raise stored["evidence"].fail(f"{len(states)} arrays")
     return WaitingConfig(
-        weights=np.require(weights, requirements=["C", "W"]),  # as the kernel takes them that puts them back
+        weights=np.require(weights, requirements=["C", "W"]),  # the layout that `put_lane` needs
         cells=np.require(cells, requirements=["C", "W"]),
         lanes=stored["lanes"].finite(np.float64, (width, model.lanes.shape[1])),
         sums=stored["sums"].counts(model.sums.shape[1:]),

@@ -1,4 +1,4 @@
-"""Waiting configs: the weights and the evidence that a config keeps until it is live again."""
+"""Waiting configs: the weights and the evidence of a config until it is live again."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ class WaitingConfig(NamedTuple):
 
 
 def began(decay: Decay, learnt: int) -> NDArray[np.int64]:
-    """Return the number of events learnt before each model of ``--epsilon_decay`` began, of `learnt` so far.
+    """Return the number of events learnt before each model of ``--epsilon_decay`` began.
+
+    `learnt` is the number of events learnt so far.
 
     Returns
     -------
@@ -52,23 +54,23 @@ def began(decay: Decay, learnt: int) -> NDArray[np.int64]:
 
 
 def prepare_waiting(model: Model, unlearnt: NDArray[np.float32]) -> None:
-    """Have the machine code ready that takes configs out of a model and puts them back."""
+    """Compile or load the machine code that copies configs out of a model and back."""
     cells, numbers = _room(1)
     prepare(take_lanes, model, cells, np.zeros(1, np.int64), unlearnt, cells, numbers)
     prepare(put_lane, model, cells, 0, unlearnt, cells, numbers, 0)
 
 
 def _room(lanes: int, *, cells: int = 0) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Return room for the numbers of cells, and for what so many lanes have there."""
+    """Return arrays for the indices of cells, and for the contents of `lanes` lanes of these cells."""
     return np.empty(cells, np.int64), np.empty((cells, FIELDS, lanes), np.float32)
 
 
 def learnt_cells(
     model: Model, lanes: Sequence[int], unlearnt: NDArray[np.float32]
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Return the cells in which lanes differ from a cell before the first event, and what they have there.
+    """Return the cells in which lanes differ from the state before the first event, and their contents.
 
-    Other lanes may have learnt many more. The second array is float32[cells, 4, lanes].
+    Other lanes may have learnt many more cells. The second array is float32[cells, 4, lanes].
     """
     touched = np.flatnonzero(model.touched)
     cells, weights = _room(len(lanes), cells=len(touched))
@@ -94,12 +96,12 @@ def put_back(
     same: NDArray[np.bool_],
     unlearnt: NDArray[np.float32],
 ) -> None:
-    """Write the weights of a waiting config into live config `live`, which has these `lanes`.
+    """Write the weights of a waiting config into live config `live`, whose lanes are `lanes`.
 
     Parameters
     ----------
     same : bool[models]
-        True for the models that have not begun anew in the meantime. Lanes of the others stay as they are.
+        True for the models that have not been reset since. Lanes of other models are not changed.
     unlearnt : float32[4]
         A cell of the weight table before the first event.
     """
