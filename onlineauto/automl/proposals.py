@@ -62,7 +62,7 @@ def reviewed(rules: Rules, search: Search, statistics: Statistics) -> Search:
 def space_of(
     rules: Rules, search: Search, statistics: Statistics, *, new: frozenset[bytes] = frozenset()
 ) -> Space:
-    """Return the material of which configs can be made now."""
+    """Return the components that are now available to configs."""
     if not rules.renews:
         return Space(search.namespaces, rules.interaction_type, new, search.of_actions, telling=rules.telling)
     return Space(

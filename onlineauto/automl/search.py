@@ -81,7 +81,7 @@ class MemberSeat:
     works : bool
         True if it works.
     last : int
-        Number of learnt events when it last had its least worth.
+        Number of learnt events when its worth last reached the minimum.
     pause : int
         Number of learnt events of its next pause.
     worth : float

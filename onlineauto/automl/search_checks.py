@@ -25,17 +25,17 @@ def search_problem(rules: Rules, search: Search) -> str:
     known, live = len(search.candidates), [each.index for each in search.slots]
     leases = [candidate.lease for candidate in search.candidates]
     if not all(0 <= number < _LARGEST for number in (*numbers, search.random_state, *leases)):
-        return "a number of it is negative or too large"
+        return "one of its numbers is negative or too large"
     if not 0 < search.n_valid <= known or (rules.control.forgets_left_over and search.n_valid != known):
         return f"{search.n_valid} of {known} candidates are under consideration"
     if not 0 < len(live) <= rules.max_live:
-        return f"{len(live)} configs are live, and there can be {rules.max_live}"
+        return f"{len(live)} configs are live, and {rules.max_live} are allowed"
     if not all(0 <= number < known for number in (*live, *(number for _, number in search.queue))):
-        return f"it names a candidate that is none of {known}"
+        return f"it names a candidate outside the {known} that it has"
     if rules.control.begins_at_once and any(search.candidates[number].state is State.NEW for number in live):
         return "a config that is live was never tried"
     if not (_ascend(search.namespaces) and all(search.of_actions) and all(search.late)):
-        return "its namespaces are no names in ascending order"
+        return "its namespaces are not names in ascending order"
     problems = (config_problem(rules, candidate.config) for candidate in search.candidates)
     return next(filter(None, problems), "")
 

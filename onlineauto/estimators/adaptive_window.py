@@ -59,4 +59,4 @@ def _check(window: Window) -> None:
     if counts[-1]:
         raise ValueError(f"no stream fills a window of {width} numbers")
     if not all((np.abs(each) <= 2 * width + 1).all() for each in window[1:]):
-        raise ValueError("the sums of a window are no larger than its numbers are many")
+        raise ValueError("a sum of a window is larger than its number of numbers allows")

@@ -119,7 +119,10 @@ def test_names_of_members_are_taken_once(toy: Toy) -> None:
         ),
         ("features,,", ""),
         (" ", "--members cannot be"),
-        ("layer", "cannot have layer without features, whose scores it is made of; write features,layer"),
+        (
+            "layer",
+            "cannot have layer without features, from whose scores it is computed; write features,layer",
+        ),
     ],
 )
 def test_members_that_cannot_be_are_named(members: str, message: str) -> None:

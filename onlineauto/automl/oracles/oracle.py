@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """The material of which configs can be made.
+    """The components available to configs.
 
     Attributes
     ----------
@@ -176,7 +176,7 @@ class Oracle(ABC):
         champion : Config
             The best single live config.
         space : Space
-            The material of which configs can be made.
+            The components available to configs.
         draw : Draw
             The only source of randomness.
 

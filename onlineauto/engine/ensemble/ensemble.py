@@ -45,7 +45,7 @@ _LEARNS = ("spread", "pair", "loss", "fair", "loss_spread", "policies", "level",
 """Arrays in a model file: those that predictions need, and those that only learning needs."""
 
 _PARTS_OF_V0_1 = {"features": "linear", "waves": "waves", "crosses": "crosses", "layer": "layer"}
-"""Names of the members in files of release 0.1, and their names now."""
+"""Members of release 0.1, and the names of their parts in its files."""
 
 VERSION = 1
 """Version of the section of the ensemble in a model file."""
@@ -462,7 +462,7 @@ def _restore_sections(stored: Stored, ensemble: Ensemble, names: list[str]) -> N
         if len(ensemble.spread) == 0:
             raise ValueError(
                 f"its member {member.name} is of a version that this program does not know and "
-                "cannot learn: save it to predict only once more, from the model that learns"
+                "cannot learn: save a predict-only model again, from the model that learns"
             )
         member.begin(state, ensemble.members.inputs)
         for at, name in enumerate(names_of(ensemble), _first(ensemble)):
@@ -473,7 +473,7 @@ def _restore_sections(stored: Stored, ensemble: Ensemble, names: list[str]) -> N
     if cold:
         warnings.warn(
             f"the model's members {', '.join(cold)} are of a version that this program does not know; they "
-            "learn from nothing, and all else goes on as it was",
+            "start from scratch, and everything else continues",
             UserWarning,
             stacklevel=2,
         )

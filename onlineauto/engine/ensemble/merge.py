@@ -139,8 +139,8 @@ def _check(base: Ensemble, ends: Sequence[Ensemble]) -> None:
             or not np.array_equal(end.test.level, base.test.level)
         ):
             raise OptionError(
-                "an ensemble has changed what predicts, which members rest, or its tests since the base: let "
-                "all learn on from one base after each such decision"
+                "an ensemble has changed what predicts, which members rest, or its tests since the base: "
+                "continue all of them from one new base after each such decision"
             )
 
 

@@ -20,7 +20,7 @@ class EnsembleOptions:
 
     members: str = option(
         DEFAULT,
-        "Learners that the ensemble has beside the live configs, separated by commas, or none: "
+        "Learners of the ensemble besides the live configs, separated by commas, or none: "
         + ", ".join(MEMBERS)
         + ".",
         vw=False,

@@ -34,10 +34,12 @@ class Entry(NamedTuple):
 _MEMBERS = {
     "features": Entry("least squares on features and on bins of numbers"),
     "waves": Entry(
-        "least squares on random waves of numbers and words, which any smooth function is made of"
+        "least squares on random waves of numbers and words, which approximate any smooth function"
     ),
     "crosses": Entry("weights of products of features with the action: one by one, in pairs, in triples"),
-    "layer": Entry("least squares on waves of what features says of all actions; it needs features"),
+    "layer": Entry(
+        "least squares on waves of the scores that features gives to all actions; it needs features"
+    ),
     "baseline": Entry("the cost of a context whatever the action, and what each action adds", default=False),
 }
 
@@ -133,6 +135,6 @@ def check_names(text: str) -> None:
         for needs in member.needs:
             if needs.upon and needs.upon not in there:
                 raise OptionError(
-                    f"--members cannot have {member.name} without {needs.upon}, whose scores it is made of; "
-                    f"write {needs.upon},{member.name}"
+                    f"--members cannot have {member.name} without {needs.upon}, from whose scores it is "
+                    f"computed; write {needs.upon},{member.name}"
                 )

@@ -22,7 +22,7 @@ class ModelOptions:
     )
     initial_regressor: tuple[str, ...] = option(
         (),
-        "Model to go on from, exactly where it was; it has its own options. With -t, it only predicts.",
+        "Model to continue from, exactly where it stopped, with its options. With -t, it only predicts.",
         short="i",
         metavar="FILE",
     )
@@ -37,20 +37,20 @@ class ModelOptions:
     )
     resume: bool = option(
         False,
-        "If the file of -f is there, go on with the run that wrote it: with its model, counts and outputs, "
-        "and with the event after its last one. Otherwise begin.",
+        "If the file of -f exists, continue the run that wrote it: its model, counts and outputs, from the "
+        "event after its last one. Otherwise start a new run.",
         vw=False,
         needs=("final_regressor",),
     )
     predict_only_model: bool = option(
         False,
-        "Let the model of -f be the champion alone. It is small; it can predict, and cannot learn further.",
+        "Write only the champion to -f: a small model that can predict, and cannot learn further.",
         needs=_MODEL_FILES,
     )
     predict_only_ensemble: bool = option(
         False,
-        "Let the model of -f be all that predicts now, the ensemble as a rule, without what only learning "
-        "needs. It predicts the same as the whole model, and cannot learn further.",
+        "Write only what predicts now to -f, usually the ensemble, without what only learning needs. The "
+        "model predicts the same as the whole model, and cannot learn further.",
         vw=False,
         aliases=("predict_only_stack",),
         needs=_MODEL_FILES,
@@ -66,17 +66,17 @@ class ModelOptions:
     )
     preserve_performance_counters: bool = option(
         False,
-        "Go on with the losses and counts of the run that saved the model of -i.",
+        "Continue the losses and counts of the run that saved the model of -i.",
         needs=("initial_regressor",),
     )
     base: str | None = option(
         None,
-        "For `onlineauto merge`: the model that all others went on from; what they learnt since then is "
+        "For `onlineauto merge`: the model from which all others continued; what they learnt since then is "
         "merged.",
         vw=False,
         metavar="FILE",
     )
-    save_resume: bool = option(False, "Has no effect: learning can go on from every model.")
+    save_resume: bool = option(False, "Has no effect: every model can continue to learn.")
 
     def predict_only(self) -> Literal["champion", "ensemble", False]:
         """Return the predictor of a predict-only model of ``-f``; False if the model can learn."""

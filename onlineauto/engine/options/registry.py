@@ -46,7 +46,7 @@ class RunOptions:
 
     title: ClassVar[str] = "Run"
 
-    testonly: bool = option(False, "Predict only: leave labels aside and weights as they are.", short="t")
+    testonly: bool = option(False, "Predict only: ignore labels and change no weights.", short="t")
     passes: int = option(1, "How many times to read the data.", minimum=1, maximum=2**63 - 1, metavar="N")
     holdout_off: bool = option(False, "With several passes, learn from every event: hold none out.")
     holdout_period: int = option(
@@ -72,15 +72,17 @@ class RunOptions:
     )
     cache: bool = option(
         False,
-        "Write what is read into FILE.cache, as blocks, and read that in later passes and runs, as long as "
-        "the data are older and are to be read by the same rules.",
+        "Write what is read into FILE.cache, as blocks, and read that in later passes and runs, while the "
+        "data are older and are read by the same rules.",
         short="c",
     )
     cache_file: str | None = option(None, "The same, with a name for the cache.", metavar="FILE")
-    kill_cache: bool = option(False, "Write the cache anew.", short="k", needs=("cache", "cache_file"))
+    kill_cache: bool = option(
+        False, "Write the cache again, even if it is valid.", short="k", needs=("cache", "cache_file")
+    )
     replay: str | None = option(
         None,
-        "Do not search; repeat the decisions of this journal, which is of the same stream.",
+        "Do not search; repeat the decisions of this journal, which must be of the same stream.",
         vw=False,
         metavar="FILE",
         needs=("automl",),
@@ -310,7 +312,7 @@ CHECKS: Final = (
 
 
 _INSTEAD: Final = {
-    "journal": "observe hears of the decisions of its search, and AutoML.history has them",
+    "journal": "observe is called with the decisions of its search, and AutoML.history has them",
     "predictions": "stream yields the outcomes of each block",
     "initial_regressor": "load takes the file",
     "final_regressor": "save takes the file",

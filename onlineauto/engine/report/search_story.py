@@ -79,7 +79,7 @@ def story(searching: Searching) -> Iterator[str]:
     yield f"champion changes = {searching.n_switches}"
     left_out = searching.n_switches - len(changes)
     if left_out > 0:
-        yield f"  the first {left_out} are not shown"
+        yield f"  the first {left_out} are not listed"
     for change in changes:
         yield f"  after {change.events} events: {_difference(change)}{_evidence(change)}"
     if searching.live_configs.arrays.ensemble.on:
@@ -105,26 +105,26 @@ def outside_warning(searching: Searching, *, costs: tuple[float, float]) -> str 
     if not arrays.tests.paired and outside:
         return (
             f"{outside} of {searching.n_learnt} events have a reward outside [0, 1] (it is the negated "
-            "cost, or with --reward_as_cost the cost); the search compares configs by rewards cut off there"
+            "cost, or with --reward_as_cost the cost); the search compares configs by clipped rewards"
         )
     scale = arrays.statistics.scale
     if options.min_prob and scale[BELOW]:
         return (
             f"{int(scale[BELOW])} events were logged with less than --min_prob {options.min_prob:g}; "
-            f"the test went on with {scale[FLOOR]:.4g}"
+            f"the test continued with {scale[FLOOR]:.4g}"
         )
     if options.cost_range is None or not arrays.tests.by_reward or not searching.n_learnt:
         return None
     low, high = options.rewards()
     if scale[LOW] < low or scale[HIGH] > high:
         return (
-            f"there were costs beyond --cost_range {options.cost_range}; in the test each counted as the "
-            "nearest that was known"
+            f"there were costs beyond --cost_range {options.cost_range}; the test clipped each one to the "
+            "range known before it"
         )
     if costs[1] - costs[0] < _SILENT * (high - low):
         return (
             f"costs were from {costs[0]:.4g} to {costs[1]:.4g}, a small part of --cost_range "
-            f"{options.cost_range}: the test can hardly tell configs apart; without --cost_range it learns "
+            f"{options.cost_range}: the test can hardly distinguish configs; without --cost_range it learns "
             "the range"
         )
     return None
@@ -137,7 +137,7 @@ def decay_warning(decay: Decay) -> str | None:
         return None
     return (
         f"{outside} events have a cost beyond --cost_range (-1,0 if not supplied); --epsilon_decay compares "
-        "models by costs cut off there"
+        "models by clipped costs"
     )
 
 
@@ -163,7 +163,7 @@ def _difference(change: Change) -> str:
     ]
     turned = dict(change.after_settings).items() - dict(change.before_settings).items()
     parts += [f"has {name} {_shown(value)}" for name, value in sorted(turned)]
-    return f"the champion {' and '.join(parts)}" if parts else "the champion gave way to its double"
+    return f"the champion {' and '.join(parts)}" if parts else "the champion was replaced by its copy"
 
 
 def _shown(value: float | str) -> str:

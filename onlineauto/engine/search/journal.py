@@ -326,7 +326,7 @@ def read_journal(
                 raise InputError(f"{name} is the journal of a run with other options: {entry.command}")
             continue
         if entry.events < events:
-            raise InputError(f"{name}:{number}: its events come before those of the line above")
+            raise InputError(f"{name}:{number}: its number of events is below that of the line above")
         events = entry.events
         yield entry
     if not began:

@@ -158,7 +158,7 @@ def grow_layer(context: Context, state: State) -> None:
 
 
 class Layer(Member):
-    """Least squares on waves of what features says of all actions."""
+    """Least squares on waves of the scores that `features` gives to all actions."""
 
     name = "layer"
     merges = "weights averaged by their precision, though each branch had other scores of `features`"
