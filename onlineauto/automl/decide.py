@@ -1,6 +1,6 @@
 """``decide``: the control plane's answer when the loop stops; pure functions of plain values.
 
-In the terms of ChaCha (Wu et al., ChaCha for Online AutoML, 2021): `_meet` and `_promote` call the
+In the terms of ChaCha (Wu et al., ChaCha for Online AutoML, 2021): `_add_namespaces` and `_promote` call the
 ConfigOracle, `_promote` follows Better, and `schedule` is Schedule with its Choose and Worse.
 """
 
@@ -76,7 +76,7 @@ def decide(
         The changes for the engine to apply, in this order.
     """
     if isinstance(signal, NewNamespaces):
-        return _meet(rules, search, signal, statistics)
+        return _add_namespaces(rules, search, signal, statistics)
     if isinstance(signal, BoundCrossed):
         return _promote(rules, search, signal, statistics)
     if isinstance(signal, ReviewDue):
@@ -104,7 +104,7 @@ def interactions_for(rules: Rules, config: Config, namespaces: Sequence[bytes]) 
     return interactions_of(config, namespaces, interaction_type=rules.interaction_type, base=base)
 
 
-def _meet(
+def _add_namespaces(
     rules: Rules, search: Search, signal: NewNamespaces, statistics: Statistics
 ) -> tuple[Search, tuple[Decision, ...]]:
     """Add new namespaces to the search, and propose challengers that use them."""
@@ -147,7 +147,7 @@ def _promote(
     rules: Rules, search: Search, signal: BoundCrossed, statistics: Statistics
 ) -> tuple[Search, tuple[Decision, ...]]:
     """Exchange a challenger with the champion, and request neighbours of the new champion."""
-    change = _exchange if rules.renews else _begin_anew
+    change = _exchange if rules.renews else _drop_others
     search = change(rules, search, signal.live)
     swap = Swap(signal.live, search.champion, signal.by, rules.renews)
     search = replace(search, n_switches=search.n_switches + 1, since=statistics.learnt())
@@ -190,7 +190,7 @@ def _exchange(rules: Rules, search: Search, live: int) -> Search:
     return replace(search, candidates=candidates, n_valid=len(candidates), slots=live_configs)
 
 
-def _begin_anew(rules: Rules, search: Search, live: int) -> Search:
+def _drop_others(rules: Rules, search: Search, live: int) -> Search:
     """Keep only the new and the old champion, or all configs if the oracle is called only once."""
     candidates = _best_two_first(search.candidates, search.slots[live].index)
     if ORACLES[rules.oracle].once:

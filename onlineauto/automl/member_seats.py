@@ -59,7 +59,7 @@ def rest_members(rules: Rules, search: Search, statistics: Statistics) -> tuple[
     seats, worths = _without_worthless(seats, terms, statistics, now)
     rates = {seat.name: worths.get(seat.name, 0.0) / terms[seat.name].price for seat in seats if seat.works}
     chosen = _within_budget(seats, terms, rates, budget=rules.member_budget, now=now)
-    members = tuple(_seated(seat, seat.name in chosen, rates, now) for seat in seats)
+    members = tuple(_updated_seat(seat, seat.name in chosen, rates, now) for seat in seats)
     after = [seat.name for seat in members if not seat.works]
     return replace(search, members=members), (RestMembers(tuple(after)),) if after != before else ()
 
@@ -93,7 +93,7 @@ def _within_budget(
 ) -> set[str]:
     """Return the members that work: in their order of precedence, while the budget allows their price."""
     chosen: set[str] = set()
-    turns = {name: (turn, value) for turn, value, name in _turns(seats, terms, rates, now)}
+    turns = {name: (turn, value) for turn, value, name in _in_precedence(seats, terms, rates, now)}
     turns = {name: max(turn, turns.get(terms[name].upon, turn)) for name, turn in turns.items()}
     paths = {name: f"{terms[name].upon}/{name}" if terms[name].upon else name for name in turns}
     for name in sorted(turns, key=lambda name: (turns[name], paths[name])):
@@ -103,7 +103,7 @@ def _within_budget(
     return chosen
 
 
-def _turns(
+def _in_precedence(
     seats: list[MemberSeat], terms: Mapping[str, MemberTerms], rates: Mapping[str, float], now: int
 ) -> Iterator[tuple[int, float, str]]:
     """Yield the members that may work: on trial, to be tried, then by their worth for their price."""
@@ -119,7 +119,7 @@ def _turns(
             yield 1, price, seat.name
 
 
-def _seated(seat: MemberSeat, works: bool, rates: Mapping[str, float], now: int) -> MemberSeat:
+def _updated_seat(seat: MemberSeat, works: bool, rates: Mapping[str, float], now: int) -> MemberSeat:
     """Return a member's seat after the decision whether the member works."""
     if seat.works == works:
         return seat

@@ -50,7 +50,7 @@ def _review(rules: Rules, search: Search, live: int, statistics: Statistics, ren
         return search, rotated
     if not search.slots[live].gives_way:
         return search, (extend,)
-    other = _to_give_way(search, live, statistics, renewed)
+    other = _replaceable_challenger(search, live, statistics, renewed)
     if other is not None:
         search = search.with_live(live, replace(search.slots[live], gives_way=False))
         search = search.with_live(other, replace(search.slots[other], gives_way=True))
@@ -79,7 +79,9 @@ def _waits_no_longer(search: Search, live: int) -> bool:
     return any(search.waits(i) and search.candidates[i].lease <= lease for i in range(search.n_valid))
 
 
-def _to_give_way(search: Search, live: int, statistics: Statistics, renewed: Container[int]) -> int | None:
+def _replaceable_challenger(
+    search: Search, live: int, statistics: Statistics, renewed: Container[int]
+) -> int | None:
     """Return the first priority challenger that `live` is proved better than, or None.
 
     Challengers in `renewed` became live in this pass and have no evidence yet.

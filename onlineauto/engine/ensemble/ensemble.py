@@ -313,7 +313,7 @@ def _arrays_of(ensemble: Ensemble) -> dict[str, NDArray[Any]]:
     )
 
 
-def _kept(ensemble: Ensemble) -> tuple[str, ...]:
+def _stored_names(ensemble: Ensemble) -> tuple[str, ...]:
     """Return the names of the arrays that a model file has of an ensemble."""
     return (*_PREDICTS, *_LEARNS) if len(ensemble.spread) else _PREDICTS
 
@@ -321,7 +321,7 @@ def _kept(ensemble: Ensemble) -> tuple[str, ...]:
 def ensemble_state(ensemble: Ensemble, *, tests: int) -> dict[str, Any]:
     """Return the state of the ensemble and its number of tests, for `restore_ensemble`."""
     state: dict[str, Any] = {"version": VERSION, "serves": ensemble.serves, "tests": tests}
-    state |= {name: _arrays_of(ensemble)[name] for name in _kept(ensemble)} | {
+    state |= {name: _arrays_of(ensemble)[name] for name in _stored_names(ensemble)} | {
         "scores": list(names_of(ensemble))
     }
     if len(ensemble.members.rests):
@@ -360,7 +360,7 @@ def restore_ensemble(stored: Stored, ensemble: Ensemble) -> Ensemble:
     """
     stored = _of_this_version(stored)
     names = stored["scores"].of(list[str])
-    for name in _kept(ensemble):
+    for name in _stored_names(ensemble):
         array, part = _arrays_of(ensemble)[name], stored[name]
         if name == "updates":
             array[...] = part.counts(array.shape)

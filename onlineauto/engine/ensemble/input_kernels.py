@@ -213,7 +213,7 @@ def index_of(inputs: Inputs, key: np.uint64) -> int:
 
 
 @kernel
-def _meet(inputs: Inputs, feature: np.uint64, is_number: bool) -> bool:
+def _register_feature(inputs: Inputs, feature: np.uint64, is_number: bool) -> bool:
     """Register a feature of a learnt event, unless there are too many; return whether it is new."""
     tally, place = inputs.tally, place_of(inputs, feature)
     new = inputs.feature[place] == 0
@@ -233,7 +233,7 @@ def _meet(inputs: Inputs, feature: np.uint64, is_number: bool) -> bool:
 
 
 @kernel
-def _meet_name(inputs: Inputs, word: np.uint32, seed: np.uint32) -> None:
+def _register_name(inputs: Inputs, word: np.uint32, seed: np.uint32) -> None:
     """Register the number in the name of a new word, if it has one and the capacity allows it."""
     stem, amount = numbered_name(word, seed)
     if stem == NO_STEM:
@@ -243,13 +243,13 @@ def _meet_name(inputs: Inputs, word: np.uint32, seed: np.uint32) -> None:
         if tally[Known.NUMBERS] >= MOST_NUMBERS or tally[Known.FEATURES] >= MOST_FEATURES:
             return
         inputs.numbers.named[tally[Known.NUMBERS]] = True
-        _meet(inputs, stem, True)
+        _register_feature(inputs, stem, True)
     at = inputs.input[place_of(inputs, np.uint64(word))]
     inputs.names[at], inputs.amount[at] = inputs.number[inputs.input[place]], amount
 
 
 @kernel
-def _meet_action(inputs: Inputs, key: np.uint64) -> None:
+def _register_action(inputs: Inputs, key: np.uint64) -> None:
     """Register an action, unless there are too many."""
     tally = inputs.tally
     if tally[Known.ACTIONS] > MOST_ACTIONS or index_of(inputs, key) >= 0:
@@ -263,7 +263,7 @@ def _meet_action(inputs: Inputs, key: np.uint64) -> None:
 
 
 @inline_kernel
-def _meet_line(run: Run, line: int) -> None:
+def _register_line(run: Run, line: int) -> None:
     """Register the features of a line."""
     inputs, stream = run.live.ensemble.members.inputs, run.stream
     for span in range(stream.lines[line].start, stream.lines[line + 1].start):
@@ -275,8 +275,8 @@ def _meet_line(run: Run, line: int) -> None:
             value = stream.features[i].value
             if value != np.float32(0) and math.isfinite(value):
                 feature, is_number = stream.features[i].hash, value != np.float32(1)
-                if _meet(inputs, np.uint64(feature), is_number) and not is_number:
-                    _meet_name(inputs, feature, run.layout.seed[stream.spans[span].namespace])
+                if _register_feature(inputs, np.uint64(feature), is_number) and not is_number:
+                    _register_name(inputs, feature, run.layout.seed[stream.spans[span].namespace])
 
 
 @inline_kernel
@@ -308,7 +308,7 @@ def _new_of_line(run: Run, line: int) -> tuple[int, int]:
 
 
 @inline_kernel
-def _has_room(run: Run, actions: Actions, line: int) -> bool:
+def _can_register(run: Run, actions: Actions, line: int) -> bool:
     """Return whether to register an event: its new features fit, or events rarely fit."""
     inputs, features, numbers = run.live.ensemble.members.inputs, 0, 0
     if line >= 0:
@@ -337,15 +337,15 @@ def meet_event(run: Run, actions: Actions) -> bool:
     features, numbers = inputs.tally[Known.FEATURES], inputs.tally[Known.NUMBERS]
     if inputs.tally[Known.FEATURES] == 0:
         inputs.tally[Known.FEATURES] = 1  # the constant
-    notes = _has_room(run, actions, line)
+    notes = _can_register(run, actions, line)
     if line >= 0 and notes:
-        _meet_line(run, line)
+        _register_line(run, line)
     for action in range(actions.n):
         short_loop()
         if not joins(inputs):
-            _meet_action(inputs, action_key(run, actions, action))
+            _register_action(inputs, action_key(run, actions, action))
         if joins(inputs) and notes:
-            _meet_line(run, line_of(run, actions, action))
+            _register_line(run, line_of(run, actions, action))
     new = features != inputs.tally[Known.FEATURES] or numbers != inputs.tally[Known.NUMBERS]
     return bool(new or joins(inputs))
 

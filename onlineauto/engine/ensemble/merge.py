@@ -182,7 +182,7 @@ def merge_inputs(base: Inputs, ends: Sequence[Inputs]) -> tuple[Inputs, list[Bra
     for number in range(min(int(inputs.tally[Known.NUMBERS]), MOST_NUMBERS)):
         _merge_number(inputs, base, number, list(zip(ends, numbers[1:], strict=True)), known)
     actions = [_actions_of(inputs, each) for each in everyone]
-    counts = [_seen(each, of) for each, of in zip(everyone, actions, strict=True)]
+    counts = [_event_counts(each, of) for each, of in zip(everyone, actions, strict=True)]
     inputs.seen[:] = counts[0] + sum(count - counts[0] for count in counts[1:])
     branches = [
         Branch(None, _inputs_of(inputs, each, of, known), of, action, np.stack([counts[0], count], axis=1))
@@ -272,7 +272,7 @@ def _actions_of(inputs: Inputs, end: Inputs) -> NDArray[np.int64]:
     )
 
 
-def _seen(end: Inputs, actions: NDArray[np.int64]) -> NDArray[np.int64]:
+def _event_counts(end: Inputs, actions: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the number of events that a branch has learnt with each merged action, and the total."""
     seen = np.zeros_like(end.seen)
     seen[actions[actions >= 0]] = end.seen[: len(actions)][actions >= 0]

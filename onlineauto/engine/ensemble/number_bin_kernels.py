@@ -32,7 +32,7 @@ _LEFT, _MOST_TOGETHER = 64, 3
 
 
 @inline_kernel
-def _has_room(inputs: Inputs, bins: int) -> bool:
+def _can_add_bins(inputs: Inputs, bins: int) -> bool:
     """Return whether `bins` more inputs may be used for bins; some are reserved for future words."""
     return bool(inputs.tally[Known.FEATURES] + bins <= MOST_FEATURES - _LEFT)
 
@@ -67,7 +67,7 @@ def _divide_bin(inputs: Inputs, number: int, fullest: int) -> None:
         return
     old, bins = inputs.numbers.of_bin[number, fullest], inputs.numbers.bins[number]
     at = old
-    if old > 0 and _has_room(inputs, 1):
+    if old > 0 and _can_add_bins(inputs, 1):
         at = add_input(inputs, InputKind.BIN)
         inputs.divided[at] = old
     for i in range(bins, fullest, -1):
@@ -112,7 +112,7 @@ def _make_bins(inputs: Inputs, number: int) -> None:
         if wanted and values[i] > values[i - 1]:
             inputs.numbers.cut[number, last] = 0.5 * (values[i] + values[i - 1])
             last += 1
-    room = _has_room(inputs, last + 1) and not inputs.numbers.named[number]
+    room = _can_add_bins(inputs, last + 1) and not inputs.numbers.named[number]
     for i in range(last + 1):
         inputs.numbers.of_bin[number, i] = add_input(inputs, InputKind.BIN) if room else 0
         inputs.numbers.part[number, i] = i

@@ -166,7 +166,7 @@ def _sums(branch: Branch, action: int, n: int, unsure: float) -> Sums:
     if not len(own):
         return Sums(np.diag(unknown), np.zeros(n))
     had = min(int(branch.state.prepared[Prepared.INPUTS]), len(branch.inputs))
-    sums = sums_of(*_settled(branch.state, int(own[0]), had))
+    sums = sums_of(*_after_waiting(branch.state, int(own[0]), had))
     inputs = branch.inputs[:had]
     move = np.zeros((n, had))
     move[inputs[inputs >= 0], np.flatnonzero(inputs >= 0)] = 1.0
@@ -174,7 +174,9 @@ def _sums(branch: Branch, action: int, n: int, unsure: float) -> Sums:
     return Sums(move @ sums.information @ move.T + np.diag(unknown), move @ sums.products)
 
 
-def _settled(regression: Regression, action: int, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _after_waiting(
+    regression: Regression, action: int, n: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return an action's weights and their covariance after learning the waiting events."""
     weights = regression.weights[action, :n].copy()
     late = regression.late[action, : regression.n_late[action], :n]

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _BRIEF = 1024
 """Number of features up to which the loop does not release the GIL: a switch would take longer."""
-_MOST_FINE, _LONGEST = 256, 4096
+_MOST_SEQUENCES, _LONGEST = 256, 4096
 """Maximum number of remembered sequences of namespaces, and maximum bytes of each."""
 
 
@@ -61,7 +61,7 @@ class OneEvent:
     """
 
     __slots__ = (
-        "_fine",
+        "_known_sequences",
         "_model",
         "_named",
         "_prediction",
@@ -89,7 +89,7 @@ class OneEvent:
         seen = layout.seen(reader.namespaces)
         self._seen = None if seen is None or seen.all() else seen
         self._named = reader.records.spans["namespace"]
-        self._fine: set[bytes] = set()  # most events repeat the same namespaces
+        self._known_sequences: set[bytes] = set()  # most events repeat the same namespaces
         self.searches = model.parts.live.searching
         records = reader.records
         task, buffers = context.value.task, context.value.buffers
@@ -152,12 +152,12 @@ class OneEvent:
         """Return whether each namespace with features in this event had features in an earlier event."""
         assert self._seen is not None
         named = self._named[: self._sizes[SPANS]].tobytes()
-        if named in self._fine:
+        if named in self._known_sequences:
             return True
         known = self._sizes[NAMES] <= len(self._seen)
         fine = bool(known and self._seen[self._named[: self._sizes[SPANS]]].all())
-        if fine and len(named) <= _LONGEST and len(self._fine) < _MOST_FINE:
-            self._fine.add(named)
+        if fine and len(named) <= _LONGEST and len(self._known_sequences) < _MOST_SEQUENCES:
+            self._known_sequences.add(named)
         return fine
 
     @property

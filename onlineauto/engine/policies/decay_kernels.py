@@ -142,7 +142,7 @@ def _clear_lane(run: Run, lane: int) -> None:
 
 
 @kernel
-def _begin_anew(run: Run, model: int) -> None:
+def _reset_model(run: Run, model: int) -> None:
     """Reset model `model` of every live config to the state before the first event."""
     models, policy = run.task.exploration.policies, run.task.decay.place[model]
     if run.task.quirks.begins_anew_in_part:
@@ -182,7 +182,7 @@ def _move_up(run: Run, last: int, distance: int) -> None:
     for model in range(models):
         evidence[model, : min(model + 1, distance)] = 0.0
     for model in range(distance):
-        _begin_anew(run, model)
+        _reset_model(run, model)
 
 
 @kernel

@@ -197,7 +197,7 @@ class _Explored(Counters):
 
     def __init__(self, options: FeatureOptions, *, as_vw: bool, multiline: bool, models: int) -> None:
         self._as_vw, self._multiline = as_vw, multiline
-        self._asked = models if as_vw and models else 1  # VW counts a label once for each model
+        self._calls_per_label = models if as_vw and models else 1  # VW counts a label once for each model
         self._decays = bool(as_vw and models)  # VW then calls no model for an event without a label
         self._constant = int(not options.noconstant)
         self._dropped, self._kept = (
@@ -238,7 +238,7 @@ class _Explored(Counters):
         known, cost = outcomes.known_action, outcomes.known_cost[labelled]
         slot = np.repeat(np.arange(len(outcomes)), np.diff(outcomes.action_start))
         before = np.bincount(slot[outcomes.action < known[slot]], minlength=len(outcomes))
-        action, asked = before[labelled], self._asked
+        action, asked = before[labelled], self._calls_per_label
         self._labelled += asked * int(labelled.sum())
         self._first += asked * int((action == 0).sum())
         self._non_zero += asked * int((cost != 0).sum())

@@ -180,7 +180,7 @@ class Progress(Counters):
                 outcomes = self._without_first(outcomes, int(begins[-1]))
             if outcomes.slots is not None:
                 outcomes = of_events(outcomes, outcomes.slots, all_slots=self._all_slots)
-            self._see_labels(outcomes)
+            self._record_labels(outcomes)
             terms, totals = self._add_up(outcomes)
             start = 0
             while emit is not None:
@@ -262,7 +262,7 @@ class Progress(Counters):
             self._pass_held_weight = total(self._pass_held_weight, held_weight)
             self._pass_held_loss = total(self._pass_held_loss, held_loss)
 
-    def _see_labels(self, outcomes: Outcomes) -> None:
+    def _record_labels(self, outcomes: Outcomes) -> None:
         """Record the first labels, the sum of labels and their range."""
         if not self._simple:
             return
@@ -298,7 +298,7 @@ class Progress(Counters):
         if isinstance(outcomes, EventOutcomes):
             label, prediction = outcomes.shown(row)
         else:
-            label, prediction = _shown_simple(outcomes, row) if self._simple else _shown_bandit(outcomes, row)
+            label, prediction = _simple_cells(outcomes, row) if self._simple else _bandit_cells(outcomes, row)
         line = format_row(
             average,
             since,
@@ -371,13 +371,13 @@ def format_row(*cells: str) -> str:
     )
 
 
-def _shown_simple(outcomes: Outcomes, row: int) -> tuple[str, str]:
+def _simple_cells(outcomes: Outcomes, row: int) -> tuple[str, str]:
     label = float(outcomes.label[row])
     shown = fixed(label, digits=4) if label < FLOAT_MAX else "unknown"
     return shown, fixed(float(outcomes.prediction[row]), digits=4)
 
 
-def _shown_bandit(outcomes: Outcomes, row: int) -> tuple[str, str]:
+def _bandit_cells(outcomes: Outcomes, row: int) -> tuple[str, str]:
     label = "unknown"
     if outcomes.labelled[row]:
         cost, probability = float(outcomes.known_cost[row]), float(outcomes.known_probability[row])

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.search.search_engine import Searching
 
 _MANY = 40
-_SHOWN = 5
+_MOST_NAMED = 5
 """Maximum number of interactions that the story of a change names."""
 _SILENT = 0.1
 
@@ -86,10 +86,10 @@ def story(searching: Searching) -> Iterator[str]:
         yield f"predicted by = {predicts_text(searching)}"
     if searching.n_alarms:
         yield f"the champion predicted worse than before = {searching.n_alarms} times; see --on_drift"
-    yield f"champion's interactions = {_listed(searching)}"
+    yield f"champion's interactions = {_interactions_text(searching)}"
     settings = searching.live_configs.configs[0].settings
     if settings:
-        yield "champion's settings = " + ", ".join(f"{name} {_shown(value)}" for name, value in settings)
+        yield "champion's settings = " + ", ".join(f"{name} {_value_text(value)}" for name, value in settings)
 
 
 def predicts_text(searching: Searching) -> str:
@@ -157,20 +157,20 @@ def _difference(change: Change) -> str:
     old, new = set(change.before), set(change.after)
     gained, lost = sorted(new - old), sorted(old - new)
     parts = [
-        f"{word} {words_text(names, most=_SHOWN)}"
+        f"{word} {words_text(names, most=_MOST_NAMED)}"
         for word, names in (("gained", gained), ("lost", lost))
         if names
     ]
     turned = dict(change.after_settings).items() - dict(change.before_settings).items()
-    parts += [f"has {name} {_shown(value)}" for name, value in sorted(turned)]
+    parts += [f"has {name} {_value_text(value)}" for name, value in sorted(turned)]
     return f"the champion {' and '.join(parts)}" if parts else "the champion was replaced by its copy"
 
 
-def _shown(value: float | str) -> str:
+def _value_text(value: float | str) -> str:
     return value if isinstance(value, str) else f"{value:.4g}"
 
 
-def _listed(searching: Searching) -> str:
+def _interactions_text(searching: Searching) -> str:
     """Return the champion's interactions as text; if they are many, the ones that it leaves out."""
     config, crossed = searching.live_configs.configs[0], searching.interactions(0)
     if config.kind is Kind.EXCLUSION and len(crossed) > _MANY:

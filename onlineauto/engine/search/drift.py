@@ -20,7 +20,7 @@ LOOK = 256
 
 _LEAST = 64
 """Number of observations before the first alarm: a model improves most at the start."""
-_ROOM = 2.0
+_CLIP_FACTOR = 2.0
 """Losses are clipped to this multiple of the largest one among the first `_LEAST` observations."""
 
 
@@ -53,7 +53,7 @@ class Drift:
                 break
             self._n += 1
             n_first += 1
-            self._most = max(self._most, _ROOM * float(loss))
+            self._most = max(self._most, _CLIP_FACTOR * float(loss))
         rest = means[n_first:]
         self._n += len(rest)
         return len(rest) > 0 and bool(rises(self._window, np.minimum(rest / self._most, 1.0)))

@@ -161,7 +161,7 @@ Entry: TypeAlias = _Widen | _Rotate | _Extend | _Swap | _Remove | _Reopen | _Pre
 _DECODER = msgspec.json.Decoder(Head | End | Entry)
 
 
-def _written(name: bytes) -> str:
+def _name_text(name: bytes) -> str:
     """Return the name of a namespace, which may have any bytes, as text for JSON."""
     return name.decode("utf-8") if _is_plain(name) else "hex:" + name.hex()
 
@@ -174,17 +174,17 @@ def _is_plain(name: bytes) -> bool:
         return False
 
 
-def _read(name: str) -> bytes:
-    """Return the bytes of a name from the text made by `_written`."""
+def _name_bytes(name: str) -> bytes:
+    """Return the bytes of a name from the text made by `_name_text`."""
     return bytes.fromhex(name.removeprefix("hex:")) if name.startswith("hex:") else name.encode()
 
 
 def _elements(config: Config) -> list[list[str]]:
-    return [[_written(name) for name in interaction] for interaction in config.elements]
+    return [[_name_text(name) for name in interaction] for interaction in config.elements]
 
 
 def _config(entry: _Rotate | _Swap) -> Config:
-    elements = (tuple(_read(name) for name in interaction) for interaction in entry.elements)
+    elements = (tuple(_name_bytes(name) for name in interaction) for interaction in entry.elements)
     config = Config.of(elements, entry.kind)
     for name, value in entry.settings.items():
         config = config.setting(name, value)
@@ -205,7 +205,7 @@ def bounds_of(live: int, statistics: Statistics) -> Bounds:
 def entry_of(decision: Decision, *, events: int, statistics: Statistics) -> Entry:
     """Return the line for a decision that is about to be applied after `events` events."""
     if isinstance(decision, Widen):
-        return _Widen(events, [_written(name) for name in decision.names])
+        return _Widen(events, [_name_text(name) for name in decision.names])
     if isinstance(decision, Reopen):
         return _Reopen(events, decision.what, list(decision.indices))
     if isinstance(decision, PredictWith):
@@ -241,7 +241,7 @@ def entry_of(decision: Decision, *, events: int, statistics: Statistics) -> Entr
 def decision_of(entry: Entry) -> Decision:
     """Return the decision in a line."""
     if isinstance(entry, _Widen):
-        return Widen(tuple(_read(name) for name in entry.names))
+        return Widen(tuple(_name_bytes(name) for name in entry.names))
     if isinstance(entry, _Reopen):
         return Reopen(entry.what, tuple(entry.indices))
     if isinstance(entry, _Rotate):

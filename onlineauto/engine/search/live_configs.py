@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 _PARKED = 4
 """Maximum number of waiting configs that retain their weights, per possible live config."""
 _HIGHEST_PRICE = 0.24
-_KEPT = (
+_STORED = (
     *("updates", "compared", "evidence", "pairs", "losses", "alike", "prices", "levels", "policies"),
     *("spread", "reach", "recent", "fresh", "mix", "logged", "draws", "compared_draws", "scale", "last"),
 )
@@ -140,14 +140,14 @@ class LiveConfigs:
         self._keys: dict[bytes, int] = {}
         self._version = -1
         self._n_tests = self._n_ensemble_tests = 0
-        self._kept: tuple[str, ...] = _KEPT
+        self._stored_arrays: tuple[str, ...] = _STORED
         self._alpha = float(np.float32(options.automl_significance_level))
         self._fresh = partial(
             make_live, configuration, learner, control, predicts_with=predicts_with, members=members
         )
         self.arrays = self._fresh()
         if self.arrays.ensemble.on:
-            self._test_ensemble_anew()
+            self._restart_ensemble_tests()
 
     @property
     def max_live(self) -> int:
@@ -289,7 +289,7 @@ class LiveConfigs:
         elif isinstance(decision, PredictWith):
             ensemble = self.arrays.ensemble._replace(serves=decision.who == "ensemble")
             self.arrays = self.arrays._replace(ensemble=ensemble)
-            self._test_ensemble_anew()
+            self._restart_ensemble_tests()
         elif isinstance(decision, RestMembers):
             ensembles.rest(self.arrays.ensemble, decision.members)
         elif isinstance(decision, Swap) and decision.keeps:
@@ -304,7 +304,7 @@ class LiveConfigs:
 
     def only_predict(self) -> None:
         """Drop, here and in the state, what only learning needs."""
-        self._kept = _PREDICTS
+        self._stored_arrays = _PREDICTS
         ensemble = ensembles.to_predict(self.arrays.ensemble, range(self.max_live))
         self.arrays = self.arrays._replace(ensemble=ensemble)
 
@@ -325,7 +325,7 @@ class LiveConfigs:
             "tests": self._n_tests,
             "parked": [{"config": config} | kept._asdict() for config, kept in self.waiting.items()],
             "tally": tally,
-            "arrays": {name: arrays_of(arrays)[name] for name in self._kept},
+            "arrays": {name: arrays_of(arrays)[name] for name in self._stored_arrays},
         } | (ensemble if arrays.ensemble.on else {})
 
     def restore(self, stored: Stored, model: Model, configs: Sequence[Config]) -> None:
@@ -346,7 +346,7 @@ class LiveConfigs:
             for each in stored["parked"].items()
         }
         kept, arrays = stored["arrays"], arrays_of(self.arrays)
-        for name in self._kept:
+        for name in self._stored_arrays:
             place = name if name in kept else _LATER.get(name, name)
             array = arrays[name]
             if place in kept or name not in _LATER:
@@ -366,7 +366,7 @@ class LiveConfigs:
         """Make a config live; a challenger starts from its parked state, or from a copy of the champion."""
         live, config = decision.live, decision.config
         if 0 < live < len(self.configs) and live not in self._removed and self._control.parks:
-            self._set_aside(live, model)
+            self._park(live, model)
         self._removed.discard(live)
         self.configs[live:] = [config, *self.configs[live + 1 :]]
         self.indices[live:] = [decision.index, *self.indices[live + 1 :]]
@@ -377,10 +377,10 @@ class LiveConfigs:
             self._join(live)
             ensembles.join(self.arrays.ensemble, live)
             if config in self.waiting:
-                self._bring_back(live, self.waiting.pop(config), model)
+                self._unpark(live, self.waiting.pop(config), model)
             else:
                 self._lanes.copy(0, live, model)
-                self._test_anew(live)
+                self._restart_test(live)
 
     def _join(self, live: int) -> None:
         """Give a live config the weight 1/n in mixed predictions; scale down all others."""
@@ -403,7 +403,7 @@ class LiveConfigs:
         tests, statistics = arrays.tests, arrays.statistics
         return tests.pairs, tests.losses, tests.spread, statistics.policies, tests.evidence, statistics.last
 
-    def _set_aside(self, live: int, model: Model) -> None:
+    def _park(self, live: int, model: Model) -> None:
         """Store the weights and the evidence of a config until it is live again."""
         lanes = self._lanes.of(live, model)
         cells, weights = learnt_cells(model, lanes, self._unlearnt)
@@ -422,7 +422,7 @@ class LiveConfigs:
         while len(self.waiting) > _PARKED * self.max_live:
             del self.waiting[next(iter(self.waiting))]
 
-    def _bring_back(self, live: int, parked: WaitingConfig, model: Model) -> None:
+    def _unpark(self, live: int, parked: WaitingConfig, model: Model) -> None:
         """Restore a waiting config. Models that were reset since are copied from the champion."""
         same = parked.began == began(self._decay, int(self.arrays.tally[Tally.LEARNT]))
         if not same.all():
@@ -442,7 +442,7 @@ class LiveConfigs:
         self.arrays.mix[[0, live]] = self.arrays.mix[[live, 0]]
         if self.arrays.ensemble.on:
             ensembles.exchange(self.arrays.ensemble, live)
-            self._test_ensemble_anew()
+            self._restart_ensemble_tests()
         configs = self.configs
         configs[0], configs[live] = configs[live], configs[0]
         self.indices = list(range(len(configs)))
@@ -452,7 +452,7 @@ class LiveConfigs:
         for each in range(len(configs)):
             self._set(each, model)
             if each > 0:
-                self._test_anew(each)
+                self._restart_test(each)
 
     def _reopen(self, decision: Reopen, model: Model) -> None:
         """Restart all tests; if the decision says so, also reset the challengers or all configs."""
@@ -468,7 +468,7 @@ class LiveConfigs:
         if decision.what != "reopen":
             ensembles.begin(self.arrays.ensemble)
         for live in range(1, len(self.configs)):
-            self._test_anew(live)
+            self._restart_test(live)
             if decision.what != "reopen":
                 self._lanes.copy(0, live, model)
 
@@ -485,7 +485,7 @@ class LiveConfigs:
             arrays.mix[:2] = mix / mix.sum()
         if arrays.ensemble.on:
             ensembles.promote(arrays.ensemble, live, arrays.n)
-            self._test_ensemble_anew()
+            self._restart_ensemble_tests()
         self.waiting.clear()
         self._since = int(arrays.tally[Tally.LEARNT]) - int(schedule.updates[live])
         former = self.policy(live, Whose.CHAMPION)
@@ -497,18 +497,18 @@ class LiveConfigs:
         policies[:2, Whose.CHAMPION] = 0
         schedule.updates[:2], tests.compared[:2] = schedule.updates[live], tests.compared[live]
         self._reset(slice(2, None))
-        self._test_anew(1)
+        self._restart_test(1)
         self.configs, self.indices = [config, self.configs[0]], [0, 1]
         self.arrays = arrays._replace(n=2)
 
-    def _test_anew(self, live: int) -> None:
+    def _restart_test(self, live: int) -> None:
         """Start a new test of a challenger; all tests ever started share the significance level."""
         self._n_tests += 1
         tests = self.arrays.tests
         tests.pairs[live] = tests.losses[live] = tests.spread[live] = 0
         tests.levels[live] = level(self._alpha, self._n_tests)
 
-    def _test_ensemble_anew(self) -> None:
+    def _restart_ensemble_tests(self) -> None:
         """Start new tests of the ensemble against the champion; these share a significance level too."""
         self._n_ensemble_tests += 1
         ensembles.test_anew(self.arrays.ensemble, level(self._alpha, self._n_ensemble_tests))

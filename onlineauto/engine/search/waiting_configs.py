@@ -55,12 +55,12 @@ def began(decay: Decay, learnt: int) -> NDArray[np.int64]:
 
 def prepare_waiting(model: Model, unlearnt: NDArray[np.float32]) -> None:
     """Compile or load the machine code that copies configs out of a model and back."""
-    cells, numbers = _room(1)
+    cells, numbers = _cell_arrays(1)
     prepare(take_lanes, model, cells, np.zeros(1, np.int64), unlearnt, cells, numbers)
     prepare(put_lane, model, cells, 0, unlearnt, cells, numbers, 0)
 
 
-def _room(lanes: int, *, cells: int = 0) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+def _cell_arrays(lanes: int, *, cells: int = 0) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Return arrays for the indices of cells, and for the contents of `lanes` lanes of these cells."""
     return np.empty(cells, np.int64), np.empty((cells, FIELDS, lanes), np.float32)
 
@@ -73,14 +73,14 @@ def learnt_cells(
     Other lanes may have learnt many more cells. The second array is float32[cells, 4, lanes].
     """
     touched = np.flatnonzero(model.touched)
-    cells, weights = _room(len(lanes), cells=len(touched))
+    cells, weights = _cell_arrays(len(lanes), cells=len(touched))
     n = take_lanes(model, touched, np.array(lanes, np.int64), unlearnt, cells, weights)
     return cells[:n].copy(), weights[:n].copy()
 
 
 def unlearn(model: Model, lanes: Sequence[int], unlearnt: NDArray[np.float32]) -> None:
     """Reset lanes to the state before the first event."""
-    touched, (cells, numbers) = np.flatnonzero(model.touched), _room(1)
+    touched, (cells, numbers) = np.flatnonzero(model.touched), _cell_arrays(1)
     for lane in lanes:
         put_lane(model, touched, lane, unlearnt, cells, numbers, 0)
         model.lanes[lane] = 0.0
