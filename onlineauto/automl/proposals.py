@@ -36,12 +36,12 @@ def propose(
 
 def renew(rules: Rules, search: Search, statistics: Statistics) -> Search:
     """Drop the candidates that were never tried, and call the oracle again."""
-    kept = [number for number, each in enumerate(search.candidates) if each.state is not State.NEW]
-    renumbered = {number: position for position, number in enumerate(kept)}
+    retained = [number for number, each in enumerate(search.candidates) if each.state is not State.NEW]
+    renumbered = {number: position for position, number in enumerate(retained)}
     search = replace(
         search,
-        candidates=tuple(search.candidates[number] for number in kept),
-        n_valid=len(kept),
+        candidates=tuple(search.candidates[number] for number in retained),
+        n_valid=len(retained),
         slots=tuple(replace(each, index=renumbered[each.index]) for each in search.slots),
     )
     return propose(rules, search, statistics)

@@ -165,7 +165,7 @@ class Rules:
             options.oracle_type or control.oracle,
             options.default_lease,
         )
-        asked = options.priority_challengers
+        n_priority = options.priority_challengers
         half = min(max_live // 2, max(max_live - 2, 0)) if ORACLES[oracle].renews else (max_live - 1) // 2
         return Rules(
             max_live=max_live,
@@ -173,7 +173,7 @@ class Rules:
             oracle=oracle,
             interaction_type=options.interaction_type,
             priority=options.priority_type,
-            n_priority=asked if asked >= 0 else half,
+            n_priority=n_priority if n_priority >= 0 else half,
             control=control,
             paired=options.is_paired(control.paired),
             searched=options.searched(),

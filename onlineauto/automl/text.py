@@ -49,9 +49,9 @@ def words_text(interactions: Sequence[Interaction], *, most: int = 20) -> str:
     >>> words_text([(b"user", b"page"), (b"user", b"user")], most=1)
     'user*page and 1 more'
     """
-    shown = ", ".join("*".join(map(namespace_text, names)) for names in interactions[:most])
+    text = ", ".join("*".join(map(namespace_text, names)) for names in interactions[:most])
     more = len(interactions) - most
-    return f"{shown} and {more} more" if more > 0 else shown
+    return f"{text} and {more} more" if more > 0 else text
 
 
 def elements_text(config: Config, delimiter: str = ", ") -> str:

@@ -37,13 +37,13 @@ def window_of(arrays: Mapping[str, Any]) -> Window:
     if set(arrays) != set(window._fields):
         raise ValueError(f"a window has the arrays {', '.join(window._fields)}, not {', '.join(arrays)}")
     for name, place in window._asdict().items():
-        found = np.asarray(arrays[name])
-        if found.dtype != place.dtype or found.shape != place.shape:
+        array = np.asarray(arrays[name])
+        if array.dtype != place.dtype or array.shape != place.shape:
             raise ValueError(
                 f"{name} of a window is {place.dtype}{list(place.shape)}, "
-                f"not {found.dtype}{list(found.shape)}"
+                f"not {array.dtype}{list(array.shape)}"
             )
-        place[...] = found
+        place[...] = array
     _check(window)
     return window
 

@@ -68,8 +68,8 @@ class Stepwise(Oracle):
         own = [each for each in champion.elements if _is_searched(each, space)]
         if len(reached := _within_reach(own, space)) == _SCREENED:
             return reached
-        held = set(champion.elements)
-        steps = dict.fromkeys(each for each in _steps(champion, space, turn) if each not in held)
+        used = set(champion.elements)
+        steps = dict.fromkeys(each for each in _steps(champion, space, turn) if each not in used)
         known = sorted(steps.keys() & space.gains.keys(), key=lambda each: (-space.gains[each], each))
         best = known[: _SCREENED // 2]
         chosen = set(best)
@@ -99,20 +99,20 @@ class Stepwise(Oracle):
 
 def _interactions(champion: Config, space: Space) -> Iterator[Config]:
     """Yield configs with other interactions, or with other namespaces."""
-    held = set(champion.elements)
+    used = set(champion.elements)
     if "interactions" in space.searched:
-        yield champion.crossing(held.union(_family(space)))
+        yield champion.crossing(used.union(_family(space)))
     by_gain = sorted(space.gains, key=lambda each: (-space.gains[each], each))
     gaining = [each for each in by_gain if space.gains[each] > 0.0]
-    missing = [each for each in gaining if each not in held]
+    missing = [each for each in gaining if each not in used]
     for many in (_AT_ONCE, 4, 1):
-        yield champion.crossing(held.union(missing[:many]))
+        yield champion.crossing(used.union(missing[:many]))
     if space.mature:
-        least = [each for each in by_gain if each in held]
-        useless = [each for each in gaining if each in held]
+        least = [each for each in by_gain if each in used]
+        useless = [each for each in gaining if each in used]
         for dropped in (least[: len(least) * 3 // 4], useless, least[: len(least) // 2]):
-            if len(dropped) < len(held):
-                yield champion.crossing(held.difference(dropped))
+            if len(dropped) < len(used):
+                yield champion.crossing(used.difference(dropped))
 
 
 def _steps(champion: Config, space: Space, turn: int) -> Iterator[Interaction]:

@@ -99,12 +99,12 @@ def make_ensemble(
 def _needs_of(members: Sequence[Member]) -> NDArray[np.int64]:
     """Return the needs of each score as an array for kernels."""
     names = [name for member in members for name in member.names]
-    found = [
+    rows = [
         (*needs[:-2], names.index(needs.upon) if needs.upon else -1, needs.inputs)
         for member in members
         for needs in member.needs
     ]
-    return np.array(found, np.int64).reshape(len(names), len(Needs._fields))
+    return np.array(rows, np.int64).reshape(len(names), len(Needs._fields))
 
 
 def names_of(ensemble: Ensemble) -> tuple[str, ...]:
@@ -231,20 +231,20 @@ def worths(ensemble: Ensemble, resting: Collection[str]) -> dict[str, float]:
     """
     resting = _with_those_upon(ensemble, resting)
     weights, spread = ensemble.weights.copy(), ensemble.spread.copy()
-    places = {name: at for at, name in enumerate(names_of(ensemble), _first(ensemble))}
-    for name, at in places.items():  # the last bits depend on this order
+    indices = {name: at for at, name in enumerate(names_of(ensemble), _first(ensemble))}
+    for name, at in indices.items():  # the last bits depend on this order
         if name in resting:
             _leave_out(weights, spread, at)
     able, error = able_scores(ensemble), float(ensemble.error[0])
-    found = {
+    result = {
         name: float(weights[at] ** 2 / (spread[at, at] * error)) if error > 0 else 0.0
-        for name, at in places.items()
+        for name, at in indices.items()
         if able[name] and name not in resting
     }
     for name, needs in _needs_by_name(ensemble):
-        if name in found and needs.upon in found:
-            found[needs.upon] = max(found[needs.upon], found[name])
-    return found
+        if name in result and needs.upon in result:
+            result[needs.upon] = max(result[needs.upon], result[name])
+    return result
 
 
 def prices(ensemble: Ensemble, *, features: float, n_actions: float) -> dict[str, float]:

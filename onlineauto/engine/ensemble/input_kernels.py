@@ -80,10 +80,10 @@ def context_line(run: Run, actions: Actions) -> int:
 @inline_kernel
 def bin_of(inputs: Inputs, number: int, value: float) -> int:
     """Return the bin of a value."""
-    found = 0
-    while found < inputs.numbers.bins[number] - 1 and value > inputs.numbers.cut[number, found]:
-        found += 1
-    return found
+    result = 0
+    while result < inputs.numbers.bins[number] - 1 and value > inputs.numbers.cut[number, result]:
+        result += 1
+    return result
 
 
 @inline_kernel

@@ -92,8 +92,8 @@ def inputs_to_predict(inputs: Inputs) -> Inputs:
 
 
 def _array_of(inputs: Inputs, name: str) -> NDArray[Any]:
-    found: NDArray[Any] = getattr(inputs.numbers if name in Numbers._fields else inputs, name)
-    return found
+    array: NDArray[Any] = getattr(inputs.numbers if name in Numbers._fields else inputs, name)
+    return array
 
 
 def inputs_state(inputs: Inputs) -> dict[str, Any]:

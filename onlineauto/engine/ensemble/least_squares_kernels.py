@@ -81,21 +81,21 @@ def _multiply_together(
     Four rows are added in one pass over the gains, so that up to three rows remain. Returns the first
     remaining row and the number of added rows.
     """
-    found, j, k, m, left, added = 0, 0, 0, 0, 0, 0
+    n_rows, j, k, m, left, added = 0, 0, 0, 0, 0, 0
     first, second, third, fourth = gains[0], gains[1], gains[2], gains[3]
     o, p, q, r = inputs[0], inputs[1], inputs[2], inputs[3]
     for row in range(n):
         if not _all_have(inputs, row):
             continue
-        found += 1
-        if found == 1:
+        n_rows += 1
+        if n_rows == 1:
             j = row
-        elif found == 2:
+        elif n_rows == 2:
             k = row
-        elif found == 3:
+        elif n_rows == 3:
             m = row
         else:
-            found, left, added = 0, row + 1, added + 4
+            n_rows, left, added = 0, row + 1, added + 4
             a, b, c, d = spread[j], spread[k], spread[m], spread[row]
             oj, ok, om, on = o[j], o[k], o[m], o[row]
             pj, pk, pm, pn = p[j], p[k], p[m], p[row]
@@ -123,24 +123,24 @@ def _multiply(
     Rows before `left` for inputs that all events have were added before. Four rows are added in one pass over
     the gains.
     """
-    n, found, j, k, m, own = len(gains), 0, 0, 0, 0, inputs[event]
+    n, n_rows, j, k, m, own = len(gains), 0, 0, 0, 0, inputs[event]
     for row in range(n):
         if own[row] == 0.0 or (row < left and _all_have(inputs, row)):
             continue
-        found += 1
-        if found == 1:
+        n_rows += 1
+        if n_rows == 1:
             j = row
-        elif found == 2:
+        elif n_rows == 2:
             k = row
-        elif found == 3:
+        elif n_rows == 3:
             m = row
         else:
-            found = 0
+            n_rows = 0
             a, b, c, d = spread[j], spread[k], spread[m], spread[row]
             x, y, z, u = own[j], own[k], own[m], own[row]
             for i in range(n):
                 gains[i] += (a[i] * x + b[i] * y) + (c[i] * z + d[i] * u)
-    for last in range(found):
+    for last in range(n_rows):
         at = j if last == 0 else (k if last == 1 else m)
         one, times = spread[at], own[at]
         for i in range(n):

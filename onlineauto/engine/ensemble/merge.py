@@ -256,8 +256,8 @@ def _numbers_of(inputs: Inputs, end: Inputs) -> NDArray[np.int64]:
     keys = {own: key for key, own in _features_of(end).items()}
     known = _features_of(inputs)
     of = end.numbers.of_number[: min(int(end.tally[Known.NUMBERS]), MOST_NUMBERS)]
-    found = [known.get(keys[own], -1) for own in of.tolist()]
-    return np.array([inputs.number[at] if at >= 0 else -1 for at in found], np.int64)
+    inputs_of_numbers = [known.get(keys[own], -1) for own in of.tolist()]
+    return np.array([inputs.number[at] if at >= 0 else -1 for at in inputs_of_numbers], np.int64)
 
 
 def _actions_of(inputs: Inputs, end: Inputs) -> NDArray[np.int64]:
@@ -285,17 +285,17 @@ def _merge_number(
 ) -> None:
     """Merge the mean, the variance, the latest values and the bins of a merged number."""
     mine = inputs.numbers
-    found = [(end, int(np.flatnonzero(of == number)[0])) for end, of in ends if number in of]
+    owners = [(end, int(np.flatnonzero(of == number)[0])) for end, of in ends if number in of]
     began, seen = number < base.tally[Known.NUMBERS], int(base.seen[-1])
-    learnt = np.array([int(end.seen[-1]) - seen for end, _ in found])
+    learnt = np.array([int(end.seen[-1]) - seen for end, _ in owners])
     parts = shares(learnt, averaging(float(seen) if began else 0.0, MEMORY))
-    moments = [(end.numbers.mean[at], end.numbers.variance[at]) for end, at in found]
+    moments = [(end.numbers.mean[at], end.numbers.variance[at]) for end, at in owners]
     first = (mine.mean[number], mine.variance[number]) if began else moments[0]
     mine.mean[number], mine.variance[number] = merge_moments(first, moments, parts)
-    latest = [end.numbers.latest[at] for (end, at), n in zip(found, learnt, strict=True) if n > 0]
+    latest = [end.numbers.latest[at] for (end, at), n in zip(owners, learnt, strict=True) if n > 0]
     for at in range(RING if latest else 0):
         mine.latest[number, at] = latest[at % len(latest)][at]
-    end, at = max(found, key=lambda pair: pair[0].numbers.bins[pair[1]])
+    end, at = max(owners, key=lambda pair: pair[0].numbers.bins[pair[1]])
     theirs, n = end.numbers, int(end.numbers.bins[at])
     if n <= mine.bins[number]:
         return

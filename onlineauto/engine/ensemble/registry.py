@@ -130,10 +130,10 @@ def check_names(text: str) -> None:
     if text == DEFAULT:
         return
     members = members_of(text)
-    there = {name for member in members for name in member.names}
+    available = {name for member in members for name in member.names}
     for member in members:
         for needs in member.needs:
-            if needs.upon and needs.upon not in there:
+            if needs.upon and needs.upon not in available:
                 raise OptionError(
                     f"--members cannot have {member.name} without {needs.upon}, from whose scores it is "
                     f"computed; write {needs.upon},{member.name}"

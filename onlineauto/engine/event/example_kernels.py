@@ -85,13 +85,13 @@ def shown_features(run: Run, actions: Actions, action: int, counted: Counted) ->
 @inline_kernel
 def _count(interactions: Interactions, example: Example, own: int, linear: int) -> Counted:
     """Return VW's feature counts of an example with `own` features, `linear` of which are listed."""
-    held = 0
+    crossed = 0
     for r in range(example.n_runs):
         product = example.runs[r].product
         single = product > 0 and interactions.start[product] - interactions.start[product - 1] == 1
         if example.holders[product, 0] and not single:
-            held += example.runs[r].end - example.runs[r].start
-    return Counted(own, held - linear)
+            crossed += example.runs[r].end - example.runs[r].start
+    return Counted(own, crossed - linear)
 
 
 @inline_kernel

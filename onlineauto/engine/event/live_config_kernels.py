@@ -86,8 +86,8 @@ def count_namespaces(run: Run, event: int, actions: Actions) -> bool:
         new = _count_line(run, actions.first - 1, actions.n, -1, shared)
         if run.task.slots:
             slot = stream.slots[event, SLOT_LINE]
-            found = _count_line(run, slot, actions.n, -1, shared, True)
-            new = new or found
+            any_new = _count_line(run, slot, actions.n, -1, shared, True)
+            new = new or any_new
             for i in range(run.scratch.n_left[0]):
                 short_loop()
                 key = run.scratch.left[i]
@@ -96,8 +96,8 @@ def count_namespaces(run: Run, event: int, actions: Actions) -> bool:
     for action in range(actions.n):
         short_loop()
         line = line_of(run, actions, action)
-        found = _count_line(run, line, 1, shared, shared + 1 + action)
-        new = new or found
+        any_new = _count_line(run, line, 1, shared, shared + 1 + action)
+        new = new or any_new
     live.tally[Tally.MARK] = shared + actions.n
     return new
 
@@ -366,7 +366,7 @@ def better_challenger(live: Live) -> int:
     by it, nor lowers an upper bound.
     """
     tests = live.tests
-    found = 0
+    better_slot = 0
     for slot in range(1, live.n):
         short_loop()
         if not tests.decided[slot]:
@@ -374,8 +374,8 @@ def better_challenger(live: Live) -> int:
             better, effort = is_better(own, champion, tests.robust)
             tests.decided[slot] = not better and effort != IN_FULL
             if better:
-                found = slot
-    return found
+                better_slot = slot
+    return better_slot
 
 
 @entry_kernel
@@ -407,7 +407,7 @@ def verdict(live: Live) -> tuple[int, int]:
     if not tests.paired:
         slot = better_challenger(live)
         return (LoopSignal.BOUND_CROSSED if slot > 0 else LoopSignal.BLOCK_END), slot
-    signal, found = LoopSignal.BLOCK_END, 0
+    signal, about = LoopSignal.BLOCK_END, 0
     many, compared = events_per_draw(statistics.draws), events_per_draw(statistics.compared_draws)
     leaning, losses_tell = by_draws(LEANING, compared), tests.by_loss and tell_of_actions(statistics.draws)
     for slot in range(1, live.n):
@@ -417,16 +417,16 @@ def verdict(live: Live) -> tuple[int, int]:
         level = by_draws(reward_level(live, slot), compared)
         level_of_losses = by_draws(loss_level(live, slot), many)
         if tests.by_reward and is_ahead(pair, level):
-            signal, found = LoopSignal.BOUND_CROSSED, slot
+            signal, about = LoopSignal.BOUND_CROSSED, slot
         elif signal == LoopSignal.BOUND_CROSSED:
             continue
         elif by_loss and is_ahead(losses, level_of_losses) and not is_behind(pair, leaning):
-            signal, found = LoopSignal.LOSS_CROSSED, slot
+            signal, about = LoopSignal.LOSS_CROSSED, slot
         elif signal == LoopSignal.BLOCK_END and live.schedule.replaceable:
             behind = tests.by_reward and is_behind(pair, level)
             behind = behind or (
                 by_loss and is_behind(losses, level_of_losses) and not is_ahead(pair, leaning)
             )
             if behind:
-                signal, found = LoopSignal.PROVED_WORSE, slot
-    return signal, found
+                signal, about = LoopSignal.PROVED_WORSE, slot
+    return signal, about

@@ -71,11 +71,11 @@ def _add_single(run: Run, product: int, slots: int, row: int, buffers: Buffers) 
     place = run.scratch.places[interactions.factor[interactions.start[product]]]
     for slot in range(0, slots, 4):
         short_loop()
-        held = load_flags(interactions.holders, product + 1, slot)
-        if place.end > place.start and some(held):
+        flags = load_flags(interactions.holders, product + 1, slot)
+        if place.end > place.start and some(flags):
             before = load(buffers.total, row, slot)
             total = add_run(weights, run.stream.features, place.start, place.end, mask, slot, before)
-            store(buffers.total, row, slot, pick(held, total, before))
+            store(buffers.total, row, slot, pick(flags, total, before))
     return 0
 
 
@@ -93,11 +93,11 @@ def _add_pair(run: Run, product: int, slots: int, row: int, buffers: Buffers) ->
     same = bool(one == other and not interactions.permutations)
     for slot in range(0, slots, 4):
         short_loop()
-        held = load_flags(interactions.holders, product + 1, slot)
-        if some(held):
+        flags = load_flags(interactions.holders, product + 1, slot)
+        if some(flags):
             before = load(buffers.total, row, slot)
             total = add_pair(weights, features, mask, (first, second), same, slot, before)
-            store(buffers.total, row, slot, pick(held, total, before))
+            store(buffers.total, row, slot, pick(flags, total, before))
     return int(m * (m + 1) // 2 if same else m * n)
 
 
@@ -116,11 +116,11 @@ def _add_triple(run: Run, product: int, slots: int, row: int, buffers: Buffers) 
     same = (bool(a == b and not interactions.permutations), bool(b == c and not interactions.permutations))
     for slot in range(0, slots, 4):
         short_loop()
-        held = load_flags(interactions.holders, product + 1, slot)
-        if some(held):
+        flags = load_flags(interactions.holders, product + 1, slot)
+        if some(flags):
             before = load(buffers.total, row, slot)
             total = add_triple(weights, features, mask, (first, second, third), same, slot, before)
-            store(buffers.total, row, slot, pick(held, total, before))
+            store(buffers.total, row, slot, pick(flags, total, before))
     pairs = m * (m + 1) // 2 if same[0] else m * n
     if not same[1]:
         return int(pairs * o)
@@ -152,11 +152,11 @@ def _add_product(run: Run, product: int, slots: int, row: int, buffers: Buffers)
     n = _list_product(run, product, order, buffers)
     for slot in range(0, slots, 4):
         short_loop()
-        held = load_flags(interactions.holders, product + 1, slot)
-        if n > 0 and some(held):
+        flags = load_flags(interactions.holders, product + 1, slot)
+        if n > 0 and some(flags):
             before = load(buffers.total, row, slot)
             total = add_listed(run.model.weights, buffers.cell, buffers.value, n, slot, before)
-            store(buffers.total, row, slot, pick(held, total, before))
+            store(buffers.total, row, slot, pick(flags, total, before))
     return n
 
 

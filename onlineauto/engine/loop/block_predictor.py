@@ -92,14 +92,14 @@ class BlockPredictor:
         task = parts.task
         self._one = None  # the view may have other names now
         slots = model.slot_finder.found(block, layout) if task.slots else None
-        held = np.zeros(len(block) if slots is None else len(slots), bool)
+        held_out = np.zeros(len(block) if slots is None else len(slots), bool)
         results = make_results(block, task, slots=slots, aside=True)
-        stream = make_stream(block, held, slots)
+        stream = make_stream(block, held_out, slots)
         self._memory.open_block(layout, block)
         context, sizes = self._memory.context(layout, parts, block, stream, results)
-        given = stream, results, np.zeros(4, np.int64)
-        self._memory.run(self._semantics.run_events, context, sizes, given, len(held), Standing.ASIDE)
-        return make_outcomes(block, held, results, simple=task.shape == Shape.SIMPLE, slots=slots)
+        arguments = stream, results, np.zeros(4, np.int64)
+        self._memory.run(self._semantics.run_events, context, sizes, arguments, len(held_out), Standing.ASIDE)
+        return make_outcomes(block, held_out, results, simple=task.shape == Shape.SIMPLE, slots=slots)
 
     def predict_one(self, reader: ReadsOne, model: Predicting) -> NDArray[np.float32] | None:
         """Predict the event in the records of a reader; return its prediction.
@@ -116,8 +116,8 @@ class BlockPredictor:
         view = self._view
         if view is None or not self._is_of(model.layout):
             return None
-        kept, loop = self._memory.kept(view, self._own_parts(model.parts)), self._semantics.run_events
-        return one_event(loop, kept, model, view, reader, Standing.ASIDE)
+        context, loop = self._memory.kept(view, self._own_parts(model.parts)), self._semantics.run_events
+        return one_event(loop, context, model, view, reader, Standing.ASIDE)
 
     def _is_of(self, layout: Layout) -> bool:
         """Return whether the view was made from the present state of this layout."""

@@ -219,12 +219,13 @@ class BlockRunner:
                 searching.n_events += 1
             return one.prediction()
         self._wide, self._stopped = [], False
-        block, held, simple = reader.make_block(), np.zeros(1, bool), model.parts.task.shape == Shape.SIMPLE
+        block, holdout = reader.make_block(), np.zeros(1, bool)
+        simple = model.parts.task.shape == Shape.SIMPLE
         self._answer(one.cursor, block, begin=0, n=1, standing=Standing.STREAM)
-        self._loop(block, make_stream(block, held), one.results, one.cursor, standing=Standing.STREAM)
+        self._loop(block, make_stream(block, holdout), one.results, one.cursor, standing=Standing.STREAM)
         if errors := report(self._wide, block, found, stopped=self._stopped, limit=self._memory.limit):
             raise errors.pop()
-        return make_outcomes(block, held, one.results, simple=simple).one_prediction().copy()
+        return make_outcomes(block, holdout, one.results, simple=simple).one_prediction().copy()
 
     def begin_again(self) -> None:
         """Reset the model and the evidence; the search continues."""
@@ -235,8 +236,8 @@ class BlockRunner:
         """Return the loop over one event, bound to the model and a reader; None if that is impossible."""
         if self._searching.replays or (model.parts.live.searching and not self._prepared):
             return None
-        kept, loop = self._memory.kept(self._layout, model.parts), self._semantics.run_events
-        return one_event(loop, kept, model, self._layout, reader, Standing.STREAM)
+        context, loop = self._memory.kept(self._layout, model.parts), self._semantics.run_events
+        return one_event(loop, context, model, self._layout, reader, Standing.STREAM)
 
     def _run(self, block: Block, holdout: NDArray[np.bool_] | None, standing: int) -> Outcomes:
         """Run the loop over a block of this `standing`; the search ignores events of `Standing.ASIDE`."""
@@ -244,16 +245,16 @@ class BlockRunner:
         self._wide, self._stopped = [], False
         layout.update(block)
         slots = self.slot_finder.find(block, layout) if task.slots else None
-        held = np.zeros(len(block), bool) if holdout is None else np.ascontiguousarray(holdout, bool)
+        held_out = np.zeros(len(block), bool) if holdout is None else np.ascontiguousarray(holdout, bool)
         if slots is not None:
-            held = held[slots.event]
+            held_out = held_out[slots.event]
         results = make_results(block, task, slots=slots, aside=standing != Standing.STREAM)
         if self._lets_decide(standing):
             if not self._prepared:
                 searching.prepare(self._learner.model)
                 self._prepared = True
             searching.open_block()
-        stream = make_stream(block, held, slots)
+        stream = make_stream(block, held_out, slots)
         self._memory.open_block(layout, block)
         cursor = np.zeros(4, np.int64)
         self._loop(block, stream, results, cursor, slots=slots, standing=standing)
@@ -261,8 +262,9 @@ class BlockRunner:
             done = self._wide[-1].event
             slots = None if slots is None else slots.head(done)
             rows = done if slots is None else len(slots)
-            block, held, results = block.head(done), held[:rows], results._replace(rows=results.rows[:rows])
-        return make_outcomes(block, held, results, simple=task.shape == Shape.SIMPLE, slots=slots)
+            block, held_out = block.head(done), held_out[:rows]
+            results = results._replace(rows=results.rows[:rows])
+        return make_outcomes(block, held_out, results, simple=task.shape == Shape.SIMPLE, slots=slots)
 
     def _lets_decide(self, standing: int) -> bool:
         """Return whether a search decides on events of this standing; not in a run that only predicts."""
@@ -282,13 +284,13 @@ class BlockRunner:
     ) -> None:
         """Run the loop over the events of a stream, from the cursor to the end."""
         searching, n, memory = self._searching, len(stream.holdout), self._memory
-        decides, given = self._lets_decide(standing), (stream, results, cursor)
+        decides, arguments = self._lets_decide(standing), (stream, results, cursor)
         while True:
             parts = self.predicting().parts
             context, sizes = memory.context(self._layout, parts, block, stream, results)
             begin = int(cursor[Cursor.EVENT])
             stop = searching.stop(begin, n) if decides else n
-            memory.run(self._semantics.run_events, context, sizes, given, stop, standing)
+            memory.run(self._semantics.run_events, context, sizes, arguments, stop, standing)
             at = int(cursor[Cursor.EVENT])
             self._stopped = standing == Standing.STREAM and memory.limit.stops_at(sizes, at)
             for row in sorted(row for row in sizes.wide if begin <= row < at + self._stopped):

@@ -109,8 +109,8 @@ def enough_room(buffers: Buffers, context: Context, stream: Stream, features: in
         ) from None
     if actions > len(buffers.score):
         return larger
-    kept = {name: getattr(buffers, name) for name in _OF_ACTIONS}
-    return larger._replace(members=larger.members._replace(known=buffers.members.known), **kept)
+    preserved = {name: getattr(buffers, name) for name in _OF_ACTIONS}
+    return larger._replace(members=larger.members._replace(known=buffers.members.known), **preserved)
 
 
 def enough_scratch(scratch: Scratch, layout: Layout, block: Block) -> Scratch:

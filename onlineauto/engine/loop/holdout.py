@@ -67,10 +67,10 @@ class Holdout(Counters):
 
     def add(self, outcomes: Outcomes) -> None:
         """Count the losses of the held-out events of a block."""
-        held = outcomes.holdout & outcomes.labelled
-        if held.any():
-            self._loss = total(self._loss, outcomes.loss[held])
-            self._weight = total(self._weight, outcomes.weight[held])
+        held_out = outcomes.holdout & outcomes.labelled
+        if held_out.any():
+            self._loss = total(self._loss, outcomes.loss[held_out])
+            self._weight = total(self._weight, outcomes.weight[held_out])
 
     def end_pass(self) -> bool:
         """Close a pass; return true if the held-out loss did not improve in ``--early_terminate`` passes."""

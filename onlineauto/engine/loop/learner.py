@@ -230,10 +230,10 @@ def _restored(name: str, stored: Stored, array: NDArray[Any]) -> NDArray[Any]:
         return stored.counts(array.shape)
     if name == "evidence":
         return stored_evidence(stored, array)
-    found = stored.like(array)
-    if name == "place" and sorted(found) != list(range(len(array))):
+    values = stored.like(array)
+    if name == "place" and sorted(values) != list(range(len(array))):
         raise stored.fail(f"the places of {len(array)} models")
-    return found
+    return values
 
 
 def _make_table(configuration: Configuration, shape: TableShape) -> NDArray[np.float32]:

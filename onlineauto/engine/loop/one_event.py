@@ -128,11 +128,11 @@ class OneEvent:
             said=np.zeros(3, np.int64),
         )
         self._prediction, self._said = event.prediction, memoryview(event.said)  # type: ignore[arg-type]
-        given = context, Sealed(stream), Sealed(self.results)
-        address = cast("Any", loop).address(*given, self.cursor, 1, standing)
+        arguments = context, Sealed(stream), Sealed(self.results)
+        address = cast("Any", loop).address(*arguments, self.cursor, 1, standing)
         self._sizes = reader.sizes
-        self._run = Bound(run_single, address, *given, event, standing)
-        self._run_brief = Bound(run_single, address, *given, event, standing, brief=True)
+        self._run = Bound(run_single, address, *arguments, event, standing)
+        self._run_brief = Bound(run_single, address, *arguments, event, standing, brief=True)
 
     def fits(self, model: Predicting, reader: ReadsOne) -> bool:
         """Return whether the loop is bound to this model, and to the records of this reader."""

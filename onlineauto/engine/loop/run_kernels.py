@@ -145,8 +145,8 @@ def run_single(
     loop: int, context: Context, stream: Stream, results: Results, event: Single, standing: int
 ) -> None:
     """Run the loop at an address over a single event and list its predictions, unless it is too large."""
-    said = event.said
-    said[Said.RAN] = said[Said.ENDED] = 0
+    report = event.said
+    report[Said.RAN] = report[Said.ENDED] = 0
     for i in range(NAMES, SIZES):
         if event.sizes[i] > event.most[i]:
             return
@@ -155,7 +155,7 @@ def run_single(
     event.row[:] = 0
     event.cursor[:] = 0
     call_at(loop, (context, stream, results, event.cursor, len(stream.holdout), standing))
-    said[Said.RAN] = 1
+    report[Said.RAN] = 1
     if event.cursor[Cursor.SIGNAL] != LoopSignal.BLOCK_END:
         return
     row, n = results.rows[0], 1
@@ -165,4 +165,4 @@ def run_single(
         n = row.n_actions
         for i in range(n):
             event.prediction[results.action[i]] = results.score[i]
-    said[Said.ENDED], said[Said.PREDICTED] = 1, n
+    report[Said.ENDED], report[Said.PREDICTED] = 1, n

@@ -98,7 +98,7 @@ def visit_actions(
     The row receives the counts of features and, for a single line, the prediction.
     """
     simple = run.task.shape == Shape.SIMPLE
-    counted = shown = 0
+    counted = printed = 0
     apart = _goes_apart(run, learns)
     directly = not apart and scores_directly(run)
     begin_squares(actions.n, buffers)
@@ -113,7 +113,7 @@ def visit_actions(
             if phase == Pass.SCORE and directly:
                 slots = run.live.n if learns or run.live.mixing or run.live.ensemble.on else 1
                 only = -1 if compares_rewards(run.live) else int(label.action)
-                counted, shown = score_actions(run, actions, slots, only, label.initial, buffers)
+                counted, printed = score_actions(run, actions, slots, only, label.initial, buffers)
                 continue
             for action in range(first, last):
                 short_loop()
@@ -151,13 +151,13 @@ def visit_actions(
                         buffers.target[action] = apply_link(run.task.link, prediction)
                     if slot == 0 and (phase == Pass.SCORE or (simple and not run.live.searching)):
                         counted += numbers.own + numbers.crossed
-                        shown += shown_features(run, actions, action, numbers)
+                        printed += shown_features(run, actions, action, numbers)
     if simple and directly:
         row.raw = buffers.score[0, 0]
         row.prediction = clip(run.model.shared, row.raw)
         if run.live.mixing:
             row.raw = row.prediction = mixed(run, buffers.score)
-    row.shown_features = shown + actions.n * actions.repeated
+    row.shown_features = printed + actions.n * actions.repeated
     row.n_features = row.shown_features if run.task.exploration.active else counted + actions.once
 
 

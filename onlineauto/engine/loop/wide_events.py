@@ -127,9 +127,11 @@ def without_widest(
         return Sealed(value._replace(screen=screen), like=context)
     products = np.zeros(len(value.interactions.start) - 1)
     _count(context, stream, np.zeros((1, 4)), event, products)
-    kept = _narrowed(value.interactions, products, limit.crossed)
+    narrowed = _narrowed(value.interactions, products, limit.crossed)
     live = value.live._replace(ensemble=value.live.ensemble._replace(on=False, serves=False))
-    return Sealed(value._replace(interactions=kept, again=kept, live=live, screen=screen), like=context)
+    return Sealed(
+        value._replace(interactions=narrowed, again=narrowed, live=live, screen=screen), like=context
+    )
 
 
 def report(
@@ -167,22 +169,22 @@ def kept_interactions(
 ) -> NDArray[np.bool_]:
     """Return which interactions an event retains, from the number of crossed features of each: bool[n]."""
     champion = interactions.holders[1:, 0]
-    kept = np.zeros(len(sizes), bool)
+    retained = np.zeros(len(sizes), bool)
     for group in (np.flatnonzero(champion), np.flatnonzero(~champion)):
         smallest = group[np.argsort(sizes[group], kind="stable")]
-        kept[smallest[sizes[kept].sum() + np.cumsum(sizes[smallest]) <= limit]] = True
-    return kept
+        retained[smallest[sizes[retained].sum() + np.cumsum(sizes[smallest]) <= limit]] = True
+    return retained
 
 
 def _narrowed(interactions: Interactions, sizes: NDArray[np.float64], limit: int) -> Interactions:
     """Return the interactions without the widest ones; `sizes` are the features of each."""
-    kept = kept_interactions(interactions, sizes, limit)
+    retained = kept_interactions(interactions, sizes, limit)
     start, factor = interactions.start, interactions.factor
-    factors = [factor[start[product] : start[product + 1]] for product in np.flatnonzero(kept)]
+    factors = [factor[start[product] : start[product + 1]] for product in np.flatnonzero(retained)]
     return interactions._replace(
         start=np.cumsum([0, *map(len, factors)]).astype(np.int64),
         factor=np.concatenate([factor[:0], *factors]),
-        holders=interactions.holders[np.append(True, kept)],
+        holders=interactions.holders[np.append(True, retained)],
     )
 
 

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 def predicts_with(configuration: Configuration, *, simple: bool) -> str:
     """Return what predicts events in a search: "champion", "mix" or "ensemble"."""
-    asked: str | None = configuration[AutomlOptions].predict_with
-    if asked in ("champion", "mix"):
-        return asked
+    predictor: str | None = configuration[AutomlOptions].predict_with
+    if predictor in ("champion", "mix"):
+        return predictor
     if excludes_ensemble(configuration):
         return "mix" if simple else "champion"
     return "ensemble"

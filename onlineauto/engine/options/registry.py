@@ -215,8 +215,8 @@ def check_automl(configuration: Configuration) -> None:
             "are compared"
         )
     _refuse_contradictions(configuration, bandit=bandit, renews=oracle.renews)
-    given = ("quadratic", "cubic", "interactions", "leave_duplicate_interactions")
-    for name in given:
+    names = ("quadratic", "cubic", "interactions", "leave_duplicate_interactions")
+    for name in names:
         if name in configuration.supplied and not control.ignores_given:
             raise OptionError(
                 f"--{name} and --automl exclude each other: the search chooses the interactions"

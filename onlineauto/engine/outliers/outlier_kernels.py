@@ -150,19 +150,19 @@ def find_outlier(context: Context, stream: Stream, event: int, label: Label) -> 
     weight = judge_number(model.sizes, Outlier.FAR_WEIGHT, np.float64(label.weight), unknown, first)
     probability = judge_number(model.sizes, Outlier.FAR_PROBABILITY, inverse, unknown, first)
     value = _judge_values(context, stream, event, first)
-    found = Outlier.NONE
+    outlier = Outlier.NONE
     if max(cost, weight, probability, value) == RUINED:
-        found = Outlier.BEGINS_AGAIN
+        outlier = Outlier.BEGINS_AGAIN
     elif cost == BEYOND:
-        found = Outlier.FAR_COST
+        outlier = Outlier.FAR_COST
     elif weight == BEYOND:
-        found = Outlier.FAR_WEIGHT
+        outlier = Outlier.FAR_WEIGHT
     elif probability == BEYOND:
-        found = Outlier.FAR_PROBABILITY
+        outlier = Outlier.FAR_PROBABILITY
     elif value == BEYOND:
-        found = Outlier.FAR_VALUE
-    model.outliers[found] += 1
-    return found
+        outlier = Outlier.FAR_VALUE
+    model.outliers[outlier] += 1
+    return outlier
 
 
 @inline_kernel

@@ -110,10 +110,10 @@ def visit_models(
     only. Returns the two numbers of features of `score_all`.
     """
     decay, n, models = run.task.decay, actions.n, run.task.exploration.policies
-    counted = shown = 0
+    counted = printed = 0
     for model in range(models - 1, -1 if learns else models - 2, -1):
         champion, policy = model == models - 1, decay.place[model]
-        counted, shown = score_all(run, actions, label, slot, part_of(run, policy), buffers)
+        counted, printed = score_all(run, actions, label, slot, part_of(run, policy), buffers)
         if champion:
             decay.epsilon[0] = epsilon_of(run, model)
             run.task.exploration.numbers[_EPSILON] = decay.epsilon[0]
@@ -124,7 +124,7 @@ def visit_models(
             _observe(run, label, model, n, buffers)
         if learns:
             learn_as(run, actions, label, slot, policy, champion and slot == 0, buffers)
-    return counted, shown
+    return counted, printed
 
 
 @kernel

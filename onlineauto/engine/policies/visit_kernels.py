@@ -45,9 +45,9 @@ def _bag(
 ) -> tuple[int, int]:
     """Let the policies of a bag vote, and learn a drawn number of times; return the result of `score_all`."""
     at, room, n = run.task.exploration, buffers.explored, actions.n
-    counted = shown = 0
+    counted = printed = 0
     for policy in range(at.policies):
-        counted, shown = score_all(run, actions, label, slot, part_of(run, policy), buffers)
+        counted, printed = score_all(run, actions, label, slot, part_of(run, policy), buffers)
         add_vote(room[FILLED], n, at.first_only, room[VOTES], room[SUMS], buffers.order, room[WORK])
     for action in range(n):
         short_loop()
@@ -58,7 +58,7 @@ def _bag(
             for _ in range(at.times[policy]):
                 learn_as(run, actions, label, slot, policy, screens, buffers)
                 screens = False
-    return counted, shown
+    return counted, printed
 
 
 @inline_kernel
@@ -120,13 +120,13 @@ def _cover(
     """Let the policies of a cover choose one after the other, and learn; return the result of `score_all`."""
     if learns:
         _true_costs(run, actions, label, slot, buffers)
-    counted, shown = score_all(run, actions, label, slot, 0, buffers)
+    counted, printed = score_all(run, actions, label, slot, 0, buffers)
     for action in range(actions.n):
         short_loop()
         buffers.score[action, slot] = buffers.explored[FILLED, action]
     if learns:
         learn_as(run, actions, label, slot, 0, slot == 0, buffers)
-    return counted, _choose_in_turn(run, actions, label, slot, learns, shown, buffers)
+    return counted, _choose_in_turn(run, actions, label, slot, learns, printed, buffers)
 
 
 @kernel
@@ -140,13 +140,13 @@ def _distil(
     """
     at, room = run.task.exploration, buffers.explored
     members = np.float32(at.policies - 1)
-    counted = shown = 0
+    counted = printed = 0
     for turn in range(1, at.policies + 1):
         member = turn % at.policies
         if member > 0:
             guess(run, actions, slot, member, buffers)
             at.guesses[member] = room[WORK, max(int(label.action), 0)]
-        counted, shown = score_all(run, actions, label, slot, part_of(run, member), buffers)
+        counted, printed = score_all(run, actions, label, slot, part_of(run, member), buffers)
         for action in range(actions.n if member > 0 else 0):
             short_loop()
             error = room[FILLED, action] - room[WORK, action]
@@ -162,7 +162,7 @@ def _distil(
             cost = draw_noise(at) + at.guesses[member]
             learnt = Label(label.action, cost, _ONE, label.weight, label.initial)
         learn_as(run, actions, learnt, slot, member, member + slot == 0, buffers)
-    return counted, shown
+    return counted, printed
 
 
 @entry_kernel
@@ -183,7 +183,7 @@ def visit_policies(
     """
     run, buffers = run_on(context, stream), context.buffers
     at, room = run.task.exploration, buffers.explored
-    counted = shown = 0
+    counted = printed = 0
     begin_squares(actions.n, buffers)
     if learns and at.policy_kind == BAG:
         for policy in range(at.policies):
@@ -194,15 +194,15 @@ def visit_policies(
             short_loop()
             room[VOTES, action] = room[SUMS, action] = _ZERO
         if at.policy_kind == EPSILON_DECAY:
-            counted, shown = visit_models(run, actions, label, slot, learns, buffers)
+            counted, printed = visit_models(run, actions, label, slot, learns, buffers)
         elif at.policy_kind == BAG:
-            counted, shown = _bag(run, actions, label, slot, learns, buffers)
+            counted, printed = _bag(run, actions, label, slot, learns, buffers)
         elif at.policy_kind == RND:
-            counted, shown = _distil(run, actions, label, slot, learns, buffers)
+            counted, printed = _distil(run, actions, label, slot, learns, buffers)
         elif at.policy_kind == COVER:
-            counted, shown = _cover(run, actions, label, slot, learns, buffers)
+            counted, printed = _cover(run, actions, label, slot, learns, buffers)
     if compares and at.policy_kind == EPSILON_DECAY:
         compare_models(run)
     row = rows[0]
-    row.shown_features = shown + actions.n * actions.repeated
+    row.shown_features = printed + actions.n * actions.repeated
     row.n_features = row.shown_features if run.task.exploration.active else counted + actions.once

@@ -119,9 +119,9 @@ class Metrics(Counters):
 
     def _update_slots(self, outcomes: Outcomes, slots: Slots) -> None:
         """Count events that have slots; counts of an explorer by event are 0 in VW."""
-        held = np.zeros(len(slots.start) - 1, bool)
-        held[slots.event] = outcomes.holdout
-        learns = self._training & (self._as_vw | ~held)
+        held_out = np.zeros(len(slots.start) - 1, bool)
+        held_out[slots.event] = outcomes.holdout
+        learns = self._training & (self._as_vw | ~held_out)
         self._learn_calls += int(learns.sum())
         self._predict_calls += int((~learns).sum())
         learnt = learns[slots.event] & (np.diff(outcomes.action_start) > 0)
@@ -238,16 +238,16 @@ class _Explored(Counters):
         known, cost = outcomes.known_action, outcomes.known_cost[labelled]
         slot = np.repeat(np.arange(len(outcomes)), np.diff(outcomes.action_start))
         before = np.bincount(slot[outcomes.action < known[slot]], minlength=len(outcomes))
-        action, asked = before[labelled], self._calls_per_label
-        self._labelled += asked * int(labelled.sum())
-        self._first += asked * int((action == 0).sum())
-        self._non_zero += asked * int((cost != 0).sum())
+        action, calls = before[labelled], self._calls_per_label
+        self._labelled += calls * int(labelled.sum())
+        self._first += calls * int((action == 0).sum())
+        self._non_zero += calls * int((cost != 0).sum())
         with np.errstate(over="ignore"):
-            self._cost = _total(self._cost, cost.repeat(asked))
-            self._first_cost = _total(self._first_cost, cost[action == 0].repeat(asked))
+            self._cost = _total(self._cost, cost.repeat(calls))
+            self._first_cost = _total(self._first_cost, cost[action == 0].repeat(calls))
         n_actions = np.diff(outcomes.action_start)[labelled]
         if len(n_actions):
-            self._actions += asked * int(n_actions.sum())
+            self._actions += calls * int(n_actions.sum())
             self._max_actions = max(self._max_actions, int(n_actions.max()))
             least = int(n_actions.min())
             self._min_actions = least if self._min_actions is None else min(self._min_actions, least)
@@ -301,8 +301,8 @@ def _asks_for_interactions(configuration: Configuration) -> bool:
     """Return whether VW recommends ``-q ::``, which it does for JSON only."""
     features = configuration[FeatureOptions]
     products = (features.quadratic, features.cubic, features.interactions)
-    given = (*products, features.experimental_full_name_interactions)
-    return format_of(configuration) != "text" and not any(given)
+    interactions = (*products, features.experimental_full_name_interactions)
+    return format_of(configuration) != "text" and not any(interactions)
 
 
 def _is_known(block: Block) -> NDArray[np.bool_]:

@@ -178,9 +178,9 @@ def _spell_score(value: float) -> str:
 def _best_actions(outcomes: Outcomes) -> list[str]:
     """Return the first action of each event as text, "" for an event without actions."""
     start = outcomes.action_start
-    found = start[:-1] < start[1:]
+    has_actions = start[:-1] < start[1:]
     best = np.full(len(outcomes), -1, np.int64)
-    best[found] = outcomes.action[start[:-1][found]]
+    best[has_actions] = outcomes.action[start[:-1][has_actions]]
     return [str(action) if action >= 0 else "" for action in best.tolist()]
 
 

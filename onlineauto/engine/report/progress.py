@@ -226,12 +226,14 @@ class Progress(Counters):
 
     def _add_up(self, outcomes: Outcomes) -> tuple[_Terms, _Totals]:
         weight, loss = outcomes.weight.astype(np.float64), outcomes.loss.astype(np.float64)
-        labelled, held = outcomes.labelled, outcomes.holdout & outcomes.labelled
-        terms = _Terms(np.where(held, 0, loss), np.where(held, weight, 0), np.where(held, loss, 0))
-        of_labelled = _running(self.weighted_labelled, np.where(labelled & ~held, weight, 0))
+        labelled, held_out = outcomes.labelled, outcomes.holdout & outcomes.labelled
+        terms = _Terms(
+            np.where(held_out, 0, loss), np.where(held_out, weight, 0), np.where(held_out, loss, 0)
+        )
+        of_labelled = _running(self.weighted_labelled, np.where(labelled & ~held_out, weight, 0))
         of_others = _running(self.weighted_unlabelled, np.where(labelled, 0, weight))
         return terms, _Totals(
-            example_number=self.example_number + np.cumsum(~held),
+            example_number=self.example_number + np.cumsum(~held_out),
             labelled=of_labelled,
             unlabelled=of_others,
             weight=of_labelled + of_others,
@@ -373,8 +375,8 @@ def format_row(*cells: str) -> str:
 
 def _simple_cells(outcomes: Outcomes, row: int) -> tuple[str, str]:
     label = float(outcomes.label[row])
-    shown = fixed(label, digits=4) if label < FLOAT_MAX else "unknown"
-    return shown, fixed(float(outcomes.prediction[row]), digits=4)
+    text = fixed(label, digits=4) if label < FLOAT_MAX else "unknown"
+    return text, fixed(float(outcomes.prediction[row]), digits=4)
 
 
 def _bandit_cells(outcomes: Outcomes, row: int) -> tuple[str, str]:

@@ -93,8 +93,9 @@ class Estimates:
         sizes = {name: self.size(name) for name in configs.namespaces}
         one = price_of_config(sizes, configs.interactions(0), actions)
         ensemble = configs.arrays.ensemble
-        found, of = prices(ensemble, features=1.0 + sum(sizes.values()), n_actions=actions), terms(ensemble)
-        return {name: MemberTerms(price / one, *of[name]) for name, price in found.items()}
+        price_of = prices(ensemble, features=1.0 + sum(sizes.values()), n_actions=actions)
+        of = terms(ensemble)
+        return {name: MemberTerms(price / one, *of[name]) for name, price in price_of.items()}
 
     def member_worths(self, resting: Collection[str]) -> Mapping[str, float]:
         """Return the worth of each extra member of the ensemble, without those that are `resting`.

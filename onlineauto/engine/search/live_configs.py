@@ -178,8 +178,8 @@ class LiveConfigs:
     def _note_counts(self) -> None:
         """Store the counts by name, because the numbers of namespaces are about to change."""
         counts, sizes = self.arrays.namespaces.counts, self.arrays.namespaces.sizes
-        met = ((name, key) for name, key in self._keys.items() if counts[key])
-        self._counts |= {name: (int(counts[key]), int(sizes[key])) for name, key in met}
+        counted = ((name, key) for name, key in self._keys.items() if counts[key])
+        self._counts |= {name: (int(counts[key]), int(sizes[key])) for name, key in counted}
 
     def count(self, name: bytes) -> int:
         """Return the number of actions so far that had features in a namespace."""
@@ -345,12 +345,12 @@ class LiveConfigs:
             each["config"].of(Config): stored_waiting(each, model, self._shape.parts, states, self._decay)
             for each in stored["parked"].items()
         }
-        kept, arrays = stored["arrays"], arrays_of(self.arrays)
+        stored_arrays, arrays = stored["arrays"], arrays_of(self.arrays)
         for name in self._stored_arrays:
-            place = name if name in kept else _LATER.get(name, name)
+            place = name if name in stored_arrays else _LATER.get(name, name)
             array = arrays[name]
-            if place in kept or name not in _LATER:
-                array[...] = stored_array(name, kept[place], array)
+            if place in stored_arrays or name not in _LATER:
+                array[...] = stored_array(name, stored_arrays[place], array)
         self.arrays.tally[:] = stored["tally"].counts(self.arrays.tally.shape)
         ensemble = self.arrays.ensemble
         if ensemble.on and "stack" in stored:

@@ -34,8 +34,8 @@ def replayed_entries(configuration: Configuration) -> list[Entry | End] | None:
             other = registry.parse_kept(command)
         except OptionError as error:
             raise InputError(f"{path} is the journal of a run with other options: {error}") from None
-        kept = (option.name for option in registry.options if option.keep)
-        return all(other.get(name) == configuration.get(name) for name in kept)
+        names = (option.name for option in registry.options if option.keep)
+        return all(other.get(name) == configuration.get(name) for name in names)
 
     try:
         with Path(path).open("rb") as file:

@@ -356,11 +356,11 @@ class Searching:
 
     def _interactions(self, config: Config, namespaces: Sequence[bytes]) -> Sequence[Interaction]:
         """Return the interactions of a config; with slots, also those with the slot's index feature."""
-        found = interactions_for(self._rules, config, namespaces)
+        result = interactions_for(self._rules, config, namespaces)
         if not self._slots:
-            return found
-        indexed = [(*names, INDEX_NAME) for names in (*found, *((name,) for name in namespaces))]
-        return sorted({*found, *indexed}, key=lambda names: (len(names), names))
+            return result
+        indexed = [(*names, INDEX_NAME) for names in (*result, *((name,) for name in namespaces))]
+        return sorted({*result, *indexed}, key=lambda names: (len(names), names))
 
     def _signal(self, cursor: NDArray[np.int64], block: Block | None, event: int) -> Signal | None:
         """Return the signal at the cursor, with the data for its decision; None at the end of a block."""
@@ -395,7 +395,7 @@ class Searching:
     def _replay(self, model: Model) -> None:
         """Apply the journal's decisions up to the present event."""
         assert self._replayed is not None
-        met = self.live_configs.new_names()
+        new = self.live_configs.new_names()
         while self._next is not None and self._next.events <= self.n_events:
             if isinstance(self._next, End):
                 self._ended = self._next.events
@@ -403,7 +403,7 @@ class Searching:
                 self._check(self._fits(self._next))
                 self._carry_out(decision_of(self._next), model)
             self._next = next(self._replayed, None)
-        self._check(self._next is None or set(met) <= set(self.live_configs.namespaces))
+        self._check(self._next is None or set(new) <= set(self.live_configs.namespaces))
         self.live_configs.cross()
 
     def _fits(self, entry: Entry) -> bool:

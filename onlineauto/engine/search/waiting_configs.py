@@ -47,10 +47,10 @@ def began(decay: Decay, learnt: int) -> NDArray[np.int64]:
         In the order of their lanes. A single 0 without ``--epsilon_decay``.
     """
     models = len(decay.place)
-    found = np.zeros(max(models, 1), np.int64)
+    result = np.zeros(max(models, 1), np.int64)
     each = np.arange(models)
-    found[decay.place] = learnt - decay.evidence[each, each, LOWER, T].astype(np.int64)
-    return found
+    result[decay.place] = learnt - decay.evidence[each, each, LOWER, T].astype(np.int64)
+    return result
 
 
 def prepare_waiting(model: Model, unlearnt: NDArray[np.float32]) -> None:
@@ -105,10 +105,10 @@ def put_back(
     unlearnt : float32[4]
         A cell of the weight table before the first event.
     """
-    kept = np.repeat(same, len(lanes) // len(same))
+    same_lanes = np.repeat(same, len(lanes) // len(same))
     touched = np.flatnonzero(model.touched)
     for part, lane in enumerate(lanes):
-        if kept[part]:
+        if same_lanes[part]:
             put_lane(model, touched, lane, unlearnt, parked.cells, parked.weights, part)
             model.lanes[lane] = parked.lanes[part]
     summed = np.repeat(same, model.sums.shape[1] // len(same))

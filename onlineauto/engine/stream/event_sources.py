@@ -27,12 +27,12 @@ def with_datasets(source: Any, configuration: Configuration) -> Any:
 
     if isinstance(source, list | tuple):
         paths = [each for each in source if isinstance(each, os.PathLike)]  # texts are events, not paths
-        found = [is_dataset(each) for each in paths] if len(paths) == len(source) else []
+        are_datasets = [is_dataset(each) for each in paths] if len(paths) == len(source) else []
     else:
-        found = [is_dataset(source)]
-    if not any(found):
+        are_datasets = [is_dataset(source)]
+    if not any(are_datasets):
         return source
-    if not all(found):
+    if not all(are_datasets):
         raise InputError("some of the files are Parquet and some are not: read them in two runs")
     from onlineauto.formats.datasets.dataset_source import DatasetSource
 

@@ -235,22 +235,22 @@ def open_source(
     """
     if isinstance(dataset := with_datasets(source, configuration), EventSource):
         return dataset.open(event_rules(configuration), diagnostics)
-    found = ByteSource(source)
+    opened = ByteSource(source)
     if diagnostics is not None:
-        diagnostics.reading = found.name
-    if found.begins_with(STREAMED[:4]) and found.begins_with(STREAMED):  # do not wait for a fifth byte
-        found.close()
+        diagnostics.reading = opened.name
+    if opened.begins_with(STREAMED[:4]) and opened.begins_with(STREAMED):  # do not wait for a fifth byte
+        opened.close()
         raise InputError(
-            f"{found.name}: Parquet is read from a file, and not from bytes or a stream: name it"
+            f"{opened.name}: Parquet is read from a file, and not from bytes or a stream: name it"
         )
-    if not found.begins_with(BEGIN):
-        return open_lines(found, configuration, diagnostics=diagnostics)
+    if not opened.begins_with(BEGIN):
+        return open_lines(opened, configuration, diagnostics=diagnostics)
     try:
         _refuse_count_of_lines(configuration, "of a text with --vw_exact, and this is a file of blocks")
-        reader = BlockReader(found, diagnostics=diagnostics)
+        reader = BlockReader(opened, diagnostics=diagnostics)
         reader.check_rules(rules_of(configuration))
     except (InputError, OptionError):
-        found.close()
+        opened.close()
         raise
     return reader
 

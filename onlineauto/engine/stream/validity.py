@@ -91,9 +91,9 @@ def first_invalid_event(block: Block, kind: str) -> tuple[int, str]:
     where = f"the event of lines {block.line_number[lines[0]]} to {block.line_number[lines[-1]]}"
     if (counts[lines] > 1).any():
         bad = int(lines[np.argmax(counts[lines] > 1)])
-        found = int(counts[bad])
+        n_costs = int(counts[bad])
         return event, (
-            f"cb_adf: badly formatted example, only one cost can be known but found {found}, in {where}"
+            f"cb_adf: badly formatted example, only one cost can be known but found {n_costs}, in {where}"
         )
     return event, f"cb_adf: badly formatted example, only one line can have a cost, in {where}"
 

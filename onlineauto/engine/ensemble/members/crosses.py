@@ -354,14 +354,14 @@ def score_crosses(
             continue
         for four in range((min(members.inputs.tally[Known.ACTIONS], MOST_ACTIONS) + 3) // 4):
             short_loop()
-            sums, found = (0.0, 0.0, 0.0, 0.0), False
+            sums, computed = (0.0, 0.0, 0.0, 0.0), False
             for action in range(part.begin, part.end):
                 short_loop()
                 if known[action] < 0 or known[action] // 4 != four:
                     continue
-                if not found:
+                if not computed:
                     sums = _add_up_four(state, scratch.crossed, key_of(4 * four), ends[order], order)
-                    found = True
+                    computed = True
                 buffers.score[action, part.column + order] = mean + sums[known[action] % 4]
 
 

@@ -130,8 +130,8 @@ def score_layer(
     for action in range(part.begin, part.end):
         short_loop()
         if buffers.members.known[action] >= 0:
-            found = score_of(state.regression, buffers.members.known[action], scratch.waves, WAVES)
-            buffers.score[action, part.column] = found
+            score = score_of(state.regression, buffers.members.known[action], scratch.waves, WAVES)
+            buffers.score[action, part.column] = score
 
 
 @entry_kernel
