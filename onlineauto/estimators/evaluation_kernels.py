@@ -2,8 +2,8 @@
 
 Let w = π(a)/p be the policy's probability of the logged action over its propensity, and r the reward. Inverse
 propensity scoring takes the mean of w·r. Self-normalised scoring divides the sum of w·r by that of w. The
-doubly robust estimate is the mean of q + w·(r - q(a)), where q(a) is the reward predicted for the logged
-action before it was known, and q the one expected of the policy.
+doubly robust estimate is the mean of q + w·(r - q(a)). Here q(a) is the reward predicted for the logged
+action before it was known, and q the predicted reward of the policy.
 
 If the range of rewards or the smallest propensity is unknown, it is learnt. The first events are used for
 that only. Otherwise the range of the first two rewards would be taken for the range of all.

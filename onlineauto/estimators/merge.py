@@ -8,7 +8,7 @@ hypothesis is therefore that the challenger was ahead in no branch.
 
 Capital that joined during a branch counts as if it had joined at the base: a bet of W₀ + S has become Wᵢ. It
 is taken from the reserve once. If a test on differences of losses restarted in a branch, the merged test
-restarts at the base, under the remaining level, with the gains of each branch since its restart.
+restarts at the base, under the remaining level. It has the gains of each branch since its restart.
 
 Source: see `onlineauto.estimators.paired_kernels`.
 """

@@ -17,8 +17,9 @@ Larger stakes pay where rewards vary little.
 
 If B is unknown, κ is 0 in every bet: d is w₁r + w₀(1 - r) - 1 ≥ -1, and any p is allowed. (Rewards cannot be
 centred then. In contexts where the challenger's action is hardly ever logged, the test only measures whether
-the champion earns less than elsewhere, which says nothing about the challenger.) If B is the largest 1/p seen
-so far, half of the capital is in bets with B, and half in bets without it.
+the champion earns less than elsewhere. That says nothing about the challenger.)
+
+If B is the largest 1/p seen so far, half of the capital is in bets with B, and half in bets without it.
 
 **Why it holds.** Divided by ∏(1 + λμ), a wealth is a martingale from 1, and ∏(1 + λμ) ≤ exp(λ ∑μ). So while
 ∑μ ≤ 0, however the signs of μ change, a wealth that starts with 1 ever reaches 1/α with probability at most

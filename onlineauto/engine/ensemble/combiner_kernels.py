@@ -267,10 +267,10 @@ def _test_losses(
 ) -> None:
     """Add an event to the test of losses: squared errors of the ensemble and of the champion.
 
-    The weight of the event is 1 / (1 + rank), where rank is the number of actions ranked before the logged
-    one, by the champion or by the column `ranking`, whichever is less. For a bandit's event, both predictions
-    and the range of costs bound the difference of the errors. On single lines that bound would be loose,
-    because most labels are far from the ends of their range.
+    The weight of the event is 1 / (1 + rank). The rank is the number of actions ranked before the logged one,
+    by the champion or by the column `ranking`, whichever is less. For a bandit's event, both predictions and
+    the range of costs bound the difference of the errors. On single lines that bound would be loose, because
+    most labels are far from the ends of their range.
     """
     ensemble, shared, column = run.live.ensemble, run.model.shared, score.shape[1] - 1
     test = ensemble.test

@@ -4,8 +4,8 @@ Each learnt event reduces the weight of all earlier events by a factor. Without 
 of a weight would then grow forever, so it is limited to its value before the first event.
 
 Rounding must not make the covariance asymmetric or indefinite: each later event would amplify the error until
-the weights were arbitrary. So entries above and below the diagonal are changed by the same product, and no
-event reduces the covariance by more than a factor of about a million.
+the weights were arbitrary. So entries above and below the diagonal are changed by the same product. No event
+reduces the covariance by more than a factor of about a million.
 
 Most of the work is the update of the covariance P. After many events P hardly changes. Then P may learn one
 event in several, with the weight of several, while the weights learn every event. Reading a large P takes
