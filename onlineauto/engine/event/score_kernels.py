@@ -162,7 +162,7 @@ def _add_product(run: Run, product: int, slots: int, row: int, buffers: Buffers)
 
 @inline_kernel
 def _part(run: Run, buffers: Buffers) -> int:
-    """Put products of shared namespaces only first in `buffers.parted`, unordered; return their number."""
+    """Move products of only shared namespaces to the front of `buffers.parted`; return their number."""
     interactions, places = run.interactions, run.scratch.places
     n = len(interactions.start) - 1
     front, back = 0, n
