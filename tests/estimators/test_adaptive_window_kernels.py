@@ -167,8 +167,8 @@ def test_a_window_is_made_of_copies() -> None:
         ("counts", lambda counts: counts * 0, "the buckets of a window have 0 numbers, not 300"),
         ("whole", lambda whole: whole + 1, "the buckets of a window have 300 numbers, not 301"),
         ("whole", lambda whole: whole * [np.nan, 1, 1], "the buckets of a window have 300 numbers, not nan"),
-        ("whole", lambda whole: whole * [1, np.nan, 1], "the sums of a window are no larger"),
-        ("spreads", lambda spreads: spreads + np.inf, "the sums of a window are no larger"),
+        ("whole", lambda whole: whole * [1, np.nan, 1], "a sum of a window is larger"),
+        ("spreads", lambda spreads: spreads + np.inf, "a sum of a window is larger"),
     ],
 )
 def test_arrays_of_no_window_are_refused(name: str, change: Any, message: str) -> None:
