@@ -55,7 +55,7 @@ def _gather(builder: Any, kind: Any, parts: list[Any]) -> Any:
 def _pointer(context: Any, builder: Any, signature: Any, arguments: Any, kind: Any = _VECTOR) -> Any:
     """Return the address of four elements of ``table[row]``, checked if Numba checks indices.
 
-    A row that is shorter is followed by others, or by memory of the same owner.
+    Memory of the same owner follows a row of fewer than four elements.
     """
     array = context.make_array(signature.args[0])(context, builder, arguments[0])
     height, width = (builder.extract_value(array.shape, axis) for axis in (0, 1))
