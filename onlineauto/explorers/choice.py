@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def chosen_explorer(configuration: Configuration) -> Explorer:
-    """Return the explorer that is asked for, ε-greedy if none is."""
+    """Return the explorer that the options choose, ε-greedy by default."""
     for explorer in EXPLORERS.values() if explores(configuration) else ():
         if not configuration.supplied.isdisjoint(explorer.flags):
             return explorer
@@ -33,7 +33,7 @@ def check_one_explorer(configuration: Configuration) -> None:
 
 
 def check_explorer(configuration: Configuration) -> None:
-    """Refuse what the chosen explorer cannot be together with, see `Explorer.check`."""
+    """Refuse options that the chosen explorer cannot be combined with, see `Explorer.check`."""
     chosen_explorer(configuration).check(configuration)
 
 
