@@ -1,7 +1,7 @@
 """Stored: values read from a model file, accepted only if they are valid.
 
-A checksum detects damage, not forgery. So no value that was read reaches a kernel unless its type and its
-shape are right and, if it is a count, a position or an index, its range.
+A checksum detects damage, not forgery. So a value reaches a kernel only if its type and shape are right and,
+for a count, a position or an index, its range.
 """
 
 from __future__ import annotations
@@ -22,20 +22,21 @@ T = TypeVar("T")
 _LARGEST = float(np.finfo(np.float32).max)
 
 MOST = 2**62 - 1
-"""Largest count: room is left to count on."""
+"""Largest count: counting can continue from it without overflow."""
 
 
 class Stored:
     """A value in the tree of a file, with its position for messages.
 
-    Methods return the value as the type in their name, or raise a `ValueError` that says what is wrong where.
+    Each method returns the value as the type in the method's name, or raises a `ValueError` that says where
+    the value is and what is wrong.
 
     Parameters
     ----------
     value : object
         A map, list, number, text, bytes or array.
     name : str
-        Its position, in messages: the keys that lead to it, separated by dots.
+        Position of the value for messages: the keys that lead to it, separated by dots.
 
     Examples
     --------
@@ -70,11 +71,11 @@ class Stored:
         return f"{self._name}.{key}" if self._name else key
 
     def changed(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Stored:
-        """Return what a function makes of a map, under the same name in messages."""
+        """Return the result of a function of a map, under the same name in messages."""
         return Stored(change(self._map()), self._name)
 
     def fail(self, wanted: str) -> ValueError:
-        """Return the error that says what the value should be."""
+        """Return the error for a value that is not `wanted`."""
         shown = _shape_of(self._value) if isinstance(self._value, np.ndarray) else repr(self._value)
         return ValueError(f"{self._name} is {shown[:80]}, and not {wanted}")
 
@@ -146,7 +147,7 @@ class Stored:
         return found
 
     def finite(self, dtype: DTypeLike, *shapes: Sequence[int]) -> NDArray[Any]:
-        """Return an array, as `array` does, of finite numbers."""
+        """Return an array like `array`, whose numbers must be finite."""
         found = self.array(dtype, *shapes)
         if found.size and not (np.isfinite(found.min()) and np.isfinite(found.max())):
             raise ValueError(f"{self._name} has a number that is not finite")
@@ -165,7 +166,7 @@ class Stored:
 
 
 def _fits(shape: tuple[int, ...], wanted: Sequence[int]) -> bool:
-    """Return whether a shape is as wanted; a wanted size of -1 fits any."""
+    """Return whether a shape equals `wanted`, in which -1 matches any size."""
     return len(shape) == len(wanted) and all(
         there == size or size < 0 for there, size in zip(shape, wanted, strict=True)
     )
