@@ -1,4 +1,4 @@
-"""``make_rule``, ``make_model``: the constants of the update, and a fresh model, from the options."""
+"""Make the constants of the update rule from the options."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LOSSES = {
 
 
 def initial_t(configuration: Configuration) -> np.float32:
-    """Return the number of events that the step size counts as seen: ``--initial_t``, by default 0 or 1."""
+    """Return ``--initial_t``, by default 0 or 1: the number of events that the step size counts as seen."""
     update = configuration[UpdateOptions]
     if update.initial_t is not None:
         return np.float32(update.initial_t)

@@ -1,8 +1,8 @@
-"""Updates of four lanes at a time, for the default rule: adaptive, normalized, invariant, by square roots.
+"""Update four lanes at a time, for the default rule: adaptive, normalized, invariant, by square roots.
 
-Square roots and divisions of four lanes cost as much as those of one. Each lane has the same numbers, in the
-same order, as in `onlineauto.learners._kernels.update`. A lane that does not learn, or whose config does not
-hold a product, stays as it is.
+A square root or a division of four lanes takes as long as one of a single lane. Each lane does the same
+operations in the same order as `onlineauto.learners._kernels.update`. A lane that does not learn is not
+changed, nor is a lane whose config does not use a product.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ _AHEAD = np.uint64(16)
 
 @inline_kernel
 def _grow(model: Model, cell: np.uint64, slot: int, size: F32, grows: Flags, guarded: bool) -> None:
-    """Set the scale of a feature to `size`, and its weight to what it would be with that scale.
+    """Raise the scale of a feature to `size` and rescale its weight.
 
-    So it is in those of four lanes, from `slot` on, where it `grows`.
+    The lanes are those of the four from `slot` on whose flag in `grows` is true.
     """
     if guarded and size > _FLOAT_MAX:  # a product of finite values that overflowed
         return
@@ -153,13 +153,13 @@ def move_four(model: Model, slot: int, example: Example, steps: Four, moves: Fla
 
 @inline_kernel
 def has_fours(rule: Rule, model: Model, slot: int) -> bool:
-    """Return whether the rule is the default one, but for settings, and four lanes begin at `slot`."""
+    """Return whether the rule is the default one, except for settings, and four lanes begin at `slot`."""
     return bool(rule.adaptive and rule.normalized and rule.invariant and slot + 4 <= model.weights.shape[1])
 
 
 @inline_kernel
 def _slope(rule: Rule, model: Model, slot: int, raw: F32, lesson: Lesson) -> tuple[F32, F32]:
-    """Return clipped prediction and squared slope (float32); the slope is -1 if there is nothing to learn."""
+    """Return the clipped prediction and the squared slope (float32); -1 as slope if there is no loss."""
     label, weight = lesson
     minimum, maximum = np.float32(model.shared[MIN_LABEL]), np.float32(model.shared[MAX_LABEL])
     prediction = clip(model.shared, raw)
@@ -177,7 +177,7 @@ def _step(rule: Rule, model: Model, lane: int, prediction: F32, lesson: Lesson, 
     sums[NORM] += np.float64(weight) * norm
     sums[WEIGHT] += weight
     factor = math.sqrt(np.float32(sums[WEIGHT]) / np.float32(sums[NORM]))
-    model.shared[FACTOR] = factor  # an `update` whose slope underflows uses it
+    model.shared[FACTOR] = factor  # an `update` whose slope underflows reads it
     scale = rule.learning_rate * model.settings[lane].rate * weight
     step = loss_step(rule.loss, rule.low, rule.high, prediction, label, scale, reach * factor)
     if math.isnan(step) or step == _ZERO:
@@ -195,10 +195,10 @@ def update_four(
     raw: FourFloats,
     lessons: FourLessons,
 ) -> bool:
-    """Learn an example in four lanes, from `slot` on, whose raw predictions are known.
+    """Learn an example in four lanes from `slot` on, given their raw predictions.
 
-    A lane learns if its weight is positive and its settings are `plain`. Returns False, and changes nothing,
-    if a slope underflows; then call `update` for each lane.
+    A lane learns if its weight is positive and its settings are `plain`. If a slope underflows, the function
+    changes nothing and returns False; then call `update` for each lane.
     """
     p0, g0 = _slope(rule, model, slot, raw[0], lessons[0])
     p1, g1 = _slope(rule, model, slot + 1, raw[1], lessons[1])
