@@ -1,4 +1,4 @@
-"""Refuse, by name, the options that ``--vw_exact`` does not reproduce."""
+"""Refuse the options that ``--vw_exact`` does not reproduce, with errors that name them."""
 
 from __future__ import annotations
 
@@ -182,4 +182,4 @@ def check_decay(configuration: Configuration) -> None:
 
 
 CHECKS: Final = (check_exact, check_slots, check_numbered, check_search, check_decay, check_audit)
-"""What refuses options, in the order in which they are asked."""
+"""The checks of options, in the order in which they run."""

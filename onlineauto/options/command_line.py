@@ -4,15 +4,15 @@
 flags, and after ``--quadratic=ab cd`` it takes ``cd`` for the data file. The rules are shorter than the
 exceptions would be:
 
-* A flag of one value takes the next word, whatever that looks like. Or it takes what follows ``=``, or what
-  follows the letter: ``--passes 3``, ``--passes=3``, ``-b18``.
+* A flag of one value takes the next word, whatever its form, or the text after ``=`` or after the letter:
+  ``--passes 3``, ``--passes=3``, ``-b18``.
 * A flag that can be repeated takes every word up to the next flag: ``-q ab cd``.
-* A switch takes nothing; ``-tq`` is an error.
+* A switch takes no value; ``-tq`` is an error.
 * ``-`` and negative numbers are not flags. After ``--`` there are no flags.
 * A word that no flag takes names the data file.
 
-There is one deviation. A value that is itself one of our flags is refused, since most likely a file name was
-forgotten: ``-p --quiet``. Write ``--predictions=--quiet`` if it is meant.
+There is one deviation. A value that is also a known flag is rejected, as in ``-p --quiet``, since most likely
+a file name is missing. Write ``--predictions=--quiet`` to use such a value.
 
 Source: Vowpal Wabbit, vowpalwabbit/config/src/options_cli.cc.
 """
@@ -51,7 +51,7 @@ def split(
     Returns
     -------
     list of (Option, list of str)
-        In the order of the command line. An option appears as often as its flag does.
+        Options in the order of the command line. An option appears as often as its flag.
 
     Raises
     ------

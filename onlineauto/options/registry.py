@@ -50,15 +50,15 @@ class Registry:
         self.add(*groups)
 
     def add(self, *groups: Group) -> None:
-        """Add groups of options behind those that are there; every surface offers them from then on.
+        """Append groups of options; the command line, keywords and help include them from then on.
 
-        A package that brings an explorer or a hyperparameter of its own adds its options before it makes or
-        loads a model. A configuration that was made before does not have them.
+        A package that adds an explorer or a hyperparameter adds its options before it makes or loads a model.
+        An existing configuration does not get them.
 
         Raises
         ------
         ValueError
-            If two options share a name or a short name; then none of the groups is added.
+            If two options share a name or a short name; then no group is added.
         """
         together = (*self.groups, *groups)
         options = tuple(option for group in together for option in options_of(group))
@@ -71,7 +71,7 @@ class Registry:
         return self._by_flag["--" + name]
 
     def meaning(self, option: Option) -> str:
-        """Return what people read of an option: its help, its choices and its other names."""
+        """Return the description of an option for users: its help, its choices and its other names."""
         tunable = (each.name for each in self.options if each.tunable)
         parts = [option.help.replace(TUNABLE, ", ".join(tunable))]
         if option.choices:
@@ -85,7 +85,7 @@ class Registry:
         return " ".join(parts)
 
     def parse(self, words: str | Sequence[str]) -> Configuration:
-        """Return the configuration that a command line sets, given as words or as one string for a shell.
+        """Return the configuration of a command line, which is a list of words or one string for a shell.
 
         Raises
         ------
@@ -108,14 +108,14 @@ class Registry:
         return self._configuration(given)
 
     def parse_kept(self, words: str | Sequence[str]) -> Configuration:
-        """Read the options that a file was made with, of which it may bring none but those that models keep.
+        """Return the configuration of a command line in a file, which may only have options of models.
 
-        All others are for whoever runs the program to give: some name files to write.
+        All other options must come from the user of the program, since some of them name files to write.
 
         Raises
         ------
         OptionError
-            As for `parse`, or because of an option that no model keeps.
+            As for `parse`, or if the file has an option that models do not store.
         """
         configuration = self.parse(words)
         for option in self.options:
@@ -124,7 +124,7 @@ class Registry:
         return configuration
 
     def from_keywords(self, **keywords: object) -> Configuration:
-        """Return the configuration that keywords set: ``cb_explore_adf=True, quadratic=["ab", "ac"]``.
+        """Return the configuration of keywords such as ``cb_explore_adf=True, quadratic=["ab", "ac"]``.
 
         Names may be long or short, with underscores or dashes. A repeatable option takes one value or
         several. ``None`` means "not supplied" for every option, and so does ``False`` for a switch.
@@ -157,7 +157,7 @@ class Registry:
         return self._by_flag[flag]
 
     def _configuration(self, given: dict[str, Any]) -> Configuration:
-        """Return the configuration of the supplied values, after every check."""
+        """Return the configuration of the supplied values after all checks."""
         groups = []
         for group in self.groups:
             options = [option for option in options_of(group) if option.name in given]
@@ -169,7 +169,7 @@ class Registry:
 
 
 def _split(line: str) -> list[str]:
-    """Split a command line as a shell does."""
+    """Split a command line into words by the rules of a shell."""
     try:
         return shlex.split(line)
     except ValueError as error:
@@ -188,14 +188,14 @@ def _by_flag(options: Iterable[Option]) -> dict[str, Option]:
 
 
 def _several(option: Option, value: object) -> tuple[Any, ...]:
-    """Return the values of a repeatable option, given as one value or as several."""
+    """Return the values of a repeatable option from one value or several."""
     if isinstance(value, list | tuple):
         return tuple(from_python(option, each) for each in value)
     return (from_python(option, value),)
 
 
 def _parameter(option: Option) -> Parameter:
-    """Return the keyword parameter of an option, annotated with what `Registry.from_keywords` takes."""
+    """Return the keyword parameter of an option, annotated with the types that `from_keywords` accepts."""
     taken: Any = option.kind | None if option.optional else option.kind
     if option.repeatable:
         taken = str | Sequence[str]
