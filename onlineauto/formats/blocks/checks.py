@@ -1,4 +1,4 @@
-"""Check the blocks of a file beyond their checksums, which a forger can fit: kernels trust every block."""
+"""Check the content of a file's blocks, since kernels trust every block and checksums can be forged."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from onlineauto.features.block import Block
 
 SHAPES: Final = {"simple": LINE, "cb": LINE, "cb_adf": LINES, "ccb_adf": SLOTS}
-"""Shapes of an event, by the kind of events in the header of a file."""
+"""Shapes of events, by the kind of events in a file's header."""
 
 _TEXTS: Final = {
     POINTERS: "points beyond its own records",
@@ -31,9 +31,9 @@ _TEXTS: Final = {
 
 
 def problem_of(block: Block, *, shape: int, as_vw: bool) -> str:
-    """Return what is wrong with a block of events of one of the `SHAPES`; empty if nothing is.
+    """Return the problem of a block of events of one of the `SHAPES`; empty if there is none.
 
-    In native mode all numbers must be finite, and weights and probabilities in their range.
+    In native mode all numbers must be finite, and weights and probabilities must be in range.
     """
     sections = Sections(
         events=block.event_start,

@@ -1,4 +1,4 @@
-"""``EventTable``: the events of some rows in columns, and blocks made of them."""
+"""``EventTable``: the events of several rows in columns, which become blocks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class EventTable:
-    """The events of some consecutive rows of a file.
+    """The events of consecutive rows of a file.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class EventTable:
     end : int
         Row after the last one.
     good : bool[n_events]
-        False for events that are left out.
+        False for events to leave out.
     context : sequence of ColumnFeatures
         Features of the context; those of event `i` are in row ``context_row[i]``.
     context_row : int64[n_events]
@@ -39,11 +39,11 @@ class EventTable:
     element_start : int64[n_events + 1], optional
         First action of each event; None for events with a label.
     chosen : int64[n_events], optional
-        Index of the action that was taken among those of the event.
+        Index of the chosen action among those of the event.
     label, cost, probability, weight : float32[n_events], optional
         `UNLABELLED` where there is none.
     tags : tuple of (uint8[:], int64[n_events], int64[n_events]), optional
-        Bytes of the tags, first byte of each event's tag, and its end.
+        Bytes of the tags, and the first byte and the end of each event's tag.
     """
 
     row: NDArray[np.int64]
@@ -61,11 +61,11 @@ class EventTable:
     tags: tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]] | None = None
 
     def __len__(self) -> int:
-        """Return the number of events, those that are left out included."""
+        """Return the number of events, including those to leave out."""
         return len(self.row)
 
     def block(self, begin: int, end: int, encoder: Encoder) -> Block:
-        """Return the good ones of the events ``begin <= event < end`` as a block."""
+        """Return the good events among ``begin <= event < end`` as a block."""
         kept = np.flatnonzero(self.good[begin:end]) + begin
         single = self.element_start is None
         shared = int(bool(self.context)) if not single else 0
@@ -113,7 +113,7 @@ class EventTable:
     def _costs(
         self, kept: NDArray[np.int64], first_action: NDArray[np.int64], lines: NDArray[np.void]
     ) -> NDArray[np.void]:
-        """Return the records of costs, and point the lines to them."""
+        """Return the records of costs, and set the lines' offsets to them."""
         if self.cost is None or self.chosen is None:
             return np.zeros(0, COST)
         logged = self.cost[kept] != UNLABELLED
@@ -130,7 +130,7 @@ class EventTable:
     def _tagged(
         self, kept: NDArray[np.int64], first: NDArray[np.int64], lines: NDArray[np.void]
     ) -> NDArray[np.uint8]:
-        """Return the bytes of the tags, and point the lines to them."""
+        """Return the bytes of the tags, and set the lines' offsets to them."""
         if self.tags is None:
             return np.zeros(0, np.uint8)
         data, start, end = self.tags
@@ -144,7 +144,7 @@ class EventTable:
 
 
 def _behind_first(event_start: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return all lines but the first of each event."""
+    """Return all lines except the first line of each event."""
     action = np.ones(int(event_start[-1]), bool)
     action[event_start[:-1]] = False
     return np.flatnonzero(action)
@@ -155,7 +155,7 @@ def _filled(
     lines: NDArray[np.void],
     numbers: NDArray[np.int32],
 ) -> tuple[NDArray[np.void], NDArray[np.void]]:
-    """Return the records of spans and of features, and point the lines to the spans."""
+    """Return the records of spans and of features, and set the lines' offsets to the spans."""
     counts = np.zeros((len(lines) - 1, max(len(numbers), 1)), np.int64)
     for features, line in parts:
         features.count(line, counts)

@@ -1,4 +1,4 @@
-"""Infer what the columns of a dataset are, from their names, their types and its first rows."""
+"""Infer the roles of a dataset's columns from their names, their types and the first rows."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ _NAMES: Final = {
     "label": ("label", "target", "y"),
     "weight": ("weight", "sample_weight", "importance_weight"),
 }
-"""Names, in lower case, by which a column is taken for something; the first that is there counts."""
+"""Lower-case names of columns for each role; the first name that exists is used."""
 _ID: Final = re.compile(r"(?:^|[_.])ids?$|[a-z]I[dD]$", re.ASCII)
 _NUMERIC: Final = ("probability", "cost", "reward", "label", "weight")
 
 
 def infer_columns(schema: Any, first: Any | None, *, decides: bool | None) -> DatasetColumns:
-    """Return what the columns of a dataset seem to be.
+    """Return the inferred roles of the columns of a dataset.
 
     Parameters
     ----------
@@ -49,12 +49,12 @@ def infer_columns(schema: Any, first: Any | None, *, decides: bool | None) -> Da
         The first rows. If rows are actions, a column that is the same on all rows of each event belongs to
         the context.
     decides : bool or None
-        Whether rows are decisions; None if the columns have to tell.
+        Whether rows are decisions; None to infer it from the columns.
 
     Raises
     ------
     InputError
-        The columns do not say.
+        The roles cannot be inferred.
     """
     found = {what: name for what, names in _NAMES.items() if (name := _first(schema, names, what))}
     if "cost" in found and "reward" in found:
@@ -128,7 +128,7 @@ def _with_lists(schema: Any, taken: dict[str, Any], event: str | None) -> Datase
 
 
 def features_of(schema: Any, taken: set[str]) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
-    """Return the columns with features, by namespace, and those that are left out."""
+    """Return the columns with features, by namespace, and the columns left out."""
     groups: dict[str, tuple[str, ...]] = {}
     left_out: list[str] = []
     for name in schema.names:
@@ -146,7 +146,7 @@ def features_of(schema: Any, taken: set[str]) -> tuple[dict[str, tuple[str, ...]
 
 
 def _ids(schema: Any, groups: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
-    """Return the columns of whole numbers whose names say that these are ids, and no quantities."""
+    """Return the columns of whole numbers whose names say that the numbers are ids, not quantities."""
     names = [name for columns in groups.values() for name in columns]
     return tuple(
         name for name in names if _ID.search(name) and pyarrow().types.is_integer(type_at(schema, name))
@@ -170,7 +170,7 @@ def _leaves(schema: Any, name: str) -> Iterator[str]:
 def _split(
     first: Any | None, event: str, columns: dict[str, tuple[str, ...]]
 ) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
-    """Return columns that are the same on all rows of each event, and the others."""
+    """Return the columns that are constant within each event, and the others."""
     if first is None or not first.num_rows:
         return {}, columns
     codes = run_codes(column_at(first, event))
@@ -196,12 +196,12 @@ def _is_same(array: Any, within: np.ndarray[Any, np.dtype[np.int64]]) -> bool:
 
 
 def all_values(batches: Iterable[Any], column: str) -> tuple[str, ...]:
-    """Return all values of a column, as texts, sorted; numbers by their size.
+    """Return all values of a column as texts, sorted; numbers are sorted by size.
 
     Raises
     ------
     InputError
-        There is none.
+        The column has no values.
     """
     values: set[str] = set()
     numeric = False
@@ -215,7 +215,7 @@ def all_values(batches: Iterable[Any], column: str) -> tuple[str, ...]:
         raise InputError(f"there is no action: all values of {column} are null")
     try:
         return tuple(sorted(values, key=float) if numeric else sorted(values))
-    except ValueError:  # true and false
+    except ValueError:  # truth values, which float() cannot read
         return tuple(sorted(values))
 
 

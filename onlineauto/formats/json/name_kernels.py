@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _WORD = 8
-_LOWER = 0x20  # the bit that makes a capital letter small
+_LOWER = 0x20  # the bit that turns a capital letter into a small one
 
 
 class _Word(NamedTuple):
@@ -46,7 +46,7 @@ def name_of(head: bytes, any_case: bytes = b"") -> Name:
 
 
 def _word_at(text: bytes, fold: bytes, at: int) -> _Word:
-    """Return the `_Word` of `text` at offset `at`; `fold` are the bits to set in the whole text."""
+    """Return the `_Word` of `text` at offset `at`; `fold` has the bits to set in the whole text."""
     mask = bytes([0xFF]) * min(_WORD, len(text))
     parts = fold[at : at + _WORD], mask, text[at : at + _WORD]
     return _Word(at, *(np.uint64(int.from_bytes(part, "little")) for part in parts))
