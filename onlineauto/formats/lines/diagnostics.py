@@ -1,4 +1,4 @@
-"""Diagnostics: what is wrong with the input, where, how often, and what was done about it."""
+"""Diagnostics: the problems of the input, with positions, counts and the reader's reaction."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["MOST_TEXT", "OBJECTS", "Code", "Diagnostic", "Diagnostics", "make_diagnostic", "summary_of"]
 
 OBJECTS = ("event", "row")
-"""What is read if events are Python's objects: the events of an iterable, or the rows of a frame."""
+"""Names of the source if events are Python objects: events of an iterable, or rows of a frame."""
 
 _SKIPPED = "{unit} skipped"
 _ZERO = "0 used instead"
@@ -156,12 +156,12 @@ _TEXTS: dict[Code, tuple[str, str]] = {
 }
 
 _KINDS = 5
-"""Number of kinds of problems that a summary has."""
+"""Maximum number of kinds of problems in a summary."""
 _SHOWN = 60
 _KEEP = 100
 
 MOST_TEXT = _SHOWN + 1
-"""Number of bytes of an offending text that a message needs."""
+"""Number of bytes of the offending text in a message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,14 +173,14 @@ class Diagnostic:
     file : str
         Name of the file, ``<stdin>`` or ``<bytes>``; ``event`` or ``row`` if events are Python's objects.
     line, column : int
-        Its position: 1-based line, 1-based byte in the line. Of Python's objects, one more than the number of
-        the event or of the row, which counts from 0.
+        Position: 1-based line, 1-based byte in the line. For Python objects, the 1-based number of the event
+        or row.
     code : Code
         Kind of the problem.
     message : str
         Description of the problem.
     done : str
-        What the reader did about it.
+        Reaction of the reader.
     """
 
     file: str
@@ -199,12 +199,12 @@ class Diagnostic:
 
 @dataclass(slots=True)
 class Diagnostics:
-    r"""The problems of a stream: all are counted, the first hundred are kept.
+    r"""The problems of a stream: all are counted, the first hundred are stored.
 
     Attributes
     ----------
     listener : callable, optional
-        Called with each problem that is kept.
+        Called with each stored problem.
     counts : Counter of Code
         Number of problems of each kind.
     kept : list of Diagnostic
@@ -244,7 +244,7 @@ class Diagnostics:
         self.counts[code] += n
 
     def add(self, others: Diagnostics) -> None:
-        """Add the counts and the kept problems of `others` to these."""
+        """Add the counts and the stored problems of `others`."""
         for code, n in others.counts.items():
             self.count(code, n)
         for diagnostic in others.kept:
@@ -252,27 +252,27 @@ class Diagnostics:
         self.log = others.log or self.log
 
     def locate(self, code: Code, line: int, text: str, *, reading: str = "") -> None:
-        """Count a problem of an event at a line of what is being read, and keep it.
+        """Count and store a problem of an event at a line.
 
-        `reading` is what the event is of, if that is not `self.reading`.
+        `reading` is the name of the event's source, by default `self.reading`.
         """
         self.count(code, 1)
         encoded, file = text.encode("utf-8", "replace"), reading or self.reading
         self.keep(make_diagnostic(code, file=file, line=line, column=1, text=encoded, unit="event"))
 
     def since(self, counts: Counter[Code], kept: int) -> Diagnostics:
-        """Return the problems that have come since these counts, and since so many problems were kept."""
+        """Return the problems added since the counters had these counts and `kept` problems were stored."""
         return Diagnostics(counts=self.counts - counts, kept=self.kept[kept:])
 
     def summary(self) -> str:
-        """Return a summary: how many problems of each kind, and the first of each."""
+        """Return a summary: the number of problems of each kind, and the first problem of each."""
         firsts = {each.code: each for each in reversed(self.kept)}
         kinds = [(n, firsts[code]) for code, n in self.counts.most_common(_KINDS) if code in firsts]
         head = f"{self.total} problem{'s' * (self.total != 1)} in the input:"
         return "\n".join([head, *(f"  {n}, of which the first: {first}" for n, first in kinds)])
 
     def keep(self, diagnostic: Diagnostic) -> None:
-        """Keep a problem that is already counted, unless a hundred are kept."""
+        """Store a problem that is already counted, unless a hundred are stored."""
         if len(self.kept) < _KEEP:
             self.kept.append(diagnostic)
             if self.listener is not None:
@@ -280,7 +280,7 @@ class Diagnostics:
 
 
 def summary_of(code: Code) -> str:
-    """Return what is wrong in all problems of a kind.
+    """Return a description of all problems of a kind.
 
     >>> summary_of(Code.LABEL_NOT_A_NUMBER)
     'label is not a number'
@@ -311,9 +311,9 @@ def make_diagnostic(
     text : bytes
         The offending text.
     unit : {"line", "event"}
-        The unit of input that is skipped because of it.
+        The unit of input that is skipped.
     fatal : bool
-        Whether reading ends here.
+        Whether reading ends at this problem.
     """
     message, done = _TEXTS[code]
     return Diagnostic(

@@ -1,4 +1,4 @@
-"""``NameHashes``: the hashes that names have when a text is read."""
+"""``NameHashes``: hash names like the readers of text."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 _NO_NAME = DEFAULT.decode()
 _MOST = 1 << 18
-"""Number of hashes to remember."""
+"""Maximum number of cached hashes."""
 
 
 class NameHashes:
-    """Hashes names of namespaces and features, and numbers the namespaces; for one thread at a time.
+    """Hashes names of namespaces and features, and numbers the namespaces; not thread-safe.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class NameHashes:
         self.rules: Rules = {"hash": hash, "hash_seed": hash_seed}
 
     def namespace(self, name: str) -> int:
-        """Return the number of a namespace; ``" "`` is the one without a name."""
+        """Return the number of a namespace; ``" "`` is the namespace without a name."""
         found = self._numbers.get(name)
         if found is None:
             if _bytes(name) in (b"", DEFAULT) and name != _NO_NAME:
@@ -82,7 +82,7 @@ class NameHashes:
         return found
 
     def hash_in(self, name: str | int, namespace: str) -> int:
-        """Return the hash of a feature in a namespace; a number is the hash itself, as in an Event."""
+        """Return the hash of a feature in a namespace; a number is a hash already, as in an Event."""
         return name if isinstance(name, int) else self.feature(name, self.namespace(namespace))
 
     def features(self, names: list[str], namespace: int) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
