@@ -25,7 +25,7 @@ class VwDraw(Draw):
     """VW's shuffle, with its defects.
 
     The n numbers to shuffle are preceded by n zeros, and any entry may be swapped into the first half. So
-    number 0 comes often and early.
+    number 0 appears often and early.
 
     Source: VW ``config_oracle::gen_configs``; ``merand48`` in its ``random_details.h``.
     """
@@ -66,7 +66,7 @@ def popular_as_vw(config: Config, count: Callable[[bytes], int]) -> float:
     return priority
 
 
-def _take_in(
+def _accept_proposals(
     rules: Rules, search: Search, configs: Sequence[Config], statistics: Statistics, late: bool
 ) -> Search:
     """Return the search with queued proposals, which replace the candidates of an earlier champion.
@@ -161,7 +161,7 @@ VW = Control(
     lease=4000,
     paired=False,
     draw=VwDraw,
-    take_in=_take_in,
+    take_in=_accept_proposals,
     take_next=_take_next,
     begins_at_once=False,
     meets_late=False,

@@ -43,12 +43,12 @@ class VwLayout(Layout):
         """Return the group keys of all first bytes."""
         return {bytes([key]): key for key in range(_BYTES)}
 
-    def _numbered(self, known: Sequence[bytes]) -> dict[bytes, int]:
+    def _make_keys(self, known: Sequence[bytes]) -> dict[bytes, int]:
         """Return no keys: VW has keys of first bytes, not of names."""
         del known
         return {}
 
-    def _known_as(self, name: bytes) -> bytes:
+    def _identity_of(self, name: bytes) -> bytes:
         """Return the first byte of a name, which identifies the namespace."""
         return name[:1]
 
@@ -57,7 +57,7 @@ class VwLayout(Layout):
         letter = _FIRST_LETTER <= name[0] <= _LAST_LETTER or name[:1] == SLOT_NAME
         return letter and super()._interacts(name)
 
-    def _takes_more(self) -> bool:
+    def _has_capacity(self) -> bool:
         """Return True: VW has no limit on products."""
         return True
 
@@ -88,4 +88,4 @@ class VwLayout(Layout):
         if plain != self._products:
             keep_duplicates = self._options.leave_duplicate_interactions
             products = compile_products(plain, (), keep_duplicates=keep_duplicates)
-            self.again = self._assembled(products, np.ones((len(products), self._n_slots), bool))
+            self.again = self._assemble(products, np.ones((len(products), self._n_slots), bool))

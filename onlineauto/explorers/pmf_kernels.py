@@ -84,11 +84,11 @@ def hold_floor(
         if work[i] > (np.float32(count - i - 1) * least + total - _ONE) / (np.float32(i) + _ONE) + least:
             above, total_above = i, total
     # the amount subtracted from each probability that remains above the floor
-    taken = (np.float32(count - above) - _ONE) * least + total_above - _ONE
-    taken /= np.float32(above) + _ONE
+    reduction = (np.float32(count - above) - _ONE) * least + total_above - _ONE
+    reduction /= np.float32(above) + _ONE
     for i in range(n):
         if everywhere or pmf[i] > _ZERO:
-            pmf[i] = max(pmf[i] - taken, least)
+            pmf[i] = max(pmf[i] - reduction, least)
 
 
 @inline_kernel

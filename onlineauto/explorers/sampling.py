@@ -88,7 +88,7 @@ def sample(pmf: Sequence[float], *, seed: int, event_id: str | bytes) -> tuple[i
     chances = [float(chance) for chance in pmf]
     total = sum(chances)
     if not total > 0 or min(chances) < 0:
-        raise ValueError(f"these are no probabilities: {chances}; they have to be 0 or more, and not all 0")
+        raise ValueError(f"probabilities must be 0 or more, and not all 0: {chances}")
     left = uniform(seed, event_id) * total
     chosen = 0
     for action, chance in enumerate(chances):

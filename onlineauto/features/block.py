@@ -83,8 +83,8 @@ class Block:
     shared : bool[n_lines]
         Whether the line is a ``shared`` header.
     slot : bool[n_lines]
-        Whether the line is a slot of ``--ccb_explore_adf``. Its costs are its outcome, then the actions that
-        it is confined to, with a probability of -infinity.
+        Whether the line is a slot of ``--ccb_explore_adf``. Its costs are its outcome, then its allowed
+        actions with a probability of -infinity.
     label, weight, initial : float32[n_lines]
         Simple label (`UNLABELLED` if none), importance weight, initial prediction.
     cost_start : int64[n_lines + 1]
@@ -148,7 +148,7 @@ class Block:
         spans["namespace"][:-1] = columns["span_namespace"]
         features = np.zeros(len(columns["hash"]), FEATURE)
         features["hash"], features["value"] = columns["hash"], columns["value"]
-        made = cls(
+        block = cls(
             event_start=np.array(event_start, np.int64),
             lines=lines,
             costs=costs,
@@ -159,8 +159,8 @@ class Block:
             rules=rules or {},
             objects=objects,
         )
-        made._check_offsets()
-        return made
+        block._check_offsets()
+        return block
 
     def __post_init__(self) -> None:
         """Check the arrays, and copy those that kernels cannot read.
@@ -174,7 +174,7 @@ class Block:
             array = getattr(self, name)
             known = type(array) is np.ndarray and array.dtype is dtype and array.ndim == 1
             if not (known and array.flags.carray):
-                object.__setattr__(self, name, _taken(name, array, dtype))
+                object.__setattr__(self, name, _kernel_array(name, array, dtype))
 
     def _check_offsets(self) -> None:
         ends = (
@@ -190,7 +190,7 @@ class Block:
                 raise InputError(f"a block cannot be made: {name} must ascend, and end at {end} at most")
         numbers = self.span_namespace
         if len(numbers) and not 0 <= numbers.min() <= numbers.max() < len(self.namespaces):
-            raise InputError("a block cannot be made: span_namespace has a number of no namespace")
+            raise InputError("a block cannot be made: span_namespace has a number without a namespace")
 
     def __len__(self) -> int:
         """Return the number of events."""
@@ -317,9 +317,9 @@ class Block:
         return self.features["value"]  # type: ignore[no-any-return]
 
 
-def _taken(name: str, given: object, dtype: np.dtype[Any]) -> NDArray[Any]:
+def _kernel_array(name: str, value: object, dtype: np.dtype[Any]) -> NDArray[Any]:
     """Return an array that kernels can read, copied if necessary."""
-    array: NDArray[Any] = np.asarray(given)
+    array: NDArray[Any] = np.asarray(value)
     if array.ndim != 1 or array.dtype != dtype:
         raise InputError(
             f"a block cannot be made: {name} is of {array.dtype} in {array.ndim} axes, not of {dtype} in one"

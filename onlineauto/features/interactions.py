@@ -1,4 +1,4 @@
-"""Compile interactions: list the products of namespaces that options ask for, given the namespaces seen.
+"""Compile interactions: list the products of namespaces that match the options, from the namespaces seen.
 
 A *term* is one factor: a first letter, a full name, or the wildcard. Terms are compiled against the names
 seen so far, in Vowpal Wabbit's order, which determines both hashes and the order of summation. Products are
@@ -91,14 +91,14 @@ def unique_products(
     A product that repeats a factor is sorted. `key` orders the factors; the default is their natural order.
     """
     seen: set[tuple[Factor, ...]] = set()
-    kept = []
+    result = []
     for names in products:
         ordered = tuple(sorted(names, key=cast("Any", key)))
         if not keep_duplicates and ordered in seen:
             continue
         seen.add(ordered)
-        kept.append(ordered if _must_be_sorted(ordered) else names)
-    return kept
+        result.append(ordered if _must_be_sorted(ordered) else names)
+    return result
 
 
 def _wildcards(names: Sequence[bytes], count: int, *, permutations: bool) -> list[tuple[bytes, ...]]:

@@ -135,7 +135,7 @@ class Layout:
         self._warns = True
         self._names: Namespaces | None = None
         self._n_names = 0
-        self._number = self._numbered(())
+        self._number = self._make_keys(())
         self._seen = np.zeros(0, bool)
         self._all_seen = False
         self.repeats_apart: Counter[int] = Counter()
@@ -170,7 +170,7 @@ class Layout:
             self._seen = np.concatenate([self._seen, np.zeros(len(known) - len(self._seen), bool)])
             self.kernel_layout = self._make_layout(known, hashes)
             self.version += 1
-            self._number = self._numbered(known)
+            self._number = self._make_keys(known)
         before = int(np.count_nonzero(self._seen))
         self._seen[block.span_namespace] = True
         self._all_seen = bool(self._seen.all())
@@ -179,7 +179,7 @@ class Layout:
         self.version += 1
         numbers, first = np.unique(block.span_namespace, return_index=True)
         for i in numbers[np.argsort(first)]:  # in order of first feature, independent of the size of blocks
-            self._add(self._known_as(names.names[i]))
+            self._add(self._identity_of(names.names[i]))
         self._make_interactions()
 
     def knows(self, names: Namespaces) -> bool:
@@ -228,7 +228,7 @@ class Layout:
         self._known, self._left_out = set(self._own[:1]), set()
         self._letters = Counter()
         for name in stored["known"].name_list():
-            self._add(self._known_as(name))
+            self._add(self._identity_of(name))
         self._left_out.update(set(stored["left_out"].name_list()) - self._known)
         self.version += 1
         self._make_interactions()
@@ -301,11 +301,11 @@ class Layout:
             n_left=np.zeros(1, np.int64),
         )
 
-    def _numbered(self, known: Sequence[bytes]) -> dict[bytes, int]:
+    def _make_keys(self, known: Sequence[bytes]) -> dict[bytes, int]:
         """Return the group keys of namespaces by name: slots' namespaces first, then by first appearance."""
         return {name: i + 1 for i, name in enumerate((*self._own, *known))}
 
-    def _known_as(self, name: bytes) -> bytes:
+    def _identity_of(self, name: bytes) -> bytes:
         """Return the name that identifies a namespace: its full name."""
         return name
 
@@ -313,7 +313,7 @@ class Layout:
         """Return whether wildcards match a namespace."""
         return not self._is_ignored(name)
 
-    def _takes_more(self) -> bool:
+    def _has_capacity(self) -> bool:
         """Return whether wildcards may match all namespaces counted so far."""
         return count_products(self._products, self._letters) <= MAX_PRODUCTS
 
@@ -327,7 +327,7 @@ class Layout:
             return
         letter = first_letter(name)
         self._letters[letter] += 1
-        if self._takes_more():
+        if self._has_capacity():
             self._known.add(name)
             return
         self._letters[letter] -= 1
@@ -399,23 +399,23 @@ class Layout:
     def _make_interactions(self) -> None:
         """Compile the products of the options, or the products set by `cross` if a search chooses them."""
         keep_duplicates = self._options.leave_duplicate_interactions
-        products, held = self._crossed, self._held
+        products, holders = self._crossed, self._held
         if not self._searched:
             products = compile_products(self._products, self._known, keep_duplicates=keep_duplicates)
-            held = np.ones((len(products), 1), bool)
+            holders = np.ones((len(products), 1), bool)
         self.repeats: Counter[int] = Counter()
-        self.interactions = self.again = self._assembled(products, held)
+        self.interactions = self.again = self._assemble(products, holders)
 
-    def _assembled(self, products: list[tuple[bytes, ...]], held: NDArray[np.bool_]) -> Interactions:
+    def _assemble(self, products: list[tuple[bytes, ...]], used_by: NDArray[np.bool_]) -> Interactions:
         """Return the Interactions of products of names and the live configs that use each; count repeats."""
         present = self._present(products)
         if present is not None:
-            products, held = list(compress(products, present)), held[present]
+            products, used_by = list(compress(products, present)), used_by[present]
         factors = self._factors(products)
         self.repeats |= _repeats(factors)
         holders = np.zeros((1 + len(factors), self._n_slots + 3), bool)  # kernels read four at a time
         holders[:, : self._n_slots] = True
-        holders[1:, : self._n_slots] = held
+        holders[1:, : self._n_slots] = used_by
         return Interactions(
             start=np.cumsum([0, *map(len, factors)]).astype(np.int64),
             factor=np.array(list(chain.from_iterable(factors)), np.int32),
@@ -427,7 +427,7 @@ class Layout:
 
 def _repeats(factors: Sequence[tuple[int, ...]]) -> Counter[int]:
     """Return the maximum number of occurrences of one product, by order."""
-    found: Counter[int] = Counter()
+    most: Counter[int] = Counter()
     for product, times in Counter(factors).items():
-        found[len(product)] = max(found[len(product)], times)
-    return found
+        most[len(product)] = max(most[len(product)], times)
+    return most

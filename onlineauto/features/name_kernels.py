@@ -24,7 +24,7 @@ _ZERO, _NINE, _EQUALS, _LINE, _A, _Z = 48, 57, 61, 95, 97, 122
 
 
 @inline_kernel
-def _unfinished(h: np.uint32) -> np.uint32:
+def _undo_finish(h: np.uint32) -> np.uint32:
     """Return the state before the last step of the hash, from the hash."""
     h = np.uint32((h ^ (h >> 16)) * _UN5)
     h = np.uint32((h ^ (h >> 13) ^ (h >> 26)) * _UN4)
@@ -32,7 +32,7 @@ def _unfinished(h: np.uint32) -> np.uint32:
 
 
 @inline_kernel
-def _unscrambled(k: np.uint32) -> np.uint32:
+def _undo_scramble(k: np.uint32) -> np.uint32:
     """Return the word from its result of `scramble`."""
     return np.uint32(rotate_left(np.uint32(k * _UN2), 17) * _UN1)
 
@@ -40,7 +40,7 @@ def _unscrambled(k: np.uint32) -> np.uint32:
 @inline_kernel
 def _block_between(seed: np.uint32, h: np.uint32) -> np.uint32:
     """Return the four bytes that change a seed into a state of the hash."""
-    return _unscrambled(np.uint32(rotate_left(np.uint32(np.uint32(h - C3) * _FIFTH), 19) ^ seed))
+    return _undo_scramble(np.uint32(rotate_left(np.uint32(np.uint32(h - C3) * _FIFTH), 19) ^ seed))
 
 
 @inline_kernel
@@ -90,12 +90,12 @@ def numbered_name(h: np.uint32, seed: np.uint32) -> tuple[np.uint64, float]:
     >>> numbered_name(ten, seed)[1], numbered_name(ten, seed)[0] == numbered_name(nine, seed)[0]
     (10.0, True)
     """
-    before = _unfinished(h)
+    before = _undo_finish(h)
     for n in range(_SHORTEST, _LONGEST + 1):
         for digit in range(_ZERO, _NINE + 1 if n == _LONGEST else _ZERO + 1):
             state = np.uint32(before ^ np.uint32(n))
             if n == _SHORTEST:
-                name = np.uint64(_unscrambled(np.uint32(state ^ seed)))
+                name = np.uint64(_undo_scramble(np.uint32(state ^ seed)))
             elif n < _LONGEST:
                 name = np.uint64(_block_between(seed, state))
             else:

@@ -106,12 +106,12 @@ class Layout(NamedTuple):
     key: NDArray[np.int32]  # [n_namespaces]: group key of each namespace
     seed: NDArray[np.uint32]  # [n_namespaces]: its hash, the seed of its features' hashes
     ignore: NDArray[np.bool_]  # [n_keys]: whether dropped altogether
-    ignore_linear: NDArray[np.bool_]  # [n_keys]: whether kept for interactions only
+    ignore_linear: NDArray[np.bool_]  # [n_keys]: whether used in interactions only
     constant_key: int  # group key of the constant; -1: no constant
     default_key: int  # group key of the namespace without a name if events have slots, else -1
     slot_key: int  # group key of a slot's features without a namespace
     index_key: int  # group key of the feature that identifies a slot
-    singled: bool  # whether namespaces kept for interactions only may be products of one factor
+    singled: bool  # whether namespaces used in interactions only may be products of one factor
 
 
 class Interactions(NamedTuple):

@@ -132,7 +132,7 @@ def find_slots(block: Block, layout: Layout, *, hash_seed: int, indexed: bool | 
 
 def _has_features(block: Block, layout: Layout, lines: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return for each line whether it has features that are not ignored: bool[]."""
-    kept = ~layout.kernel_layout.ignore[layout.kernel_layout.key[block.span_namespace]]
-    before = np.concatenate([[0], np.cumsum(kept)])
-    found: NDArray[np.bool_] = before[block.line_start[lines + 1]] > before[block.line_start[lines]]
-    return found
+    is_used = ~layout.kernel_layout.ignore[layout.kernel_layout.key[block.span_namespace]]
+    before = np.concatenate([[0], np.cumsum(is_used)])
+    has_features: NDArray[np.bool_] = before[block.line_start[lines + 1]] > before[block.line_start[lines]]
+    return has_features

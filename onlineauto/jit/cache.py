@@ -40,9 +40,9 @@ def switches() -> dict[str, str]:
 
 def _processor() -> str:
     """Return a text that identifies this kind of processor, so that machines may share a directory."""
-    wanted = ("model name", "flags", "CPU part", "Features")
+    fields = ("model name", "flags", "CPU part", "Features")
     lines = processor_lines()
-    return "\n".join(line for line in lines if line.startswith(wanted)) if lines else platform.processor()
+    return "\n".join(line for line in lines if line.startswith(fields)) if lines else platform.processor()
 
 
 @cache
@@ -105,7 +105,7 @@ def can_keep() -> bool:
             file.write(bytes(_SIZE))
         return True
     except OSError as error:
-        _say_unwritable(error.strerror)
+        _warn_unwritable(error.strerror)
         return False
 
 
@@ -129,11 +129,11 @@ def keep(symbol: str, code: bytes, result: str) -> None:
                 Path(name).unlink()
             raise
     except OSError as error:
-        _say_unwritable(error.strerror)
+        _warn_unwritable(error.strerror)
 
 
 @cache
-def _say_unwritable(reason: str) -> None:
+def _warn_unwritable(reason: str) -> None:
     _LOG.warning(
         "kernels are compiled for this run only: %s cannot be written (%s)", cache_directory(), reason
     )

@@ -83,7 +83,7 @@ class Code:
 
     def fail(self) -> NoReturn:
         """Raise the error of a failed call."""
-        raise IndexError(f"the kernel {self._name} was asked for what an array does not have")
+        raise IndexError(f"an index is out of bounds in the kernel {self._name}")
 
     def result(self, frame: ctypes.Array[ctypes.c_char]) -> Any:
         """Return the result of a call, read from its frame."""
@@ -119,7 +119,7 @@ def code_for(function: FunctionType, packed: Packed) -> Code:
     """
     symbol = _symbol(function, packed)
     try:
-        address, text = library.find(symbol) or _made(function, packed, symbol)
+        address, text = library.find(symbol) or _load_or_compile(function, packed, symbol)
     except ModuleNotFoundError as error:
         if error.name not in _COMPILER:
             raise
@@ -130,15 +130,15 @@ def code_for(function: FunctionType, packed: Packed) -> Code:
     return Code(function.__qualname__, address, packed, _kind_from(json.loads(text)))
 
 
-def _made(function: FunctionType, packed: Packed, symbol: str) -> tuple[int, str]:
+def _load_or_compile(function: FunctionType, packed: Packed, symbol: str) -> tuple[int, str]:
     """Return the address of a kernel and the kind of its result, from the disk or from the compiler."""
     from onlineauto.jit.loading import load
 
-    made = kept(symbol)
-    if made is None:
+    code = kept(symbol)
+    if code is None:
         make = partial(_compile, function, packed, symbol)
-        made = compiled(symbol, make, name=function.__qualname__, total=kernels_of(function))
-    return load(made[0], symbol), made[1]
+        code = compiled(symbol, make, name=function.__qualname__, total=kernels_of(function))
+    return load(code[0], symbol), code[1]
 
 
 def _compile(function: FunctionType, packed: Packed, symbol: str) -> tuple[bytes, str]:

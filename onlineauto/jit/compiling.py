@@ -70,10 +70,10 @@ def note_begin(kernel: str) -> None:
     program = _current.program
     if program is not None:
         program.kernels.add(kernel)
-        _tell(program, min(len(program.kernels), program.total - 1))
+        _report(program, min(len(program.kernels), program.total - 1))
 
 
-def _tell(program: _Program, done: int) -> None:
+def _report(program: _Program, done: int) -> None:
     if not _listeners:
         _announce()
     for listener in _listeners[:]:
@@ -121,14 +121,14 @@ def compiled(
     def work(future: Future[tuple[bytes, str]]) -> None:
         try:
             with locked(symbol):
-                found = kept(symbol)
-                if found is None:
+                result = kept(symbol)
+                if result is None:
                     can_keep()
                     _current.program = program
-                    found = make()
-                    _tell(program, total)
-                    keep(symbol, *found)
-            future.set_result(found)
+                    result = make()
+                    _report(program, total)
+                    keep(symbol, *result)
+            future.set_result(result)
         except BaseException as error:
             future.set_exception(error)
         finally:

@@ -56,34 +56,34 @@ def _compiler_digest() -> bytes:
 def fingerprint_of(function: FunctionType) -> str:
     """Return the hash of a kernel's function and of everything it depends on, as hexadecimal digits."""
     digest = hashlib.sha256(_compiler_digest())
-    for part in sorted(map(_with_names, _reached(function))):
+    for part in sorted(map(_identity, _reachable_functions(function))):
         digest.update(hashlib.sha256(part).digest())
     return digest.hexdigest()
 
 
 def kernels_of(function: FunctionType) -> int:
     """Return the number of kernels in a kernel's machine code, the kernel itself included."""
-    return len(_reached(function))
+    return len(_reachable_functions(function))
 
 
-def _reached(function: FunctionType) -> list[FunctionType]:
+def _reachable_functions(function: FunctionType) -> list[FunctionType]:
     """Return a kernel's function and those of all kernels that it calls."""
-    found, waiting = [function], [function]
+    functions, waiting = [function], [function]
     while waiting:
-        for _, each in _named_by(waiting.pop()):
-            if isinstance(each, FunctionType) and each not in found:
-                found.append(each)
+        for _, each in _named_values(waiting.pop()):
+            if isinstance(each, FunctionType) and each not in functions:
+                functions.append(each)
                 waiting.append(each)
-    return found
+    return functions
 
 
-def _with_names(function: FunctionType) -> bytes:
+def _identity(function: FunctionType) -> bytes:
     """Return bytes that identify a function and each value that it names."""
-    named = (name.encode() + b"=" + _described(value) for name, value in _named_by(function))
-    return b"\n".join((_described(function), *named))
+    named = (name.encode() + b"=" + _description(value) for name, value in _named_values(function))
+    return b"\n".join((_description(function), *named))
 
 
-def _named_by(function: FunctionType) -> Iterator[tuple[str, Any]]:
+def _named_values(function: FunctionType) -> Iterator[tuple[str, Any]]:
     """Yield the names and values of a function's globals and of its closure."""
     for name in sorted(_names(function.__code__)):
         if name in function.__globals__:
@@ -106,7 +106,7 @@ def _names(code: CodeType) -> set[str]:
     return set(code.co_names).union(*inner)
 
 
-def _described(value: Any) -> bytes:
+def _description(value: Any) -> bytes:
     """Return bytes that identify a value.
 
     Raises
@@ -117,18 +117,18 @@ def _described(value: Any) -> bytes:
     if isinstance(value, FunctionType):
         name = f"{value.__module__}.{value.__qualname__} ".encode()
         code = value.__code__
-        around = b",".join(_described(each) for _, each in _closure(value))
+        around = b",".join(_description(each) for _, each in _closure(value))
         text = _file_digest(code.co_filename) or _bytecode(code)
-        return name + text + b"(" + around + b")" + b"".join(map(_described, value.__defaults__ or ()))
+        return name + text + b"(" + around + b")" + b"".join(map(_description, value.__defaults__ or ()))
     if isinstance(value, np.ndarray | np.generic):
         form = value.shape, value.strides, value.flags.writeable
-        return _described(value.dtype) + repr(form).encode() + value.tobytes()
+        return _description(value.dtype) + repr(form).encode() + value.tobytes()
     if isinstance(value, bool | int | float | str | bytes | None):
         return repr(value).encode()
     if isinstance(value, tuple):
-        return b"(" + b",".join(map(_described, value)) + b")"
+        return b"(" + b",".join(map(_description, value)) + b")"
     if isinstance(value, Operation):
-        return value.name.encode() + b"".join(map(_described, value.arguments))
+        return value.name.encode() + b"".join(map(_description, value.arguments))
     if isinstance(value, EnumType):
         named: dict[str, Any] = dict(value.__members__)
         members = [(name, each.value) for name, each in named.items()]

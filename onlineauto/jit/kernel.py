@@ -81,7 +81,7 @@ class Bound:
         Index of the argument, a whole number, that is passed with each call.
     brief : bool, default=False
         Keep the GIL during the call. For a short call, releasing and acquiring the GIL takes longer than the
-        kernel, and a thread that holds a lock could lose its turn at every call.
+        kernel. A thread that holds a lock would also give the GIL to waiting threads at every call.
 
     Examples
     --------

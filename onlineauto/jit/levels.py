@@ -38,12 +38,12 @@ def compiles_for(processor: str) -> dict[str, str]:
 def runnable_levels() -> tuple[str, ...]:
     """Return the levels that this processor can run, the most capable first; empty if unknown."""
     flags = _processor_flags()
-    found: tuple[str, ...] = ()
+    result: tuple[str, ...] = ()
     for level in reversed(levels()):
         if not _FLAGS.get(level, set()) <= flags:
             break
-        found = (level, *found)
-    return found
+        result = (level, *result)
+    return result
 
 
 @cache

@@ -31,11 +31,11 @@ class Operation:
     @cached_property
     def _numba_type_(self) -> Any:
         """Numba's type of this object, for kernels that call it."""
-        found = getattr(import_module(f"onlineauto.jit.compiler.{self._file}"), self.name)
+        intrinsic = getattr(import_module(f"onlineauto.jit.compiler.{self._file}"), self.name)
         if self.arguments:
-            found = found(*self.arguments)
+            intrinsic = intrinsic(*self.arguments)
         private = import_module("onlineauto.jit.compiler.numba_private")
-        return private.type_of_operation(found)
+        return private.type_of_operation(intrinsic)
 
 
 short_loop: Any = Operation("intrinsics", "short_loop")

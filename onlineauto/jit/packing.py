@@ -183,17 +183,17 @@ def _flatten(value: Any, key: list[Any], words: list[Any], before: Flat, after: 
         key.append(id(value.kind))
         words.append(value.address)
     elif isinstance(value, tuple):
-        found, first, start = before.get(id(value)), len(key), len(words)
-        if found is not None:
-            key += found[1]
-            words += found[2]
+        entry, first, start = before.get(id(value)), len(key), len(words)
+        if entry is not None:
+            key += entry[1]
+            words += entry[2]
         else:
             key.append(kind)
             for each in value:
                 _flatten(each, key, words, before, after)
             key.append(")")
         if after is not None:
-            after[id(value)] = found or (value, key[first:], words[start:])
+            after[id(value)] = entry or (value, key[first:], words[start:])
     elif isinstance(value, SealedRecords):
         _flatten(value.addresses, key, words, before, after)
     elif kind in _CODES:
@@ -207,13 +207,13 @@ def _flatten(value: Any, key: list[Any], words: list[Any], before: Flat, after: 
 def _array_kind(value: np.ndarray[Any, Any]) -> ArrayKind:
     dtype, flags = value.dtype, value.flags
     key = id(dtype), value.ndim, flags.num
-    found = _array_kinds.get(key)
-    if found is None:
+    entry = _array_kinds.get(key)
+    if entry is None:
         if len(_array_kinds) >= _MOST_DTYPES:
             _array_kinds.clear()
         kind = ArrayKind(dtype, value.ndim, flags.c_contiguous, flags.writeable)
-        found = _array_kinds[key] = _same.setdefault(kind, kind), dtype
-    return found[0]
+        entry = _array_kinds[key] = _same.setdefault(kind, kind), dtype
+    return entry[0]
 
 
 def _kind_of(value: Any) -> Kind:
@@ -321,6 +321,6 @@ def _sealed_kind(known: Packed) -> RecordKind:
     if kind is None:
         record = known.kinds[0]
         if not isinstance(record, RecordKind):
-            raise TypeError("what is sealed is a NamedTuple")
+            raise TypeError("only a NamedTuple can be sealed")
         kind = _sealed_kinds.setdefault(known, record._replace(sealed=True))
     return kind

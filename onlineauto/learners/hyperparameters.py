@@ -34,9 +34,9 @@ class Hyperparameters:
     """
 
     def __init__(self, configuration: Configuration) -> None:
-        found = configuration.tunable()
-        self.tunable: dict[str, Tunable] = {name: tunable for name, (tunable, _) in found.items()}
-        self.defaults = {name: value for name, (_, value) in found.items()}
+        options = configuration.tunable()
+        self.tunable: dict[str, Tunable] = {name: tunable for name, (tunable, _) in options.items()}
+        self.defaults = {name: value for name, (_, value) in options.items()}
         self.defaults["learning_rate"] = float(make_rule(configuration).learning_rate)
 
     def write(self, record: Records, settings: Mapping[str, float | str]) -> None:

@@ -38,14 +38,14 @@ def swap_lanes(model: Model, touched: NDArray[np.int64], one: int, other: int) -
     weights, statistics = model.weights, model.statistics
     for cell in touched:
         if weights[cell, one] != weights[cell, other]:
-            kept = weights[cell, one]
+            saved = weights[cell, one]
             weights[cell, one] = weights[cell, other]
-            weights[cell, other] = kept
+            weights[cell, other] = saved
         for field in range(statistics.shape[1]):
             if statistics[cell, field, one] != statistics[cell, field, other]:
-                kept = statistics[cell, field, one]
+                saved = statistics[cell, field, one]
                 statistics[cell, field, one] = statistics[cell, field, other]
-                statistics[cell, field, other] = kept
+                statistics[cell, field, other] = saved
 
 
 @inline_kernel

@@ -126,10 +126,10 @@ def copied_model(configuration: Configuration, model: Model) -> Model:
         table = _zeros(len(model.table))
         table[:] = model.table
     names = [name for name in Model._fields if name not in ("table", *Views._fields)]
-    made = with_table(model, table)._replace(**{name: getattr(model, name).copy() for name in names})
+    copy = with_table(model, table)._replace(**{name: getattr(model, name).copy() for name in names})
     if few:
-        write_cells(made, learnt, read_cells(model, learnt))
-    return made
+        write_cells(copy, learnt, read_cells(model, learnt))
+    return copy
 
 
 def initial_table(configuration: Configuration, *, cells: int, lanes: int) -> NDArray[np.float32]:

@@ -73,7 +73,7 @@ def restore_model(model: Model, stored: Stored, *, finite: bool) -> int:
     row = weights["row"].array(np.float32, (n_rows, FIELDS, lanes), (n_rows, 1, lanes))
     if finite:
         Stored(row[:, W], "weights").finite(np.float32, (n_rows, lanes))
-    kept: int = row.shape[1]
+    n_fields: int = row.shape[1]
     write_cells(model, cells, row)
     for name in ("shared", "lanes"):
         array: NDArray[np.float64] = getattr(model, name)
@@ -88,7 +88,7 @@ def restore_model(model: Model, stored: Stored, *, finite: bool) -> int:
         raise stored["shared"].fail("numbers that single precision has, as those of `lanes`")
     model.sums[:] = stored["sums"].counts(model.sums.shape)
     _restore_sizes(model, stored)
-    return kept
+    return n_fields
 
 
 def _restore_sizes(model: Model, stored: Stored) -> None:

@@ -57,7 +57,7 @@ _X_MIN = np.float32(1.084202e-19)
 _X2_MIN = np.float32(_X_MIN * _X_MIN)
 _FLOAT_MAX = np.float32(np.finfo(np.float32).max)
 _AHEAD = np.uint64(16)
-"""So many features before it learns one, an update asks for its statistics, which scores have not read."""
+"""Number of features by which an update prefetches statistics ahead, since scores have not read them."""
 
 
 @inline_kernel
@@ -94,8 +94,8 @@ def accumulate_four(
     last = np.uint64(example.runs[example.n_runs - 1].end - 1) if example.n_runs > 0 else np.uint64(0)
     for r in range(example.n_runs):
         short_loop()
-        held = both(learns, load_flags(example.holders, example.runs[r].product, slot))
-        if not some(held):
+        active = both(learns, load_flags(example.holders, example.runs[r].product, slot))
+        if not some(active):
             continue
         for i in range(np.uint64(example.runs[r].start), np.uint64(example.runs[r].end)):
             short_loop()
@@ -107,24 +107,24 @@ def accumulate_four(
             size = abs(x)
             if x2 < _X2_MIN:
                 x2, size = _X2_MIN, _X_MIN
-            grows = both(held, below(load(rows, c, at_n), splat(size)))
+            grows = both(active, below(load(rows, c, at_n), splat(size)))
             if some(grows):
                 _grow(model, c, slot, size, grows, guarded)
             square, scale, before = splat(x2), load(rows, c, at_n), load(rows, c, at_a)
             grown = before + slopes * square
             if guarded:
                 grown = pick(at_most(grown, largest), grown, before)
-            grown = pick(held, grown, before)
+            grown = pick(active, grown, before)
             store(rows, c, at_a, grown)
             rate = (one / root(grown)) * (one / scale)
             if guarded:
                 rate = pick(at_most(rate, largest), rate, zero)
-            store(rows, c, at_rate, pick(held, rate, load(rows, c, at_rate)))
+            store(rows, c, at_rate, pick(active, rate, load(rows, c, at_rate)))
             share = square / (scale * scale)
             if x2 > _FLOAT_MAX:
                 share = one
-            norm = norm + pick(held, share, zero)
-            reach = reach + pick(held, square * rate, zero)
+            norm = norm + pick(active, share, zero)
+            reach = reach + pick(active, square * rate, zero)
     return reach, norm
 
 
@@ -136,8 +136,8 @@ def move_four(model: Model, slot: int, example: Example, steps: Four, moves: Fla
     lowest, largest = splat(-_FLOAT_MAX), splat(_FLOAT_MAX)
     for r in range(example.n_runs):
         short_loop()
-        held = both(moves, load_flags(example.holders, example.runs[r].product, slot))
-        if not some(held):
+        active = both(moves, load_flags(example.holders, example.runs[r].product, slot))
+        if not some(active):
             continue
         for i in range(np.uint64(example.runs[r].start), np.uint64(example.runs[r].end)):
             short_loop()
@@ -148,7 +148,7 @@ def move_four(model: Model, slot: int, example: Example, steps: Four, moves: Fla
             moved = before + steps * (splat(x) * load(rows, c, at_rate))
             if guarded:
                 moved = pick(both(at_most(lowest, moved), at_most(moved, largest)), moved, before)
-            store(weights, c, slot, pick(held, moved, before))
+            store(weights, c, slot, pick(active, moved, before))
 
 
 @inline_kernel

@@ -82,7 +82,7 @@ class Configuration:
         So a group of a higher layer can pass the meaning of its options to the code of a lower layer.
         """
         brings = (getattr(group, name)() for group in self.groups if hasattr(group, name))
-        return next((found for found in brings if found is not None), None)
+        return next((value for value in brings if value is not None), None)
 
     def command(self, *, kept: bool = False) -> str:
         """Return the supplied options as a command line, which `Registry.parse` reads as an equal value.

@@ -200,7 +200,7 @@ def options_of(group: Group) -> tuple[Option, ...]:
         If a field was not made with `option`, or `option` does not accept its annotation.
     """
     if group not in _READ:
-        _READ[group] = tuple(_declared(group))
+        _READ[group] = tuple(_declarations(group))
     return _READ[group]
 
 
@@ -209,17 +209,17 @@ def title_of(group: Group) -> str:
     return str(group.title)
 
 
-def _declared(group: Group) -> Iterator[Option]:
+def _declarations(group: Group) -> Iterator[Option]:
     hints = get_type_hints(group)
     for declared in fields(group):
         metadata: Mapping[str, Any] = declared.metadata
         if _KEY not in metadata:
             raise TypeError(f"{group.__name__}.{declared.name} is not declared with option()")
         name = declared.name.rstrip("_")  # for example lambda_, since lambda is a reserved word
-        yield _completed(metadata[_KEY], name=name, annotation=hints[declared.name])
+        yield _complete(metadata[_KEY], name=name, annotation=hints[declared.name])
 
 
-def _completed(declared: Option, *, name: str, annotation: Any) -> Option:
+def _complete(declared: Option, *, name: str, annotation: Any) -> Option:
     """Return `declared`, completed from the field's name and annotation."""
     repeatable = annotation == tuple[str, ...]
     optional = get_origin(annotation) is UnionType and NoneType in get_args(annotation)

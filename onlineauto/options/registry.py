@@ -94,18 +94,18 @@ class Registry:
         """
         if isinstance(words, str):
             words = _split(words)
-        given: dict[str, Any] = {}
+        supplied: dict[str, Any] = {}
         for option, texts in split(words, options=self._by_flag, positional=self._positional):
             if option.switch:
-                given[option.name] = True
+                supplied[option.name] = True
             elif option.repeatable:
                 values = tuple(from_text(option, text) for text in texts)
-                given[option.name] = given.get(option.name, ()) + values
+                supplied[option.name] = supplied.get(option.name, ()) + values
             else:
                 value = from_text(option, texts[0])
-                if given.setdefault(option.name, value) != value:
-                    raise OptionError(f"{option.flag} is given as {given[option.name]!r} and as {value!r}")
-        return self._configuration(given)
+                if supplied.setdefault(option.name, value) != value:
+                    raise OptionError(f"{option.flag} is given as {supplied[option.name]!r} and as {value!r}")
+        return self._configuration(supplied)
 
     def parse_kept(self, words: str | Sequence[str]) -> Configuration:
         """Return the configuration of a command line in a file, which may only have options of models.
@@ -134,17 +134,17 @@ class Registry:
         OptionError
             If a name is unknown, a value is invalid, or options contradict each other.
         """
-        given: dict[str, Any] = {}
+        supplied: dict[str, Any] = {}
         for keyword, value in keywords.items():
             option = self._named(keyword)
             if value is None:
                 continue
-            if option.name in given:
+            if option.name in supplied:
                 raise OptionError(f"{option.flag} is given twice")
-            taken = _several(option, value) if option.repeatable else from_python(option, value)
-            if taken or not (option.switch or option.repeatable):
-                given[option.name] = taken
-        return self._configuration(given)
+            setting = _values_of(option, value) if option.repeatable else from_python(option, value)
+            if setting or not (option.switch or option.repeatable):
+                supplied[option.name] = setting
+        return self._configuration(supplied)
 
     def signature(self) -> Signature:
         """Return the keyword-only signature of a callable that takes every option."""
@@ -156,13 +156,13 @@ class Registry:
             raise unknown_option(flag, known=self._by_flag)
         return self._by_flag[flag]
 
-    def _configuration(self, given: dict[str, Any]) -> Configuration:
+    def _configuration(self, supplied: dict[str, Any]) -> Configuration:
         """Return the configuration of the supplied values after all checks."""
         groups = []
         for group in self.groups:
-            options = [option for option in options_of(group) if option.name in given]
-            groups.append(group(**{option.field: given[option.name] for option in options}))
-        configuration = Configuration(groups=tuple(groups), supplied=frozenset(given))
+            options = [option for option in options_of(group) if option.name in supplied]
+            groups.append(group(**{option.field: supplied[option.name] for option in options}))
+        configuration = Configuration(groups=tuple(groups), supplied=frozenset(supplied))
         for check in self._checks:
             check(configuration)
         return configuration
@@ -187,7 +187,7 @@ def _by_flag(options: Iterable[Option]) -> dict[str, Option]:
     return flags
 
 
-def _several(option: Option, value: object) -> tuple[Any, ...]:
+def _values_of(option: Option, value: object) -> tuple[Any, ...]:
     """Return the values of a repeatable option from one value or several."""
     if isinstance(value, list | tuple):
         return tuple(from_python(option, each) for each in value)
@@ -196,7 +196,7 @@ def _several(option: Option, value: object) -> tuple[Any, ...]:
 
 def _parameter(option: Option) -> Parameter:
     """Return the keyword parameter of an option, annotated with the types that `from_keywords` accepts."""
-    taken: Any = option.kind | None if option.optional else option.kind
+    annotation: Any = option.kind | None if option.optional else option.kind
     if option.repeatable:
-        taken = str | Sequence[str]
-    return Parameter(option.field, Parameter.KEYWORD_ONLY, default=option.default, annotation=taken)
+        annotation = str | Sequence[str]
+    return Parameter(option.field, Parameter.KEYWORD_ONLY, default=option.default, annotation=annotation)

@@ -115,6 +115,6 @@ def _limit(limit: float) -> str:
     return f"2^{bits} - 1" if bits > 30 and limit == 2**bits - 1 else str(limit)
 
 
-def _invalid(option: Option, shown: str) -> OptionError:
+def _invalid(option: Option, text: str) -> OptionError:
     reason = f" ({option.because})" if option.because else ""
-    return OptionError(f"{option.flag} cannot be {shown}; it takes {valid_values(option)}{reason}")
+    return OptionError(f"{option.flag} cannot be {text}; it takes {valid_values(option)}{reason}")

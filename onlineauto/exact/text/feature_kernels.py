@@ -40,7 +40,7 @@ class Feature(NamedTuple):
     hash: np.uint32
     value: F32
     nameless: bool  # whether it has no name, so that its number must be added to its hash
-    code: Code  # what is wrong, and the bounds of the wrong text
+    code: Code  # the problem, and the bounds of the offending text
     start: int
     end: int
 

@@ -73,7 +73,7 @@ class Cover(Explorer):
     predicts_apart = False
 
     def numbers(self, configuration: Configuration) -> tuple[float, ...]:
-        """Return the bonus, whether the minimum probability falls, and whether there is none."""
+        """Return ψ, whether the minimum probability falls, and whether unchosen actions get none."""
         options = configuration[CoverOptions]
         return options.psi, "epsilon" not in configuration.supplied, options.nounif
 

@@ -24,9 +24,9 @@ SHAPES: Final = {"simple": LINE, "cb": LINE, "cb_adf": LINES, "ccb_adf": SLOTS}
 """Shapes of events, by the kind of events in a file's header."""
 
 _TEXTS: Final = {
-    POINTERS: "points beyond its own records",
-    EVENTS: "has lines that make no event of its kind",
-    NUMBERS: "has a number that no text has",
+    POINTERS: "has an offset out of range",
+    EVENTS: "has lines that do not form an event",
+    NUMBERS: "has an invalid number",
 }
 
 
@@ -43,5 +43,5 @@ def problem_of(block: Block, *, shape: int, as_vw: bool) -> str:
         costs=block.costs,
         features=block.features.view(np.uint64),
     )
-    found = find_problem(sections, len(block.tag), len(block.namespaces), shape, as_vw)
-    return _TEXTS.get(found, "")
+    problem = find_problem(sections, len(block.tag), len(block.namespaces), shape, as_vw)
+    return _TEXTS.get(problem, "")

@@ -144,7 +144,7 @@ class BlockReader:
     def _read_header(self) -> Rules:
         """Read and check the beginning of the file; return the options by which its events were read."""
         if self._take(len(MAGIC), "its magic").tobytes() != MAGIC:
-            raise self._damage("its first bytes were changed on the way, as by a transfer of text")
+            raise self._damage("its first bytes were changed, for example by a transfer as text")
         head = self._take(FILE_HEAD.itemsize, "its head").view(FILE_HEAD)[0]
         version, size = int(head["version"]), int(head["header_bytes"])
         if version > VERSION:
@@ -165,7 +165,7 @@ class BlockReader:
             )
         events = found.rules.get("events", "cb_adf")
         if events not in SHAPES:
-            raise self._damage(f"its header has events of the kind {events!r}, which there is not")
+            raise self._damage(f"its header has an unknown kind of events, {events!r}")
         self._shape = SHAPES[str(events)]
         self._as_vw = found.rules.get("vw_exact") is not False
         return found.rules
@@ -179,10 +179,10 @@ class BlockReader:
             raise self._damage(f"the head of {which} {_WRONG}")
         n_events = self._n_events + int(head["events"])
         if head["number"] != self._n_frames or head["all_events"] != n_events:
-            raise self._damage(f"{which} is not the one that belongs there")
+            raise self._damage(f"{which} is out of order")
         sizes = section_sizes(head)
         if head["kind"] not in (BLOCK, LAST) or not sizes or (head["kind"] == LAST) != (head["events"] == 0):
-            raise self._damage(f"the head of {which} has a kind or counts that no frame has")
+            raise self._damage(f"the head of {which} has an invalid kind or invalid counts")
         if head["kind"] == LAST:
             if len(self._bytes.take(self._at, 1)):
                 raise self._damage(f"something follows its end at byte {self._at}")
@@ -204,7 +204,7 @@ class BlockReader:
             parts[name] = body[start : start + size].view(kind)
             start += padded(size)
         if not self._add_names(parts["names_bytes"].tobytes()):
-            raise self._damage(f"{which} has names that are cut off, empty or there already")
+            raise self._damage(f"{which} has truncated, empty or duplicate names")
         return Block(
             event_start=parts["events"],
             lines=parts["lines"],

@@ -135,7 +135,7 @@ class BlockWriter:
         """Write the collected blocks as one frame, if there are any."""
         if self._gathered:
             gathered, self._gathered, self._size = self._gathered, [], 0
-            self._write(BLOCK, **(gathered[0] if len(gathered) == 1 else _joined(gathered)))
+            self._write(BLOCK, **(gathered[0] if len(gathered) == 1 else _join(gathered)))
 
     def _sections(self, block: Block) -> dict[str, Any]:
         """Return copies of a block's sections, with the file's numbers of namespaces."""
@@ -192,7 +192,7 @@ class BlockWriter:
         self._n_frames += 1
 
 
-def _joined(blocks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _join(blocks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the sections of several blocks joined into one block; the arguments are modified."""
     begin = {name: np.cumsum([0, *(len(each[name]) - more for each in blocks)]) for name, _, more in SECTIONS}
     joined = {}

@@ -132,10 +132,10 @@ def numbers_of(array: Any) -> NDArray[np.float32]:
     missing = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
     values = (array if missing is None else array.fill_null(0)).to_numpy(zero_copy_only=False)
     with np.errstate(over="ignore"):
-        found = values.astype(np.float32)  # a copy, since kernels need writeable arrays
+        numbers = values.astype(np.float32)  # a copy, since kernels need writeable arrays
     if missing is not None:
-        found[missing] = np.nan
-    return np.asarray(found, np.float32)
+        numbers[missing] = np.nan
+    return np.asarray(numbers, np.float32)
 
 
 def as_texts(array: Any) -> Any:

@@ -106,7 +106,7 @@ class DatasetColumns:
             if not any(name in columns for columns in groups):
                 raise InputError(f"categories has {name!r}, which no namespace has")
         if self.cost is not None and self.reward is not None:
-            raise InputError("cost and reward are two names of one thing: give one of them")
+            raise InputError("cost and reward exclude each other: use one of them")
         if self.cost_column is not None and self.rows == "lists" and self.chosen is None:
             raise InputError(f"{self.cost_column} is the cost of an action, and chosen does not say of which")
 
@@ -134,12 +134,12 @@ class DatasetColumns:
             "weight",
             "tag",
         )
-        found = {getattr(self, name): name for name in single if getattr(self, name) is not None}
+        result = {getattr(self, name): name for name in single if getattr(self, name) is not None}
         groups = [self.context] if self.rows == "lists" else [self.context, self.actions]
         for columns in (each for group in groups for each in group.values()):
             for column in columns:
-                found.setdefault(column, "features")
-        return found
+                result.setdefault(column, "features")
+        return result
 
     def toml(self, *, of: str = "") -> str:
         """Return the text of a file that `read_columns` reads; `of` names the dataset in its first line."""
@@ -184,13 +184,13 @@ def read_columns(path: str | os.PathLike[str]) -> DatasetColumns:
     """
     try:
         with Path(path).open("rb") as file:
-            found = tomllib.load(file)
+            table = tomllib.load(file)
     except OSError as error:
         raise InputError(f"{path}: the file of columns cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: the file of columns is not TOML: {error}") from None
     try:
-        return columns_of(found)
+        return columns_of(table)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
 

@@ -127,20 +127,20 @@ class DatasetReader:
         """Yield the Arrow batches of which blocks are made, from the first file on."""
         with self._turn:
             for index in range(len(self._files)):
-                with self._opened(index) as opened:
+                with self._open(index) as opened:
                     first = 0
                     for group, n_rows in enumerate(opened.groups if opened is not None else ()):
                         yield from self._batches(opened, group, list(self._columns.used()), first)
                         first += n_rows
 
     def _of_file(self, index: int, start: int) -> Generator[Block]:
-        with self._opened(index) as opened:
+        with self._open(index) as opened:
             if opened is not None:
                 for table in self._tables(opened, start):
                     yield from self._blocks(table, index)
 
     @contextmanager
-    def _opened(self, index: int) -> Iterator[Any | None]:
+    def _open(self, index: int) -> Iterator[Any | None]:
         """Yield the open file, and close it at the end; yield None and report a file that is not readable."""
         file = self._files[index]
         self._at = self.diagnostics.reading = file.name
@@ -181,7 +181,7 @@ class DatasetReader:
                 batch = batch.slice(skip)
                 if together and rest is not None:
                     begin -= rest.num_rows
-                    batch = _joined(rest, batch)
+                    batch = _join(rest, batch)
                 if together and batch.num_rows:
                     complete = int(self._decoder.first_rows(batch)[-1])
                     rest, batch = batch.slice(complete), batch.slice(0, complete)
@@ -240,16 +240,18 @@ class DatasetReader:
         """
         data = text.encode("utf-8", "surrogateescape")
         fatal = self._strict and code not in (Code.COLUMN_LEFT_OUT, Code.TAKEN_AS_UNIFORM)
-        found = make_diagnostic(code, file=self._at, line=row, column=1, text=data, unit="event", fatal=fatal)
+        problem = make_diagnostic(
+            code, file=self._at, line=row, column=1, text=data, unit="event", fatal=fatal
+        )
         if code in _OF_FILES:
-            found = replace(found, message=f"{summary_of(code)}: {text}")
+            problem = replace(problem, message=f"{summary_of(code)}: {text}")
         self.diagnostics.count(code, 1)
-        self.diagnostics.keep(found)
+        self.diagnostics.keep(problem)
         if fatal:
-            raise ParseError(str(found), line=row, column=1)
+            raise ParseError(str(problem), line=row, column=1)
 
 
-def _joined(first: Any, second: Any) -> Any:
+def _join(first: Any, second: Any) -> Any:
     """Return two batches as one."""
     pa = pyarrow()
     table = pa.Table.from_batches([first, second.cast(first.schema)]).unify_dictionaries().combine_chunks()

@@ -98,10 +98,10 @@ class DatasetSource:
 
     def with_columns(self, columns: DatasetColumns) -> DatasetSource:
         """Return a source of the same files with other columns."""
-        made = copy(self)
-        made._given = made._columns = columns  # noqa: SLF001 - of this class
-        made._marks = deque(maxlen=_MARKS)  # noqa: SLF001
-        return made
+        source = copy(self)
+        source._given = source._columns = columns  # noqa: SLF001 - of this class
+        source._marks = deque(maxlen=_MARKS)  # noqa: SLF001
+        return source
 
     def schema(self) -> Any:
         """Return the Arrow schema of the first file that can be read.
@@ -109,7 +109,7 @@ class DatasetSource:
         Raises
         ------
         InputError
-            There is none.
+            No file can be read.
         """
         first, problem = self._first_file()
         if first is None:

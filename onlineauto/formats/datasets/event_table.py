@@ -66,13 +66,13 @@ class EventTable:
 
     def block(self, begin: int, end: int, encoder: Encoder) -> Block:
         """Return the good events among ``begin <= event < end`` as a block."""
-        kept = np.flatnonzero(self.good[begin:end]) + begin
+        events = np.flatnonzero(self.good[begin:end]) + begin
         single = self.element_start is None
         shared = int(bool(self.context)) if not single else 0
-        n_actions = np.ones(len(kept), np.int64)
+        n_actions = np.ones(len(events), np.int64)
         if self.element_start is not None:
-            n_actions = self.element_start[kept + 1] - self.element_start[kept]
-        event_start = np.zeros(len(kept) + 1, np.int64)
+            n_actions = self.element_start[events + 1] - self.element_start[events]
+        event_start = np.zeros(len(events) + 1, np.int64)
         np.cumsum(n_actions + shared, out=event_start[1:])
         n_lines, first = int(event_start[-1]), event_start[:-1]
         lines = np.zeros(n_lines + 1, LINE)
@@ -80,32 +80,32 @@ class EventTable:
         if self.context and end > begin:
             low, high = int(self.context_row[begin]), int(self.context_row[end - 1]) + 1
             line = np.full(high - low, -1, np.int64)
-            line[self.context_row[kept] - low] = first
+            line[self.context_row[events] - low] = first
             parts += [(each.of_rows(low, high), line) for each in self.context]
         if self.element_start is not None:
             low, high = int(self.element_start[begin]), int(self.element_start[end])
             line = np.full(high - low, -1, np.int64)
-            shift = first + shared - self.element_start[kept]
-            line_of = np.arange(n_lines, dtype=np.int64) if not shared else _behind_first(event_start)
+            shift = first + shared - self.element_start[events]
+            line_of = np.arange(n_lines, dtype=np.int64) if not shared else _lines_after_first(event_start)
             line[line_of - np.repeat(shift, n_actions) - low] = line_of
             parts += [(each.of_rows(low, high), line) for each in self.elements]
-        spans, features = _filled(parts, lines, encoder.numbers)
-        lines["number"][:-1] = np.repeat(self.row[kept] + 1, n_actions + shared)
+        spans, features = _features(parts, lines, encoder.numbers)
+        lines["number"][:-1] = np.repeat(self.row[events] + 1, n_actions + shared)
         if shared:
             lines["shared"][first] = True
         lines["label"] = UNLABELLED
         if self.label is not None:
-            lines["label"][:-1] = self.label[kept]
+            lines["label"][:-1] = self.label[events]
         lines["weight"] = 1
         if self.weight is not None:
-            lines["weight"][:-1] = np.repeat(self.weight[kept], n_actions + shared)
+            lines["weight"][:-1] = np.repeat(self.weight[events], n_actions + shared)
         return Block(
             event_start=event_start,
             lines=lines,
-            costs=self._costs(kept, first + shared, lines),
+            costs=self._costs(events, first + shared, lines),
             spans=spans,
             features=features,
-            tag=self._tagged(kept, first, lines),
+            tag=self._tags(events, first, lines),
             namespaces=encoder.names.namespaces,
             rules=encoder.names.rules,
         )
@@ -127,7 +127,7 @@ class EventTable:
         lines["cost"] = np.cumsum(with_cost)
         return costs
 
-    def _tagged(
+    def _tags(
         self, kept: NDArray[np.int64], first: NDArray[np.int64], lines: NDArray[np.void]
     ) -> NDArray[np.uint8]:
         """Return the bytes of the tags, and set the lines' offsets to them."""
@@ -143,14 +143,14 @@ class EventTable:
         return tags
 
 
-def _behind_first(event_start: NDArray[np.int64]) -> NDArray[np.int64]:
+def _lines_after_first(event_start: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return all lines except the first line of each event."""
     action = np.ones(int(event_start[-1]), bool)
     action[event_start[:-1]] = False
     return np.flatnonzero(action)
 
 
-def _filled(
+def _features(
     parts: Sequence[tuple[ColumnFeatures, NDArray[np.int64]]],
     lines: NDArray[np.void],
     numbers: NDArray[np.int32],

@@ -137,7 +137,7 @@ class Encoder:
         if column in self._categories:
             array = as_texts(array)
         if is_list(array.type):
-            elements, start = _flat(array)
+            elements, start = _flatten(array)
             if is_text(elements.type):
                 code, hashes = self._texts(elements, column, number)
                 return ColumnFeatures(namespace, hashes, code=code, start=start)
@@ -177,7 +177,7 @@ class Encoder:
         return hashes
 
 
-def _flat(array: Any) -> tuple[Any, NDArray[np.int64]]:
+def _flatten(array: Any) -> tuple[Any, NDArray[np.int64]]:
     """Return the elements of lists, and the first element of each list; null has none."""
     lengths = array.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
     return array.flatten(), np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)

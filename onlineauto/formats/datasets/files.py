@@ -133,15 +133,15 @@ class ParquetPart:
     def batches(self, group: int, columns: Sequence[str]) -> Iterator[Any]:
         """Yield the batches of a row group with these columns; a field of a struct needs its whole column."""
         tops = {_top(name, self._file.schema_arrow.names) for name in columns}
-        found = self.metadata.row_group(group)
-        leaves = [found.column(i) for i in range(found.num_columns)]
+        metadata = self.metadata.row_group(group)
+        leaves = [metadata.column(i) for i in range(metadata.num_columns)]
         wanted = [leaf for leaf in leaves if _top(leaf.path_in_schema, tops) in tops]
         texts = tuple(leaf.path_in_schema for leaf in wanted if _repeats(leaf))
         if texts != self._read_by:
             self._file, self._read_by = self._opened(texts), texts
         paths = [leaf.path_in_schema for leaf in wanted]
         size = sum(leaf.total_uncompressed_size for leaf in wanted)
-        rows = max(found.num_rows, 1)
+        rows = max(metadata.num_rows, 1)
         at_once = min(max(_BATCH_BYTES * rows // max(size, 1), 1024), _MOST_ROWS)
         for batch in self._file.iter_batches(
             batch_size=at_once, row_groups=[group], columns=paths, use_threads=False
@@ -258,10 +258,10 @@ def files_of_paths(paths: Iterable[str | os.PathLike[str]]) -> list[DatasetFile]
         pyarrow is not installed.
     """
     pyarrow()
-    found: list[DatasetFile] = []
+    files: list[DatasetFile] = []
     for path in paths:
-        found += _files_of_path(os.fspath(path))
-    return found
+        files += _files_of_path(os.fspath(path))
+    return files
 
 
 def _files_of_path(path: str) -> list[DatasetFile]:
@@ -317,19 +317,19 @@ def _matching(filesystem: Any, pattern: str) -> list[str]:
     parts = re.split(r"(\*\*/?|\*|\?)", pattern)
     meanings = {"**": ".*", "**/": "(?:.*/)?", "*": "[^/]*", "?": "[^/]"}
     expression = re.compile("".join(meanings.get(part, re.escape(part)) for part in parts))
-    found = filesystem.get_file_info(fs.FileSelector(base, recursive=True))
-    return sorted(info.path for info in found if info.is_file and expression.fullmatch(info.path))
+    entries = filesystem.get_file_info(fs.FileSelector(base, recursive=True))
+    return sorted(info.path for info in entries if info.is_file and expression.fullmatch(info.path))
 
 
 def _in_folder(filesystem: Any, folder: str) -> list[str]:
     """Return the Parquet files in a folder and its subfolders, without hidden files and logs."""
     from pyarrow import fs
 
-    found = filesystem.get_file_info(fs.FileSelector(folder, recursive=True))
+    entries = filesystem.get_file_info(fs.FileSelector(folder, recursive=True))
     base = folder.rstrip("/") + "/"
     return sorted(
         info.path
-        for info in found
+        for info in entries
         if info.is_file
         and info.path.endswith(_ENDINGS)
         and not any(part.startswith((".", "_")) for part in info.path.removeprefix(base).split("/"))
@@ -353,11 +353,11 @@ def files_of_dataset(source: Any) -> list[DatasetFile]:
     if getattr(source, "_scan_options", None):
         reader = source.scanner(use_threads=False, batch_readahead=1, fragment_readahead=1).to_reader
         return [DatasetFile(name="<filtered dataset>", size=0, values={}, open=lambda: ReaderPart(reader()))]
-    found: list[DatasetFile] = []
+    files: list[DatasetFile] = []
     for fragment in source.get_fragments():
         values = ds.get_partition_keys(fragment.partition_expression)
-        path = getattr(fragment, "path", "") or f"<fragment {len(found)}>"
-        found.append(
+        path = getattr(fragment, "path", "") or f"<fragment {len(files)}>"
+        files.append(
             DatasetFile(
                 name=path,
                 size=_size(fragment),
@@ -365,7 +365,7 @@ def files_of_dataset(source: Any) -> list[DatasetFile]:
                 open=_opener(fragment, source.schema, values),
             )
         )
-    return found
+    return files
 
 
 def _opener(fragment: Any, schema: Any, values: Mapping[str, Any]) -> Callable[[], Any]:

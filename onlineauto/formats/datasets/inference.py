@@ -56,47 +56,47 @@ def infer_columns(schema: Any, first: Any | None, *, decides: bool | None) -> Da
     InputError
         The roles cannot be inferred.
     """
-    found = {what: name for what, names in _NAMES.items() if (name := _first(schema, names, what))}
-    if "cost" in found and "reward" in found:
-        del found["reward"]
+    roles = {what: name for what, names in _NAMES.items() if (name := _first(schema, names, what))}
+    if "cost" in roles and "reward" in roles:
+        del roles["reward"]
     if decides is None:
-        decides = "probability" in found
+        decides = "probability" in roles
     if not decides:
-        if "label" not in found:
+        if "label" not in roles:
             raise _unclear(schema, "which one is the label")
-        taken: dict[str, Any] = {name: found[name] for name in ("label", "weight") if name in found}
-        taken |= {"tag": found["event"]} if "event" in found else {}
-        context, left_out = features_of(schema, set(taken.values()))
-        taken["categories"] = _ids(schema, context)
-        return DatasetColumns(rows="labels", context=context, left_out=left_out, **taken)
-    taken = {name: found[name] for name in ("cost", "reward", "probability", "weight") if name in found}
+        chosen: dict[str, Any] = {name: roles[name] for name in ("label", "weight") if name in roles}
+        chosen |= {"tag": roles["event"]} if "event" in roles else {}
+        context, left_out = features_of(schema, set(chosen.values()))
+        chosen["categories"] = _ids(schema, context)
+        return DatasetColumns(rows="labels", context=context, left_out=left_out, **chosen)
+    chosen = {name: roles[name] for name in ("cost", "reward", "probability", "weight") if name in roles}
     lists = [name for name in schema.names if _is_list_of_structs(schema.field(name).type)]
     if lists:
-        found["list"] = lists[0]
-    if "list" in found:
-        taken |= {name: found[name] for name in ("list", "chosen") if name in found}
-        if "chosen" not in taken:
+        roles["list"] = lists[0]
+    if "list" in roles:
+        chosen |= {name: roles[name] for name in ("list", "chosen") if name in roles}
+        if "chosen" not in chosen:
             for name in ("cost", "reward", "probability"):
-                taken.pop(name, None)
-        return _with_lists(schema, taken, found.get("event"))
-    if "action" in found:
-        taken |= {"action": found["action"]} | ({"tag": found["event"]} if "event" in found else {})
-        context, left_out = features_of(schema, set(taken.values()))
-        taken["categories"] = _ids(schema, context)
-        return DatasetColumns(rows="events", context=context, left_out=left_out, **taken)
-    if "event" in found:
-        taken["event"] = found["event"]
-        columns, left_out = features_of(schema, set(taken.values()))
-        context, actions = _split(first, found["event"], columns)
-        taken["categories"] = _ids(schema, columns)
-        return DatasetColumns(rows="actions", context=context, actions=actions, left_out=left_out, **taken)
+                chosen.pop(name, None)
+        return _with_lists(schema, chosen, roles.get("event"))
+    if "action" in roles:
+        chosen |= {"action": roles["action"]} | ({"tag": roles["event"]} if "event" in roles else {})
+        context, left_out = features_of(schema, set(chosen.values()))
+        chosen["categories"] = _ids(schema, context)
+        return DatasetColumns(rows="events", context=context, left_out=left_out, **chosen)
+    if "event" in roles:
+        chosen["event"] = roles["event"]
+        columns, left_out = features_of(schema, set(chosen.values()))
+        context, actions = _split(first, roles["event"], columns)
+        chosen["categories"] = _ids(schema, columns)
+        return DatasetColumns(rows="actions", context=context, actions=actions, left_out=left_out, **chosen)
     raise _unclear(schema, "what the actions are")
 
 
 def _first(schema: Any, names: Iterable[str], what: str) -> str | None:
     by_lower = {name.lower(): name for name in reversed(schema.names)}
-    found: list[str] = [by_lower[each] for each in names if each in by_lower]
-    for name in found:
+    matches: list[str] = [by_lower[each] for each in names if each in by_lower]
+    for name in matches:
         kind = schema.field(name).type
         if is_number(kind) if what in _NUMERIC or what == "chosen" else is_number(kind) or is_text(kind):
             return name
@@ -139,7 +139,7 @@ def features_of(schema: Any, taken: set[str]) -> tuple[dict[str, tuple[str, ...]
         else:
             leaves = [name]
         good = tuple(leaf for leaf in leaves if not why_unsupported(type_at(schema, leaf)))
-        left_out += [f"{leaf}: {_why(type_at(schema, leaf))}" for leaf in leaves if leaf not in good]
+        left_out += [f"{leaf}: {_reason(type_at(schema, leaf))}" for leaf in leaves if leaf not in good]
         if good:
             groups[name] = good
     return groups, tuple(left_out)
@@ -153,7 +153,7 @@ def _ids(schema: Any, groups: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
     )
 
 
-def _why(kind: Any) -> str:
+def _reason(kind: Any) -> str:
     return why_unsupported(kind).removeprefix("of ")
 
 

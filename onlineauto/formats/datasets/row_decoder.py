@@ -65,15 +65,15 @@ class RowDecoder:
     ) -> None:
         self._columns, self.encoder, self._uniform, self._report = columns, encoder, uniform, report
         self._place = {choice: i for i, choice in enumerate(choices)}
-        self._context = self._numbered("context", columns.context)
-        self._actions = self._numbered("actions", columns.actions)
+        self._context = self._with_indices("context", columns.context)
+        self._actions = self._with_indices("actions", columns.actions)
         self._choices: list[Repeated] = []
         if columns.rows == "events" and columns.action is not None:
             number = encoder.names.namespace(columns.action)
             hashes = encoder.names.features([f"{columns.action}={each}" for each in choices], number)
             self._choices = [Repeated(encoder.namespace("actions", columns.action), hashes)]
 
-    def _numbered(self, of: str, groups: Mapping[str, Sequence[str]]) -> list[tuple[str, int, str]]:
+    def _with_indices(self, of: str, groups: Mapping[str, Sequence[str]]) -> list[tuple[str, int, str]]:
         """Return the columns of each namespace, with the namespace's index and name."""
         return [
             (column, self.encoder.namespace(of, name), name)
@@ -106,7 +106,7 @@ class RowDecoder:
         elif self._columns.rows == "events":
             table.elements = self._choices
             table.element_start = np.arange(len(rows) + 1) * len(self._place)
-            table.chosen, texts = self._taken(batch)
+            table.chosen, texts = self._chosen_actions(batch)
             self._log(batch, table, texts)
         else:
             self._add_lists(batch, table)
@@ -138,7 +138,7 @@ class RowDecoder:
         table.chosen[table.chosen >= sizes] = -1
         self._log(batch, table, values)
 
-    def _taken(self, batch: Any) -> tuple[NDArray[np.int64], Sequence[str]]:
+    def _chosen_actions(self, batch: Any) -> tuple[NDArray[np.int64], Sequence[str]]:
         """Return the index of each row's action among the choices, -1 for an unknown one, and the actions."""
         array = column_at(batch, self._columns.action or "")
         texts = texts_of(array if is_text(array.type) else array.cast(pyarrow().string()).dictionary_encode())
@@ -302,7 +302,7 @@ class RowDecoder:
             first = at[:100].tolist()
             spelled = [texts[i] if len(texts) > 1 else texts[0] for i in first]
             self._report(
-                code, table.row[at], [each if isinstance(each, str) else _spelled(each) for each in spelled]
+                code, table.row[at], [each if isinstance(each, str) else _text_of(each) for each in spelled]
             )
 
 
@@ -319,5 +319,5 @@ class _Texts(Sequence[str]):
         return self._values[self._code[row]]
 
 
-def _spelled(value: float) -> str:
+def _text_of(value: float) -> str:
     return "null" if value != value else f"{value:g}"

@@ -59,7 +59,7 @@ def _problem(name: str, kind: Any, purpose: str) -> str:
 
 def families(columns: DatasetColumns, schema: Any) -> dict[str, str]:
     """Return the family of each column with features: texts, numbers, or lists of these."""
-    found = {
+    result = {
         name: _family(type_at(schema, name))
         for name, purpose in columns.used().items()
         if purpose in ("features", "action", "event")
@@ -67,8 +67,8 @@ def families(columns: DatasetColumns, schema: Any) -> dict[str, str]:
     if columns.list is not None:
         structs = pyarrow().schema(list(type_at(schema, columns.list).value_type))
         names = [each for group in columns.actions.values() for each in group]
-        found |= {f"{columns.list}: {name}": _family(type_at(structs, name)) for name in names}
-    return {name: family for name, family in found.items() if family}
+        result |= {f"{columns.list}: {name}": _family(type_at(structs, name)) for name in names}
+    return {name: family for name, family in result.items() if family}
 
 
 def _family(kind: Any) -> str:

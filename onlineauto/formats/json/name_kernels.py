@@ -39,7 +39,7 @@ def name_of(head: bytes, any_case: bytes = b"") -> Name:
     text = head + any_case
     size = len(text)
     if not 0 < size <= 3 * _WORD:
-        raise ValueError(f"a name of 1 to {3 * _WORD} bytes is wanted, not {text!r}")
+        raise ValueError(f"a name of 1 to {3 * _WORD} bytes is required, not {text!r}")
     fold = bytes(len(head)) + bytes([_LOWER]) * len(any_case)
     last = max(size - _WORD, 0)
     return Name(size, *(_word_at(text, fold, at) for at in (0, min(_WORD, last), last)))

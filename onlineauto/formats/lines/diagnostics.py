@@ -95,7 +95,7 @@ _TEXTS: dict[Code, tuple[str, str]] = {
     Code.JSON_COLON: ("{text} where the ':' after a name belongs", _SKIPPED),
     Code.JSON_END: ("{text} after the end of the JSON object", _SKIPPED),
     Code.JSON_NO_OBJECT: ("line is no JSON object: {text}", _SKIPPED),
-    Code.JSON_TOO_DEEP: ("too many objects and arrays in one another: 256 are allowed", _SKIPPED),
+    Code.JSON_TOO_DEEP: ("too many nested objects and arrays: 256 are allowed", _SKIPPED),
     Code.JSON_UNEXPECTED: ("{text} is of a type that does not belong there", _SKIPPED),
     Code.JSON_KEY: ("key {text} does not belong there, or not to this kind of learning", _SKIPPED),
     Code.JSON_LABEL_INDEX: ("{text} labels an action that the event does not have", _SKIPPED),
@@ -119,7 +119,7 @@ _TEXTS: dict[Code, tuple[str, str]] = {
         _SKIPPED,
     ),
     Code.TOO_MANY_SLOTS: ("event has more slots than actions", _SKIPPED),
-    Code.SLOT_ACTION: ("slot is about an action that it cannot have", _SKIPPED),
+    Code.SLOT_ACTION: ("slot has an action that it cannot have", _SKIPPED),
     Code.JSON_OUTCOMES: (
         "outcomes are more than the slots, or there are two lists of them",
         _SKIPPED,
@@ -152,7 +152,7 @@ _TEXTS: dict[Code, tuple[str, str]] = {
     Code.ROW_GROUP: ("row group cannot be read: {text}", "its other rows skipped"),
     Code.COLUMN_LEFT_OUT: ("column {text} cannot be a feature", "column left out"),
     Code.EVENT_MISSING: ("the column {text} of events is null", "its rows skipped"),
-    Code.EVENT_AGAIN: ("event of column {text} comes again after another one", _SKIPPED),
+    Code.EVENT_AGAIN: ("event of column {text} occurs again after another event", _SKIPPED),
 }
 
 _KINDS = 5
@@ -291,10 +291,10 @@ def summary_of(code: Code) -> str:
 
 def _quoted(text: bytes) -> str:
     """Return text in quotes, shortened, with unprintable characters escaped."""
-    shown = text[:_SHOWN].decode("utf-8", "backslashreplace")
+    result = text[:_SHOWN].decode("utf-8", "backslashreplace")
     if len(text) > _SHOWN:
-        shown = text[:_SHOWN].decode("utf-8", "ignore") + "..."
-    return "'" + "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in shown) + "'"
+        result = text[:_SHOWN].decode("utf-8", "ignore") + "..."
+    return "'" + "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in result) + "'"
 
 
 def make_diagnostic(

@@ -51,12 +51,12 @@ class EncodedEvent:
 
     def with_outcome(self, chosen: int, *, cost: float, probability: float) -> EncodedEvent:
         """Return the event with the chosen action, its cost and its probability."""
-        made = object.__new__(EncodedEvent)
+        event = object.__new__(EncodedEvent)
         outcome = (chosen, _MISSING, cost, probability, _MISSING, _MISSING, _MISSING)
-        made.values = (*self.values[:2], *outcome)
+        event.values = (*self.values[:2], *outcome)
         asked, known = self.data, encoded(outcome)
-        made.data = asked and known and asked[: -len(_NO_OUTCOME)] + known[_HEAD:]
-        return made
+        event.data = asked and known and asked[: -len(_NO_OUTCOME)] + known[_HEAD:]
+        return event
 
     def mapping(self) -> dict[str, Any]:
         """Return the event as a mapping."""

@@ -45,7 +45,7 @@ _FIRST = 5
 
 
 @kernel
-def _joined(text: Text, key: tuple[int, int], value: tuple[int, int]) -> tuple[int, int]:
+def _join(text: Text, key: tuple[int, int], value: tuple[int, int]) -> tuple[int, int]:
     """Write ``key=value`` into the free space after the event; return the bounds of this text."""
     data, p = text.data, text.end
     for i in range(key[0], key[1]):
@@ -69,7 +69,7 @@ def _read_value(text: Text, key: tuple[int, int], p: int) -> tuple[tuple[int, in
     data = text.data
     string = text_at(data, p)
     if string[0] >= 0:
-        return _joined(text, key, string), _ONE, string[1]
+        return _join(text, key, string), _ONE, string[1]
     truth = truth_at(data, p)
     if truth >= 0:
         return key, np.float32(truth), p + 1
@@ -184,7 +184,7 @@ def _read_lines(text: Text, p: int, reader: Reader) -> tuple[int, int]:
 
 
 @inline_kernel
-def _given(text: Text, p: int, none_too: bool) -> tuple[float, int, bool]:
+def _read_optional_number(text: Text, p: int, none_too: bool) -> tuple[float, int, bool]:
     """Return the number at `p`, as a float32, the position after it or -1, and whether there is a number.
 
     With `none_too`, None is accepted and means no number.
@@ -206,10 +206,10 @@ def _read_outcome(text: Text, p: int, n_actions: int, reader: Reader) -> int:
     action, p = whole_at(text.data, p)
     if p < 0:
         return -1
-    cost, p, has_cost = _given(text, p, True)
+    cost, p, has_cost = _read_optional_number(text, p, True)
     if p < 0:
         return -1
-    probability, p, has_probability = _given(text, p, True)
+    probability, p, has_probability = _read_optional_number(text, p, True)
     multiline = n_actions > 0
     which, other = (chosen, action) if multiline else (action, chosen)
     if p < 0 or has_cost != has_probability or other >= 0 or (multiline and which >= n_actions):
@@ -230,13 +230,13 @@ def _read_outcome(text: Text, p: int, n_actions: int, reader: Reader) -> int:
 @kernel
 def _read_label(text: Text, p: int, multiline: bool, lines: Records) -> int:
     """Read label, weight and initial prediction; return the position after them, or -1."""
-    label, p, labelled = _given(text, p, False)
+    label, p, labelled = _read_optional_number(text, p, False)
     if p < 0:
         return -1
-    weight, p, weighed = _given(text, p, False)
+    weight, p, weighed = _read_optional_number(text, p, False)
     if p < 0:
         return -1
-    initial, p, begun = _given(text, p, False)
+    initial, p, begun = _read_optional_number(text, p, False)
     if p < 0 or weight < 0 or (multiline and (labelled or begun)):
         return -1
     if not multiline and not labelled and (weighed or begun):

@@ -105,8 +105,8 @@ class MappingReader(RecordReader):
         buffer, sizes = self._buffer, self.sizes
         brief = self._most_bytes <= _BRIEF
         read = Bound(read_event, buffer, 0, self.records, sizes, varying=1, brief=brief)
-        self._bound = made = _Bound(memoryview(buffer), memoryview(sizes), read)  # type: ignore[arg-type]
-        return made
+        self._bound = bound = _Bound(memoryview(buffer), memoryview(sizes), read)  # type: ignore[arg-type]
+        return bound
 
     def make_block(self) -> Block:
         """Return a Block with copies of the records."""

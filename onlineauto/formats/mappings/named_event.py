@@ -54,7 +54,7 @@ class NamedLine:
     spans : tuple of (namespace, features)
         Features are pairs of name and value.
     shared, slot : bool
-        Whether the line is the ``shared`` line; whether it is a slot.
+        Whether the line is the ``shared`` line, or a slot.
     tag : str
         Tag, empty if there is none.
     label : float or None
@@ -123,7 +123,7 @@ def named_event(event: Mapping[str, Any], *, where: str = "event") -> NamedEvent
     if "actions" in event:
         return _event_of_lines(event, where)
     if "slots" in event:
-        raise InputError(f"{where}: slots, and no actions to choose from")
+        raise InputError(f"{where}: slots without actions to choose from")
     line = NamedLine(
         spans=spans_of(event.get("context", {}), where),
         tag=str(event.get("tag", "")),
@@ -133,7 +133,7 @@ def named_event(event: Mapping[str, Any], *, where: str = "event") -> NamedEvent
         initial=_number(event.get("initial", 0), "initial", where),
     )
     if "label" not in event and not {"weight", "initial"}.isdisjoint(event):
-        raise InputError(f"{where}: a weight or an initial prediction, and no label")
+        raise InputError(f"{where}: a weight or an initial prediction without a label")
     return NamedEvent(lines=(line,), multiline=False)
 
 
@@ -162,7 +162,7 @@ def _refuse_unknown(given: Mapping[str, Any], keys: tuple[str, ...], where: str,
 def _event_of_lines(event: Mapping[str, Any], where: str) -> NamedEvent:
     for key in ("label", "initial", "action"):
         if key in event:
-            instead = "chosen, the place of the chosen one" if key == "action" else "cost"
+            instead = "chosen, the index of the chosen one" if key == "action" else "cost"
             raise InputError(f"{where}: {key} is for events without actions; with actions there is {instead}")
     if not is_sequence(event["actions"]):
         what = type(event["actions"]).__name__
@@ -196,12 +196,12 @@ def _event_of_lines(event: Mapping[str, Any], where: str) -> NamedEvent:
 
 def _chosen(event: Mapping[str, Any], n: int, where: str) -> tuple[Any, tuple[tuple[int, float, float], ...]]:
     """Return the chosen one of `n` actions, or None, and its label."""
-    given = event.get("chosen")
-    if is_missing(given):
+    position = event.get("chosen")
+    if is_missing(position):
         return None, _costs(event, "chosen", where)
-    chosen = whole_number(given)
+    chosen = whole_number(position)
     if chosen is None or not 0 <= chosen < n:
-        raise InputError(f"{where}: chosen is {given!r}, and there are {n} actions, numbered from 0")
+        raise InputError(f"{where}: chosen is {position!r}, and there are {n} actions, numbered from 0")
     return chosen, _costs(event, "chosen", where)
 
 
@@ -209,7 +209,7 @@ def _slots(slots: Iterable[Mapping[str, Any]], n_actions: int, where: str) -> It
     """Yield the lines of an event's slots; refuse a logged action that an earlier slot has."""
     if not is_sequence(slots):
         raise InputError(f"{where}: slots are a list of mappings, not {type(slots).__name__}")
-    slots, taken = list(slots), set[int]()
+    slots, used = list(slots), set[int]()
     if len(slots) > n_actions:
         raise InputError(f"{where}: {len(slots)} slots, and {n_actions} actions to choose from")
     for number, slot in enumerate(slots):
@@ -218,13 +218,13 @@ def _slots(slots: Iterable[Mapping[str, Any]], n_actions: int, where: str) -> It
             raise InputError(f"{here}: a slot is a mapping, not {type(slot).__name__}")
         _refuse_unknown(slot, _SLOT_KEYS, here, "a slot")
         chosen, costs = _chosen(slot, n_actions, here)
-        given = () if is_missing(slot.get("only")) else slot["only"]
-        only = tuple(map(whole_number, given)) if is_sequence(given) else (None,)
+        allowed = () if is_missing(slot.get("only")) else slot["only"]
+        only = tuple(map(whole_number, allowed)) if is_sequence(allowed) else (None,)
         if not {*only} <= {*range(n_actions)}:
-            raise InputError(f"{here}: only has what is none of the {n_actions} actions, numbered from 0")
-        if chosen in taken or (costs and only and chosen not in only):
-            raise InputError(f"{here}: chosen is {chosen}, which it cannot have")
-        taken |= {chosen} if costs else set()
+            raise InputError(f"{here}: only must list some of the {n_actions} actions, numbered from 0")
+        if chosen in used or (costs and only and chosen not in only):
+            raise InputError(f"{here}: chosen is {chosen}, an action that this slot cannot have")
+        used |= {chosen} if costs else set()
         yield NamedLine(
             spans=spans_of(slot.get("context", {}), here),
             slot=True,
@@ -238,24 +238,24 @@ def _costs(event: Mapping[str, Any], key: str, where: str) -> tuple[tuple[int, f
 
     If a value is missing although another key requires it, the key must be present with the value None.
     """
-    given, cost = event.get(key), event.get("cost")
+    position, cost = event.get(key), event.get("cost")
     if is_missing(cost):
         if "cost" not in event and not is_missing(event.get("probability")):
-            raise InputError(f"{where}: a probability, and no cost")
+            raise InputError(f"{where}: a probability without a cost")
         return ()
     for name in (key, "probability"):
         if name not in event:
-            raise InputError(f"{where}: a cost, and no {name}")
-    if is_missing(given) or is_missing(event["probability"]):
+            raise InputError(f"{where}: a cost without {name}")
+    if is_missing(position) or is_missing(event["probability"]):
         return ()
     probability = _number(event["probability"], "probability", where)
     if not 0 < probability <= 1:
         raise InputError(f"{where}: {invalid_probability(event['probability'])}")
-    action = whole_number(given)
+    action = whole_number(position)
     if action is None or action < 0:
-        raise InputError(f"{where}: the chosen action is {given!r}, not a whole number from 0")
+        raise InputError(f"{where}: the chosen action is {position!r}, not a whole number from 0")
     if action >= 1 << 32:
-        raise InputError(f"{where}: the chosen action is {given}, and the largest is 2^32 - 1")
+        raise InputError(f"{where}: the chosen action is {position}, and the largest is 2^32 - 1")
     return ((action, _number(cost, "cost", where), probability),)
 
 
@@ -320,20 +320,20 @@ def _usual_features(name: object, value: object) -> tuple[tuple[str, float], ...
     Most values are of these types, for which this is several times as fast as `_features`.
     """
     each: Mapping[Any, Any] = value if type(value) is dict else {name: value}
-    found = []
+    result = []
     for feature, of_it in each.items():
         kind = type(of_it)
         if type(feature) is not str:
             return None
         if kind is str:
-            found.append((f"{feature}={of_it}", 1.0))
+            result.append((f"{feature}={of_it}", 1.0))
         elif kind is float and _SMALL < abs(of_it) < LARGE:
-            found.append((feature, _rounded(of_it)))
+            result.append((feature, _rounded(of_it)))
         elif kind is int and 0 < abs(of_it) < _WHOLE:
-            found.append((feature, float(of_it)))
+            result.append((feature, float(of_it)))
         else:
             return None
-    return tuple(found)
+    return tuple(result)
 
 
 def _features(name: str, value: object, where: str, depth: int) -> Iterator[tuple[str, str, float]]:
@@ -342,7 +342,7 @@ def _features(name: str, value: object, where: str, depth: int) -> Iterator[tupl
     Mappings and lists inside the value are separate namespaces.
     """
     if depth > _MOST_NESTED:
-        raise InputError(f"{where[:200]}: more than {_MOST_NESTED} mappings and lists in one another")
+        raise InputError(f"{where[:200]}: more than {_MOST_NESTED} nested mappings and lists")
     own = plain(value)
     if isinstance(own, Mapping):
         for key, each in own.items():

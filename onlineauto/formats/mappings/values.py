@@ -27,7 +27,7 @@ def plain(value: object) -> Any:
 
     None, NaN, NaT, ``pandas.NA`` and a masked element are missing: None. Scalars of NumPy, pandas, polars and
     arrow, arrays of no dimension, Decimal and Fraction are numbers. A number too large for a float is
-    infinite. Sequences, mappings and all other values are returned as they are.
+    infinite. Sequences, mappings and all other values are returned unchanged.
 
     >>> import numpy
     >>> plain(numpy.float32(0.5)), plain(numpy.array(3)), plain(Decimal("1.5")), plain(float("nan"))

@@ -75,13 +75,13 @@ class RecordReader:
         if known == self._state["names"]:
             return
         fresh = names[names["number"] >= known]
-        found = [
+        rows = [
             (number, self._buffer[start:end].tobytes(), hash_)
             for _, start, end, number, hash_ in fresh.tolist()
         ]
         if self._state["default_name"] >= known:
-            found.append((int(self._state["default_name"]), DEFAULT, int(self._rules.default_hash)))
-        for _, name, hash_ in sorted(found):
+            rows.append((int(self._state["default_name"]), DEFAULT, int(self._rules.default_hash)))
+        for _, name, hash_ in sorted(rows):
             self.namespaces.add(name or b"\0", hash_)
 
     def _grow_names(self) -> None:
@@ -95,17 +95,17 @@ class RecordReader:
         reader, state = self.records, self._state
         return Block(
             event_start=reader.events[: state["events"] + 1].copy(),
-            lines=_copied(reader.lines, state["lines"] + 1),
-            costs=_copied(reader.costs, state["costs"]),
-            spans=_copied(reader.spans, state["spans"] + 1),
-            features=_copied(reader.features, state["features"]),
+            lines=_copy(reader.lines, state["lines"] + 1),
+            costs=_copy(reader.costs, state["costs"]),
+            spans=_copy(reader.spans, state["spans"] + 1),
+            features=_copy(reader.features, state["features"]),
             tag=reader.tag[: state["tag_bytes"]].copy(),
             namespaces=self.namespaces,
             rules=self.read_by,
         )
 
 
-def _copied(records: Records, n: int) -> Records:
+def _copy(records: Records, n: int) -> Records:
     """Return a bytewise copy of the first `n` records, since NumPy copies records field by field."""
     copied = np.empty(n, records.dtype)
     copied.view(np.uint8)[:] = records[:n].view(np.uint8)

@@ -55,7 +55,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     with ExitStack() as locks:
         part = None
         try:
-            _remove_parts_of_the_dead(target)
+            _remove_stale_parts(target)
             part, descriptor = _make_part(target, locks)
             with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor, not a path
                 yield file
@@ -112,7 +112,7 @@ def _lock(descriptor: int) -> bool | None:
     return True
 
 
-def _remove_parts_of_the_dead(target: Path) -> None:
+def _remove_stale_parts(target: Path) -> None:
     """Remove the parts of a file whose writers on this host were killed."""
     if not _HAS_LOCKS:
         return
@@ -120,10 +120,10 @@ def _remove_parts_of_the_dead(target: Path) -> None:
     with suppress(OSError), os.scandir(target.parent) as entries:
         for entry in entries:
             if name.fullmatch(entry.name):
-                _remove_if_nobody_holds(entry.path)
+                _remove_if_unlocked(entry.path)
 
 
-def _remove_if_nobody_holds(part: str) -> None:
+def _remove_if_unlocked(part: str) -> None:
     """Remove a part of a file, unless a running writer holds its lock."""
     with suppress(OSError):  # the part was renamed by its writer, or this user may not remove it
         descriptor = os.open(part, _FOUND)

@@ -71,8 +71,8 @@ class _Gunzip:
             data = self._unpack(size)
             if data:
                 return data
-        if self._begun and self._error is None and (held := self._member.decompress(b"", size)):
-            return held  # output of the decompressor from an earlier call that exceeded `size`
+        if self._begun and self._error is None and (rest := self._member.decompress(b"", size)):
+            return rest  # output of the decompressor from an earlier call that exceeded `size`
         data, self._salvaged = self._salvaged[:size], self._salvaged[size:]
         if not data and self._error is not None:
             raise self._error

@@ -55,7 +55,7 @@ def block_text(block: Block, *, multiline: bool, slots: bool = False) -> bytes:
     >>> print(block_text(block, multiline=False).decode(), end="")
     1.0 2.0 0.0 'first |7 0:0.5 3200005209:0.25
     """
-    _refuse_what_is_not_finite(block)
+    _check_finite(block)
     heavy = (block.label == UNLABELLED) & (block.weight != 1)
     if heavy.any():
         line = int(heavy.argmax())
@@ -81,7 +81,7 @@ def number_text(value: np.float32) -> str:
     return str(value)
 
 
-def _refuse_what_is_not_finite(block: Block) -> None:
+def _check_finite(block: Block) -> None:
     """Raise an error if a number of the block is infinite or NaN."""
     probability = block.probability[block.probability > -np.inf]  # -inf marks an allowed action of a slot
     columns = (block.label, block.weight, block.initial, block.cost, probability, block.value)

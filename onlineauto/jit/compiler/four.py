@@ -70,7 +70,7 @@ def _pointer(context: Any, builder: Any, signature: Any, arguments: Any, kind: A
         before = builder.icmp_signed("<", column, ir.Constant(column.type, 0))
         beside = builder.or_(before, builder.icmp_signed(">", end, width))
         with builder.if_then(builder.or_(below, beside), likely=False):
-            message = ("four numbers are asked for where a row does not have them",)
+            message = ("four numbers are read beyond the end of a row",)
             context.call_conv.return_user_exc(builder, IndexError, message)
     place = builder.gep(array.data, [builder.add(builder.mul(row, width), column)])
     return builder.bitcast(place, kind.as_pointer())

@@ -97,8 +97,8 @@ def _compile_for_callers(dispatcher: Any, signature: Any) -> Any:
     with global_compiler_lock, dispatcher._compiling_counter:
         normalize: Any = sigutils.normalize_signature  # Numba is not typed
         plain: Any = types.unliteral
-        given, return_type = normalize(signature)
-        arguments = tuple(plain(each) for each in given)
+        argument_types, return_type = normalize(signature)
+        arguments = tuple(plain(each) for each in argument_types)
         known = dispatcher.overloads.get(arguments)
         if known is not None:
             return known.entry_point
@@ -161,7 +161,7 @@ def stack_words(builder: Any, n: int) -> Any:
     return make.alloca_once(builder, ir.IntType(64), size=ir.Constant(ir.IntType(64), n))
 
 
-def stack_array(context: Any, builder: Any, kind: Any, wanted: NDArray[Any]) -> Any:
+def stack_array(context: Any, builder: Any, kind: Any, like: NDArray[Any]) -> Any:
     """Create an array of Numba's type `kind` and of the shape of `wanted` in the stack frame of a kernel."""
     # Numba has no public way to allocate on the stack, and no other one without counting references.
 
@@ -170,9 +170,9 @@ def stack_array(context: Any, builder: Any, kind: Any, wanted: NDArray[Any]) -> 
 
     make: Any = cgutils  # Numba is not typed
     array = context.make_array(kind)(context, builder)
-    array.nitems, array.itemsize = integers(wanted.size, wanted.itemsize)
+    array.nitems, array.itemsize = integers(like.size, like.itemsize)
     item = context.get_data_type(kind.dtype)
-    array.data = make.alloca_once(builder, item, size=integers(wanted.size)[0])
-    array.shape = make.pack_array(builder, integers(*wanted.shape))
-    array.strides = make.pack_array(builder, integers(*wanted.strides))
+    array.data = make.alloca_once(builder, item, size=integers(like.size)[0])
+    array.shape = make.pack_array(builder, integers(*like.shape))
+    array.strides = make.pack_array(builder, integers(*like.strides))
     return array._getvalue()

@@ -138,9 +138,9 @@ def _address(builder: Any, words: Any, at: int) -> Any:
 
 def _load_word(builder: Any, words: Any, at: int, kind: Any) -> Any:
     """Emit the load of a word as LLVM's type `kind`; the word is constant while a kernel runs."""
-    found = builder.load(builder.bitcast(_address(builder, words, at), kind.as_pointer()), align=8)
-    found.set_metadata("invariant.load", builder.module.add_metadata([]))
-    return found
+    word = builder.load(builder.bitcast(_address(builder, words, at), kind.as_pointer()), align=8)
+    word.set_metadata("invariant.load", builder.module.add_metadata([]))
+    return word
 
 
 def _load_array(context: Any, builder: Any, kind: ArrayKind, words: Any, at: int) -> Any:
