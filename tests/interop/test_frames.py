@@ -236,7 +236,7 @@ LOGS: dict[str, Any] = {"actions": "arm", "cost": "c", "probability": "p"}
         ({"p": [1, 0]}, LOGS, "row 1: probability 0.0 is not above 0 and at most 1"),
         ({"p": [1, None]}, LOGS, "row 1: probability nan is not above 0 and at most 1"),
         ({"c": [float("inf"), 1]}, LOGS, "row 0: cost inf is not finite"),
-        ({"arm": ["a", None]}, LOGS, "row 1: a cost without action in arm"),
+        ({"arm": ["a", None]}, LOGS, "row 1: a cost, and no action in arm"),
         ({}, LOGS | {"event": "id", "choices": ["a"]}, "choices is for frames whose rows are events"),
         ({"id": [1, 1]}, LOGS | {"event": "id"}, "row 1: a second cost of one event"),
         ({"id": [1, None]}, LOGS | {"event": "id"}, "row 1: id is null"),
