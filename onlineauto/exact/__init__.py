@@ -1,1 +1,1 @@
-"""Vowpal Wabbit 9.11.9 to the bit: its readers, layout, control plane, loop, and what is refused."""
+"""Vowpal Wabbit 9.11.9 bit for bit: readers, layout, control plane, loop, and the rejected options."""

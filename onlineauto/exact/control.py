@@ -1,4 +1,4 @@
-"""Vowpal Wabbit's control plane: its queue, its vector of configs and its shuffle, with their defects."""
+"""Vowpal Wabbit's control plane: the queue, the vector of configs and the shuffle, with their defects."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class VwDraw(Draw):
     """VW's shuffle, with its defects.
 
     The n numbers to shuffle are preceded by n zeros, and any entry may be swapped into the first half. So
-    number 0 comes often and early.
+    number 0 appears often and early.
 
     Source: VW ``config_oracle::gen_configs``; ``merand48`` in its ``random_details.h``.
     """
@@ -52,7 +52,7 @@ class VwDraw(Draw):
 def popular_as_vw(config: Config, count: Callable[[bytes], int]) -> float:
     """Return minus the counts of the first namespace of each interaction, summed in float32.
 
-    The sign is the same whether a config's elements are left out or used, as in VW.
+    As in VW, the sign does not depend on whether a config's elements are left out or used.
 
     Source: VW ``calc_priority_favor_popular_namespaces``.
 
@@ -66,12 +66,12 @@ def popular_as_vw(config: Config, count: Callable[[bytes], int]) -> float:
     return priority
 
 
-def _take_in(
+def _accept_proposals(
     rules: Rules, search: Search, configs: Sequence[Config], statistics: Statistics, late: bool
 ) -> Search:
-    """Return the search with proposals in place of the candidates left from an earlier champion, and queued.
+    """Return the search with queued proposals, which replace the candidates of an earlier champion.
 
-    An oracle that is asked only once keeps all its proposals: they are appended.
+    The proposals of an oracle that is called only once are appended instead.
     """
     del late
     if ORACLES[rules.oracle].once:
@@ -91,10 +91,10 @@ def _take_in(
 
 
 def _take_next(rules: Rules, search: Search, statistics: Statistics) -> tuple[int | None, Search]:
-    """Return the first candidate of the queue, None if there is none, and the search without it.
+    """Return the first candidate of the queue, or None, and the search without this candidate.
 
-    An empty queue is filled with all waiting configs, so configs that are live at that time miss a round.
-    Priorities are those at the time of filling.
+    An empty queue is filled with all waiting configs, so configs that are live at that time miss a round. The
+    priorities are computed when the queue is filled.
     """
     if not search.queue:
         waiting = list(filter(search.waits, range(search.n_valid)))
@@ -128,8 +128,8 @@ class _Places:
     def add(self, config: Config) -> None:
         """Add a config, unless a valid index has the same elements.
 
-        Elements found at an index left from an earlier champion are moved from there. If that is the very
-        index that they should go to, they are lost: VW moves a set to itself, which empties it.
+        Elements at an index of an earlier champion's candidate are moved from there. If source and target are
+        the same index, the elements are lost: VW moves a set to itself, which empties it.
         """
         found = min(self._holding.get(config.elements, ()), default=None)
         if found is not None and found < self.n_valid:
@@ -161,7 +161,7 @@ VW = Control(
     lease=4000,
     paired=False,
     draw=VwDraw,
-    take_in=_take_in,
+    take_in=_accept_proposals,
     take_next=_take_next,
     begins_at_once=False,
     meets_late=False,

@@ -1,4 +1,4 @@
-"""The dialect of Vowpal Wabbit: how it reads its input, with its reader of text."""
+"""The dialect of Vowpal Wabbit: the rules by which input is read, and the reader of text."""
 
 from __future__ import annotations
 
@@ -27,4 +27,4 @@ class VwTextReader(TextReader):
 
 
 VW = Dialect(rules={"vw_exact": True}, layout=VwLayout, text=VwTextReader, quirks=READING, counts_lines=True)
-"""The dialect of VW: its own reader of text, JSON with its quirks; ``--examples`` counts lines of a text."""
+"""The dialect of VW: a separate reader of text, JSON with quirks; ``--examples`` counts lines of a text."""

@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 _BYTES = 256
 _CONSTANT, _DEFAULT = 128, 32
 _FIRST_LETTER, _LAST_LETTER = 32, 126
-"""Wildcards range over namespaces that begin with one of these bytes."""
+"""Wildcards match namespaces that begin with one of these bytes."""
 
 
 class VwLayout(Layout):
     """A layout whose group keys are first bytes: two names with the same first byte are one group.
 
-    Wildcards range over printable first bytes, whatever the number of products. A second walk over the
-    features of an event (`again`) crosses only the products that VW knows outside its reductions: neither
-    wildcards nor those that a search has chosen.
+    Wildcards match printable first bytes, without a limit on the number of products. A second walk over the
+    features of an event (`again`) crosses only the products that VW knows outside its reductions: no
+    wildcards, and no products chosen by a search.
     """
 
     bytewise = True
@@ -36,28 +36,28 @@ class VwLayout(Layout):
         return np.array([self._interacts(bytes([key])) for key in range(_BYTES)])
 
     def name_of(self, key: int) -> bytes:
-        """Return the first byte that a group key stands for."""
+        """Return the first byte that belongs to a group key."""
         return bytes([key])
 
     def keys(self) -> dict[bytes, int]:
         """Return the group keys of all first bytes."""
         return {bytes([key]): key for key in range(_BYTES)}
 
-    def _numbered(self, known: Sequence[bytes]) -> dict[bytes, int]:
-        """Return no keys: names have none of their own."""
+    def _make_keys(self, known: Sequence[bytes]) -> dict[bytes, int]:
+        """Return no keys: VW has keys of first bytes, not of names."""
         del known
         return {}
 
-    def _known_as(self, name: bytes) -> bytes:
-        """Return the first byte of a name, by which the namespace is known."""
+    def _identity_of(self, name: bytes) -> bytes:
+        """Return the first byte of a name, which identifies the namespace."""
         return name[:1]
 
     def _interacts(self, name: bytes) -> bool:
-        """Return whether wildcards range over a namespace: a printable first byte, or slots', not ignored."""
+        """Return whether wildcards match a namespace: a printable first byte, or slots', and not ignored."""
         letter = _FIRST_LETTER <= name[0] <= _LAST_LETTER or name[:1] == SLOT_NAME
         return letter and super()._interacts(name)
 
-    def _takes_more(self) -> bool:
+    def _has_capacity(self) -> bool:
         """Return True: VW has no limit on products."""
         return True
 
@@ -82,10 +82,10 @@ class VwLayout(Layout):
         return [tuple(name[0] for name in product) for product in products]
 
     def _make_interactions(self) -> None:
-        """Compile the products; a second walk (`again`) gets only those without wildcards."""
+        """Compile the products, and those without wildcards separately for a second walk (`again`)."""
         super()._make_interactions()
         plain = [terms for terms in self._products if WILDCARD not in terms]
         if plain != self._products:
             keep_duplicates = self._options.leave_duplicate_interactions
             products = compile_products(plain, (), keep_duplicates=keep_duplicates)
-            self.again = self._assembled(products, np.ones((len(products), self._n_slots), bool))
+            self.again = self._assemble(products, np.ones((len(products), self._n_slots), bool))

@@ -3,12 +3,10 @@
 It consists of the primitives of the engine's loop, with these differences:
 
 - A search of ``--cb_adf``, which does not explore, also spends leases on events without a label, and compares
-the
-  live configs on them.
-- Where an explorer predicts an event before it learns it, namespaces are counted both times.
+  the live configs on them.
+- If an explorer predicts an event before learning it, namespaces are counted both times.
 - Models of ``--epsilon_decay`` are also compared on events without a label.
-- Where actions are drawn, the cost of an event is recorded before the draw, since VW predicts while it
-learns.
+- If actions are drawn, the cost of an event is recorded before the draw, since VW predicts while it learns.
 - Rewards are weighted by the probability in the label that the learners receive.
 - Bounds on rewards decide; VW does not pair losses.
 
@@ -48,7 +46,7 @@ if TYPE_CHECKING:
 def _signal_before(
     run: Run, event: int, actions: Actions, recounts: bool, tests: bool, cursor: NDArray[np.int64]
 ) -> int:
-    """Return the signal of what must be decided before the current event is learnt; advance the step."""
+    """Return the signal of the decision that is due before the current event is learnt; advance the step."""
     if meets_namespace(run, event, actions, cursor):
         return LoopSignal.NEW_NAMESPACE
     if cursor[Cursor.STEP] < Step.RECOUNTED:
@@ -67,10 +65,10 @@ def run_events_as_vw(
     stop: int,
     standing: int,
 ) -> None:
-    """Predict, learn and account for events up to `stop`, or until something must be decided.
+    """Predict, learn and account for events up to `stop`, or until a decision is due.
 
-    The cursor holds the position to continue from and the signal of what must be decided. `standing` is
-    a `Standing`: it says whether the events are part of the stream or only predicted aside.
+    The cursor receives the position to continue from and the signal of the decision that is due. `standing`,
+    a `Standing`, says whether the events are part of the stream or predicted without effect on it.
     """
     run = run_on(context, stream)
     buffers, units, exploration = context.buffers, context.units, run.task.exploration

@@ -23,7 +23,7 @@ class ExactOptions:
     )
 
     def bytewise_letters(self) -> bool | None:
-        """Return True if letters of options are bytes, as in VW: in exact mode. Else return None."""
+        """Return True in exact mode, where letters of options are bytes, else None."""
         return self.vw_exact or None
 
     def dialect(self) -> Dialect | None:

@@ -1,4 +1,4 @@
-"""The quirks of Vowpal Wabbit 9.11.9: all that shared code can follow, switched on."""
+"""The quirks of Vowpal Wabbit 9.11.9: all switches of the shared code, turned on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Refuse, by name, the options that ``--vw_exact`` does not reproduce."""
+"""Refuse the options that ``--vw_exact`` does not reproduce, with errors that name them."""
 
 from __future__ import annotations
 
@@ -102,18 +102,18 @@ def check_slots(configuration: Configuration) -> None:
 def _refuse_explorer(configuration: Configuration) -> None:
     """Refuse explorers and penalties that ``--vw_exact`` does not reproduce with a search."""
     explorer, update = chosen_explorer(configuration), configuration[UpdateOptions]
-    asked = [flag for flag in explorer.flags if flag in configuration.supplied]
+    explorers = [flag for flag in explorer.flags if flag in configuration.supplied]
     if explorer.name not in _SEARCHED_FOR or explorer.bounds(configuration):
-        name = "elim" if explorer.name in _SEARCHED_FOR else asked[-1]
-        kept = ", ".join("--" + each for each in _SEARCHED_FOR[1:])
+        name = "elim" if explorer.name in _SEARCHED_FOR else explorers[-1]
+        names = ", ".join("--" + each for each in _SEARCHED_FOR[1:])
         raise OptionError(
-            f"--automl with --{name} is not reproduced by --vw_exact, which has it with ε-greedy, {kept}; "
+            f"--automl with --{name} is not reproduced by --vw_exact, which has it with ε-greedy, {names}; "
             "leave --vw_exact out"
         )
     penalty = "l1" if update.l1 > 0 else "l2" if update.l2 > 0 else None
     if penalty is not None and explorer.name != "greedy":
         raise OptionError(
-            f"--automl with --{asked[-1]} and --{penalty} is not reproduced by --vw_exact, which has "
+            f"--automl with --{explorers[-1]} and --{penalty} is not reproduced by --vw_exact, which has "
             "penalties there with ε-greedy only; leave --vw_exact out"
         )
 
@@ -155,15 +155,15 @@ def check_audit(configuration: Configuration) -> None:
     if not configuration[OutputOptions].audit:
         return
     if configuration.get("automl") is not None:
-        found = "--automl"
+        cause = "--automl"
     elif configuration.get("cb_type") != "mtr":
-        found = f"--cb_type {configuration.get('cb_type')}"
+        cause = f"--cb_type {configuration.get('cb_type')}"
     elif explorer.name not in _AUDITED:
-        found = f"--{explorer.name}"
+        cause = f"--{explorer.name}"
     else:
         return
     raise OptionError(
-        f"--audit with {found} is not reproduced by --vw_exact: Vowpal Wabbit prints what it predicts in the "
+        f"--audit with {cause} is not reproduced by --vw_exact: Vowpal Wabbit prints what it predicts in the "
         "midst of learning an event; leave --vw_exact out"
     )
 
@@ -182,4 +182,4 @@ def check_decay(configuration: Configuration) -> None:
 
 
 CHECKS: Final = (check_exact, check_slots, check_numbered, check_search, check_decay, check_audit)
-"""What refuses options, in the order in which they are asked."""
+"""The checks of options, in the order in which they run."""

@@ -12,7 +12,7 @@ from onlineauto.learners.table import TableShape
 
 
 def lanes_interleaved(bits: int, *, configs: int, parts: int, policies: int) -> TableShape:
-    """Return the shape of VW's table for ``-b`` bits: 2^n lanes, which share the cells and penalties.
+    """Return the shape of VW's table for ``-b`` bits: 2^n lanes, which share cells and penalties.
 
     Source: VW ``gd.cc`` (``--l1``, ``--l2``), ``learner.h`` (increments), ``cb_algs.cc`` (mask).
     """

@@ -42,20 +42,20 @@ _EXPLORERS: dict[str, Explorer] = {
 }
 
 EXPLORERS: Mapping[str, Explorer] = MappingProxyType(_EXPLORERS)
-"""By their names; the first is the one that explores when no other is chosen."""
+"""Explorers by name; the first one is the default."""
 
 _EXTENDED: list[Registry] = []
 
 
 def register(explorer: Explorer) -> None:
-    """Add an explorer from outside the package, and its options wherever options are read.
+    """Add an explorer from outside the package, and add its options to every registry of options.
 
-    Register it before a model is made or loaded that explores by it.
+    Register an explorer before a model that uses it is created or loaded.
 
     Raises
     ------
     ValueError
-        If there is an explorer or an option of that name; then nothing is added.
+        If an explorer or an option of that name exists; then nothing is added.
     """
     if explorer.name in EXPLORERS:
         raise ValueError(f"there is an explorer {explorer.name} already")
@@ -67,7 +67,7 @@ def register(explorer: Explorer) -> None:
 
 
 def extend(registry: Registry) -> None:
-    """Let a registry of options have those of all explorers, of those that are registered later too."""
+    """Add the options of all explorers to a registry, including explorers that are registered later."""
     for explorer in EXPLORERS.values():
         registry.add(*_missing(registry, explorer))
     _EXTENDED.append(registry)

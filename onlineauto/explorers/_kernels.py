@@ -1,6 +1,6 @@
-"""The record of how to explore, and ranking: what every explorer works on.
+"""Rank actions, and define the record of exploration that every explorer reads.
 
-Scores are costs: the lowest one is the best. Ranked scores begin with it.
+Scores are costs: the lowest score is the best. Ranked scores begin with the best one.
 """
 
 from __future__ import annotations
@@ -20,39 +20,39 @@ LEARNT, DRAWN = 0, 1
 """Entries of the counts: events learnt; actions drawn."""
 
 LOW, HIGH = 0, 1
-"""Rows of what is known of costs: the lowest and the highest."""
+"""Indices of the range of costs: the lowest and the highest."""
 
 _FEW = 32  # inserted one by one; more are sorted by a heap
 _TOLERANCE = np.float32(0.0001)
 
 
 ALONE, BAG, COVER, RND, EPSILON_DECAY = range(5)
-"""How several models of an explorer learn; the first is that there is only one."""
+"""Codes of how an explorer's models learn; the first is for a single model."""
 
 
 class Exploration(NamedTuple):
-    """The options of exploring, and the state that it depends on."""
+    """The options of exploration, and the state that it depends on."""
 
     policy_kind: int  # how several models learn, see above
     direct: bool  # ε-greedy: the loop computes it without a call
     active: bool  # scores become probabilities
-    bounds: bool  # it goes by plausible costs
+    bounds: bool  # the explorer reads plausible costs
     regresses: bool  # costs are learnt without importance weights
     samples: bool  # an action is drawn, and put first
-    sees_costs: bool  # it goes by the range of the costs learnt
+    sees_costs: bool  # the explorer reads the range of the costs learnt
     quirks: ExploringQuirks
     epsilon: F32
     first_only: bool
-    numbers: NDArray[np.float64]  # what the chosen explorer goes by, in its own order
+    numbers: NDArray[np.float64]  # parameters of the chosen explorer, in its own order
     mellowness: F32  # of plausible costs
     low: F32  # lowest possible cost; NaN is the lowest that was learnt
     high: F32
-    policies: int  # models that vote, or that one is asked for besides; 0 if there is one
+    policies: int  # number of models of the explorer; 0 if it uses the costs' model alone
     counts: NDArray[np.int64]  # [2], see the entries above
-    costs: NDArray[np.float32]  # [2]: LOW, HIGH of those learnt, and of 0
+    costs: NDArray[np.float32]  # [2]: LOW, HIGH of the costs learnt and 0
     random: NDArray[np.uint64]  # [1]: state of VW's generator; otherwise the seed
-    times: NDArray[np.int64]  # [policies]: how often each learns the event at hand
-    guesses: NDArray[np.float32]  # [policies]: what each guesses of the logged action
+    times: NDArray[np.int64]  # [policies]: how often each learns the current event
+    guesses: NDArray[np.float32]  # [policies]: each one's guess for the logged action
 
 
 @inline_kernel
@@ -63,7 +63,7 @@ def _is_before(score: NDArray[np.float32], one: int, other: int) -> bool:
 
 @inline_kernel
 def _sift(score: NDArray[np.float32], order: NDArray[np.int32], root: int, n: int) -> None:
-    """Let the action at `root` of a heap of `n`, whose first is ranked last, sink to its place."""
+    """Restore the heap of `n` actions below `root`; the first action of the heap is ranked last."""
     action = order[root]
     child = 2 * root + 1
     while child < n:
@@ -108,13 +108,13 @@ def _is_likelier(pmf: NDArray[np.float32], score: NDArray[np.float32], one: int,
 def rank_by_probability(
     pmf: NDArray[np.float32], score: NDArray[np.float32], n: int, order: NDArray[np.int32]
 ) -> None:
-    """Write into `order` the actions 0 .. n-1, the likeliest first; of those alike the best score first."""
+    """Write into `order` the actions 0 .. n-1 by descending probability, then by ascending score."""
     for action in range(n):
         order[action] = action
     gap = 1
     while gap < n // 3:
         gap = 3 * gap + 1
-    while gap > 0:  # Shell's sort: by insertion at ever smaller distances
+    while gap > 0:  # Shell sort: insertion sort with decreasing gaps
         for last in range(gap, n):
             action, i = order[last], last
             while i >= gap and _is_likelier(pmf, score, action, order[i - gap]):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def chosen_explorer(configuration: Configuration) -> Explorer:
-    """Return the explorer that is asked for, ε-greedy if none is."""
+    """Return the explorer that the options choose, ε-greedy by default."""
     for explorer in EXPLORERS.values() if explores(configuration) else ():
         if not configuration.supplied.isdisjoint(explorer.flags):
             return explorer
@@ -23,17 +23,17 @@ def chosen_explorer(configuration: Configuration) -> Explorer:
 
 def check_one_explorer(configuration: Configuration) -> None:
     """Refuse two explorers at once, such as ``--softmax`` with ``--squarecb``."""
-    asked = [
+    chosen = [
         next(flag for flag in explorer.flags if flag in configuration.supplied)
         for explorer in EXPLORERS.values()
         if not configuration.supplied.isdisjoint(explorer.flags)
     ]
-    if len(asked) > 1:
-        raise OptionError(f"--{asked[0]} and --{asked[1]} exclude each other: there is one explorer")
+    if len(chosen) > 1:
+        raise OptionError(f"--{chosen[0]} and --{chosen[1]} exclude each other: there is one explorer")
 
 
 def check_explorer(configuration: Configuration) -> None:
-    """Refuse what the chosen explorer cannot be together with, see `Explorer.check`."""
+    """Refuse options that the chosen explorer cannot be combined with, see `Explorer.check`."""
     chosen_explorer(configuration).check(configuration)
 
 

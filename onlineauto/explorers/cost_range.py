@@ -1,9 +1,10 @@
-"""The range in which the cost of an action plausibly lies, given how much was learnt about it.
+"""The range of plausible costs of an action, which narrows as more is learnt about the action.
 
-How far would a prediction move, were the action seen once more with a cost just outside the possible ones?
-The more it has been seen, the less. The lowest plausible cost is what the prediction could come down to at
-the price of at most ``mellowness · ln(K t) · (cb_max_cost - cb_min_cost)²`` of squared loss, with K actions
-and after t events; the highest likewise.
+The lowest plausible cost is the lowest prediction that adds at most
+``mellowness · ln(K t) · (cb_max_cost - cb_min_cost)²`` of squared loss, for K actions after t events. The
+highest plausible cost is defined likewise. Both are computed from the *sensitivity*: how far the prediction
+would move if the action were learnt once more with a cost just outside the possible range. The more often an
+action was learnt, the less its prediction moves.
 
 Source: Foster et al., *Practical Contextual Bandits with Regression Oracles*, 2018, section 4; Krishnamurthy
 et al., *Active Learning for Cost-Sensitive Classification*, 2017, section 7.1; VW's ``--mellowness``.
@@ -25,7 +26,7 @@ _USERS = ("regcb", "regcbopt", "elim")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostRangeOptions:
-    """Plausible costs."""
+    """Options of plausible costs."""
 
     title: ClassVar[str] = "Exploration: plausible costs, for RegCB and --elim"
 

@@ -1,4 +1,4 @@
-"""Plausible costs: how far predictions could move without much loss."""
+"""Compute plausible costs: how far predictions could move with little additional loss."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ _STEPS = 20
 
 @inline_kernel
 def allowed_loss(mellowness: F32, n: int, learnt: int, low: F32, high: F32) -> F32:
-    """Squared loss (float32) that a plausible cost may add; -inf before the first event, as in VW."""
+    """Return the squared loss (float32) that a plausible cost may add; -inf before the first event."""
     width = high - low
     return mellowness * math.log(np.float32(n * learnt)) * np.float32(np.float64(width) * np.float64(width))
 
 
 @kernel
 def largest_weight(distance: F32, allowed: F32, sensitivity: F32) -> F32:
-    """Largest importance weight (float32) of an example that adds no more than the `allowed` loss.
+    """Return the largest importance weight (float32) of an example that adds at most the `allowed` loss.
 
     Parameters
     ----------
     distance : float32
-        Of the prediction from the label of the example.
+        Distance of the prediction from the label of the example.
     sensitivity : float32
-        How far a weight of one moves the prediction.
+        Distance by which a weight of one moves the prediction.
     """
     upper = min(distance / sensitivity, _FLOAT_MAX)
     if upper * distance * distance <= allowed:
@@ -63,11 +63,11 @@ def _is_known(sensitivity: F32, unmoved: bool) -> bool:
 
 @inline_kernel
 def lowest_cost(prediction: F32, sensitivity: F32, allowed: F32, low: F32, high: F32, unmoved: bool) -> F32:
-    """Lowest plausible cost (float32), by the sensitivity to a label of `low` - 1."""
+    """Return the lowest plausible cost (float32), from the sensitivity to a label of `low` - 1."""
     if prediction < low or not _is_known(sensitivity, unmoved):
         return low
     cost = prediction - sensitivity * largest_weight(prediction - low + _ONE, allowed, sensitivity)
-    if cost < low:  # which what is no number is not
+    if cost < low:  # False for NaN
         return low
     if cost > high:
         return high
@@ -76,7 +76,7 @@ def lowest_cost(prediction: F32, sensitivity: F32, allowed: F32, low: F32, high:
 
 @inline_kernel
 def highest_cost(prediction: F32, sensitivity: F32, allowed: F32, low: F32, high: F32, unmoved: bool) -> F32:
-    """Highest plausible cost (float32), by the sensitivity to a label of `high` + 1."""
+    """Return the highest plausible cost (float32), from the sensitivity to a label of `high` + 1."""
     if prediction > high or not _is_known(sensitivity, unmoved):
         return high
     cost = prediction + sensitivity * largest_weight(high + _ONE - prediction, allowed, sensitivity)
@@ -89,7 +89,7 @@ def highest_cost(prediction: F32, sensitivity: F32, allowed: F32, low: F32, high
 
 @inline_kernel
 def best_highest(plausible: NDArray[np.float32], n: int) -> F32:
-    """Lowest of the highest plausible costs (float32): what lies above it cannot be the best."""
+    """Return the lowest of the highest plausible costs (float32); no action above it can be the best."""
     limit = _FLOAT_MAX
     for action in range(n):
         if plausible[1, action] < limit:

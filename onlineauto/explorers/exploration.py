@@ -1,4 +1,4 @@
-"""Exploration: the record that the kernels go by, from the options."""
+"""Make the record of exploration that kernels read from the options."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from onlineauto.options import Configuration
 
 _POLICY_KINDS = {"": ALONE, "bag": BAG, "cover": COVER, "rnd": RND, "epsilon_decay": EPSILON_DECAY}
-"""How several models learn, by what explorers call it."""
+"""Codes of how several models learn, by the name that explorers declare."""
 
 EXPLORER_STATE = ("counts", "costs", "random")
 """Arrays of `Exploration` that last from event to event."""
@@ -38,7 +38,7 @@ def make_exploration(
     active: bool = True,
     samples: bool = False,
 ) -> Exploration:
-    """Return the `Exploration` that the options ask for; with `samples` an action is drawn in any case."""
+    """Return the `Exploration` of the options; `samples` draws an action even without ``--cb_sample``."""
     options, explorer = configuration[ExplorerOptions], chosen_explorer(configuration)
     costs, models = configuration[CostRangeOptions], explorer.models(configuration)
     low, high = (0.0, 1.0) if quirks.costs_in_unit else (np.nan, np.nan)
@@ -68,14 +68,14 @@ def make_exploration(
 
 @cache
 def kernel_of(explorer: type[Explorer]) -> Callable[..., None]:
-    """Return the kernel of an explorer, the same one each time."""
+    """Return the kernel of an explorer; each call returns the same object."""
     return explorer.kernel()
 
 
 def pmf_address(explorer: Explorer, at: Exploration) -> int:
-    """Return where an explorer's machine code is, compiled if need be; 0 if the loop needs none.
+    """Return the address of an explorer's machine code, compiled if necessary; 0 if the loop needs none.
 
-    It is another in every process, so it must be kept in nothing that is copied or saved.
+    The address differs between processes, so it must not be part of an object that is copied or saved.
     """
     if not at.active or explorer.direct:
         return 0

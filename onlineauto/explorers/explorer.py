@@ -1,4 +1,4 @@
-"""`Explorer`: the base class of explorers, and all that one declares."""
+"""`Explorer`: the base class of explorers, with everything that an explorer declares."""
 
 from __future__ import annotations
 
@@ -19,43 +19,44 @@ _SHARED = ("epsilon", "first_only")
 
 
 def explores(configuration: Configuration) -> bool:
-    """Return whether there is anything to explore; else options of explorers have no effect."""
+    """Return whether a configuration explores; otherwise options of explorers have no effect."""
     return not configuration.supplied.isdisjoint(_EXPLORING)
 
 
 class Explorer(ABC):
-    """Turns scores into the pmf of the actions: its options, what depends on them, and its kernel.
+    """Turns scores into the probabilities of the actions: options, what depends on them, and the kernel.
 
-    One file has all of an explorer, and one line of `onlineauto.explorers` adds it; `register` adds one from
-    outside the package. The file is read for ``--help`` too, so whatever imports NumPy or Numba is imported
-    inside of `kernel`.
+    Each explorer is one file and one line of `onlineauto.explorers`; `register` adds an explorer from outside
+    the package. ``--help`` imports the file, too, so anything that imports NumPy or Numba is imported inside
+    `kernel`.
 
     Attributes
     ----------
     name : str
-        What VW calls it, mostly behind ``cb_explore_adf_``.
+        VW's name of the explorer, mostly the part after ``cb_explore_adf_``.
     flags : tuple of str
-        Options of which any chooses it; of the default explorer there is none.
+        Options that choose the explorer; the default explorer has none.
     options : tuple of type
-        Its groups of options.
+        The groups of options of the explorer.
     uses : tuple of str
-        Options that explorers share and this one goes by.
+        Shared options that the explorer uses.
     epsilon : float
         The default of ``--epsilon``.
     mellowness : float
-        The default of ``--mellowness``, if it goes by plausible costs.
+        The default of ``--mellowness``, if the explorer uses plausible costs.
     stack : tuple of str
-        What VW calls its reductions, from the bottom to the top, if not ``cb_explore_adf_`` and the name.
+        VW's names of its reductions, from the bottom to the top, if not ``cb_explore_adf_`` and the name.
     cb_types : tuple of str
-        What costs can be learnt from. With mtr alone they are learnt as they are, whatever their probability.
+        Valid values of ``--cb_type``. If ``mtr`` is the only one, costs are learnt without importance
+        weights.
     policy_kind : str
-        How the models of a multi-model explorer learn, one of the engine's ways; "" if there is one model.
+        How the models of a multi-model explorer learn, by the engine's name; "" if there is one model.
     direct : bool
-        The loop computes its probabilities without calling the kernel; so it is for ε-greedy alone.
+        True if the loop computes the probabilities without calling the kernel; for ε-greedy only.
     sees_costs : bool
-        It goes by the range of the costs learnt so far.
+        True if the explorer reads the range of the costs learnt so far.
     predicts_apart : bool
-        VW's driver has it predict before it learns, since its learning returns no prediction.
+        True if VW's driver predicts before it learns, since this explorer's learning returns no prediction.
     """
 
     name: ClassVar[str]
@@ -73,7 +74,7 @@ class Explorer(ABC):
 
     @property
     def reductions(self) -> tuple[str, ...]:
-        """VW's names of its reductions, from the bottom to the top."""
+        """VW's names of the explorer's reductions, from the bottom to the top."""
         return self.stack or (f"cb_explore_adf_{self.name}",)
 
     @staticmethod
@@ -84,20 +85,20 @@ class Explorer(ABC):
         It is called for events with at least one action, with these arguments:
 
         at : Exploration
-            `numbers` of the explorer as ``at.numbers``, ``at.epsilon``, ``at.first_only``, and what was seen:
-            ``at.counts[LEARNT]`` events learnt, ``at.costs`` (see `sees_costs`).
+            ``at.numbers`` has the result of `numbers`. Explorers also read ``at.epsilon``, ``at.first_only``,
+            ``at.counts[LEARNT]`` (the number of events learnt) and ``at.costs`` (see `sees_costs`).
         order : int32[n]
-            Actions, the best first; the kernel may list them in another order.
+            Actions, the best first; the kernel may reorder them.
         score : float32[n]
-            Their costs in that order, so the first is the lowest; to be replaced by their probabilities.
-            Costs may be equal, as all are before anything is learnt; such actions are in their own order.
+            Costs of the actions in that order, ascending; the kernel replaces them by probabilities. Actions
+            of equal cost are in ascending order; before the first event is learnt, all costs are equal.
         room : float32[4, n or more]
-            Scratch, but for the lowest and the highest plausible cost of each action in the first two rows,
-            if `bounds` says so.
+            Scratch. If `bounds` is true, the first two rows have the lowest and the highest plausible cost of
+            each action.
         """
 
     def numbers(self, configuration: Configuration) -> tuple[float, ...]:
-        """Return what the kernel goes by, in an order of its own."""
+        """Return the parameters of the kernel, in an order that the explorer defines."""
         del configuration
         return ()
 
@@ -107,27 +108,27 @@ class Explorer(ABC):
         return 0
 
     def announced(self, configuration: Configuration) -> tuple[str, ...]:
-        """Lines that VW prints of it before all others."""
+        """Return the lines that VW prints about the explorer before all others."""
         del configuration
         return ()
 
     def parts(self, configuration: Configuration, *, estimates: bool, quirks: ExploringQuirks) -> int:
-        """Models that it needs, each a lane of weights; those that estimate costs for it are among them."""
+        """Return the number of models, each a lane of weights, including those that estimate costs."""
         del quirks
         return (self.models(configuration) or 1) * (2 if estimates else 1)
 
     def bounds(self, configuration: Configuration) -> bool:
-        """Return whether it goes by the range in which the cost of each action plausibly lies."""
+        """Return whether the explorer reads the range of plausible costs of each action."""
         del configuration
         return False
 
     def check(self, configuration: Configuration) -> None:
-        """Refuse what it cannot be together with.
+        """Refuse options that the explorer cannot be combined with.
 
         Raises
         ------
         OptionError
-            Such as ``--squarecb`` with ``--cb_type dr``.
+            For example, for ``--squarecb`` with ``--cb_type dr``.
         """
         cb_type = configuration.get("cb_type")
         if cb_type not in self.cb_types:
@@ -136,12 +137,12 @@ class Explorer(ABC):
             )
 
     def check_effects(self, configuration: Configuration) -> None:
-        """Refuse options of all explorers that it does not use.
+        """Refuse shared options of explorers that this one does not use.
 
         Raises
         ------
         OptionError
-            Such as ``--first_only`` with ``--softmax``.
+            For example, for ``--first_only`` with ``--softmax``.
         """
         for name in _SHARED:
             if name in configuration.supplied and name not in self.uses:

@@ -1,4 +1,4 @@
-"""The flags that explorers share: how a bandit's scores become probabilities of actions."""
+"""The options that explorers share: how a bandit's scores become probabilities of actions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotOptions:
-    """Slots."""
+    """Options of slots."""
 
     title: ClassVar[str] = "Exploration: slots"
 
@@ -38,7 +38,7 @@ class SlotOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplorerOptions:
-    """Exploration."""
+    """Options of exploration."""
 
     title: ClassVar[str] = "Exploration"
 
@@ -78,4 +78,4 @@ EXPLORER_GROUPS: tuple[Group, ...] = (
     SampleOptions,
     SlotOptions,
 )
-"""Every class of options of explorers, in the order of the help."""
+"""All groups of options of explorers, in the order of the help."""

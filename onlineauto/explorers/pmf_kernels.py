@@ -1,8 +1,8 @@
-"""Scores to probabilities: ε-greedy, softmax, and a least probability for every action.
+"""Turn scores into probabilities: ε-greedy, softmax, and a minimum probability for every action.
 
-The least probability is ``--epsilon`` of the explorers that do not spread it themselves.
+The minimum probability applies ``--epsilon`` to explorers whose own formula does not use it.
 
-Source of the least probability: Duchi, Shalev-Shwartz, Singer & Chandra, *Efficient Projections onto the
+Source of the minimum probability: Duchi, Shalev-Shwartz, Singer & Chandra, *Efficient Projections onto the
 l1-Ball*, 2008; VW's ``enforce_minimum_probability``.
 """
 
@@ -29,7 +29,7 @@ _ALL = np.float32(0.999)
 
 @inline_kernel
 def _sort_down(values: NDArray[np.float32], n: int) -> None:
-    """Sort, the largest first: by insertion at ever smaller distances, as Shell does."""
+    """Sort in descending order with Shell sort."""
     gap = 1
     while gap < n // 3:
         gap = 3 * gap + 1
@@ -48,16 +48,16 @@ def _sort_down(values: NDArray[np.float32], n: int) -> None:
 def hold_floor(
     pmf: NDArray[np.float32], n: int, epsilon: F32, everywhere: bool, work: NDArray[np.float32]
 ) -> None:
-    """Give each of `n` actions at least epsilon / n, at the cost of those above, from each the same.
+    """Raise each of `n` probabilities to at least epsilon / n, and lower the others by the same amount each.
 
     Parameters
     ----------
     pmf : float32[n]
-        Probabilities in any order; what they become is the nearest distribution above the floor.
+        Probabilities in any order, replaced by the nearest distribution above the floor.
     epsilon : float32
-        0 to 1; nothing happens at 0, all are alike above 0.999.
+        0 to 1; nothing changes at 0, and above 0.999 all actions are equally likely.
     everywhere : bool
-        Whether actions whose probability is 0 count and get their share too.
+        Whether actions whose probability is 0 are raised, too.
     work : float32[n]
         Scratch.
     """
@@ -83,17 +83,17 @@ def hold_floor(
         total += work[i]
         if work[i] > (np.float32(count - i - 1) * least + total - _ONE) / (np.float32(i) + _ONE) + least:
             above, total_above = i, total
-    # what is taken from each that stays above
-    taken = (np.float32(count - above) - _ONE) * least + total_above - _ONE
-    taken /= np.float32(above) + _ONE
+    # the amount subtracted from each probability that remains above the floor
+    reduction = (np.float32(count - above) - _ONE) * least + total_above - _ONE
+    reduction /= np.float32(above) + _ONE
     for i in range(n):
         if everywhere or pmf[i] > _ZERO:
-            pmf[i] = max(pmf[i] - taken, least)
+            pmf[i] = max(pmf[i] - reduction, least)
 
 
 @inline_kernel
 def falling_floor(at: Exploration, falls: bool, n: int) -> F32:
-    """Least probability (float32) of an action: epsilon / n, or less as events are learnt if it `falls`."""
+    """Return the minimum probability (float32): epsilon / n, or less as events are learnt if it `falls`."""
     least = at.epsilon / np.float32(n)
     if falls:
         return min(least, at.epsilon / np.float32(math.sqrt(np.float64(at.counts[LEARNT] * n))))
@@ -124,7 +124,7 @@ def softmax(score: NDArray[np.float32], n: int, lambda_: F32) -> None:
         least = min(least, score[i])
     for i in range(n):
         score[i] = math.exp(-lambda_ * (score[i] - least))
-        if math.isnan(score[i]):  # the least score is infinite, and this is one of them
+        if math.isnan(score[i]):  # inf - inf: the lowest score is infinite, and so is this one
             score[i] = _ONE
         total += score[i]
     for i in range(n):

@@ -1,4 +1,4 @@
-"""Policy: an explorer by itself, for scores that come from elsewhere."""
+"""Policy: an explorer without a model, for scores from any source."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Policy:
     Attributes
     ----------
     explorer : Explorer
-        The one that is chosen.
+        The chosen explorer.
     floor : float
         Least probability of an action times the number of actions; 0 is none.
 
@@ -82,13 +82,13 @@ class Policy:
         costs : tuple of (float, float)
             Lowest and highest cost so far.
         plausible : float32[n_actions, 2], optional
-            Lowest and highest plausible cost of each action, for the explorers that go by it; half the
-            distance is the bonus that ``rnd`` goes by.
+            Lowest and highest plausible cost of each action, for the explorers that read it; ``rnd`` uses
+            half the distance as its bonus.
 
         Raises
         ------
         ValueError
-            If `plausible` is not there and is needed, or the explorer asks several models.
+            If `plausible` is needed and missing, or the explorer needs several models.
         """
         distils = self._exploration.policy_kind == RND
         if self._exploration.policies and not distils:
@@ -103,7 +103,7 @@ class Policy:
             if distils:
                 room[BONUS] = (room[1] - room[0]) / 2
         lasting = {name: getattr(self._exploration, name).copy() for name in EXPLORER_STATE}
-        exploration = self._exploration._replace(**lasting)  # this call's own: threads may ask at once
+        exploration = self._exploration._replace(**lasting)  # separate arrays for concurrent calls
         exploration.counts[LEARNT] = learnt
         exploration.costs[:] = costs
         order = np.lexsort((np.arange(n), score)).astype(np.int32)

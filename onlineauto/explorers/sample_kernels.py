@@ -26,19 +26,19 @@ _FNV_BASIS, _FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 
 @inline_kernel
 def step_on(state: np.uint64) -> np.uint64:
-    """Next state of VW's generator."""
+    """Return the next state of VW's generator."""
     return _A * state + _C
 
 
 @inline_kernel
 def number_of(state: np.uint64) -> F32:
-    """Return a number (float32) from 0 to below 1 for a state of VW's generator: 23 of its bits."""
+    """Return the number (float32) in [0, 1) of a state of VW's generator: 23 of its bits."""
     return np.float32((state >> np.uint64(25)) & _BITS) * _HALF
 
 
 @inline_kernel
 def mixed_state(seed: np.uint64, name: np.uint64) -> np.uint64:
-    """Mix a seed and the hash of a name."""
+    """Return a 64-bit mix of a seed and the hash of a name."""
     mixed = name + (seed + np.uint64(1)) * _GOLDEN
     mixed = (mixed ^ (mixed >> np.uint64(30))) * _FIRST
     mixed = (mixed ^ (mixed >> np.uint64(27))) * _SECOND
@@ -53,7 +53,7 @@ def mixed_number(seed: np.uint64, name: np.uint64) -> F32:
 
 @kernel
 def fnv1a(data: NDArray[np.uint8], start: int, end: int) -> np.uint64:
-    """FNV-1a hash of bytes [start, end)."""
+    """Return the FNV-1a hash of bytes [start, end)."""
     hashed = _FNV_BASIS
     for i in range(start, end):
         hashed = (hashed ^ np.uint64(data[i])) * _FNV_PRIME
@@ -62,7 +62,7 @@ def fnv1a(data: NDArray[np.uint8], start: int, end: int) -> np.uint64:
 
 @kernel
 def pick_place(pmf: NDArray[np.float32], n: int, number: F32) -> int:
-    """Place that a number from 0 to 1 falls on; the probabilities are scaled to sum up to 1."""
+    """Return the index that a number from 0 to 1 selects; the probabilities are scaled to sum to 1."""
     total = _ZERO
     for i in range(n):
         pmf[i] = max(pmf[i], _ZERO)
@@ -90,16 +90,16 @@ def put_first(
     named: bool,
     keeps: bool,
 ) -> None:
-    """Put an action first: the `logged` one or, if that is -1, one that is drawn.
+    """Put an action first: the `logged` one or, if that is -1, a drawn one.
 
     Parameters
     ----------
     order, pmf : int32[n], float32[n]
         All actions and their probabilities.
     name : uint64
-        Hash of what names the event, if it is `named`; otherwise it is named by its number, this much more.
+        Hash of the event's name if it is `named`; otherwise an offset, added to the number of earlier draws.
     keeps : bool
-        Whether the draw counts: later ones are others then.
+        Whether the draw is counted, so that the next event gets another number.
     """
     place = 0
     if logged >= 0:

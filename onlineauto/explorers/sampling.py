@@ -1,12 +1,12 @@
 """Draw an action by its probability: `sample`, and ``--cb_sample``.
 
-A draw is a function of a seed and of what names the event, and of nothing else: whoever has both can repeat
-and audit it, in any order, on any machine.
+A draw is a function of a seed and of the event's name only. So it can be repeated and audited with these two
+values, in any order, on any machine.
 
-``--cb_sample`` draws an action of every event that is predicted only, and puts it first; of an event that is
-learnt the logged action is put first, as in VW. A tag ``seed=NAME`` names the event; otherwise its number
-does. Exact mode draws from VW's generator, whose first numbers are far from random: with the default seed
-they are 0.0000075, 0.048, 0.037.
+For an event that is only predicted, ``--cb_sample`` draws an action and puts it first. For an event that is
+learnt, the logged action is put first, as in VW. A tag ``seed=NAME`` names the event; otherwise the event's
+number is its name. Exact mode draws from VW's generator, whose first numbers are far from random: with the
+default seed they are 0.0000075, 0.048, 0.037.
 
 Source: Steele, Lea & Flood, *Fast Splittable Pseudorandom Number Generators*, 2014 (the mixing function);
 Fowler, Noll & Vo's hash FNV-1a; VW's ``cb_sample``.
@@ -29,7 +29,7 @@ _GOLDEN = 0x9E3779B97F4A7C15
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleOptions:
-    """Sampling."""
+    """Options of sampling."""
 
     title: ClassVar[str] = "Exploration: sampling"
 
@@ -43,7 +43,7 @@ class SampleOptions:
 
 
 def uniform(seed: int, event_id: str | bytes) -> float:
-    """Draw a number from 0 to below 1, always the same for the same event.
+    """Return a random number in [0, 1), always the same for the same seed and event.
 
     >>> round(uniform(1, "event-7"), 6), round(uniform(1, "event-8"), 6)
     (0.006822, 0.579408)
@@ -64,16 +64,16 @@ def sample(pmf: Sequence[float], *, seed: int, event_id: str | bytes) -> tuple[i
     Parameters
     ----------
     pmf : sequence of float, or float32[n_actions]
-        Probability of each action; what they sum up to counts as 1.
+        Probability of each action; scaled to sum to 1.
     seed : int
-        Of the experiment; 0 to 2⁶⁴ - 1.
+        Seed of the experiment, from 0 to 2⁶⁴ - 1.
     event_id : str or bytes
-        Of the event: the same seed and event give the same draw.
+        Name of the event; the same seed and name give the same draw.
 
     Returns
     -------
     tuple of (int, float)
-        The action, from 0, and its probability, which belongs into the log.
+        The action, from 0, and its probability, to be logged.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def sample(pmf: Sequence[float], *, seed: int, event_id: str | bytes) -> tuple[i
     chances = [float(chance) for chance in pmf]
     total = sum(chances)
     if not total > 0 or min(chances) < 0:
-        raise ValueError(f"these are no probabilities: {chances}; they have to be 0 or more, and not all 0")
+        raise ValueError(f"probabilities must be 0 or more, and not all 0: {chances}")
     left = uniform(seed, event_id) * total
     chosen = 0
     for action, chance in enumerate(chances):

@@ -1,1 +1,1 @@
-"""Events in columns, hashes of names, namespaces and interactions."""
+"""Define blocks of events in columns, hashes of names, namespaces and interactions."""

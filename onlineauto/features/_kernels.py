@@ -1,9 +1,9 @@
 """Turn lines of a stream into the groups of an example: find them by namespace, add the constant, merge.
 
-A *group* is the features of one namespace of one example, contiguous among the stream's features. They stay
-where they were read or, if they came in parts, are copied to the free space after the features. VW's order of
-groups: those of the action in order of first appearance, the constant, then those of the shared line that the
-action does not have. A namespace in both has the action's features first.
+A *group* is the features of one namespace of one example, contiguous among the stream's features. Features
+read in one part stay in place; features read in several parts are copied to the free space after all
+features. VW's order of groups is: those of the action in order of first appearance, the constant, then those
+of the shared line that the action does not have. A namespace in both has the action's features first.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ZERO = np.float32(0)
 
 @inline_kernel
 def _copy(features: Records, first: int, last: int, room: int) -> int:
-    """Copy features [first, last) to index `room` on; return the end of the copies."""
+    """Copy features [first, last) to the free space from index `room` on; return the end of the copies."""
     for i in range(first, last):
         short_loop()
         features[room].hash = features[i].hash
@@ -41,7 +41,7 @@ def _place(scratch: Scratch, group: int, start: int, end: int) -> None:
 
 @inline_kernel
 def _open_group(scratch: Scratch, group: int, key: int, start: int, end: int) -> None:
-    """Make a group; it covers the shared line's group of the same key, if there is one."""
+    """Make a group, which covers the shared line's group of the same key if that exists."""
     scratch.groups[group].key = key
     scratch.groups[group].behind = 0
     scratch.groups[group].covered = scratch.places[key].group
@@ -67,14 +67,14 @@ def _key_of(layout: Layout, stream: Stream, span: int) -> int:
 
 @inline_kernel
 def _key_in_slot(layout: Layout, stream: Stream, span: int) -> int:
-    """Return the group key of a slot's span; features without a namespace have a key of their own here."""
+    """Return the group key of a slot's span; features without a namespace have a separate key in slots."""
     key = _key_of(layout, stream, span)
     return layout.slot_key if key == layout.default_key else key
 
 
 @inline_kernel
 def _count_span(scratch: Scratch, stream: Stream, span: int, key: int, begin: int, groups: int) -> int:
-    """Add the size of a span to its group, which is made if it is missing; return the number of groups."""
+    """Add the size of a span to its group, which is made if missing; return the number of groups."""
     if scratch.places[key].group < begin:
         _open_group(scratch, groups, key, 0, 0)
         groups += 1
@@ -84,7 +84,7 @@ def _count_span(scratch: Scratch, stream: Stream, span: int, key: int, begin: in
 
 @inline_kernel
 def _copy_span(scratch: Scratch, stream: Stream, span: int, key: int) -> None:
-    """Append the features of a span to those of its group that are copied already."""
+    """Append the features of a span to the copied features of its group."""
     at = scratch.places[key].end
     start, end = stream.spans[span].start, stream.spans[span + 1].start
     _place(scratch, scratch.places[key].group, scratch.places[key].start, at + end - start)
@@ -95,9 +95,9 @@ def _copy_span(scratch: Scratch, stream: Stream, span: int, key: int) -> None:
 def _copy_line(
     layout: Layout, scratch: Scratch, stream: Stream, line: int, slot: int, begin: int, room: int
 ) -> tuple[int, int, int]:
-    """Do what `open_line` does, for a line that has a namespace in several parts: copy and join its features.
+    """Make the groups of a line that has a namespace in several parts: copy and join its features.
 
-    `slot`, if not -1, is a line whose features are added too.
+    If `slot` is not -1, the features of that line are added, too. Returns the same values as `open_line`.
     """
     groups, first = begin, room
     spans = stream.lines[line].start, stream.lines[line + 1].start
@@ -138,9 +138,9 @@ def _copy_line(
 def leave_slot(layout: Layout, scratch: Scratch, stream: Stream, line: int, slot: int, indexed: bool) -> None:
     """Record the namespaces that VW keeps on the list of the shared line after a slot.
 
-    They have no features then, but they fix the order of the next slot's namespaces. If slots are
-    `indexed` by a feature of their own, all of them stay. Otherwise a namespace is removed if it is the last
-    one when its turn comes.
+    These namespaces have no features, but they determine the order of the next slot's namespaces. If slots
+    have an index feature (`indexed`), all namespaces stay. Otherwise VW visits them in order and removes a
+    namespace that is the last of the list at that time.
     """
     left, n = scratch.left, scratch.n_left
     for span in range(stream.lines[slot].start, stream.lines[slot + 1].start):
@@ -157,7 +157,7 @@ def leave_slot(layout: Layout, scratch: Scratch, stream: Stream, line: int, slot
 
 @kernel
 def _is_listed(layout: Layout, scratch: Scratch, stream: Stream, line: int, key: int) -> bool:
-    """Return whether a namespace is left over from a slot, or is on a line."""
+    """Return whether a namespace remains from an earlier slot, or is on a line."""
     for i in range(scratch.n_left[0]):
         if scratch.left[i] == key:
             return True
@@ -173,8 +173,8 @@ def open_slot(
 ) -> tuple[int, int, int]:
     """Make the groups of a shared line and a slot, each with a namespace's features of both.
 
-    `index` is the place of the feature that tells slots apart, -1 for none. Returns the number of groups,
-    that of the lines' features, and the end of the space in use.
+    `index` is the index of the feature that identifies the slot, -1 for none. Returns the number of groups,
+    the number of features of both lines, and the end of the used space.
     """
     groups, size, room = _copy_line(layout, scratch, stream, line, slot, 0, room)
     if index >= 0:
@@ -187,9 +187,9 @@ def open_slot(
 def open_line(
     layout: Layout, scratch: Scratch, stream: Stream, line: int, begin: int, room: int
 ) -> tuple[int, int, int]:
-    """Make a group for each kept namespace of a line, from number `begin` on.
+    """Make a group for each namespace of a line that is not ignored, from number `begin` on.
 
-    Returns the number of groups, that of the line's features, and the end of the space in use.
+    Returns the number of groups, the number of features of the line, and the end of the used space.
     """
     groups, size = begin, 0
     for span in range(stream.lines[line].start, stream.lines[line + 1].start):
@@ -245,13 +245,13 @@ def merge_shared(scratch: Scratch, stream: Stream, n_shared: int, groups: int, r
 
 @inline_kernel
 def turned(i: int, n_shared: int, groups: int) -> int:
-    """Return the i-th group of an example in VW's order: the action's, then the shared line's."""
+    """Return the i-th group of an example in VW's order: the action's groups, then the shared line's."""
     return i + n_shared if i + n_shared < groups else i + n_shared - groups
 
 
 @inline_kernel
 def is_covered(scratch: Scratch, group: int, n_shared: int) -> bool:
-    """Return whether a group is the shared line's and is covered by one of the action's."""
+    """Return whether a group of the shared line is covered by a group of the action."""
     return bool(group < n_shared and scratch.places[scratch.groups[group].key].group != group)
 
 
@@ -259,9 +259,9 @@ def is_covered(scratch: Scratch, group: int, n_shared: int) -> bool:
 def open_numbered(
     scratch: Scratch, features: Records, n_shared: int, room: int, how: Numbering, action: int
 ) -> tuple[int, int]:
-    """Make the groups of an action of ``--cb N``: the shared ones, with the action's number in their hashes.
+    """Make the groups of an action of ``--cb N``: the shared groups, with the action's number in the hashes.
 
-    Returns the number of groups and that of features.
+    Returns the number of groups and the number of features.
     """
     begin = room
     for s in range(n_shared):

@@ -1,7 +1,7 @@
-"""Block: many events in columns, the one form in which events pass through the library.
+"""Block: many events in columns, the only form in which events pass through the library.
 
-The columns are views of records, which the kernels use: a kernel with forty columns as arguments compiles and
-is called slowly, one with a few arrays of records does not.
+The columns are views of records, which kernels read: compiling and calling a kernel is slow with forty
+columns as arguments, and fast with a few arrays of records.
 
 ::
 
@@ -9,8 +9,9 @@ is called slowly, one with a few arrays of records does not.
                              │ label, weight, initial, shared, tag
                              └─cost_start──▶ (cost_action, cost, probability)
 
-A *span* is a run of features of one namespace, in file order; a namespace that a line opens twice has two.
-Empty spans are not kept. Each offset column has one entry more than what it indexes, as in CSR.
+A *span* is a run of features of one namespace, in file order; a namespace that a line opens twice has two
+spans. Empty spans are not stored. Each offset column has one entry more than the column that it divides, as
+in CSR.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Block:
     """Consecutive events of a stream.
 
     An array that is not contiguous, aligned and writeable is copied. Offsets are trusted: `of_columns` checks
-    them, and who makes a block otherwise vouches for them.
+    them, and any other caller must pass valid ones.
 
     Attributes
     ----------
@@ -70,20 +71,20 @@ class Block:
     namespaces : Namespaces
         Names of the namespaces by number; shared by the blocks of a stream and growing with it.
     rules : mapping
-        The options by which the events were read, by name, as far as they are known: a workspace with other
-        ones refuses the block.
+        The known options by which the events were read, by name. A workspace with other options refuses the
+        block.
     objects : {"", "event", "row"}
-        What the events are if they are Python's objects and not lines of a file: mappings, or rows of a frame
-        or an array.
+        The kind of Python objects, if the events are not lines of a file: ``"event"`` for mappings, ``"row"``
+        for rows of a frame or an array.
     line_number : int64[n_lines]
-        1-based line number in the file; of Python's objects, one more than the number of the event or row.
+        1-based line number in the file; for Python objects, the 1-based number of the event or row.
     line_start : int64[n_lines + 1]
         First span of each line.
     shared : bool[n_lines]
         Whether the line is a ``shared`` header.
     slot : bool[n_lines]
-        Whether the line is a slot of ``--ccb_explore_adf``. Its costs are its outcome, then the actions that
-        it is confined to, with a probability of -infinity.
+        Whether the line is a slot of ``--ccb_explore_adf``. Its costs are its outcome, then its allowed
+        actions with a probability of -infinity.
     label, weight, initial : float32[n_lines]
         Simple label (`UNLABELLED` if none), importance weight, initial prediction.
     cost_start : int64[n_lines + 1]
@@ -125,12 +126,12 @@ class Block:
         objects: str = "",
         **columns: Any,
     ) -> Block:
-        """Return a Block with copies of columns, all of which must be given but `slot`.
+        """Return a Block with copies of columns; all columns except `slot` are required.
 
         Raises
         ------
         InputError
-            An offset or a namespace points to what there is not.
+            An offset or a namespace is out of range.
         """
         lines = np.zeros(len(columns["line_start"]), LINE)
         for name, column in (("start", "line_start"), ("cost", "cost_start"), ("tag", "tag_start")):
@@ -147,7 +148,7 @@ class Block:
         spans["namespace"][:-1] = columns["span_namespace"]
         features = np.zeros(len(columns["hash"]), FEATURE)
         features["hash"], features["value"] = columns["hash"], columns["value"]
-        made = cls(
+        block = cls(
             event_start=np.array(event_start, np.int64),
             lines=lines,
             costs=costs,
@@ -158,22 +159,22 @@ class Block:
             rules=rules or {},
             objects=objects,
         )
-        made._check_offsets()
-        return made
+        block._check_offsets()
+        return block
 
     def __post_init__(self) -> None:
-        """Hold arrays to what kernels take.
+        """Check the arrays, and copy those that kernels cannot read.
 
         Raises
         ------
         InputError
-            An array has another dtype, or several axes.
+            An array has a wrong dtype, or more than one axis.
         """
         for name, dtype in _ARRAYS:
             array = getattr(self, name)
             known = type(array) is np.ndarray and array.dtype is dtype and array.ndim == 1
             if not (known and array.flags.carray):
-                object.__setattr__(self, name, _taken(name, array, dtype))
+                object.__setattr__(self, name, _kernel_array(name, array, dtype))
 
     def _check_offsets(self) -> None:
         ends = (
@@ -189,7 +190,7 @@ class Block:
                 raise InputError(f"a block cannot be made: {name} must ascend, and end at {end} at most")
         numbers = self.span_namespace
         if len(numbers) and not 0 <= numbers.min() <= numbers.max() < len(self.namespaces):
-            raise InputError("a block cannot be made: span_namespace has a number of no namespace")
+            raise InputError("a block cannot be made: span_namespace has a number without a namespace")
 
     def __len__(self) -> int:
         """Return the number of events."""
@@ -197,12 +198,12 @@ class Block:
 
     @property
     def n_lines(self) -> int:
-        """Number of lines, shared ones included."""
+        """Number of lines, including shared lines."""
         return len(self.lines) - 1
 
     @property
     def n_features(self) -> int:
-        """Number of features as read: no constant, no interactions."""
+        """Number of features as read, without the constant and interactions."""
         return len(self.features)
 
     def head(self, n: int) -> Block:
@@ -210,7 +211,7 @@ class Block:
         return self._part(self.event_start[: n + 1])
 
     def tail(self, n: int) -> Block:
-        """Return all events but the first `n`, over the same records."""
+        """Return all events except the first `n`, over the same records."""
         return self._part(self.event_start[n:])
 
     def _part(self, event_start: NDArray[np.int64]) -> Block:
@@ -227,7 +228,7 @@ class Block:
         )
 
     def place_of(self, line: int) -> str:
-        """Return where a line is, for messages: ``line 5``; of Python's objects, ``event 4`` or ``row 4``."""
+        """Return the position of a line for messages: ``line 5``, or ``event 4`` or ``row 4`` for objects."""
         number = int(self.line_number[line])
         return f"{self.objects} {number - 1}" if self.objects else f"line {number}"
 
@@ -316,9 +317,9 @@ class Block:
         return self.features["value"]  # type: ignore[no-any-return]
 
 
-def _taken(name: str, given: object, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return an array of a block as kernels take it, copied if need be."""
-    array: NDArray[Any] = np.asarray(given)
+def _kernel_array(name: str, value: object, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return an array that kernels can read, copied if necessary."""
+    array: NDArray[Any] = np.asarray(value)
     if array.ndim != 1 or array.dtype != dtype:
         raise InputError(
             f"a block cannot be made: {name} is of {array.dtype} in {array.ndim} axes, not of {dtype} in one"

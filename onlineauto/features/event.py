@@ -1,4 +1,4 @@
-"""Event: one event of a Block as Python values, for inspection, not for learning."""
+"""Event: one event of a Block as Python values, for inspection."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Line:
     number : int
         1-based line number in the input.
     shared : bool
-        Whether the line is the ``shared`` one.
+        Whether the line is the ``shared`` line.
     slot : bool
         Whether the line is a slot.
     tag : str
@@ -31,7 +31,7 @@ class Line:
     weight, initial : float
         Importance weight, initial prediction.
     costs : tuple of (action, cost, probability)
-        Bandit label as written; cost is None if none is given.
+        Bandit label as written; a missing cost is None.
     features : dict of str to list of (hash, value)
         Features by namespace; the default namespace is ``" "``.
     """
@@ -49,7 +49,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """An event: its lines, the shared one first if there is one."""
+    """An event: its lines, with the shared line first if there is one."""
 
     lines: tuple[Line, ...]
 

@@ -34,7 +34,7 @@ def rotate_left(x: np.uint32, bits: int) -> np.uint32:
 
 @inline_kernel
 def scramble(k: np.uint32) -> np.uint32:
-    """Return a word as it enters the hash; 0 stays 0."""
+    """Return a word after the mixing step of MurmurHash3; 0 remains 0."""
     return np.uint32(rotate_left(np.uint32(k * C1), 15) * C2)
 
 
@@ -53,7 +53,7 @@ def _finish(h: np.uint32) -> np.uint32:
 
 @inline_kernel
 def few_bytes(data: NDArray[np.uint8], start: int, end: int) -> np.uint64:
-    """Return the bytes ``data[start:end]``, at most eight, as a little-endian number."""
+    """Return up to eight bytes, ``data[start:end]``, as a little-endian number."""
     if start + 8 <= len(data):
         return load8(data, start) & _FIRST[np.uint64(end - start)]  # type: ignore[no-any-return]
     word = np.uint64(0)
@@ -64,7 +64,7 @@ def few_bytes(data: NDArray[np.uint8], start: int, end: int) -> np.uint64:
 
 @inline_kernel
 def not_digits(word: np.uint64) -> np.uint64:
-    """Return a word with the highest bit set in each of the eight bytes that is no digit."""
+    """Return a word whose bytes have the highest bit set where the byte of `word` is not a digit."""
     apart = word ^ (_EACH * np.uint64(0x30))
     return (((apart & (_EACH * np.uint64(0x7F))) + _EACH * np.uint64(0x76)) | apart) & (
         _EACH * np.uint64(0x80)
@@ -73,7 +73,7 @@ def not_digits(word: np.uint64) -> np.uint64:
 
 @inline_kernel
 def murmur3_of_few(word: np.uint64, n: int, seed: np.uint32) -> np.uint32:
-    """Return `murmur3` of `n` bytes, at most eight, given as a little-endian number."""
+    """Return `murmur3` of `n` bytes, at most eight, from a little-endian number."""
     h = np.uint32(seed)
     if n >= 4:
         h = _block(h, np.uint32(word))
@@ -87,7 +87,7 @@ def murmur3_of_few(word: np.uint64, n: int, seed: np.uint32) -> np.uint32:
 
 @inline_kernel
 def is_hashed_as_it_is(word: np.uint64, n: int, hash_all: bool) -> bool:
-    """Return whether `hash_name` of these `n` bytes, from one to eight, is their plain murmur hash."""
+    """Return whether `hash_name` of 1 to 8 bytes is their plain murmur hash."""
     if hash_all:
         return True
     last = word >> np.uint64(8 * (n - 1))
@@ -136,7 +136,7 @@ def murmur3(data: NDArray[np.uint8], start: int, end: int, seed: np.uint32) -> n
 
 @inline_kernel
 def hash_word(data: NDArray[np.uint8], start: int, end: int, seed: np.uint32, hash_all: bool) -> np.uint32:
-    """Return what `hash_name` returns, for a name without bytes up to 0x20 at its ends."""
+    """Return `hash_name` of a name without bytes up to 0x20 at its ends."""
     if not hash_all:
         number, i = np.uint32(0), start
         while i < end and 48 <= load1(data, i) <= 57:

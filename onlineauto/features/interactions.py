@@ -1,4 +1,4 @@
-"""Compile interactions: list the products of namespaces that options ask for, given the namespaces seen.
+"""Compile interactions: list the products of namespaces that match the options, from the namespaces seen.
 
 A *term* is one factor: a first letter, a full name, or the wildcard. Terms are compiled against the names
 seen so far, in Vowpal Wabbit's order, which determines both hashes and the order of summation. Products are
@@ -36,7 +36,7 @@ class Term:
 
 
 WILDCARD = Term(b"")
-"""The factor ``:``, which stands for any namespace."""
+"""The factor ``:``, which matches any namespace."""
 
 Factor = TypeVar("Factor")
 
@@ -67,7 +67,7 @@ def parse_full_names(text: str) -> Product:
 
 
 def _as_written(term: Term) -> tuple[bytes, bool]:
-    """Return the key that sorts terms as VW does: the wildcard sorts as its colon."""
+    """Return the key that sorts terms in VW's order: the wildcard sorts as its colon."""
     return term.name or b":", term.full
 
 
@@ -86,24 +86,23 @@ def unique_products(
     keep_duplicates: bool,
     key: Callable[[Factor], Any] | None = None,
 ) -> list[tuple[Factor, ...]]:
-    """Return products without repetitions of the same factors; the first stays.
+    """Return the first of all products with the same factors.
 
-    A product that repeats a factor is sorted. `key` orders the factors; by default they are in their own
-    order.
+    A product that repeats a factor is sorted. `key` orders the factors; the default is their natural order.
     """
     seen: set[tuple[Factor, ...]] = set()
-    kept = []
+    result = []
     for names in products:
         ordered = tuple(sorted(names, key=cast("Any", key)))
         if not keep_duplicates and ordered in seen:
             continue
         seen.add(ordered)
-        kept.append(ordered if _must_be_sorted(ordered) else names)
-    return kept
+        result.append(ordered if _must_be_sorted(ordered) else names)
+    return result
 
 
 def _wildcards(names: Sequence[bytes], count: int, *, permutations: bool) -> list[tuple[bytes, ...]]:
-    """Return what `count` wildcards stand for, as in VW: pairs are ascending, longer ones descending."""
+    """Return the expansion of `count` wildcards in VW's order: pairs ascend, longer products descend."""
     if permutations:
         return list(product(names, repeat=count))
     ascending = combinations_with_replacement(names, count)
@@ -111,14 +110,14 @@ def _wildcards(names: Sequence[bytes], count: int, *, permutations: bool) -> lis
 
 
 def _choices(term: Term, names: Sequence[bytes]) -> list[bytes]:
-    """Return the names that a term stands for; if there are none, its own."""
+    """Return the names that a term matches; if there are none, the term's own name."""
     if term.full:
         return [term.name]
     return [name for name in names if name.startswith(term.name)] or [term.name]
 
 
 def _expand(terms: Product, names: Sequence[bytes], *, permutations: bool) -> Iterable[tuple[bytes, ...]]:
-    """Yield all products that `terms` stand for when exactly `names` (sorted) exist."""
+    """Yield all products that match `terms` if exactly `names` (sorted) exist."""
     wild = [k for k, term in enumerate(terms) if term == WILDCARD]
     fixed = list(product(*(_choices(term, names) for term in terms if term != WILDCARD)))
     for combination in _wildcards(names, len(wild), permutations=permutations) if wild else [()]:
@@ -131,16 +130,16 @@ def _expand(terms: Product, names: Sequence[bytes], *, permutations: bool) -> It
 def compile_products(
     products: Sequence[Product], names: Iterable[bytes], *, keep_duplicates: bool = False
 ) -> list[tuple[bytes, ...]]:
-    """Return the products of namespaces that `products` stand for, in the order of summation.
+    """Return the products of namespaces that match `products`, in the order of summation.
 
     Parameters
     ----------
     products : sequence of Product
-        The products that options ask for.
+        The products of the options.
     names : iterable of bytes
-        Namespaces that wildcards and first letters stand for.
+        Namespaces that wildcards and first letters can match.
     keep_duplicates : bool
-        ``--leave_duplicate_interactions``: keep ``ab`` beside ``ba``; wildcards then give permutations.
+        ``--leave_duplicate_interactions``: keep both ``ab`` and ``ba``; wildcards then give permutations.
 
     Examples
     --------
@@ -163,14 +162,14 @@ def compile_products(
 
 
 def _count_choices(term: Term, letters: Counter[bytes]) -> int:
-    """Return the number of names that a term stands for, given the number of names for each letter."""
+    """Return the number of names that a term matches, from the number of names for each letter."""
     if term.full:
         return 1
     return max(sum(n for letter, n in letters.items() if letter.startswith(term.name)), 1)
 
 
 def count_products(products: Sequence[Product], letters: Counter[bytes]) -> int:
-    """Return how many products `products` stand for, duplicates included, given the names for each letter.
+    """Return the number of products that match `products`, with duplicates, from the names for each letter.
 
     >>> from collections import Counter
     >>> count_products([parse_letters("::"), parse_letters("a:")], Counter([b"a", b"b"]))

@@ -1,8 +1,8 @@
 """Layout: how the namespaces of a stream become groups of features, and which products of them exist.
 
-A group has a small number, its *key*; every name has a key of its own. The namespaces of a block are added
-before it is learnt. This is a little early for some events, but a product with an absent namespace adds
-nothing, so no result changes.
+A group has a small number, its *key*; every name has a separate key. The namespaces of a block are added
+before the block is learnt. This is too early for some events, but a product with an absent namespace has no
+features, so no result changes.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("onlineauto")
 
 MAX_PRODUCTS = 200_000
-"""Number of products beyond which wildcards range over no further namespaces."""
+"""Maximum number of products; beyond it, wildcards match no further namespaces."""
 
 
 def most_groups(spans: int) -> int:
-    """Return the largest number of groups of an event whose lines have `spans` spans."""
+    """Return the maximum number of groups of an event whose lines have `spans` spans."""
     return 2 * spans + 8
 
 
@@ -62,7 +62,7 @@ class Keys(NamedTuple):
     constant: int
     default: int  # key of the namespace without a name, -1 if the block has none
     slot: int  # key of a slot's features without a namespace
-    slot_index: int  # key of the feature that tells slots apart
+    slot_index: int  # key of the feature that identifies a slot
 
 
 class Layout:
@@ -73,12 +73,12 @@ class Layout:
     options : FeatureOptions
         Interactions, ``--ignore``, ``--keep``, ``--noconstant`` and the like.
     searched : sequence of int
-        Orders of interactions that a search may choose (by `cross`), in place of those of the options.
+        Orders of interactions that a search may choose (by `cross`), instead of those of the options.
     singled : bool
-        Whether the search also chooses namespaces themselves, as products of one factor.
+        Whether the search also chooses single namespaces, as products of one factor.
     slots : bool
-        Whether events have slots, with two namespaces of their own (see `onlineauto.features.slots`). Every
-        product and every namespace is then also crossed with the feature that tells slots apart.
+        Whether events have slots, which add two namespaces (see `onlineauto.features.slots`). Every product
+        and every namespace is then also crossed with the feature that identifies the slot.
 
     Attributes
     ----------
@@ -87,15 +87,15 @@ class Layout:
     version : int
         Changes whenever the group keys or the namespaces that can be crossed change.
     kernel_layout : records.Layout
-        The same for kernels: how namespaces become groups.
+        The mapping from namespaces to groups, for kernels.
     interactions : Interactions
         Products, and which live configs use them.
     again : Interactions
-        Products for a second walk over the features of an event: here the same.
+        Products for a second walk over the features of an event: the same products, except in exact mode.
     repeats : dict of int to int
-        How often the same product occurs among those of each order: once, if all are different.
+        Maximum number of occurrences of one product, by order; 1 if all products are different.
     repeats_apart : dict of int to int
-        The same of the products that `compile` compiled last.
+        `repeats` of the products that `compile` compiled last.
     bytewise : bool
         Whether the letters of options are bytes, as in Vowpal Wabbit, not characters.
     """
@@ -135,7 +135,7 @@ class Layout:
         self._warns = True
         self._names: Namespaces | None = None
         self._n_names = 0
-        self._number = self._numbered(())
+        self._number = self._make_keys(())
         self._seen = np.zeros(0, bool)
         self._all_seen = False
         self.repeats_apart: Counter[int] = Counter()
@@ -153,7 +153,7 @@ class Layout:
 
     @property
     def n_namespaces(self) -> int:
-        """Number of namespaces that wildcards range over or leave out."""
+        """Number of namespaces that wildcards match or leave out."""
         return len(self._known) + len(self._left_out)
 
     def update(self, block: Block) -> None:
@@ -164,13 +164,13 @@ class Layout:
         renumbered = self._names is not names
         if renumbered or self._n_names != len(names):
             self._seen = np.zeros(0, bool) if self._names is not names else self._seen
-            hashes = names.hashes[:]  # a copy: a thread that reads ahead may add more, names first
+            hashes = names.hashes[:]  # copied first: a reading thread may add names, then their hashes
             known = names.names[: len(hashes)]
             self._names, self._n_names = names, len(known)
             self._seen = np.concatenate([self._seen, np.zeros(len(known) - len(self._seen), bool)])
             self.kernel_layout = self._make_layout(known, hashes)
             self.version += 1
-            self._number = self._numbered(known)
+            self._number = self._make_keys(known)
         before = int(np.count_nonzero(self._seen))
         self._seen[block.span_namespace] = True
         self._all_seen = bool(self._seen.all())
@@ -178,23 +178,23 @@ class Layout:
             return
         self.version += 1
         numbers, first = np.unique(block.span_namespace, return_index=True)
-        for i in numbers[np.argsort(first)]:  # in order of first feature, however events are cut into blocks
-            self._add(self._known_as(names.names[i]))
+        for i in numbers[np.argsort(first)]:  # in order of first feature, independent of the size of blocks
+            self._add(self._identity_of(names.names[i]))
         self._make_interactions()
 
     def knows(self, names: Namespaces) -> bool:
-        """Return whether events with these namespaces, which the last block had, need no `update`."""
+        """Return whether events with the namespaces of the last block need no `update`."""
         return self._names is names and self._n_names == len(names) and self._all_seen
 
     def seen(self, names: Namespaces) -> NDArray[np.bool_] | None:
-        """Return which of these namespaces had features so far; None if some have no group key yet.
+        """Return for each namespace whether it had features so far; None if one has no group key yet.
 
-        JSON names the namespace without a name as soon as an object is open, be there a feature in it or not.
+        A namespace without features can have a number: JSON adds the default namespace for every object.
         """
         return self._seen if self._names is names and self._n_names == len(names) else None
 
     def view(self) -> Layout:
-        """Return a copy for events that are only predicted: what it adds is not added here, nor warned of."""
+        """Return a copy for predictions, which adds namespaces to the copy only, without warnings."""
         view = copy(self)
         vars(view).update(
             _known=set(self._known),
@@ -206,15 +206,15 @@ class Layout:
         return view
 
     def n_beyond(self, other: Layout) -> int:
-        """Return how many namespaces more than `other`, of which this is a `view`, it knows."""
+        """Return the number of namespaces that this `view` of `other` has in addition."""
         return len(self._known) - len(other._known)
 
     def leaves_out_more_than(self, other: Layout) -> bool:
-        """Return whether wildcards leave out more namespaces than in `other`, of which this is a `view`."""
+        """Return whether wildcards leave out more namespaces in this `view` than in `other`."""
         return len(self._left_out) > len(other._left_out)
 
     def state(self) -> dict[str, Any]:
-        """Return what `restore` takes: the namespaces that wildcards range over, and those they leave out."""
+        """Return the state for `restore`: the namespaces that wildcards match, and those they leave out."""
         return {"known": sorted(self._known), "left_out": sorted(self._left_out)}
 
     def restore(self, stored: Stored) -> None:
@@ -223,12 +223,12 @@ class Layout:
         Raises
         ------
         ValueError
-            The state is none of a layout.
+            The state is not one of a layout.
         """
         self._known, self._left_out = set(self._own[:1]), set()
         self._letters = Counter()
         for name in stored["known"].name_list():
-            self._add(self._known_as(name))
+            self._add(self._identity_of(name))
         self._left_out.update(set(stored["left_out"].name_list()) - self._known)
         self.version += 1
         self._make_interactions()
@@ -241,7 +241,7 @@ class Layout:
     def name_of(self, key: int) -> bytes:
         """Return the name of the namespace with a group key, as in `keys`."""
         assert self._names is not None
-        assert key > 0, "0 is the constant's, and that of names that the block does not have"
+        assert key > 0, "key 0 belongs to the constant, and to names that the block does not have"
         own = len(self._own)
         return self._own[key - 1] if key <= own else self._names.names[key - 1 - own]
 
@@ -277,16 +277,17 @@ class Layout:
         return self._options.max_crossed
 
     def most_features(self, own: int) -> int:
-        """Return an upper bound on the features of an action with so many of its own, products included.
+        """Return an upper bound on the features of an action with `own` linear features, products included.
 
-        Different products of one order have at most as many features together as one of all namespaces.
+        All different products of one order together have at most as many features as one product of all
+        namespaces.
         """
         repeats = (*self.repeats.items(), *self.repeats_apart.items())
         products: int = sum(times * own**order for order, times in repeats)
         return own + products
 
     def scratch(self, spans: int, lines: int = 0) -> Scratch:
-        """Return working records for events of so many spans and, if they have slots, lines."""
+        """Return working records for events of up to `spans` spans and, if they have slots, `lines` lines."""
         places = np.zeros(self.n_keys, PLACE)
         places["group"] = -1
         return Scratch(
@@ -300,33 +301,33 @@ class Layout:
             n_left=np.zeros(1, np.int64),
         )
 
-    def _numbered(self, known: Sequence[bytes]) -> dict[bytes, int]:
-        """Return the group keys of namespaces by name: those of slots first, then in order of appearance."""
+    def _make_keys(self, known: Sequence[bytes]) -> dict[bytes, int]:
+        """Return the group keys of namespaces by name: slots' namespaces first, then by first appearance."""
         return {name: i + 1 for i, name in enumerate((*self._own, *known))}
 
-    def _known_as(self, name: bytes) -> bytes:
-        """Return the name by which a namespace is known: its full name."""
+    def _identity_of(self, name: bytes) -> bytes:
+        """Return the name that identifies a namespace: its full name."""
         return name
 
     def _interacts(self, name: bytes) -> bool:
-        """Return whether wildcards range over a namespace."""
+        """Return whether wildcards match a namespace."""
         return not self._is_ignored(name)
 
-    def _takes_more(self) -> bool:
-        """Return whether wildcards may range over all namespaces counted so far."""
+    def _has_capacity(self) -> bool:
+        """Return whether wildcards may match all namespaces counted so far."""
         return count_products(self._products, self._letters) <= MAX_PRODUCTS
 
     def _is_ignored(self, name: bytes) -> bool:
-        """Return whether a namespace is dropped: by ``--ignore``, or by ``--keep`` if that is given."""
+        """Return whether a namespace is dropped by ``--ignore`` or ``--keep``."""
         return name.startswith(self._ignore) if self._keep is None else not name.startswith(self._keep)
 
     def _add(self, name: bytes) -> None:
-        """Let wildcards and letters range over `name` too, unless there would be too many products."""
+        """Let wildcards and letters match `name`, too, unless there would be too many products."""
         if name in self._known or name in self._left_out or not self._interacts(name):
             return
         letter = first_letter(name)
         self._letters[letter] += 1
-        if self._takes_more():
+        if self._has_capacity():
             self._known.add(name)
             return
         self._letters[letter] -= 1
@@ -360,7 +361,7 @@ class Layout:
         )
 
     def _keys_of(self, names: Sequence[bytes]) -> Keys:
-        """Return a key for every namespace: 0 is the constant's, then slots' namespaces, then the others."""
+        """Return a key for every namespace: 0 for the constant, then slots' namespaces, then the others."""
         first = 1 + len(self._own)
         return Keys(
             key=np.arange(first, first + len(names), dtype=np.int32),
@@ -372,7 +373,7 @@ class Layout:
         )
 
     def compile(self, products: Sequence[tuple[bytes, ...]]) -> tuple[Interactions, list[bool]]:
-        """Compile products of names for one live config; also return for each whether it is present."""
+        """Return products of names, compiled for one live config, and for each whether it is present."""
         present = self._present(products) or [True] * len(products)
         factors = self._factors(list(compress(products, present)))
         self.repeats_apart = _repeats(factors)
@@ -396,25 +397,25 @@ class Layout:
         return [tuple(self._number[name] for name in product) for product in products]
 
     def _make_interactions(self) -> None:
-        """Compile the products of the options, or those that `cross` has set if a search chooses them."""
+        """Compile the products of the options, or the products set by `cross` if a search chooses them."""
         keep_duplicates = self._options.leave_duplicate_interactions
-        products, held = self._crossed, self._held
+        products, holders = self._crossed, self._held
         if not self._searched:
             products = compile_products(self._products, self._known, keep_duplicates=keep_duplicates)
-            held = np.ones((len(products), 1), bool)
+            holders = np.ones((len(products), 1), bool)
         self.repeats: Counter[int] = Counter()
-        self.interactions = self.again = self._assembled(products, held)
+        self.interactions = self.again = self._assemble(products, holders)
 
-    def _assembled(self, products: list[tuple[bytes, ...]], held: NDArray[np.bool_]) -> Interactions:
-        """Return the Interactions of products of names, with the live configs that hold each; count them."""
+    def _assemble(self, products: list[tuple[bytes, ...]], used_by: NDArray[np.bool_]) -> Interactions:
+        """Return the Interactions of products of names and the live configs that use each; count repeats."""
         present = self._present(products)
         if present is not None:
-            products, held = list(compress(products, present)), held[present]
+            products, used_by = list(compress(products, present)), used_by[present]
         factors = self._factors(products)
         self.repeats |= _repeats(factors)
         holders = np.zeros((1 + len(factors), self._n_slots + 3), bool)  # kernels read four at a time
         holders[:, : self._n_slots] = True
-        holders[1:, : self._n_slots] = held
+        holders[1:, : self._n_slots] = used_by
         return Interactions(
             start=np.cumsum([0, *map(len, factors)]).astype(np.int64),
             factor=np.array(list(chain.from_iterable(factors)), np.int32),
@@ -425,8 +426,8 @@ class Layout:
 
 
 def _repeats(factors: Sequence[tuple[int, ...]]) -> Counter[int]:
-    """Return how often the same product occurs at most, by order."""
-    found: Counter[int] = Counter()
+    """Return the maximum number of occurrences of one product, by order."""
+    most: Counter[int] = Counter()
     for product, times in Counter(factors).items():
-        found[len(product)] = max(found[len(product)], times)
-    return found
+        most[len(product)] = max(most[len(product)], times)
+    return most

@@ -1,8 +1,8 @@
 """Read short names back from their hashes: MurmurHash3 of four bytes or fewer is one-to-one.
 
-A name such as ``x_10`` or ``h=7`` has a number, but a block has only its hash. For names of up to five bytes
-that is enough. The last of five is a digit, so one of ten is right; other names look like that so rarely that
-about one in a thousand is taken for a name with a number.
+A name such as ``x_10`` or ``h=7`` contains a number, but a block has only the name's hash. Names of up to
+five bytes can be computed from it. The fifth byte of a name is a digit, so ten candidates are tried. About
+one in a thousand other names is mistaken for a name with a number.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from onlineauto.features.hash_kernels import C1, C2, C3, C4, C5, FIVE, rotate_le
 from onlineauto.jit import entry_kernel, inline_kernel
 
 NO_STEM = np.uint64(0)
-"""The stem of a name without a number."""
+"""The stem of names without a number."""
 
 _MARK = np.uint64(1) << np.uint64(56)  # no stem is `NO_STEM`, or a hash
 _UNDO = [np.uint32(pow(int(each), -1, 1 << 32)) for each in (C1, C2, C4, C5, FIVE)]
@@ -24,23 +24,23 @@ _ZERO, _NINE, _EQUALS, _LINE, _A, _Z = 48, 57, 61, 95, 97, 122
 
 
 @inline_kernel
-def _unfinished(h: np.uint32) -> np.uint32:
-    """Return what the last step of the hash was made of."""
+def _undo_finish(h: np.uint32) -> np.uint32:
+    """Return the state before the last step of the hash, from the hash."""
     h = np.uint32((h ^ (h >> 16)) * _UN5)
     h = np.uint32((h ^ (h >> 13) ^ (h >> 26)) * _UN4)
     return np.uint32(h ^ (h >> 16))
 
 
 @inline_kernel
-def _unscrambled(k: np.uint32) -> np.uint32:
-    """Return what was scrambled."""
+def _undo_scramble(k: np.uint32) -> np.uint32:
+    """Return the word from its result of `scramble`."""
     return np.uint32(rotate_left(np.uint32(k * _UN2), 17) * _UN1)
 
 
 @inline_kernel
 def _block_between(seed: np.uint32, h: np.uint32) -> np.uint32:
-    """Return the four bytes that lead from a seed to a state of the hash."""
-    return _unscrambled(np.uint32(rotate_left(np.uint32(np.uint32(h - C3) * _FIFTH), 19) ^ seed))
+    """Return the four bytes that change a seed into a state of the hash."""
+    return _undo_scramble(np.uint32(rotate_left(np.uint32(np.uint32(h - C3) * _FIFTH), 19) ^ seed))
 
 
 @inline_kernel
@@ -51,7 +51,7 @@ def _byte(name: np.uint64, at: int) -> int:
 
 @inline_kernel
 def _length_of_stem(name: np.uint64, n: int) -> int:
-    """Return how many letters and digits are before ``_`` or ``=`` and a number; 0 for other names."""
+    """Return the number of letters and digits before ``_`` or ``=`` and a number; 0 for other names."""
     at = n - 1
     while at > 0 and _ZERO <= _byte(name, at) <= _NINE:
         at -= 1
@@ -65,7 +65,7 @@ def _length_of_stem(name: np.uint64, n: int) -> int:
 @entry_kernel
 @inline_kernel
 def numbered_name(h: np.uint32, seed: np.uint32) -> tuple[np.uint64, float]:
-    """Return a key of the stem, and the number, of the name that has a hash under a seed.
+    """Return a key of the stem, and the number, of the name with this hash and seed.
 
     Parameters
     ----------
@@ -77,7 +77,8 @@ def numbered_name(h: np.uint32, seed: np.uint32) -> tuple[np.uint64, float]:
     Returns
     -------
     uint64
-        The same for all names of one stem and seed; `NO_STEM` if the name has no number, or is too long.
+        Key that is equal for all names of one stem and seed; `NO_STEM` if the name has no number or is too
+        long.
     float
         The number.
 
@@ -89,12 +90,12 @@ def numbered_name(h: np.uint32, seed: np.uint32) -> tuple[np.uint64, float]:
     >>> numbered_name(ten, seed)[1], numbered_name(ten, seed)[0] == numbered_name(nine, seed)[0]
     (10.0, True)
     """
-    before = _unfinished(h)
+    before = _undo_finish(h)
     for n in range(_SHORTEST, _LONGEST + 1):
         for digit in range(_ZERO, _NINE + 1 if n == _LONGEST else _ZERO + 1):
             state = np.uint32(before ^ np.uint32(n))
             if n == _SHORTEST:
-                name = np.uint64(_unscrambled(np.uint32(state ^ seed)))
+                name = np.uint64(_undo_scramble(np.uint32(state ^ seed)))
             elif n < _LONGEST:
                 name = np.uint64(_block_between(seed, state))
             else:

@@ -96,7 +96,7 @@ class FeatureOptions:
 
 
 def decoded(text: str) -> bytes:
-    r"""Return the bytes of a word, with escapes such as ``\x20`` replaced by their bytes.
+    r"""Return the bytes of a word, in which escapes such as ``\x20`` are replaced by bytes.
 
     Examples
     --------
@@ -109,8 +109,8 @@ def decoded(text: str) -> bytes:
 def letters_of(text: str, *, bytewise: bool = False) -> tuple[bytes, ...]:
     r"""Return the letters of a word, each as the bytes with which the name of a namespace begins.
 
-    A letter is a Unicode character. A byte that belongs to no character is a letter of its own, and so is
-    every byte if `bytewise`, as in Vowpal Wabbit.
+    A letter is a Unicode character. A byte that belongs to no character is a separate letter. If `bytewise`,
+    every byte is a letter, as in Vowpal Wabbit.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def letters_of(text: str, *, bytewise: bool = False) -> tuple[bytes, ...]:
 
 
 def first_letter(name: bytes) -> bytes:
-    """Return the first character of a name, or its first byte if that belongs to no character."""
+    """Return the first character of a name, or the first byte if it belongs to no character."""
     return name[:4].decode("utf-8", "surrogateescape")[:1].encode("utf-8", "surrogateescape")
 
 

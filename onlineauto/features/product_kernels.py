@@ -1,4 +1,4 @@
-"""Cross groups: look up the factors of products, count and list their features.
+"""Cross groups: look up the factors of products, then count and list their features.
 
 Source: VW ``interactions_predict.h``. The hash of a product chains FNV-1 over its factors.
 """
@@ -43,7 +43,7 @@ def look_up(interactions: Interactions, scratch: Scratch, product: int) -> bool:
 def count_product(scratch: Scratch, order: int) -> float:
     """Return the number of features of the looked-up product: C(n + r - 1, r) for r equal factors.
 
-    The number is a float, which cannot overflow and is exact up to 2^53.
+    The result is a float, which does not overflow and is exact up to 2^53.
     """
     total = 1.0
     run = 1
@@ -113,7 +113,7 @@ def cross_any(
     listing: Listing,
     n: int,
 ) -> int:
-    """Append the features of the looked-up product, depth first; the last factor runs fastest."""
+    """Append the features of the looked-up product, depth first; the last factor varies fastest."""
     factors = scratch.factors
     last = order - 1
     depth = 0
@@ -196,8 +196,8 @@ def cross_all(
 ) -> tuple[int, int]:
     """Append the products whose namespaces are present to the `n` listed features.
 
-    Returns the number of features and the number of runs. The first run is the features that were listed
-    already, then each present product has one. With a single live config everything is one run.
+    Returns the number of features and the number of runs. The first run has the features that were listed
+    before the call, and each present product adds a run. With a single live config there is only one run.
     """
     together = interactions.n_slots == 1
     n_runs = 1
@@ -220,7 +220,7 @@ def cross_all(
 def count_all(interactions: Interactions, scratch: Scratch, sizes: NDArray[np.float64]) -> float:
     """Return the number of features of all products whose namespaces are present.
 
-    If there are `sizes`, one for each product, add the number of features of each product to its size.
+    If `sizes` is not empty, the number of features of each product is added to the product's entry.
     """
     n = 0.0
     for product in range(len(interactions.start) - 1):
@@ -234,7 +234,7 @@ def count_all(interactions: Interactions, scratch: Scratch, sizes: NDArray[np.fl
 
 @inline_kernel
 def is_linear(layout: Layout, scratch: Scratch, group: int, n_shared: int) -> bool:
-    """Return whether the features of a group are used by themselves, not only in products."""
+    """Return whether the features of a group are used as linear features, not only in products."""
     if layout.ignore_linear[scratch.groups[group].key]:
         return False
     return not is_covered(scratch, group, n_shared)
@@ -249,7 +249,7 @@ def list_linear(
     groups: int,
     listing: Listing,
 ) -> int:
-    """List the features that are used by themselves, as table cells and values; return their number."""
+    """List the linear features, as table cells and values; return their number."""
     n = 0
     for i in range(groups):
         short_loop()

@@ -1,4 +1,4 @@
-"""Records: the rows that kernels read and write, those of a Block among them."""
+"""Define the records that kernels read and write, including the records of a Block."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CONSTANT_HASH = np.uint32(11650396)
 """Hash of VW's constant feature, which every event has."""
 
 Records: TypeAlias = Any
-"""A structured array; Numba reads its fields as attributes, which NumPy's own types do not."""
+"""A structured array. Numba reads its fields as attributes, which NumPy's type annotations do not allow."""
 
 LINE = np.dtype(
     [
@@ -51,7 +51,7 @@ GROUP = np.dtype(
 )
 """Record of a group: the features of a namespace of a line.
 
-The last `behind` of its features are the shared line's. `covered` is the shared group that it covers, or -1.
+The last `behind` features belong to the shared line. `covered` is the shared group that it covers, or -1.
 """
 PLACE = np.dtype([("start", np.int64), ("end", np.int64), ("group", np.int64)], align=True)
 """Record of a group key of an example: its features and its group, which is -1 if the key is absent."""
@@ -73,7 +73,7 @@ CONSTANT = _CONSTANT.view(np.uint64)[()]
 """The constant as the 64 bits of its record."""
 _NO_FEATURES = np.empty(0, FEATURE)
 NO_SLOTS = np.empty((0, 4), np.int64)
-"""The CCB slots of a stream that has none."""
+"""The CCB slots of a stream without slots."""
 
 RUN = np.dtype([("start", np.int64), ("end", np.int64), ("product", np.int64)], align=True)
 """Record of listed features that are used together; `product` is 0 for linear ones, else 1 + the product."""
@@ -87,14 +87,14 @@ class Stream(NamedTuple):
     lines: Records
     costs: Records
     spans: Records
-    features: Records  # the block's, the constant, those that tell slots apart, free space for one event
+    features: Records  # the block's, the constant, those that identify slots, free space for one event
     constant: int  # index of the constant among the features
-    room: int  # beginning of the free space
+    room: int  # index of the first feature of the free space
     slots: NDArray[np.int64]  # [n, 4]: CCB slots, which the loop then processes; columns below
 
 
 SHARED_LINE, FIRST_SLOT, SLOT_LINE, INDEX_FEATURE = range(4)
-"""Columns of slots: three lines, and the index of the feature that tells the slot apart, -1 for none.
+"""Columns of slots: three lines, and the index of the feature that identifies the slot, -1 for none.
 
 The lines are the event's shared line, its first slot and the slot itself; actions are between the first two.
 """
@@ -106,12 +106,12 @@ class Layout(NamedTuple):
     key: NDArray[np.int32]  # [n_namespaces]: group key of each namespace
     seed: NDArray[np.uint32]  # [n_namespaces]: its hash, the seed of its features' hashes
     ignore: NDArray[np.bool_]  # [n_keys]: whether dropped altogether
-    ignore_linear: NDArray[np.bool_]  # [n_keys]: whether kept for interactions only
+    ignore_linear: NDArray[np.bool_]  # [n_keys]: whether used in interactions only
     constant_key: int  # group key of the constant; -1: no constant
     default_key: int  # group key of the namespace without a name if events have slots, else -1
     slot_key: int  # group key of a slot's features without a namespace
-    index_key: int  # group key of the feature that tells slots apart
-    singled: bool  # whether namespaces kept for interactions only may be products of one factor
+    index_key: int  # group key of the feature that identifies a slot
+    singled: bool  # whether namespaces used in interactions only may be products of one factor
 
 
 class Interactions(NamedTuple):
@@ -127,7 +127,7 @@ class Interactions(NamedTuple):
 class Scratch(NamedTuple):
     """Working records of one example, reused for the next."""
 
-    groups: Records  # those of the shared line first, then those of the action
+    groups: Records  # groups of the shared line, then groups of the action
     places: Records  # [n_keys]
     factors: Records  # of the current product; `repeats`: whether it is the same group as the factor before
     lines: NDArray[np.int64]  # [most lines of an event]: lines of the actions that a slot can have
@@ -138,14 +138,14 @@ class Scratch(NamedTuple):
 
 
 class Numbering(NamedTuple):
-    """Masks by which the hash of a feature becomes that of an action of ``--cb N``: its number is added."""
+    """Masks for adding the number of an action of ``--cb N`` to the hash of a feature."""
 
     kept: np.uint32  # mask applied before the addition
     mask: np.uint32  # mask applied after it
 
 
 class Listing(NamedTuple):
-    """The arrays in which the features of an example are listed; there is space for all."""
+    """The arrays that list the features of an example, large enough for all of them."""
 
     cell: NDArray[np.unsignedinteger]
     value: NDArray[np.float32]
@@ -163,29 +163,29 @@ class Example(NamedTuple):
 
 
 def largest(bounds: NDArray[np.int64]) -> int:
-    """Return the size of the largest of consecutive ranges, given their beginnings and the last one's end."""
+    """Return the size of the largest of consecutive ranges, from their beginnings and the end of the last."""
     if len(bounds) == 2:  # fast path for a single event
         return int(bounds[1] - bounds[0])
     return int((bounds[1:] - bounds[:-1]).max(initial=0))
 
 
 def make_stream(block: Block, holdout: NDArray[np.bool_], slots: Slots | None = None) -> Stream:
-    """Return a block prepared for kernels, with free space after its features for those that are joined.
+    """Return a block prepared for kernels, with free space after its features for joined features.
 
     Parameters
     ----------
     block : Block
         Events.
     holdout : bool[n]
-        Events, or slots, that are held out.
+        Whether each event, or slot, is in the holdout.
     slots : Slots, optional
-        The slots of the events, which are then processed one by one.
+        The slots of the events; they are then processed one by one.
     """
     n = block.n_features
     indices = _NO_FEATURES if slots is None else slots.index_features
     room = n + 1 + len(indices)
     most = largest(block.span_start[block.line_start[block.event_start]])
-    features = np.empty(room + 2 * most + 1, FEATURE)  # one more: the constant may be copied
+    features = np.empty(room + 2 * most + 1, FEATURE)  # + 1: the constant may be copied
     features[:n].view(np.uint8)[:] = block.features.view(np.uint8)  # bytewise: NumPy copies field by field
     features[n] = _CONSTANT
     table = NO_SLOTS

@@ -1,9 +1,9 @@
-"""Slots: the units that the loop processes when events have several CCB slots, each with one of the actions.
+"""Slots: the units that the loop processes if events have several CCB slots, each of which gets an action.
 
-For the loop a slot is an event of its own: its features are those of the shared line and of the slot, its
-actions those that no earlier slot of the event has. A feature ``index0``, ``index1``, ... in a namespace of
-its own tells the slots of an event apart. It is added from the first event on that has several slots or a
-slot with features. Before, the model is that of ``--cb_explore_adf``.
+The loop processes a slot like a separate event. The slot's features are those of the shared line and of the
+slot; its actions are those that no earlier slot of the event has. A feature ``index0``, ``index1``, ... in a
+separate namespace identifies the slot. It is added from the first event with several slots, or with a slot
+that has features. Until then, the model is that of ``--cb_explore_adf``.
 
 Source: VW ``conditional_contextual_bandit.cc``.
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from onlineauto.features.records import Records
 
 SLOT_NAME, INDEX_NAME = b"\x8b", b"\x8c"
-"""Namespaces for a slot's features without a namespace, and for the feature that tells slots apart."""
+"""Namespaces for a slot's features without a namespace, and for the feature that identifies the slot."""
 
 _SPACE = b"_id"
 
@@ -48,7 +48,7 @@ class Slots(NamedTuple):
     first_indexed : int
         First event whose slots have the ``index`` feature; the number of events if there is none.
     index_features : FEATURE[]
-        The features that tell slots apart, ``index0``, ``index1``, ...
+        The features that identify slots, ``index0``, ``index1``, ...
     """
 
     line: NDArray[np.int64]
@@ -79,7 +79,7 @@ class Slots(NamedTuple):
         )
 
     def table(self, place: int) -> NDArray[np.int64]:
-        """Return the slots for kernels: int64[n, 4]; the first ``index`` feature is at `place`."""
+        """Return the slots for kernels: int64[n, 4]; `place` is the index of the first ``index`` feature."""
         shared, index = self.event_start[self.event], place + self.number
         index[self.event < self.first_indexed] = -1
         return np.column_stack([shared, self.line - self.number, self.line, index])
@@ -105,7 +105,7 @@ def find_slots(block: Block, layout: Layout, *, hash_seed: int, indexed: bool | 
     block : Block
         Events, each with a shared line, its actions and its slots.
     layout : Layout
-        The layout that decides which features are ignored.
+        Layout that says which features are ignored.
     hash_seed : int
         ``--hash_seed``.
     indexed : bool or None
@@ -132,7 +132,7 @@ def find_slots(block: Block, layout: Layout, *, hash_seed: int, indexed: bool | 
 
 def _has_features(block: Block, layout: Layout, lines: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return for each line whether it has features that are not ignored: bool[]."""
-    kept = ~layout.kernel_layout.ignore[layout.kernel_layout.key[block.span_namespace]]
-    before = np.concatenate([[0], np.cumsum(kept)])
-    found: NDArray[np.bool_] = before[block.line_start[lines + 1]] > before[block.line_start[lines]]
-    return found
+    is_used = ~layout.kernel_layout.ignore[layout.kernel_layout.key[block.span_namespace]]
+    before = np.concatenate([[0], np.cumsum(is_used)])
+    has_features: NDArray[np.bool_] = before[block.line_start[lines + 1]] > before[block.line_start[lines]]
+    return has_features

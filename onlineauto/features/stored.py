@@ -1,7 +1,7 @@
 """Stored: values read from a model file, accepted only if they are valid.
 
-A checksum detects damage, not forgery. So no value that was read reaches a kernel unless its type and its
-shape are right and, if it is a count, a position or an index, its range.
+A checksum detects damage, not forgery. So a value reaches a kernel only if its type and shape are right and,
+for a count, a position or an index, its range.
 """
 
 from __future__ import annotations
@@ -22,20 +22,21 @@ T = TypeVar("T")
 _LARGEST = float(np.finfo(np.float32).max)
 
 MOST = 2**62 - 1
-"""Largest count: room is left to count on."""
+"""Largest count: counting can continue from it without overflow."""
 
 
 class Stored:
     """A value in the tree of a file, with its position for messages.
 
-    Methods return the value as the type in their name, or raise a `ValueError` that says what is wrong where.
+    Each method returns the value as the type in the method's name, or raises a `ValueError` that says where
+    the value is and what is wrong.
 
     Parameters
     ----------
     value : object
         A map, list, number, text, bytes or array.
     name : str
-        Its position, in messages: the keys that lead to it, separated by dots.
+        Position of the value for messages: the keys that lead to it, separated by dots.
 
     Examples
     --------
@@ -70,13 +71,13 @@ class Stored:
         return f"{self._name}.{key}" if self._name else key
 
     def changed(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Stored:
-        """Return what a function makes of a map, under the same name in messages."""
+        """Return the result of a function of a map, under the same name in messages."""
         return Stored(change(self._map()), self._name)
 
     def fail(self, wanted: str) -> ValueError:
-        """Return the error that says what the value should be."""
-        shown = _shape_of(self._value) if isinstance(self._value, np.ndarray) else repr(self._value)
-        return ValueError(f"{self._name} is {shown[:80]}, and not {wanted}")
+        """Return the error for a value that is not `wanted`."""
+        text = _shape_of(self._value) if isinstance(self._value, np.ndarray) else repr(self._value)
+        return ValueError(f"{self._name} is {text[:80]}, and not {wanted}")
 
     def is_none(self) -> bool:
         """Return whether the value is None."""
@@ -127,37 +128,37 @@ class Stored:
             raise ValueError(f"{self._name}: {error}") from None
 
     def array(self, dtype: DTypeLike, *shapes: Sequence[int]) -> NDArray[Any]:
-        """Return an array of a type and of one of several shapes, in which -1 stands for any size."""
-        wanted = np.dtype(dtype)
-        if not isinstance(self._value, np.ndarray) or self._value.dtype != wanted:
-            raise self.fail(" or ".join(f"{wanted}{list(shape)}" for shape in shapes))
-        found = cast("NDArray[Any]", self._value)
-        if not any(_fits(found.shape, shape) for shape in shapes):
-            raise self.fail(" or ".join(f"{wanted}{list(shape)}" for shape in shapes))
-        if wanted == np.bool_ and found.size and int(found.view(np.uint8).max()) > 1:
+        """Return an array of a type and of one of several shapes, in which -1 matches any size."""
+        expected = np.dtype(dtype)
+        if not isinstance(self._value, np.ndarray) or self._value.dtype != expected:
+            raise self.fail(" or ".join(f"{expected}{list(shape)}" for shape in shapes))
+        result = cast("NDArray[Any]", self._value)
+        if not any(_fits(result.shape, shape) for shape in shapes):
+            raise self.fail(" or ".join(f"{expected}{list(shape)}" for shape in shapes))
+        if expected == np.bool_ and result.size and int(result.view(np.uint8).max()) > 1:
             raise self.fail("truth values, which are 0 or 1")
-        return found
+        return result
 
     def counts(self, shape: Sequence[int], *, most: int = MOST) -> NDArray[np.int64]:
         """Return an int64 array of whole numbers from 0 to `most`."""
-        found: NDArray[np.int64] = self.array(np.int64, shape)
-        if found.size and not (found.min() >= 0 and found.max() <= most):
+        result: NDArray[np.int64] = self.array(np.int64, shape)
+        if result.size and not (result.min() >= 0 and result.max() <= most):
             raise ValueError(f"{self._name} has a number that is not from 0 to {most}")
-        return found
+        return result
 
     def finite(self, dtype: DTypeLike, *shapes: Sequence[int]) -> NDArray[Any]:
-        """Return an array, as `array` does, of finite numbers."""
-        found = self.array(dtype, *shapes)
-        if found.size and not (np.isfinite(found.min()) and np.isfinite(found.max())):
+        """Return an array like `array`, whose numbers must be finite."""
+        result = self.array(dtype, *shapes)
+        if result.size and not (np.isfinite(result.min()) and np.isfinite(result.max())):
             raise ValueError(f"{self._name} has a number that is not finite")
-        return found
+        return result
 
     def within(self, array: NDArray[Any], low: float, high: float) -> NDArray[Any]:
         """Return an array of the type and shape of `array`, with all numbers from `low` to `high`."""
-        found = self.like(array)
-        if found.size and not (found.min() >= low and found.max() <= high):
+        result = self.like(array)
+        if result.size and not (result.min() >= low and result.max() <= high):
             raise ValueError(f"{self._name} has a number that is not from {low:g} to {high:g}")
-        return found
+        return result
 
     def like(self, array: NDArray[Any]) -> NDArray[Any]:
         """Return an array of the same type and shape as `array`."""
@@ -165,7 +166,7 @@ class Stored:
 
 
 def _fits(shape: tuple[int, ...], wanted: Sequence[int]) -> bool:
-    """Return whether a shape is as wanted; a wanted size of -1 fits any."""
+    """Return whether a shape equals `wanted`, in which -1 matches any size."""
     return len(shape) == len(wanted) and all(
         there == size or size < 0 for there, size in zip(shape, wanted, strict=True)
     )

@@ -27,7 +27,7 @@ _OVERRUN = 64  # bytes that kernels may touch past the end: brackets are counted
 
 
 class JsonReader(InPlaceReader):
-    r"""Iterator over the events of a JSON text, one a line, in Blocks; can be iterated once.
+    r"""Iterator over the events of a JSON text, one per line, in Blocks; can be iterated once.
 
     Objects are namespaces and their members features: a number is the value, a string is part of the name,
     true is 1. ``_multi`` lists the actions. ``_label_cost``, ``_label_probability`` and ``_labelIndex`` or
@@ -38,7 +38,7 @@ class JsonReader(InPlaceReader):
     Attributes
     ----------
     counts : LogCounts or SlotLogCounts
-        Counts of the log so far; for a log the diagnostics have them too.
+        Counts of the log so far; for a log, the diagnostics have them, too.
 
     Source
     ------
@@ -107,7 +107,7 @@ class JsonReader(InPlaceReader):
     def _bind(self, most_bytes: int) -> tuple[Bound, Bound]:
         self._make_stage(most_bytes)
         reader = self.records
-        stage = self._stage._replace(log=self._stage.log.copy())  # the counts of the log stay as they are
+        stage = self._stage._replace(log=self._stage.log.copy())  # the counts of the log must not change
         return (
             Bound(
                 find_json_marks,
@@ -157,7 +157,7 @@ class JsonReader(InPlaceReader):
 
 
 def _decoded(string: bytes) -> str:
-    """Return the text of a JSON string; bytes that are malformed are replaced."""
+    """Return the text of a JSON string; malformed bytes are replaced."""
     try:
         return msgspec.json.decode(string, type=str)
     except (msgspec.DecodeError, UnicodeDecodeError):

@@ -9,7 +9,7 @@ from onlineauto.errors import OptionError
 from onlineauto.options import Configuration, option
 
 FORMATS: Final = ("json", "dsjson")
-"""Options that name a format of lines; without one of them, lines are VW's text."""
+"""Options that name a format of lines; the default is VW's text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,12 +70,12 @@ class InputOptions:
 
 
 def format_of(configuration: Configuration) -> str:
-    """Return the format of lines: the one of `FORMATS` that is given, or ``"text"``."""
+    """Return the format of lines: the supplied option of `FORMATS`, or ``"text"``."""
     return next((name for name in FORMATS if configuration.get(name)), "text")
 
 
 def check_format(configuration: Configuration) -> None:
-    """Refuse two formats together, such as ``--json`` and ``--dsjson``."""
+    """Refuse a combination of two formats, such as ``--json`` and ``--dsjson``."""
     given = [name for name in FORMATS if configuration.get(name)]
     if len(given) > 1:
         raise OptionError(f"--{given[0]} and --{given[1]} are two formats: give the one that the input has")

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 class TextReader(InPlaceReader):
     r"""Iterator over the events of a VW text, in Blocks; can be iterated once.
 
-    Parameters, attributes and errors are those of `LineReader`. Labels are ``label [weight [initial]]``; or
-    ``action:cost:probability`` and ``shared``; or, of slots, ``ccb`` and ``shared``, ``action`` or
-    ``slot [action:cost:probability[,action:probability...]] [action,action...]``. A bad line is skipped, in
-    multi-line input with its whole event.
+    Parameters, attributes and errors are those of `LineReader`. Labels are ``label [weight [initial]]``, or
+    ``action:cost:probability`` and ``shared``. Labels of slots are ``ccb shared``, ``ccb action`` and
+    ``ccb slot [action:cost:probability[,action:probability...]] [action,action...]``. A bad line is skipped;
+    in multi-line input its whole event is skipped.
 
     Source
     ------
@@ -40,7 +40,7 @@ class TextReader(InPlaceReader):
 
     quirks = NO_QUIRKS
     _read_lines = staticmethod(read_lines)
-    """The kernel that reads."""
+    """The reading kernel."""
 
     @property
     def _unit(self) -> Literal["line", "event"]:

@@ -1,4 +1,4 @@
-"""The one door to machine code: kernels and their operations, the compiler, the cache and the library."""
+"""The interface to machine code: kernels and their operations, the compiler, the cache and the library."""
 
 from typing import Any, TypeAlias
 

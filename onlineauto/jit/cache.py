@@ -1,7 +1,8 @@
 """The cache: compiled kernels on the disk.
 
-Its directory is named after a hash of the compiler's versions, its switches and the processor; a file in it
-after the hash of all that a kernel is made of (`onlineauto.jit.fingerprint`). So nothing stale is loaded.
+The directory is named after a hash of the compiler's versions, its switches and the processor. A file in it
+is named after the hash of everything that the kernel depends on (`onlineauto.jit.fingerprint`). So no stale
+code is loaded.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("onlineauto")
 _SIZE = 1 << 20
-"""Bytes of a large program."""
+"""Number of bytes of a large program."""
 _SWITCHES = (
     *("NUMBA_BOUNDSCHECK", "NUMBA_OPT", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES"),
     *("NUMBA_LOOP_VECTORIZE", "NUMBA_SLP_VECTORIZE", "NUMBA_DEBUGINFO"),
@@ -33,15 +34,15 @@ _SWITCHES = (
 
 
 def switches() -> dict[str, str]:
-    """Return the environment's switches that change what Numba compiles."""
+    """Return the environment variables that change what Numba compiles."""
     return {name: os.environ[name] for name in _SWITCHES if os.environ.get(name)}
 
 
 def _processor() -> str:
-    """Return what tells this processor from another, so that machines may share a directory."""
-    wanted = ("model name", "flags", "CPU part", "Features")
+    """Return a text that identifies this kind of processor, so that machines may share a directory."""
+    fields = ("model name", "flags", "CPU part", "Features")
     lines = processor_lines()
-    return "\n".join(line for line in lines if line.startswith(wanted)) if lines else platform.processor()
+    return "\n".join(line for line in lines if line.startswith(fields)) if lines else platform.processor()
 
 
 @cache
@@ -52,7 +53,7 @@ def cache_directory() -> Path:
     or in ``~/.cache``.
     """
     named = os.environ.get("NUMBA_CPU_NAME")
-    if named and "NUMBA_CPU_FEATURES" not in os.environ:  # it has the features of this processor, too
+    if named and "NUMBA_CPU_FEATURES" not in os.environ:  # Numba then adds the features of this processor
         named += f"\n{_processor()}"
     return _directory_for(named or _processor())
 
@@ -75,7 +76,7 @@ def _directory_for(processor: str) -> Path:
 
 
 def _compiler() -> tuple[str, ...]:
-    """Return the versions of what compiles, none if it is not installed."""
+    """Return the versions of Numba and LLVM; empty if the compiler is not installed."""
     from importlib.metadata import PackageNotFoundError, version
 
     with suppress(PackageNotFoundError):
@@ -96,7 +97,7 @@ def kept(symbol: str) -> tuple[bytes, str] | None:
 
 @cache
 def can_keep() -> bool:
-    """Return whether kernels can be written into the cache; if they cannot, say so once."""
+    """Return whether kernels can be written into the cache; if they cannot, log a warning once."""
     directory = cache_directory()
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -104,12 +105,12 @@ def can_keep() -> bool:
             file.write(bytes(_SIZE))
         return True
     except OSError as error:
-        _say_unwritable(error.strerror)
+        _warn_unwritable(error.strerror)
         return False
 
 
 def keep(symbol: str, code: bytes, result: str) -> None:
-    """Write a kernel into the cache, whole or not at all; if that is impossible, say so once."""
+    """Write a kernel into the cache atomically; if that is impossible, log a warning once."""
     if not can_keep():
         return
     head = json.dumps({"digest": hashlib.sha256(code).hexdigest(), "result": result})
@@ -121,18 +122,18 @@ def keep(symbol: str, code: bytes, result: str) -> None:
                 file.write(head.encode() + b"\n" + code)
             Path(name).chmod(
                 0o644
-            )  # for everyone who may read the directory: it was made for its writer alone
+            )  # a temporary file is readable by its owner only; let all users of the directory read it
             Path(name).replace(path)
         except BaseException:
             with suppress(OSError):
                 Path(name).unlink()
             raise
     except OSError as error:
-        _say_unwritable(error.strerror)
+        _warn_unwritable(error.strerror)
 
 
 @cache
-def _say_unwritable(reason: str) -> None:
+def _warn_unwritable(reason: str) -> None:
     _LOG.warning(
         "kernels are compiled for this run only: %s cannot be written (%s)", cache_directory(), reason
     )
@@ -140,9 +141,10 @@ def _say_unwritable(reason: str) -> None:
 
 @contextmanager
 def locked(symbol: str) -> Iterator[None]:
-    """Hold the lock of a kernel, so that of several processes that need it one compiles it.
+    """Hold the lock of a kernel, so that only one of several processes compiles it.
 
-    The system releases it when the process ends, however it ends. Where there are no locks, each compiles.
+    The system releases the lock when the process ends, even if it is killed. Without file locks, each process
+    compiles the kernel.
     """
     if sys.platform == "win32":
         yield

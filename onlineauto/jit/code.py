@@ -1,4 +1,4 @@
-"""Code: the machine code of a kernel for certain arguments, found or made, and how Python calls it."""
+"""Load or compile the machine code of a kernel for certain kinds of arguments, and call it from Python."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 _KIND = ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
 _CALL, _BRIEF_CALL = ctypes.CFUNCTYPE(*_KIND), ctypes.PYFUNCTYPE(*_KIND)
 FRAME = 16
-"""Bytes in front of the words: the code may write a result of its own, and where an error is described."""
+"""Number of bytes before the words: space for Numba's own result, and for the address of an error."""
 
 _COMPILER = ("numba", "llvmlite")
 
 
 class Code:
-    """The machine code of a kernel for certain arguments.
+    """The machine code of a kernel for certain kinds of arguments.
 
     Attributes
     ----------
     address : int
-        Where it is.
+        Address of the code in this process.
     """
 
     __slots__ = ("_call", "_frame", "_name", "_result", "_results", "_struct", "address")
@@ -50,16 +50,16 @@ class Code:
 
     @property
     def returns(self) -> bool:
-        """Return whether it returns anything."""
+        """Return whether the kernel returns a result."""
         return self._results.size > 0
 
     def call(self, words: list[Any]) -> Any:
-        """Call it with the words of its arguments, and return its result.
+        """Call the kernel with the words of its arguments, and return its result.
 
         Raises
         ------
         IndexError
-            It is compiled with checks of every index, and one was wrong.
+            The kernel was compiled with bounds checks, and an index was out of bounds.
         """
         frame = self.frame(words)
         if self.caller(frame)():
@@ -67,33 +67,33 @@ class Code:
         return self.result(frame)
 
     def frame(self, words: list[Any]) -> ctypes.Array[ctypes.c_char]:
-        """Return memory for a call, with the words of its arguments, the first of them at `FRAME`."""
+        """Return the memory for a call; the words of the arguments begin at byte `FRAME`."""
         frame = self._frame()
         self._struct.pack_into(frame, FRAME, *words)
         return frame
 
     def caller(self, frame: ctypes.Array[ctypes.c_char], *, brief: bool = False) -> Callable[[], int]:
-        """Return what calls it with the arguments in a frame; the call returns 0 if all went well.
+        """Return a function that calls the kernel with the arguments in a frame; it returns 0 on success.
 
-        A `brief` call does not let other threads run Python meanwhile.
+        A `brief` call keeps the GIL, so no other thread runs Python during the call.
         """
         begin = ctypes.addressof(frame)
         call = _BRIEF_CALL(self.address) if brief else self._call
         return partial(call, begin, begin + 8, begin + FRAME)
 
     def fail(self) -> NoReturn:
-        """Raise the error of a call that did not go well."""
-        raise IndexError(f"the kernel {self._name} was asked for what an array does not have")
+        """Raise the error of a failed call."""
+        raise IndexError(f"an index is out of bounds in the kernel {self._name}")
 
     def result(self, frame: ctypes.Array[ctypes.c_char]) -> Any:
-        """Return the result of a call, which is in its frame."""
+        """Return the result of a call, read from its frame."""
         if not self._results.size:
             return None
         return _value(self._result, iter(self._results.unpack_from(frame, FRAME + self._struct.size)))
 
 
 def _value(kind: Kind, words: Iterator[Any]) -> Any:
-    """Return the value of a kind whose words are next."""
+    """Return the value of a kind from the next of `words`."""
     if isinstance(kind, Number):
         return None if kind.code == "n" else next(words)
     if isinstance(kind, RecordKind):
@@ -115,11 +115,11 @@ def code_for(function: FunctionType, packed: Packed) -> Code:
     Raises
     ------
     CompilerError
-        It must be compiled or loaded, and the compiler is not installed.
+        The kernel must be compiled or loaded, and the compiler is not installed.
     """
     symbol = _symbol(function, packed)
     try:
-        address, text = library.find(symbol) or _made(function, packed, symbol)
+        address, text = library.find(symbol) or _load_or_compile(function, packed, symbol)
     except ModuleNotFoundError as error:
         if error.name not in _COMPILER:
             raise
@@ -130,15 +130,15 @@ def code_for(function: FunctionType, packed: Packed) -> Code:
     return Code(function.__qualname__, address, packed, _kind_from(json.loads(text)))
 
 
-def _made(function: FunctionType, packed: Packed, symbol: str) -> tuple[int, str]:
+def _load_or_compile(function: FunctionType, packed: Packed, symbol: str) -> tuple[int, str]:
     """Return the address of a kernel and the kind of its result, from the disk or from the compiler."""
     from onlineauto.jit.loading import load
 
-    made = kept(symbol)
-    if made is None:
+    code = kept(symbol)
+    if code is None:
         make = partial(_compile, function, packed, symbol)
-        made = compiled(symbol, make, name=function.__qualname__, total=kernels_of(function))
-    return load(made[0], symbol), made[1]
+        code = compiled(symbol, make, name=function.__qualname__, total=kernels_of(function))
+    return load(code[0], symbol), code[1]
 
 
 def _compile(function: FunctionType, packed: Packed, symbol: str) -> tuple[bytes, str]:
@@ -149,13 +149,13 @@ def _compile(function: FunctionType, packed: Packed, symbol: str) -> tuple[bytes
 
 
 def _symbol(function: FunctionType, packed: Packed) -> str:
-    """Return the name of a kernel's machine code, which tells apart everything that it depends on."""
+    """Return the name of a kernel's machine code, which differs if anything that the code depends on does."""
     plain = "".join(each if each.isalnum() else "_" for each in f"{function.__module__}.{function.__name__}")
     return f"{plain}_{packed.name}_{fingerprint_of(function)[:16]}"
 
 
 def _plain(kind: Kind) -> Any:
-    """Return the kind of a result as JSON has it."""
+    """Return the kind of a result as a value for JSON."""
     if isinstance(kind, Number):
         return kind.code
     assert not isinstance(kind, ArrayKind)

@@ -1,7 +1,8 @@
-"""Compiling in the background: who waits for a kernel can be interrupted at once, and hears how far it is.
+"""Compile kernels in a background thread, so that a waiting caller can be interrupted and sees the progress.
 
-LLVM works for seconds without a look at signals. So it works in a thread of its own. If nobody waits any
-more, the thread goes on, and what it makes is there for who asks next; if the process ends, it ends with it.
+LLVM does not check for signals while it compiles, which takes seconds. So it runs in a separate thread. If
+the caller stops waiting, the thread continues, and its result is available to the next caller. The thread is
+a daemon: it ends with the process.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ _LOG = logging.getLogger("onlineauto")
 _STACK = 64 << 20
 """Bytes of the thread's stack: compilers recurse."""
 unforked = threading.Lock()
-"""Held to load a kernel, and to begin or end compiling one: no fork happens meanwhile."""
+"""Acquired to load a kernel, and to begin or end compiling one; a fork waits for it."""
 _pending: dict[str, Future[tuple[bytes, str]]] = {}
 
 
 class Listener(Protocol):
-    """Hears of kernels that are being compiled."""
+    """A callback for the progress of compiling."""
 
     def __call__(self, program: str, done: int, total: int, /) -> object:
-        """Hear that of a program, which Python calls, so many kernels are begun; in the end, all are done."""
+        """Receive the number of started kernels of `program`, out of `total`; equal at the end."""
 
 
 _listeners: list[Listener] = []
@@ -42,7 +43,7 @@ class _Program:
 
     def __init__(self, name: str, total: int) -> None:
         self.name, self.total = name, total
-        self.begun: set[str] = set()
+        self.kernels: set[str] = set()
 
 
 class _Current(threading.local):
@@ -65,14 +66,14 @@ def watch_compiling(listener: Listener) -> Iterator[None]:
 
 
 def note_begin(kernel: str) -> None:
-    """Tell who listens that a kernel begins to be compiled."""
+    """Report to the listeners that the compilation of a kernel begins."""
     program = _current.program
     if program is not None:
-        program.begun.add(kernel)
-        _tell(program, min(len(program.begun), program.total - 1))
+        program.kernels.add(kernel)
+        _report(program, min(len(program.kernels), program.total - 1))
 
 
-def _tell(program: _Program, done: int) -> None:
+def _report(program: _Program, done: int) -> None:
     if not _listeners:
         _announce()
     for listener in _listeners[:]:
@@ -100,9 +101,9 @@ def is_compiling() -> bool:
 def compiled(
     symbol: str, make: Callable[[], tuple[bytes, str]], *, name: str, total: int
 ) -> tuple[bytes, str]:
-    """Return what `make` returns for a kernel, made in the background and kept on the disk.
+    """Return the result of `make` for a kernel, computed in the background and stored in the cache.
 
-    Of several threads and processes that need the same kernel, one makes it.
+    If several threads and processes need the same kernel, only one calls `make`.
 
     Parameters
     ----------
@@ -111,23 +112,23 @@ def compiled(
     make : callable
         Returns the object code and the kind of the result.
     name : str
-        The name of the kernel, for who listens.
+        The name of the kernel, for the listeners.
     total : int
-        The number of kernels that are compiled for it, itself included.
+        The number of kernels that are compiled for it, the kernel itself included.
     """
     program = _Program(name, total)
 
     def work(future: Future[tuple[bytes, str]]) -> None:
         try:
             with locked(symbol):
-                found = kept(symbol)
-                if found is None:
+                result = kept(symbol)
+                if result is None:
                     can_keep()
                     _current.program = program
-                    found = make()
-                    _tell(program, total)
-                    keep(symbol, *found)
-            future.set_result(found)
+                    result = make()
+                    _report(program, total)
+                    keep(symbol, *result)
+            future.set_result(result)
         except BaseException as error:
             future.set_exception(error)
         finally:
@@ -141,7 +142,7 @@ def compiled(
             before = threading.stack_size(_STACK)
             try:
                 threading.Thread(target=work, args=(future,), daemon=True).start()
-            except BaseException:  # nobody would end the others' waiting
+            except BaseException:  # without a started thread the other callers would wait forever
                 del _pending[symbol]
                 raise
             finally:
@@ -150,7 +151,7 @@ def compiled(
 
 
 def _finish_before_fork() -> None:
-    """Wait for what is being compiled: a child would have locks of its threads, but not the threads."""
+    """Wait until no kernel is being compiled: a child inherits the locks of threads, but not the threads."""
     unforked.acquire()
     while undone := [each for each in _pending.values() if not each.done()]:
         unforked.release()

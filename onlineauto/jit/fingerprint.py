@@ -1,9 +1,10 @@
-"""Fingerprint: everything that the machine code of a kernel depends on, as one hash.
+"""Compute the fingerprint of a kernel: one hash of everything that its machine code depends on.
 
-A kernel's machine code has in it the kernels that it calls, and the constants that these name. So the hash is
-over the files of all these kernels, and over the values of what the kernels name in other files. It is the
-same under every Python and NumPy, but for a kernel without a file, whose bytecode is taken instead. Code that
-is found under it is never stale, and a change of one file leaves alone what does not depend on it.
+A kernel's machine code contains the kernels that it calls, and the constants that they name. So the hash
+covers the files of all these kernels, and the values that the kernels name in other files. The hash is the
+same under every version of Python and NumPy, except for a kernel without a file, whose bytecode is hashed
+instead. Code stored under a fingerprint is never stale, and a change of a file affects only kernels that
+depend on it.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ if TYPE_CHECKING:
 
 _HERE = Path(__file__).resolve().parent
 _MODULES = ("math", "numpy")
-"""Modules that a kernel may name: nobody edits what it takes from them."""
+"""Modules that a kernel may name: their functions change only with the versions in the cache's name."""
 
 
 @cache
 def _file_digest(path: str) -> bytes:
-    """Return the hash of a file, nothing if there is none to be read."""
+    """Return the hash of a file; empty if it cannot be read."""
     try:
         return hashlib.sha256(Path(path).read_bytes()).digest()
     except OSError:
@@ -37,7 +38,7 @@ def _file_digest(path: str) -> bytes:
 
 
 def _bytecode(code: CodeType) -> bytes:
-    """Return bytes that tell code without a file, as in a notebook or a shell, from any other."""
+    """Return bytes that identify code without a file, such as code in a notebook or a shell."""
     inner = (
         _bytecode(each) if isinstance(each, CodeType) else repr(each).encode() for each in code.co_consts
     )
@@ -53,37 +54,37 @@ def _compiler_digest() -> bytes:
 
 
 def fingerprint_of(function: FunctionType) -> str:
-    """Return the hash of a kernel's function and of all that it depends on, in hexadecimal digits."""
+    """Return the hash of a kernel's function and of everything it depends on, as hexadecimal digits."""
     digest = hashlib.sha256(_compiler_digest())
-    for part in sorted(map(_with_names, _reached(function))):
+    for part in sorted(map(_identity, _reachable_functions(function))):
         digest.update(hashlib.sha256(part).digest())
     return digest.hexdigest()
 
 
 def kernels_of(function: FunctionType) -> int:
-    """Return the number of kernels that a kernel's machine code has in it, its own function included."""
-    return len(_reached(function))
+    """Return the number of kernels in a kernel's machine code, the kernel itself included."""
+    return len(_reachable_functions(function))
 
 
-def _reached(function: FunctionType) -> list[FunctionType]:
+def _reachable_functions(function: FunctionType) -> list[FunctionType]:
     """Return a kernel's function and those of all kernels that it calls."""
-    found, waiting = [function], [function]
+    functions, waiting = [function], [function]
     while waiting:
-        for _, each in _named_by(waiting.pop()):
-            if isinstance(each, FunctionType) and each not in found:
-                found.append(each)
+        for _, each in _named_values(waiting.pop()):
+            if isinstance(each, FunctionType) and each not in functions:
+                functions.append(each)
                 waiting.append(each)
-    return found
+    return functions
 
 
-def _with_names(function: FunctionType) -> bytes:
-    """Return bytes that tell a function from others, and each value that it names."""
-    named = (name.encode() + b"=" + _described(value) for name, value in _named_by(function))
-    return b"\n".join((_described(function), *named))
+def _identity(function: FunctionType) -> bytes:
+    """Return bytes that identify a function and each value that it names."""
+    named = (name.encode() + b"=" + _description(value) for name, value in _named_values(function))
+    return b"\n".join((_description(function), *named))
 
 
-def _named_by(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    """Yield names and values of a function's globals and of what it takes from the function around it."""
+def _named_values(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    """Yield the names and values of a function's globals and of its closure."""
     for name in sorted(_names(function.__code__)):
         if name in function.__globals__:
             yield name, _function_of(function.__globals__[name])
@@ -96,7 +97,7 @@ def _closure(function: FunctionType) -> Iterator[tuple[str, Any]]:
 
 
 def _function_of(value: Any) -> Any:
-    """Return the function of a kernel, any other value as it is."""
+    """Return the function of a kernel; return any other value unchanged."""
     return getattr(value, "py_func", value)
 
 
@@ -105,29 +106,29 @@ def _names(code: CodeType) -> set[str]:
     return set(code.co_names).union(*inner)
 
 
-def _described(value: Any) -> bytes:
-    """Return bytes that tell a value from others.
+def _description(value: Any) -> bytes:
+    """Return bytes that identify a value.
 
     Raises
     ------
     TypeError
-        It is nothing that a kernel may depend on.
+        The value is of a type that a kernel may not depend on.
     """
     if isinstance(value, FunctionType):
         name = f"{value.__module__}.{value.__qualname__} ".encode()
         code = value.__code__
-        around = b",".join(_described(each) for _, each in _closure(value))
+        around = b",".join(_description(each) for _, each in _closure(value))
         text = _file_digest(code.co_filename) or _bytecode(code)
-        return name + text + b"(" + around + b")" + b"".join(map(_described, value.__defaults__ or ()))
+        return name + text + b"(" + around + b")" + b"".join(map(_description, value.__defaults__ or ()))
     if isinstance(value, np.ndarray | np.generic):
         form = value.shape, value.strides, value.flags.writeable
-        return _described(value.dtype) + repr(form).encode() + value.tobytes()
+        return _description(value.dtype) + repr(form).encode() + value.tobytes()
     if isinstance(value, bool | int | float | str | bytes | None):
         return repr(value).encode()
     if isinstance(value, tuple):
-        return b"(" + b",".join(map(_described, value)) + b")"
+        return b"(" + b",".join(map(_description, value)) + b")"
     if isinstance(value, Operation):
-        return value.name.encode() + b"".join(map(_described, value.arguments))
+        return value.name.encode() + b"".join(map(_description, value.arguments))
     if isinstance(value, EnumType):
         named: dict[str, Any] = dict(value.__members__)
         members = [(name, each.value) for name, each in named.items()]

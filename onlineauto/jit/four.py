@@ -1,8 +1,8 @@
 """``Four``: four float32 numbers that one instruction works on.
 
-LLVM does not recognise that four lanes of an update, with their conditions, form one vector. So kernels say
-it. A Four lives in a register. Arithmetic is elementwise, and each element is rounded as a single number
-would be. Comparisons return flags, and `pick` chooses by them.
+LLVM does not recognise that four lanes of an update, with their conditions, form one vector. So kernels use
+this type. A Four is stored in a register. Arithmetic is elementwise, with the rounding of scalar float32.
+Comparisons return flags, by which `pick` selects elements.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from onlineauto.jit.operation import Operation
 
 splat: Any = Operation("four", "splat")
-"""Return a Four that holds `x` four times."""
+"""Return a Four with `x` in all elements."""
 four: Any = Operation("four", "four")
 """Return the Four of `a`, `b`, `c` and `d`."""
 flags: Any = Operation("four", "flags")
@@ -30,7 +30,7 @@ load: Any = Operation("four", "load")
 store: Any = Operation("four", "store")
 """Write `value` into ``table[row]``, a row of a contiguous float32 table, from `column` on."""
 prefetch: Any = Operation("four", "prefetch")
-"""Let the processor fetch four numbers of ``table[row]``, from `column` on, that are soon written."""
+"""Prefetch four numbers of ``table[row]``, from `column` on, for a write that follows soon."""
 root: Any = Operation("four", "root")
 """Return the square root of each element."""
 at_most: Any = Operation("four", "at_most")

@@ -1,7 +1,7 @@
-"""Decorators of kernels: functions of numbers, arrays and tuples of these, which become machine code.
+"""Decorators of kernels: functions of numbers, arrays and tuples of these that are compiled to machine code.
 
-Nothing is compiled when a kernel is made, and Numba is not imported. Machine code comes, in this order, from
-the library of kernels that a wheel may carry, from the cache on the disk, from the compiler.
+Decorating a function compiles nothing and does not import Numba. Machine code is looked up on the first call:
+in the library of kernels that a wheel may contain, then in the cache on the disk. Otherwise it is compiled.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ P = ParamSpec("P")
 
 
 class Kernel:
-    """A function that is compiled: into its callers, if these are kernels; by itself, if Python calls it.
+    """A compiled function: part of its callers' code if these are kernels, separate code if Python calls it.
 
     Attributes
     ----------
@@ -43,9 +43,9 @@ class Kernel:
         return self.code(packed).call(words)
 
     def address(self, *arguments: Any) -> int:
-        """Return where the machine code is for arguments of the kinds of these, compiled if need be.
+        """Return the address of the machine code for arguments of these kinds; compile it if necessary.
 
-        It is another in every process, so it must be kept in nothing that is copied or saved.
+        The address differs between processes, so it must not be part of an object that is copied or saved.
         """
         packed, _ = pack(arguments)
         return self.code(packed).address
@@ -60,16 +60,16 @@ class Kernel:
 
     @cached_property
     def _numba_type_(self) -> Any:
-        """The type that Numba takes this object for, where a kernel calls it."""
+        """Numba's type of this object, for kernels that call it."""
         from onlineauto.jit.compiler.compile import type_for_callers
 
         return type_for_callers(self.py_func, inline=self._inline)
 
 
 class Bound:
-    """A kernel with its arguments, which are packed once, to be called again and again.
+    """A kernel with its arguments, which are packed once for many calls.
 
-    One thread at a time may call it. It holds addresses of this process, so it cannot be copied.
+    Only one thread at a time may call it. It contains addresses of this process, so it cannot be copied.
 
     Parameters
     ----------
@@ -78,10 +78,10 @@ class Bound:
     *arguments
         Its arguments. The content of arrays may change.
     varying : int, optional
-        Index of the argument, a whole number, that each call is given.
+        Index of the argument, a whole number, that is passed with each call.
     brief : bool, default=False
-        Do not let other threads run Python meanwhile. To take turns costs them more than a short call, and
-        whoever holds a lock would pass it on at every call.
+        Keep the GIL during the call. For a short call, releasing and acquiring the GIL takes longer than the
+        kernel. A thread that holds a lock would also give the GIL to waiting threads at every call.
 
     Examples
     --------
@@ -99,7 +99,7 @@ class Bound:
         self, kernel: Callable[..., Any], *arguments: Any, varying: int = -1, brief: bool = False
     ) -> None:
         packed, words = pack(arguments)
-        self._arguments = arguments  # their arrays must not go
+        self._arguments = arguments  # keeps their arrays alive
         self._code = cast("Kernel", kernel).code(packed)
         self._frame = self._code.frame(words)
         self._call, self._returns = self._code.caller(self._frame, brief=brief), self._code.returns
@@ -115,11 +115,11 @@ class Bound:
 
 
 def entry_kernel(function: F) -> F:
-    """Return `function` as a kernel that Python calls once a block, or whose address others are given.
+    """Return `function` as a kernel that Python calls once per block, or that kernels call by its address.
 
-    It is like `kernel` otherwise, or like `inline_kernel` above which it is written. Only what the package
-    calls from Python is an entry kernel, since each is a program of its own on the disk, with all that it
-    calls.
+    Otherwise it is compiled like `kernel`, or like `inline_kernel` if that decorator is below. Use it only
+    for functions that the package calls from Python: each entry kernel is a separate program on the disk,
+    which contains all kernels that it calls.
     """
     return function if isinstance(function, Kernel) else cast("F", Kernel(function))
 
@@ -128,29 +128,29 @@ def kernel(function: F) -> F:
     """Return `function`, compiled with Numba to be called by kernels: no GIL, no fast-math, C division.
 
     Without fast-math every float32 operation rounds in source order; bit-exact parity depends on that. The
-    machine code is made together with that of the callers. If Python calls the kernel, as tests do, it is
-    compiled once more for that.
+    machine code is generated together with that of the callers. A kernel that Python calls, for example in a
+    test, is compiled separately for that.
 
     Parameters
     ----------
     function : callable
-        Takes only scalars, arrays and tuples of these, and returns scalars and tuples of scalars. Variants
-        are chosen by an int code, since a function passed as an argument would defeat the cache. References
-        to arrays are not counted: for scratch memory use `local_array`, and write results into an array that
-        the caller passes.
+        Takes only scalars, arrays and tuples of these, and returns scalars and tuples of scalars. Select a
+        variant by an int code, since a function passed as an argument would defeat the cache. References to
+        arrays are not counted: use `local_array` for scratch memory, and write results into an array that the
+        caller passes.
     """
     return cast("F", Kernel(function))
 
 
 def inline_kernel(function: F) -> F:
-    """Return `function`, compiled as `kernel` does, but inlined into its callers.
+    """Return `function`, compiled like `kernel` but inlined into its callers.
 
-    For a small function of a few arguments a call costs more than its work. Do not use it for large functions
-    with several callers, since each caller gets a copy of the code.
+    Use it for small functions, whose call would take longer than their work. Do not use it for large
+    functions with several callers, since each caller gets a copy of the code.
     """
     return cast("F", Kernel(function, inline=True))
 
 
 def prepare(kernel: Callable[P, object], /, *arguments: P.args, **_: P.kwargs) -> None:
-    """Have the machine code of a kernel ready for arguments of the kinds of these, so that no call waits."""
+    """Load or compile a kernel's machine code for arguments of these kinds, so that no later call waits."""
     cast("Kernel", kernel).address(*arguments)

@@ -1,4 +1,4 @@
-"""Levels: kinds of processors that kernels are compiled for, when they are to run on other machines."""
+"""Levels: the kinds of processors for which a wheel's kernels are compiled ahead of time."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _LEVELS = {
     "aarch64": ("generic",),
     "arm64": ("generic",),
 }
-"""Names of levels by machine, the most capable first; LLVM knows them by these names."""
+"""LLVM's names of the levels of each machine, the most capable first."""
 _FLAGS = {
     "x86-64-v2": {"cx16", "lahf_lm", "popcnt", "pni", "sse4_1", "sse4_2", "ssse3"},
     "x86-64-v3": {"abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "xsave"},
 }
-"""What Linux calls the features that a level has beside those of the lower ones."""
+"""Linux's names of the features that each level has in addition to those of the lower levels."""
 
 
 def levels() -> tuple[str, ...]:
@@ -27,28 +27,28 @@ def levels() -> tuple[str, ...]:
 
 
 def compiles_for(processor: str) -> dict[str, str]:
-    """Return the switches by which a process compiles for a processor, and for nothing that it may not have.
+    """Return the environment variables that make Numba compile for `processor` only.
 
-    Numba would give it all features of the machine that compiles, if it were not told that there are none.
+    They include an empty list of features; otherwise Numba would add those of the compiling machine.
     """
     return {"NUMBA_CPU_NAME": processor, "NUMBA_CPU_FEATURES": ""}
 
 
 @cache
 def runnable_levels() -> tuple[str, ...]:
-    """Return the levels that this processor can run, the most capable first; none where that is unknown."""
+    """Return the levels that this processor can run, the most capable first; empty if unknown."""
     flags = _processor_flags()
-    found: tuple[str, ...] = ()
+    result: tuple[str, ...] = ()
     for level in reversed(levels()):
         if not _FLAGS.get(level, set()) <= flags:
             break
-        found = (level, *found)
-    return found
+        result = (level, *result)
+    return result
 
 
 @cache
 def processor_lines() -> tuple[str, ...]:
-    """Return what Linux says of the first processor, line by line; nothing on other systems."""
+    """Return the lines of ``/proc/cpuinfo`` about the first processor; empty on other systems."""
     try:
         with Path("/proc/cpuinfo").open(encoding="utf-8", errors="replace") as file:
             return tuple(line.rstrip("\n") for line in takewhile(str.strip, file))

@@ -1,7 +1,7 @@
-"""The library: kernels that were compiled ahead of time, which a platform wheel carries as shared objects.
+"""The library: kernels compiled ahead of time, which a platform wheel contains as shared objects.
 
-There is one for each level of a processor family; the best one that this processor can run is loaded. A
-kernel that is not in it, such as a user's own, is compiled as ever.
+There is one shared object for each level of a processor family; the best one that this processor can run is
+loaded. A kernel that is not in it, such as a user's own, is compiled as usual.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from onlineauto.jit.cache import switches
 from onlineauto.jit.levels import runnable_levels
 
 INDEX = "kernels.json"
-"""Name of the file that says what the shared objects beside it hold."""
+"""Name of the index file, which lists the contents of the shared objects in the same folder."""
 _FOLDER = Path(__file__).resolve().parent.parent / "_kernels"
 
 
 def find(symbol: str) -> tuple[int, str] | None:
-    """Return the address of a kernel and the kind of its result, None if the library does not have it."""
+    """Return the address of a kernel and the kind of its result; None if the library does not contain it."""
     shared, results, _ = _opened()
     if shared is None or symbol not in results:
         return None
@@ -30,7 +30,7 @@ def find(symbol: str) -> tuple[int, str] | None:
 
 
 def library_file() -> str | None:
-    """Return the path of the shared object that kernels are taken from; None if all are compiled."""
+    """Return the path of the loaded shared object; None if all kernels are compiled."""
     return _opened()[2]
 
 
@@ -38,8 +38,8 @@ def library_file() -> str | None:
 def _opened() -> tuple[Any, dict[str, str], str | None]:
     """Return the shared object for this processor, the kinds of the results of its kernels, and its path.
 
-    ``ONLINEAUTO_KERNELS`` names another folder than the wheel's. None is used where a switch changes what is
-    compiled.
+    ``ONLINEAUTO_KERNELS`` names another folder than the wheel's. No library is used if an environment
+    variable changes what Numba compiles.
     """
     path = Path(os.environ.get("ONLINEAUTO_KERNELS") or _FOLDER) / INDEX
     if switches() or not path.exists():

@@ -1,4 +1,4 @@
-"""Loading: object code into this process, by LLVM's loader and without the compiler."""
+"""Load object code into this process with LLVM's loader, without the compiler."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def _engine() -> Any:
     empty: Any = binding.parse_assembly("")
     empty.triple = binding.get_process_triple()
     target = binding.Target.from_triple(empty.triple)
-    # llvmlite's memory manager places the sections of an object side by side. LLVM's own one asks for each by
-    # itself: in a process that has mapped gigabytes, as an actor of Ray has, they may be too far apart to
-    # refer to one another, and then LLVM aborts.
+    # llvmlite's memory manager allocates the sections of an object in one piece. LLVM's own manager allocates
+    # each section separately. In a process that has mapped gigabytes, such as an actor of Ray, the sections
+    # may be too far apart to refer to each other, and then LLVM aborts.
     return binding.create_mcjit_compiler(empty, target.create_target_machine(jit=True), use_lmm=True)
 
 
@@ -29,7 +29,7 @@ def load(code: bytes, symbol: str) -> int:
     with unforked:
         engine = _engine()
         address: int = engine.get_function_address(symbol)
-        if not address:  # another thread may have been faster
+        if not address:  # another thread may have loaded it first
             engine.add_object_file(binding.ObjectFileRef.from_data(code))
             engine.finalize_object()
             address = engine.get_function_address(symbol)

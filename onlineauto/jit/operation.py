@@ -1,4 +1,4 @@
-"""Operations: instructions for kernels that Python has no word for; the compiler knows what they are."""
+"""Operations: names for instructions that Python cannot express; the compiler defines them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Operation:
     Parameters
     ----------
     file : str
-        Name of the module that has it.
+        Name of the module that defines the intrinsic.
     name : str
-        Name that it has there.
+        Name of the intrinsic in that module.
     arguments : object
-        If there are any: what the function of that name is called with, to make the intrinsic.
+        If there are any, `name` is a function that is called with them and returns the intrinsic.
     """
 
     def __init__(self, file: str, name: str, *arguments: Any) -> None:
@@ -30,36 +30,36 @@ class Operation:
 
     @cached_property
     def _numba_type_(self) -> Any:
-        """The type that Numba takes this object for, where a kernel calls it."""
-        found = getattr(import_module(f"onlineauto.jit.compiler.{self._file}"), self.name)
+        """Numba's type of this object, for kernels that call it."""
+        intrinsic = getattr(import_module(f"onlineauto.jit.compiler.{self._file}"), self.name)
         if self.arguments:
-            found = found(*self.arguments)
+            intrinsic = intrinsic(*self.arguments)
         private = import_module("onlineauto.jit.compiler.numba_private")
-        return private.type_of_operation(found)
+        return private.type_of_operation(intrinsic)
 
 
 short_loop: Any = Operation("intrinsics", "short_loop")
-"""Mark the body of a loop that takes few turns; it emits no instruction.
+"""Mark the body of a loop that has few iterations; the mark emits no instruction.
 
-LLVM unrolls every loop of unknown length as if it were long: it handles several turns at once and first
-computes how many are left over. The loops over an event's namespaces and features take one or two turns. The
-preparation took longer than these turns, and used up their registers.
+LLVM unrolls every loop of unknown length as if it were long: it handles several iterations at once and first
+computes the remainder. The loops over an event's namespaces and features have one or two iterations. For them
+the preparation takes longer than the work, and uses up registers.
 """
 
 call_at: Any = Operation("intrinsics", "call_at")
-"""Call the kernel at an address, inside a kernel: ``call_at(address, (argument, …))``; it returns nothing.
+"""Call the kernel at an address from another kernel: ``call_at(address, (argument, …))``; it returns nothing.
 
-So what calls it is compiled without it: a loop that can explore in ten ways would be compiled with them all,
-and anew for another. Nothing checks that the arguments are of the kinds that the kernel's address was asked
-for. A record that a kernel has by its address is passed on as one that is sealed.
+So the caller is compiled without the kernel. Otherwise the loop would be compiled with all ten explorers, and
+again for every new one. The kinds of the arguments must be those of the `Kernel.address` call; this is not
+checked. A record that a kernel has by its address is passed as a sealed record.
 """
 
 
 def local_array(shape: int | tuple[int, ...], dtype: DTypeLike) -> Any:
     """Return a function for kernels that returns a contiguous array of this shape, with undefined content.
 
-    Kernels do not count references, so they cannot allocate memory (see `kernel`). This array lives as long
-    as the call of the kernel that made it: it may be passed on, but not returned.
+    Kernels do not count references, so they cannot allocate memory (see `kernel`). The array exists until the
+    kernel that created it returns: it may be passed to other kernels, but not returned.
 
     >>> from onlineauto.jit import kernel
     >>> pair = local_array(2, np.int64)

@@ -1,9 +1,8 @@
-"""Packing: the arguments of a kernel as consecutive 64-bit words, in which all machine code takes them.
+"""Pack the arguments of a kernel into consecutive 64-bit words, the calling convention of all machine code.
 
 A number is one word. An array is its size, item size, address, shape and strides. A record (a NamedTuple) is
-its fields, one after the other; kernels read a field where it lies, so a record costs what of it is used. The
-words mean the same whoever made the machine code, and when: the compiler in this process, an earlier one, or
-the build of a wheel.
+its fields, one after the other. Kernels read each field in place, so unused fields cost nothing. The format
+is the same for code compiled in this process, loaded from the cache, or built into a wheel.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ class TupleKind(NamedTuple):
 
 
 class RecordKind(NamedTuple):
-    """The kind of a record: taken by its address or, if it has only numbers and is not sealed, by value."""
+    """The kind of a record: passed by its address or, if it has only numbers and is not sealed, by value."""
 
     record: type[Any]
     items: tuple[Kind, ...]
@@ -73,12 +72,12 @@ class RecordKind(NamedTuple):
 
     @property
     def by_value(self) -> bool:
-        """Return whether kernels take it by value."""
+        """Return whether kernels take the record by value."""
         return not self.sealed and all(isinstance(each, Number) for each in self.items)
 
 
 Kind: TypeAlias = Number | ArrayKind | TupleKind | RecordKind
-"""What tells the machine code for one value from that for another."""
+"""The kind of a value: values of different kinds need different machine code."""
 
 _FORMATS = {
     "?": "?7x", "b": "b7x", "B": "B7x", "h": "h6x", "H": "H6x", "i": "i4x", "I": "I4x", "q": "q", "Q": "Q",
@@ -93,13 +92,13 @@ _LARGEST = 2**63
 
 
 _HEAD = object.__basicsize__
-"""Where the C structure of an array, as NumPy documents it, has the address of its data: it comes first."""
+"""Offset of the data pointer in an array object: it is the first field of NumPy's documented C structure."""
 _pointer_at = ctypes.c_void_p.from_address
-# The attribute `ctypes.data` says the same, and takes three times as long.
+# The attribute `ctypes.data` has the same value, but takes three times as long to read.
 
 
 class Packed:
-    """The form of arguments of certain kinds: how they are packed, and a name for them.
+    """The layout of arguments of certain kinds, and a name for it.
 
     Attributes
     ----------
@@ -120,7 +119,7 @@ class Packed:
 
 
 def _text(kind: Kind) -> str:
-    """Return a text that says everything of a kind."""
+    """Return a text that describes a kind completely."""
     if isinstance(kind, Number):
         return kind.code
     if isinstance(kind, ArrayKind):
@@ -135,25 +134,25 @@ def _text(kind: Kind) -> str:
 
 
 _MOST_DTYPES = 4096
-"""Number of dtype objects whose kinds are remembered; each unpickled array may bring one of its own."""
-# These are told apart by their identity. So there may be only one of each, and it must never go, whatever
-# threads do at once: `setdefault` keeps the first, and returns it to all.
+"""Number of dtype objects whose kinds are cached; each unpickled array may have a separate dtype object."""
+# The objects below are identified by their addresses. So there must be only one of each kind, and it must
+# never be deleted: `setdefault` is atomic, stores the first one, and returns it to all threads.
 _known: dict[tuple[Any, ...], Packed] = {}
 _same: dict[ArrayKind, ArrayKind] = {}
 _array_kinds: dict[tuple[int, int, int], tuple[ArrayKind, np.dtype[Any]]] = {}
-"""Kinds by the identity of a dtype, which is kept beside so that no other one can have its address."""
+"""Kinds by the address of a dtype; the dtype is stored, too, so that no other object can have its address."""
 
 
 Flat = dict[int, tuple[tuple[Any, ...], list[Any], list[Any]]]
-"""Tuples by their identity, with what `_flatten` made of each. They are kept, and so are their addresses."""
+"""Tuples by address, each with its key and words from `_flatten`; storing a tuple reserves its address."""
 
 
 def pack(
     values: tuple[Any, ...], before: Flat | None = None, after: Flat | None = None
 ) -> tuple[Packed, list[Any]]:
-    """Return what is known of arguments of these kinds, and their words for its `struct`.
+    """Return the `Packed` of arguments of these kinds, and their words for its `struct`.
 
-    Tuples that are in `before` are not looked into; all are put in `after`.
+    Tuples in `before` are not packed again; all tuples are added to `after`.
     """
     key: list[Any] = []
     words: list[Any] = []
@@ -166,7 +165,7 @@ def pack(
 
 
 def _flatten(value: Any, key: list[Any], words: list[Any], before: Flat, after: Flat | None) -> None:
-    """Append what tells the kind of a value to `key`, and its words to `words`."""
+    """Append the identity of a value's kind to `key`, and its words to `words`."""
     kind = type(value)
     if kind is np.ndarray:
         key.append(id(_array_kind(value)))
@@ -184,17 +183,17 @@ def _flatten(value: Any, key: list[Any], words: list[Any], before: Flat, after: 
         key.append(id(value.kind))
         words.append(value.address)
     elif isinstance(value, tuple):
-        found, first, start = before.get(id(value)), len(key), len(words)
-        if found is not None:
-            key += found[1]
-            words += found[2]
+        entry, first, start = before.get(id(value)), len(key), len(words)
+        if entry is not None:
+            key += entry[1]
+            words += entry[2]
         else:
             key.append(kind)
             for each in value:
                 _flatten(each, key, words, before, after)
             key.append(")")
         if after is not None:
-            after[id(value)] = found or (value, key[first:], words[start:])
+            after[id(value)] = entry or (value, key[first:], words[start:])
     elif isinstance(value, SealedRecords):
         _flatten(value.addresses, key, words, before, after)
     elif kind in _CODES:
@@ -208,13 +207,13 @@ def _flatten(value: Any, key: list[Any], words: list[Any], before: Flat, after: 
 def _array_kind(value: np.ndarray[Any, Any]) -> ArrayKind:
     dtype, flags = value.dtype, value.flags
     key = id(dtype), value.ndim, flags.num
-    found = _array_kinds.get(key)
-    if found is None:
+    entry = _array_kinds.get(key)
+    if entry is None:
         if len(_array_kinds) >= _MOST_DTYPES:
             _array_kinds.clear()
         kind = ArrayKind(dtype, value.ndim, flags.c_contiguous, flags.writeable)
-        found = _array_kinds[key] = _same.setdefault(kind, kind), dtype
-    return found[0]
+        entry = _array_kinds[key] = _same.setdefault(kind, kind), dtype
+    return entry[0]
 
 
 def _kind_of(value: Any) -> Kind:
@@ -233,17 +232,17 @@ def _kind_of(value: Any) -> Kind:
 
 
 class Sealed(Generic[T]):
-    """A record that is packed once, for kernels that take it again and again.
+    """A record that is packed once, for many calls of kernels.
 
-    Its words are in memory that nobody can write. So a kernel may keep in a register what it has read of it,
-    and a record may be replaced only by sealing another.
+    Its words are in memory that is never written again. So a kernel may keep a field in a register, and a
+    record can be replaced only by sealing another one.
 
     Parameters
     ----------
     value : NamedTuple
         The record.
     like : Sealed, optional
-        One with parts of this record, which are not packed again.
+        Another sealed record; parts that both share are not packed again.
 
     Attributes
     ----------
@@ -252,7 +251,7 @@ class Sealed(Generic[T]):
     kind : RecordKind
         The kind of the record.
     address : int
-        Where its words are.
+        Address of its words.
     flat : dict
         The parts of the record, packed.
     """
@@ -269,20 +268,19 @@ class Sealed(Generic[T]):
 
     @property
     def record(self) -> T:
-        """Return this object, which is a record to kernels and so to type checkers."""
+        """Return this object, typed as the record that kernels see."""
         return cast("T", self)
 
     def __reduce__(self) -> tuple[type[Sealed[T]], tuple[T]]:
-        """Seal a copy anew: the address belongs to this object's memory."""
+        """Return the recipe of a copy, which is sealed again: the address belongs to this object's memory."""
         return Sealed, (self.value,)
 
 
 class SealedRecords:
     """Records of any kinds, each packed once, which kernels take as an array of their addresses.
 
-    A kernel passes an address on, by `call_at`, to a kernel compiled for a sealed record of that kind.
-    So it needs to know neither the kinds nor the number of the records. A copy has records and addresses of
-    its own.
+    A kernel passes an address by `call_at` to a kernel compiled for a sealed record of that kind. So it needs
+    to know neither the kinds nor the number of the records. A copy has separate records and addresses.
 
     Parameters
     ----------
@@ -294,7 +292,7 @@ class SealedRecords:
     records : tuple of NamedTuple
         The records. The content of their arrays may change, the arrays may not.
     addresses : int64[n]
-        Where the words of each record are.
+        Address of the words of each record.
     """
 
     __slots__ = ("_sealed", "addresses", "records")
@@ -306,7 +304,7 @@ class SealedRecords:
 
     @property
     def array(self) -> NDArray[np.int64]:
-        """Return this object, which is an array of addresses to kernels and so to type checkers."""
+        """Return this object, typed as the array of addresses that kernels see."""
         return cast("NDArray[np.int64]", self)
 
     def __reduce__(self) -> tuple[type[SealedRecords], tuple[tuple[Any, ...]]]:
@@ -318,11 +316,11 @@ _sealed_kinds: dict[Packed, RecordKind] = {}
 
 
 def _sealed_kind(known: Packed) -> RecordKind:
-    """Return the kind of a record that was packed alone, as one that is taken by its address."""
+    """Return the kind of a sealed record, which is passed by its address, from the layout of its words."""
     kind = _sealed_kinds.get(known)
     if kind is None:
         record = known.kinds[0]
         if not isinstance(record, RecordKind):
-            raise TypeError("what is sealed is a NamedTuple")
+            raise TypeError("only a NamedTuple can be sealed")
         kind = _sealed_kinds.setdefault(known, record._replace(sealed=True))
     return kind

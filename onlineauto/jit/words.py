@@ -1,7 +1,7 @@
 """Operations on many bytes of a text: as a little-endian number, or as a word of one bit for each of 64.
 
-A text read byte by byte costs a branch or two for each, and LLVM does not vectorise a search that may stop
-anywhere. These are the few instructions that readers need. Their results are the same on every machine.
+Reading a text byte by byte costs one or two branches for each byte, and LLVM does not vectorise a search that
+may stop anywhere. So readers use these instructions. Their results are the same on every machine.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Rules that learn from one event at a time, and the targets that they learn."""
+"""Update rules that learn from one event at a time, and the targets that they learn."""

@@ -1,12 +1,12 @@
 """Gradient descent on a table of weights: ``--sgd``, ``--adaptive``, ``--normalized``, ``--invariant``.
 
 A cell has four numbers for each lane: w (the weight), a (sum of squared gradients), n (largest |x| seen) and
-rate (scratch of the last update). Predictions need w alone, for many cells, and only few of these are learnt.
-So the weights of all cells lie side by side, ``weights[cell, lane]``, and the other numbers apart from them,
-``statistics[cell, field, lane]``.
+rate (scratch of the last update). Predictions read only w, of many cells, and only few cells are learnt. So
+the weights of all cells are contiguous in ``weights[cell, lane]``, and the other numbers are in a separate
+array, ``statistics[cell, field, lane]``.
 
-The features of an event come as a list of (cell, value), an `Example`. Float operations stand in Vowpal
-Wabbit's order; none may be reordered.
+The features of an event are a list of (cell, value), an `Example`. Float operations are in Vowpal Wabbit's
+order and must not be reordered.
 
 Source: Ross, Mineiro & Langford, *Normalized Online Learning*, 2013; VW's ``--invariant`` options.
 """
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from onlineauto.features.records import Example, Records
 
 W, A, N, RATE = range(4)
-"""Fields of a cell, as files have them and `onlineauto.learners.cells` reads and writes them."""
+"""Fields of a cell, in the order of model files; see `onlineauto.learners.cells`."""
 
 GRADIENTS, SCALE, LATEST = A - 1, N - 1, RATE - 1
-"""Those of them that `Model.statistics` has, by their place there."""
+"""Indices of the fields of `Model.statistics`."""
 
 NORM, WEIGHT, GRAVITY, CONTRACTION = range(4)
 """Columns of a lane's float64 state: Σ weight · Σ (x/n)²; Σ weight; the number that L1 penalties subtract
@@ -46,7 +46,7 @@ T, UNLABELLED_WEIGHT, HOLDOUT_WEIGHT, MIN_LABEL, MAX_LABEL, FACTOR = range(6)
 """Entries of the learner's shared float64 state; the label bounds and the factor hold float32 values."""
 
 SIZES, OUTLIERS = 4 + 4096, 6
-"""Number of states of typical sizes, and of counts of outliers; see `onlineauto.engine.outliers`."""
+"""Number of states of typical sizes, and number of counters of outliers; see `onlineauto.engine.outliers`."""
 
 SETTINGS = np.dtype(
     [
@@ -61,8 +61,8 @@ SETTINGS = np.dtype(
     ],
     align=True,
 )
-"""Record of a live config's own settings. `rate` is a factor on the rule's learning rate; the others replace
-the rule's values. `square_root` is true if power_t is ½, and `plain` if there is no penalty either."""
+"""Record of a live config's settings. `rate` is a factor on the rule's learning rate; the others replace
+the rule's values. `square_root` is true if power_t is ½; `plain` is true if also no penalty is set."""
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
@@ -91,7 +91,7 @@ class Rule(NamedTuple):
 
 
 class Model(NamedTuple):
-    """Everything that learning changes."""
+    """The arrays that learning changes."""
 
     table: NDArray[np.float32]  # [4 · cells · lanes]: the memory of the weights, then of the statistics
     weights: NDArray[np.float32]  # [cells, lanes]
@@ -101,21 +101,21 @@ class Model(NamedTuple):
     shared: NDArray[np.float64]  # [6], see the entries above
     lanes: NDArray[np.float64]  # [lanes, 4], see the columns above
     penalised: NDArray[np.int64]  # [lanes]: row that holds a lane's penalties, see `TableShape`
-    sums: NDArray[np.int64]  # [live configs, 2 · policies]: actions and events that mtr has averaged over
+    sums: NDArray[np.int64]  # [live configs, 2 · policies]: numbers of actions and events averaged by mtr
     settings: Records  # [live configs]
     sizes: NDArray[np.uint8]  # [SIZES, 4]: typical sizes of costs, weights, propensities and values
-    outliers: NDArray[np.int64]  # [OUTLIERS]: events learnt, and not learnt, by what was found in them
+    outliers: NDArray[np.int64]  # [OUTLIERS]: events learnt, and events not learnt by kind of outlier
 
 
 class Place(NamedTuple):
-    """The model that learns: a live config, and the lane of its weights and sums."""
+    """The position of a model: its live config, and the lane of its weights and sums."""
 
     slot: int
     lane: int
 
 
 class Lesson(NamedTuple):
-    """The label that a model learns of an example, and how much it counts."""
+    """The label of an example and its weight."""
 
     label: F32
     weight: F32  # importance weight
@@ -123,7 +123,7 @@ class Lesson(NamedTuple):
 
 @inline_kernel
 def rule_of(rule: Rule, model: Model, slot: int) -> Rule:
-    """Return the rule with which live config `slot` learns."""
+    """Return the update rule of live config `slot`."""
     own = model.settings[slot]
     return Rule(
         rule.learning_rate * own.rate,
@@ -212,7 +212,7 @@ def rate_of(rule: Rule, a: F32, n: F32) -> F32:
 
 @inline_kernel
 def _rescale(rule: Rule, w: F32, before: F32, now: F32) -> F32:
-    """Return weight `w` as it would be if the larger scale `now` had been known from the start."""
+    """Return weight `w` rescaled from scale `before` to the larger scale `now`."""
     if rule.square_root:
         ratio = before / now
         return w * ratio if rule.adaptive else w * (ratio * ratio)
@@ -250,7 +250,7 @@ def _accumulate(
             if rule.normalized:
                 size = abs(x)
                 before = statistics[c, SCALE, lane]
-                # A product of finite values may have overflowed; no step moves its weight.
+                # If a product of finite values overflows, no step moves the weight.
                 if size > before and (not rule.guarded or size <= _FLOAT_MAX):
                     if before > _ZERO:
                         rescaled = _rescale(rule, weights[c, lane], before, size)
@@ -290,7 +290,7 @@ def _sensitivity(
     weight: F32,
     sum_squares: F32,
 ) -> F32:
-    """Return how far a unit step moves the prediction; update the statistics and the factor of every step."""
+    """Return how far a unit step moves the prediction; update the statistics and the factor of all steps."""
     if not (rule.adaptive or rule.normalized):
         return sum_squares
     if slope_squared == _ZERO:
@@ -329,7 +329,9 @@ def _regularize(rule: Rule, model: Model, lane: int, prediction: F32, label: F32
             return _ZERO
         shrunk = 1.0 - rule.l2 * eta
         if rule.guarded and shrunk <= 0.0:
-            shrunk = 1.0 / (1.0 + abs(rule.l2 * eta))  # equal to first order, and never negative
+            shrunk = 1.0 / (
+                1.0 + abs(rule.l2 * eta)
+            )  # like VW's 1 - l2 · eta to first order, but never negative
         penalties[CONTRACTION] *= shrunk
     step /= np.float32(penalties[CONTRACTION])
     penalties[GRAVITY] += eta * rule.l1
@@ -357,7 +359,7 @@ def materialize(model: Model, lane: int) -> None:
 
 @inline_kernel
 def _move(rule: Rule, model: Model, place: Place, example: Example, step: F32) -> None:
-    """Do the second pass of an update: move the weights by `step`, each at its own rate."""
+    """Do the second pass of an update: move each weight by `step` times the weight's rate."""
     weights, lane = model.weights, place.lane
     rated = rule.adaptive or rule.normalized
     for r in range(example.n_runs):
@@ -391,7 +393,7 @@ def update(
 ) -> bool:
     """Learn a label of positive weight; `prediction` is the clipped prediction for the event.
 
-    Returns whether there was a loss to learn from.
+    Returns False if the loss is not positive, so that nothing is learnt.
     """
     shared, (label, weight) = model.shared, lesson
     minimum, maximum = np.float32(shared[MIN_LABEL]), np.float32(shared[MAX_LABEL])

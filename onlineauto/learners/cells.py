@@ -1,7 +1,6 @@
-"""Cells of a model: all numbers of some cells together, as files have them; read and written.
+"""Read and write cells of a model in the order of model files: all numbers of a cell together.
 
-In the model's memory the weights of all cells lie apart from their other numbers; see
-`onlineauto.learners._kernels`.
+In a model's memory the weights and the other numbers are separate arrays; see `onlineauto.learners._kernels`.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     Rows = NDArray[np.int64] | NDArray[np.uint32] | slice
 
 FIELDS = 4
-"""Numbers of a cell, for each lane: `W`, `A`, `N` and `RATE`."""
+"""Number of fields of a cell, for each lane: `W`, `A`, `N` and `RATE`."""
 
 _ALL = slice(None)
 
@@ -44,7 +43,7 @@ def read_cells(
 def write_cells(
     model: Model, rows: Rows, cells: NDArray[np.float32], *, lanes: Sequence[int] | None = None
 ) -> None:
-    """Write the first numbers of cells: float32[rows, fields, lanes]; a single row is that of all cells."""
+    """Write the first numbers of cells: float32[rows, fields, lanes]; a single row is repeated."""
     fields = cells.shape[1]
     if lanes is None:
         model.weights[rows], model.statistics[rows, : fields - 1] = cells[:, W], cells[:, 1:]

@@ -1,4 +1,4 @@
-"""Hyperparameters: the options that the search may change, and the record by which a live config learns."""
+"""Hyperparameters: the options that the search may change, and the record of a live config's settings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Hyperparameters:
-    """All options of a configuration that declare how they are searched (``tunable=``).
+    """All options of a configuration that can be searched (declared with ``tunable=``).
 
     Parameters
     ----------
@@ -27,20 +27,20 @@ class Hyperparameters:
     Attributes
     ----------
     tunable : dict of str to Tunable
-        How each is searched, in the order of the declarations.
+        How each option is searched, in the order of the declarations.
     defaults : dict of str to float or str
-        The values of the command line. The learning rate is the one in force: 10 for plain updates if no rate
-        is given.
+        The values of the command line. The learning rate is the effective one: 10 for plain updates if the
+        option is not supplied.
     """
 
     def __init__(self, configuration: Configuration) -> None:
-        found = configuration.tunable()
-        self.tunable: dict[str, Tunable] = {name: tunable for name, (tunable, _) in found.items()}
-        self.defaults = {name: value for name, (_, value) in found.items()}
+        options = configuration.tunable()
+        self.tunable: dict[str, Tunable] = {name: tunable for name, (tunable, _) in options.items()}
+        self.defaults = {name: value for name, (_, value) in options.items()}
         self.defaults["learning_rate"] = float(make_rule(configuration).learning_rate)
 
     def write(self, record: Records, settings: Mapping[str, float | str]) -> None:
-        """Write values into a record of `SETTINGS`: those of `settings`, and else the defaults."""
+        """Write the values of `settings` into a record of `SETTINGS`, and the defaults of all others."""
         for name, tunable in self.tunable.items():
             tunable.write(record, settings.get(name, self.defaults[name]), self.defaults[name])
         record["plain"] = record["square_root"] and record["l1"] == 0.0 and record["l2"] == 0.0

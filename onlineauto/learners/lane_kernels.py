@@ -1,6 +1,6 @@
-"""Lanes: copied, swapped, taken out of a model and put back into it, cell by cell.
+"""Copy lanes, swap them, extract them from a model and restore them, cell by cell.
 
-Only cells that were touched can differ from one before the first event; callers list these.
+Only touched cells can differ from their initial values; callers list the touched cells.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ def swap_lanes(model: Model, touched: NDArray[np.int64], one: int, other: int) -
     weights, statistics = model.weights, model.statistics
     for cell in touched:
         if weights[cell, one] != weights[cell, other]:
-            kept = weights[cell, one]
+            saved = weights[cell, one]
             weights[cell, one] = weights[cell, other]
-            weights[cell, other] = kept
+            weights[cell, other] = saved
         for field in range(statistics.shape[1]):
             if statistics[cell, field, one] != statistics[cell, field, other]:
-                kept = statistics[cell, field, one]
+                saved = statistics[cell, field, one]
                 statistics[cell, field, one] = statistics[cell, field, other]
-                statistics[cell, field, other] = kept
+                statistics[cell, field, other] = saved
 
 
 @inline_kernel
 def _is_learnt(model: Model, cell: int, lane: int, unlearnt: NDArray[np.float32]) -> bool:
-    """Return whether a lane differs in a cell from a cell before the first event."""
+    """Return whether a lane of a cell differs from the initial cell `unlearnt`."""
     learnt = model.weights[cell, lane] != unlearnt[W]
     for field in range(model.statistics.shape[1]):
         learnt = learnt or model.statistics[cell, field, lane] != unlearnt[1 + field]
@@ -66,9 +66,9 @@ def take_lanes(
     cells: NDArray[np.int64],
     numbers: NDArray[np.float32],
 ) -> int:
-    """Copy the cells in which lanes differ from a cell before the first event; return how many there are.
+    """Copy the cells in which lanes differ from the initial cell; return the number of these cells.
 
-    `cells` receives their numbers, and `numbers`[cell, 4, lanes] what the lanes have there.
+    `cells` receives the indices of the cells, and `numbers`[cell, 4, lanes] their contents.
     """
     n = 0
     for cell in touched:
@@ -96,10 +96,7 @@ def put_lane(
     numbers: NDArray[np.float32],
     part: int,
 ) -> None:
-    """Let a lane have these numbers in these cells, and be unlearnt in all others.
-
-    The numbers are those of one `part` of numbers[cell, 4, parts].
-    """
+    """Write numbers[cell, 4, `part`] into `cells` of a lane, and reset all other cells of the lane."""
     for cell in touched:
         model.weights[cell, lane] = unlearnt[W]
         for field in range(model.statistics.shape[1]):

@@ -1,9 +1,9 @@
 """Losses of one prediction: value, derivative, and the importance-aware step that minimises the loss.
 
 Every function takes the loss as an int code (see `onlineauto.learners.rule.LOSSES`) and two parameters. `low`
-is the τ of the quantile loss or the q of the expectile loss. `low` and `high` are the labels that mean 0 and
-1 to the logistic loss. Arithmetic is float32, in Vowpal Wabbit's order; it is double where VW computes in
-double.
+is the τ of the quantile loss or the q of the expectile loss. `low` and `high` are the labels for the
+probabilities 0 and 1 of the logistic loss. Arithmetic is float32, in Vowpal Wabbit's order, and float64 where
+VW uses double.
 
 Source: Karampatziakis & Langford, *Online Importance Weight Aware Updates*, 2011.
 """
@@ -59,7 +59,7 @@ def _clamp(prediction: F32) -> F32:
 def loss_value(
     code: int, low: F32, high: F32, prediction: F32, label: F32, minimum: F32, maximum: F32
 ) -> F32:
-    """Return the loss (float32) of `prediction`; labels so far are within [`minimum`, `maximum`]."""
+    """Return the loss (float32) of `prediction`; all labels so far are in [`minimum`, `maximum`]."""
     if code == SQUARED:
         return _squared(prediction, label, minimum, maximum)
     if code == CLASSIC:
@@ -130,7 +130,7 @@ def loss_slope_squared(code: int, low: F32, high: F32, prediction: F32, label: F
 
 @inline_kernel
 def _squared_step(prediction: F32, label: F32, scale: F32, per_update: F32) -> F32:
-    if scale * per_update < 1e-6:  # here 1 - exp(-x) is x, without the cancellation
+    if scale * per_update < 1e-6:  # for small x, 1 - exp(-x) is x; this avoids the cancellation
         return _TWO * (label - prediction) * scale
     return (label - prediction) * (_ONE - math.exp(-_TWO * scale * per_update)) / per_update
 
@@ -179,7 +179,7 @@ def loss_step(
 ) -> F32:
     """Return the importance-aware step (float32): the limit of learning the event in infinitely small pieces.
 
-    `scale` is learning rate × importance weight; `per_update` is how far a unit step moves the prediction.
+    `scale` is learning rate × importance weight; a unit step moves the prediction by `per_update`.
     """
     if code == SQUARED:
         return _squared_step(prediction, label, scale, per_update)

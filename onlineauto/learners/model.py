@@ -1,4 +1,4 @@
-"""The model before the first event: the weights and sums that learning changes."""
+"""Create models, with their weights and sums before the first event, and copy them."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ _WIDE = 50.0
 _LINE = 16  # float32 numbers in a cache line
 _LARGE = 1 << 24
 NOT_FIRST = 1 << 10
-"""Number of events that a model counts as learnt if it begins with what another one has learnt."""
-_DENSE = 4  # a whole table is copied about as fast as a quarter of its cells, one by one
+"""Number of learnt events that a model starts with if it takes over another model's typical sizes."""
+_DENSE = 4  # copying the whole table is about as fast as copying 1/4 of its cells one by one
 
 
 def initial_state(configuration: Configuration, *, training: bool) -> NDArray[np.float64]:
-    """Return the state that all lanes share at the start: float64[6], see `onlineauto.learners._kernels`."""
+    """Return the initial state that all lanes share: float64[6], see `onlineauto.learners._kernels`."""
     update, loss = configuration[UpdateOptions], configuration[LossOptions]
     state = np.zeros(6)
     state[T] = initial_t(configuration)
@@ -58,7 +58,7 @@ def initial_state(configuration: Configuration, *, training: bool) -> NDArray[np
 
 
 def initial_lanes(configuration: Configuration, *, lanes: int) -> NDArray[np.float64]:
-    """Return every lane's state at the start: float64[lanes, 4], see `onlineauto.learners._kernels`."""
+    """Return the initial state of each lane: float64[lanes, 4], see `onlineauto.learners._kernels`."""
     state = np.zeros((lanes, 4))
     state[:, CONTRACTION] = 1.0
     state[0, [NORM, WEIGHT]] = np.float32(configuration[UpdateOptions].initial_t or 0)
@@ -92,7 +92,7 @@ def make_model(
 
 
 def begin_again(configuration: Configuration, model: Model, shape: TableShape, *, training: bool) -> None:
-    """Reset a model to the state before the first event, but for the sizes of numbers and their outliers."""
+    """Reset a model to its initial state, except the typical sizes of numbers and the outlier counts."""
     touched = np.flatnonzero(model.touched)
     write_cells(model, touched, unlearnt_cell(configuration)[None, :, None])
     model.touched[:] = False
@@ -105,7 +105,7 @@ def begin_again(configuration: Configuration, model: Model, shape: TableShape, *
 
 
 def adopt_sizes(model: Model, sources: Sequence[Model]) -> None:
-    """Take over the typical sizes of numbers that other models have; no later number is a first one."""
+    """Copy the typical sizes of numbers from other models, to compare the next numbers with them."""
     model.sizes[:, :2] = np.max([source.sizes[:, :2] for source in sources], axis=0)
     model.sizes[:, 2:] = 0
     model.outliers[:] = np.sum([source.outliers for source in sources], axis=0)
@@ -115,7 +115,7 @@ def adopt_sizes(model: Model, sources: Sequence[Model]) -> None:
 def copied_model(configuration: Configuration, model: Model) -> Model:
     """Return a copy of a model that shares no memory with it.
 
-    Only the cells that were learnt are copied, if they are few: the others of a large table take no memory.
+    If few cells of the table were learnt, only these are copied: untouched cells then take no memory.
     """
     cells, lanes = model.weights.shape
     learnt = np.flatnonzero(model.touched)
@@ -126,10 +126,10 @@ def copied_model(configuration: Configuration, model: Model) -> Model:
         table = _zeros(len(model.table))
         table[:] = model.table
     names = [name for name in Model._fields if name not in ("table", *Views._fields)]
-    made = with_table(model, table)._replace(**{name: getattr(model, name).copy() for name in names})
+    copy = with_table(model, table)._replace(**{name: getattr(model, name).copy() for name in names})
     if few:
-        write_cells(made, learnt, read_cells(model, learnt))
-    return made
+        write_cells(copy, learnt, read_cells(model, learnt))
+    return copy
 
 
 def initial_table(configuration: Configuration, *, cells: int, lanes: int) -> NDArray[np.float32]:
@@ -178,9 +178,9 @@ def with_table(model: Model, table: NDArray[np.float32]) -> Model:
 
 
 def _zeros(n: int) -> NDArray[np.float32]:
-    """Return `n` zeros that begin at a cache line, so that the weights of a cell are in one line.
+    """Return `n` zeros aligned to a cache line, so that the weights of a cell are in one line.
 
-    A large table uses small pages: most of its cells are never touched, and then take no memory.
+    A large table uses small pages, since most of its cells are never touched and then take no memory.
     """
     if n > _LARGE and hasattr(mmap, "MADV_NOHUGEPAGE"):
         memory = mmap.mmap(-1, 4 * n)

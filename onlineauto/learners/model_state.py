@@ -1,4 +1,4 @@
-"""The part of a model file that keeps the model of a learner: weights, sums, all that learning changes."""
+"""Convert the model of a learner to its part of a model file and back: weights, sums, typical sizes."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _LARGEST_SIZES = np.array([138, 16, 17, 255])
 
 
 def model_state(model: Model, *, fields: int = 4) -> dict[str, Any]:
-    """Return a model as the tree that `restore_model` takes.
+    """Return a model as the tree that `restore_model` reads.
 
-    It has the first `fields` numbers of each cell; 1 is enough to predict. The cells are those ever learnt,
-    each with its index, or all cells, with one bit for each that says whether it was learnt: whichever is
-    smaller. The settings of live configs are not part of it, since they follow from the configs.
+    The tree has the first `fields` numbers of each cell; 1 is enough to predict. It lists either the learnt
+    cells with their indices, or all cells with one bit each for "learnt", whichever is smaller. The settings
+    of live configs are not included, since they follow from the configs.
     """
     cells = np.flatnonzero(model.touched).astype(np.uint32)
     n_cells, lanes = model.weights.shape
@@ -50,12 +50,12 @@ def model_state(model: Model, *, fields: int = 4) -> dict[str, Any]:
 
 
 def restore_model(model: Model, stored: Stored, *, finite: bool) -> int:
-    """Restore a model that was stored with the same options; return how many numbers of a cell it had.
+    """Restore a model that was stored with the same options; return the stored number of fields of a cell.
 
     Raises
     ------
     ValueError
-        The state is of a model with other options, or of no model; or a weight is not finite, and `finite` is
+        The state is invalid or of a model with other options, or a weight is not finite although `finite` is
         true.
     """
     n_cells, lanes = model.weights.shape
@@ -73,12 +73,12 @@ def restore_model(model: Model, stored: Stored, *, finite: bool) -> int:
     row = weights["row"].array(np.float32, (n_rows, FIELDS, lanes), (n_rows, 1, lanes))
     if finite:
         Stored(row[:, W], "weights").finite(np.float32, (n_rows, lanes))
-    kept: int = row.shape[1]
+    n_fields: int = row.shape[1]
     write_cells(model, cells, row)
     for name in ("shared", "lanes"):
         array: NDArray[np.float64] = getattr(model, name)
         array[:] = stored[name].like(array)
-    if finite:  # the factor is that of the last update, and the next one has its own
+    if finite:  # except the factor, which the next update replaces
         Stored(model.shared[:FACTOR], "shared").finite(np.float64, (FACTOR,))
         Stored(model.lanes, "lanes").finite(np.float64, model.lanes.shape)
     single = np.concatenate(
@@ -88,11 +88,11 @@ def restore_model(model: Model, stored: Stored, *, finite: bool) -> int:
         raise stored["shared"].fail("numbers that single precision has, as those of `lanes`")
     model.sums[:] = stored["sums"].counts(model.sums.shape)
     _restore_sizes(model, stored)
-    return kept
+    return n_fields
 
 
 def _restore_sizes(model: Model, stored: Stored) -> None:
-    """Restore the typical sizes; files of earlier versions have none, and then no number was a first one."""
+    """Restore the typical sizes, which files of earlier versions do not have."""
     model.sizes[:] = 0
     model.outliers[:] = 0
     if "sizes" not in stored:
@@ -107,7 +107,7 @@ def _restore_sizes(model: Model, stored: Stored) -> None:
 
 
 def _ascending(stored: Stored, n_cells: int) -> NDArray[np.uint32]:
-    """Return the stored indices of cells, which must be in ascending order without repeats."""
+    """Return the stored indices of cells, which must be strictly ascending."""
     cells = stored.array(np.uint32, (-1,))
     if len(cells) and not (cells[-1] < n_cells and (cells[1:] > cells[:-1]).all()):
         raise stored.fail(f"numbers of {n_cells} cells in ascending order")

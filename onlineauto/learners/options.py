@@ -1,4 +1,4 @@
-"""The options of the learner: the update of weights, the loss, and the targets of a bandit's costs."""
+"""The options of the learner: the update of weights, the loss, and the targets for a bandit's costs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _write_l2(record: Records, value: float, default: float) -> None:  # noqa: A
 
 
 def _rounded(value: float) -> float:
-    """Return the float32 nearest to a value, since penalties are float32 numbers in float64 fields."""
+    """Return the float32 nearest to a value: penalties are float32 numbers, stored in float64 fields."""
     return float(struct.unpack("f", struct.pack("f", min(value, _LARGEST)))[0])
 
 
@@ -230,7 +230,7 @@ class CbOptions:
 
 
 def check_loss(configuration: Configuration) -> None:
-    """Refuse a parameter of a loss that is not used, and a loss without a parameter that it needs."""
+    """Refuse a parameter of an unused loss, and a loss without its required parameter."""
     options = configuration[LossOptions]
     for name, loss in (
         ("quantile_tau", "quantile"),

@@ -1,4 +1,4 @@
-"""``make_rule``, ``make_model``: the constants of the update, and a fresh model, from the options."""
+"""Make the constants of the update rule from the options."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LOSSES = {
 
 
 def initial_t(configuration: Configuration) -> np.float32:
-    """Return the number of events that the step size counts as seen: ``--initial_t``, by default 0 or 1."""
+    """Return ``--initial_t``, by default 0 or 1: the number of events that the step size counts as seen."""
     update = configuration[UpdateOptions]
     if update.initial_t is not None:
         return np.float32(update.initial_t)
@@ -45,9 +45,9 @@ def initial_t(configuration: Configuration) -> np.float32:
 def make_rule(configuration: Configuration, *, guarded: bool = False) -> Rule:
     """Return the constants of the update rule.
 
-    Naming a part (``--adaptive``, ``--normalized``, ``--invariant``) or ``--sgd`` switches to the named
-    parts. The default learning rate is then 10, unless the rule is both adaptive and normalized, as in VW. A
-    `guarded` rule keeps the weights finite, whatever the input.
+    If ``--adaptive``, ``--normalized``, ``--invariant`` or ``--sgd`` is supplied, the rule has only the
+    supplied parts. The default learning rate is then 10, unless the rule is both adaptive and normalized, as
+    in VW. A `guarded` rule keeps the weights finite for any input.
     """
     update, loss = configuration[UpdateOptions], configuration[LossOptions]
     named = update.sgd or update.adaptive or update.invariant or update.normalized

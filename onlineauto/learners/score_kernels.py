@@ -1,8 +1,8 @@
-"""Scores without a list of features: cross, look up and add, for four lanes at a time.
+"""Compute scores without a list of features: cross, look up and add, for four lanes at a time.
 
-One hash and one cache line serve all lanes of a cell. Every lane adds its own terms in the order of the list,
-so its sum has the same bits as it would have alone. If there are fewer than four lanes, the surplus sums are
-garbage and are ignored. The statistics follow the weights, so no load reaches past the end of the memory.
+One hash and one cache line serve all lanes of a cell. Every lane adds its terms in the order of the list, so
+its sum has the same bits as a separate sum. With fewer than four lanes, the surplus sums are garbage and are
+ignored. The statistics follow the weights in memory, so no load reads past the end of the table.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def add_pair(
     lane: int,
     total: Four,
 ) -> Four:
-    """Return `total` plus the product of two runs of features; each pair once if the runs are the `same`."""
+    """Return `total` plus the terms of the product of two runs; each pair once if they are the `same` run."""
     first, second = runs
     begin = np.uint64(second[0])
     for i in range(np.uint64(first[0]), np.uint64(first[1])):
@@ -80,7 +80,10 @@ def add_triple(
     lane: int,
     total: Four,
 ) -> Four:
-    """Return `total` plus the product of three runs; `same` says if second = first, and if third = second."""
+    """Return `total` plus the terms of the products of three runs.
+
+    `same` says whether the second run is the first one, and whether the third run is the second one.
+    """
     first, second, third = runs
     for i in range(np.uint64(first[0]), np.uint64(first[1])):
         short_loop()

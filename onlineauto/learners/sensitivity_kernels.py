@@ -1,4 +1,4 @@
-"""The sensitivity: how far one more event would move a prediction, without learning it.
+"""Compute the sensitivity: how far one more event would move a prediction, without learning the event.
 
 Source: VW ``gd.cc``, ``sensitivity`` of unchanged weights.
 """
@@ -43,14 +43,14 @@ def sensitivity(
     lesson: Lesson,
     sum_squares: F32,
 ) -> F32:
-    """Return how far (float32) a small importance weight of a label would move the prediction, per weight.
+    """Return the change of the prediction (float32) per unit of importance weight, for a small weight.
 
     Parameters
     ----------
     prediction : float32
-        Before clipping.
+        Prediction before clipping.
     lesson : Lesson
-        The label, and the weight with which statistics would count the event; the step itself has weight 1.
+        The label, and the weight of the event in the statistics; the weight of the step is 1.
     sum_squares : float32
         Σ x² of the event.
     """

@@ -13,33 +13,33 @@ if TYPE_CHECKING:
 
 
 class TableShape(NamedTuple):
-    """The place of each live config's weights in the table.
+    """The position of each live config's weights in the table.
 
-    A live config has several parts, each a lane, where it estimates costs or has several policies.
+    A live config that estimates costs, or has several policies, has several parts, each in a lane.
     """
 
     configs: int  # live configs
-    policies: int  # policies of each; 0 if its explorer has none
+    policies: int  # policies of each live config; 0 if the explorer has none
     parts: int  # lanes of a live config
     cells: int
     lanes: int
     config_step: int  # lanes between two live configs
-    part_step: int  # lanes between two parts of one
+    part_step: int  # lanes between two parts of a live config
     penalised: NDArray[np.int64]  # [lanes]: the row that holds a lane's penalties
     constant: tuple[int, int]  # cell and lane that ``--constant`` initialises
     hash_mask: int  # bits of a hash that ``--cb N`` keeps when it numbers the actions
 
     def lane(self, part: int, live: int = 0) -> int:
-        """Return the lane of a part of a live config; by default of the champion."""
+        """Return the lane of a part of a live config, by default of the champion."""
         return part * self.part_step + live * self.config_step
 
 
 def lanes_side_by_side(bits: int, *, configs: int, parts: int, policies: int) -> TableShape:
     """Return the table of native mode for ``--bit_precision`` bits.
 
-    Each live config has a lane, or several, of every cell. The more parts a live config has, the fewer cells
-    there are. Each live config, and each of its policies, has its own penalties. Kernels take four lanes at a
-    time, so several live configs have a multiple of four lanes.
+    Each live config has one or more lanes of every cell. The more parts a live config has, the fewer cells
+    the table has. Each live config, and each policy, has separate penalties. Kernels process four lanes at a
+    time, so with several live configs the number of lanes is a multiple of four.
     """
     lanes = configs * parts
     if configs > 1:

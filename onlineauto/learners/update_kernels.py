@@ -1,8 +1,8 @@
-"""Updates of four lanes at a time, for the default rule: adaptive, normalized, invariant, by square roots.
+"""Update four lanes at a time, for the default rule: adaptive, normalized, invariant, by square roots.
 
-Square roots and divisions of four lanes cost as much as those of one. Each lane has the same numbers, in the
-same order, as in `onlineauto.learners._kernels.update`. A lane that does not learn, or whose config does not
-hold a product, stays as it is.
+A square root or a division of four lanes takes as long as one of a single lane. Each lane does the same
+operations in the same order as `onlineauto.learners._kernels.update`. A lane that does not learn is not
+changed, nor is a lane whose config does not use a product.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ _X_MIN = np.float32(1.084202e-19)
 _X2_MIN = np.float32(_X_MIN * _X_MIN)
 _FLOAT_MAX = np.float32(np.finfo(np.float32).max)
 _AHEAD = np.uint64(16)
-"""So many features before it learns one, an update asks for its statistics, which scores have not read."""
+"""Number of features by which an update prefetches statistics ahead, since scores have not read them."""
 
 
 @inline_kernel
 def _grow(model: Model, cell: np.uint64, slot: int, size: F32, grows: Flags, guarded: bool) -> None:
-    """Set the scale of a feature to `size`, and its weight to what it would be with that scale.
+    """Raise the scale of a feature to `size` and rescale its weight.
 
-    So it is in those of four lanes, from `slot` on, where it `grows`.
+    The lanes are those of the four from `slot` on whose flag in `grows` is true.
     """
     if guarded and size > _FLOAT_MAX:  # a product of finite values that overflowed
         return
@@ -94,8 +94,8 @@ def accumulate_four(
     last = np.uint64(example.runs[example.n_runs - 1].end - 1) if example.n_runs > 0 else np.uint64(0)
     for r in range(example.n_runs):
         short_loop()
-        held = both(learns, load_flags(example.holders, example.runs[r].product, slot))
-        if not some(held):
+        active = both(learns, load_flags(example.holders, example.runs[r].product, slot))
+        if not some(active):
             continue
         for i in range(np.uint64(example.runs[r].start), np.uint64(example.runs[r].end)):
             short_loop()
@@ -107,24 +107,24 @@ def accumulate_four(
             size = abs(x)
             if x2 < _X2_MIN:
                 x2, size = _X2_MIN, _X_MIN
-            grows = both(held, below(load(rows, c, at_n), splat(size)))
+            grows = both(active, below(load(rows, c, at_n), splat(size)))
             if some(grows):
                 _grow(model, c, slot, size, grows, guarded)
             square, scale, before = splat(x2), load(rows, c, at_n), load(rows, c, at_a)
             grown = before + slopes * square
             if guarded:
                 grown = pick(at_most(grown, largest), grown, before)
-            grown = pick(held, grown, before)
+            grown = pick(active, grown, before)
             store(rows, c, at_a, grown)
             rate = (one / root(grown)) * (one / scale)
             if guarded:
                 rate = pick(at_most(rate, largest), rate, zero)
-            store(rows, c, at_rate, pick(held, rate, load(rows, c, at_rate)))
+            store(rows, c, at_rate, pick(active, rate, load(rows, c, at_rate)))
             share = square / (scale * scale)
             if x2 > _FLOAT_MAX:
                 share = one
-            norm = norm + pick(held, share, zero)
-            reach = reach + pick(held, square * rate, zero)
+            norm = norm + pick(active, share, zero)
+            reach = reach + pick(active, square * rate, zero)
     return reach, norm
 
 
@@ -136,8 +136,8 @@ def move_four(model: Model, slot: int, example: Example, steps: Four, moves: Fla
     lowest, largest = splat(-_FLOAT_MAX), splat(_FLOAT_MAX)
     for r in range(example.n_runs):
         short_loop()
-        held = both(moves, load_flags(example.holders, example.runs[r].product, slot))
-        if not some(held):
+        active = both(moves, load_flags(example.holders, example.runs[r].product, slot))
+        if not some(active):
             continue
         for i in range(np.uint64(example.runs[r].start), np.uint64(example.runs[r].end)):
             short_loop()
@@ -148,18 +148,18 @@ def move_four(model: Model, slot: int, example: Example, steps: Four, moves: Fla
             moved = before + steps * (splat(x) * load(rows, c, at_rate))
             if guarded:
                 moved = pick(both(at_most(lowest, moved), at_most(moved, largest)), moved, before)
-            store(weights, c, slot, pick(held, moved, before))
+            store(weights, c, slot, pick(active, moved, before))
 
 
 @inline_kernel
 def has_fours(rule: Rule, model: Model, slot: int) -> bool:
-    """Return whether the rule is the default one, but for settings, and four lanes begin at `slot`."""
+    """Return whether the rule is the default one, except for settings, and four lanes begin at `slot`."""
     return bool(rule.adaptive and rule.normalized and rule.invariant and slot + 4 <= model.weights.shape[1])
 
 
 @inline_kernel
 def _slope(rule: Rule, model: Model, slot: int, raw: F32, lesson: Lesson) -> tuple[F32, F32]:
-    """Return clipped prediction and squared slope (float32); the slope is -1 if there is nothing to learn."""
+    """Return the clipped prediction and the squared slope (float32); -1 as slope if there is no loss."""
     label, weight = lesson
     minimum, maximum = np.float32(model.shared[MIN_LABEL]), np.float32(model.shared[MAX_LABEL])
     prediction = clip(model.shared, raw)
@@ -177,7 +177,7 @@ def _step(rule: Rule, model: Model, lane: int, prediction: F32, lesson: Lesson, 
     sums[NORM] += np.float64(weight) * norm
     sums[WEIGHT] += weight
     factor = math.sqrt(np.float32(sums[WEIGHT]) / np.float32(sums[NORM]))
-    model.shared[FACTOR] = factor  # an `update` whose slope underflows uses it
+    model.shared[FACTOR] = factor  # an `update` whose slope underflows reads it
     scale = rule.learning_rate * model.settings[lane].rate * weight
     step = loss_step(rule.loss, rule.low, rule.high, prediction, label, scale, reach * factor)
     if math.isnan(step) or step == _ZERO:
@@ -195,10 +195,10 @@ def update_four(
     raw: FourFloats,
     lessons: FourLessons,
 ) -> bool:
-    """Learn an example in four lanes, from `slot` on, whose raw predictions are known.
+    """Learn an example in four lanes from `slot` on, given their raw predictions.
 
-    A lane learns if its weight is positive and its settings are `plain`. Returns False, and changes nothing,
-    if a slope underflows; then call `update` for each lane.
+    A lane learns if its weight is positive and its settings are `plain`. If a slope underflows, the function
+    changes nothing and returns False; then call `update` for each lane.
     """
     p0, g0 = _slope(rule, model, slot, raw[0], lessons[0])
     p1, g1 = _slope(rule, model, slot + 1, raw[1], lessons[1])

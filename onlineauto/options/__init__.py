@@ -1,4 +1,4 @@
-"""Declare, read, check and describe options. The options themselves are declared elsewhere.
+"""Declare, read, check and describe options. The packages that use options declare them.
 
 A group of options is a frozen dataclass whose fields are made with `option`. A `Registry` of groups reads
 command lines and keyword arguments into a `Configuration`.

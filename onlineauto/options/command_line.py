@@ -4,15 +4,15 @@
 flags, and after ``--quadratic=ab cd`` it takes ``cd`` for the data file. The rules are shorter than the
 exceptions would be:
 
-* A flag of one value takes the next word, whatever that looks like. Or it takes what follows ``=``, or what
-  follows the letter: ``--passes 3``, ``--passes=3``, ``-b18``.
+* A flag of one value takes the next word, whatever its form, or the text after ``=`` or after the letter:
+  ``--passes 3``, ``--passes=3``, ``-b18``.
 * A flag that can be repeated takes every word up to the next flag: ``-q ab cd``.
-* A switch takes nothing; ``-tq`` is an error.
+* A switch takes no value; ``-tq`` is an error.
 * ``-`` and negative numbers are not flags. After ``--`` there are no flags.
 * A word that no flag takes names the data file.
 
-There is one deviation. A value that is itself one of our flags is refused, since most likely a file name was
-forgotten: ``-p --quiet``. Write ``--predictions=--quiet`` if it is meant.
+There is one deviation. A value that is also a known flag is rejected, as in ``-p --quiet``, since most likely
+a file name is missing. Write ``--predictions=--quiet`` to use such a value.
 
 Source: Vowpal Wabbit, vowpalwabbit/config/src/options_cli.cc.
 """
@@ -51,7 +51,7 @@ def split(
     Returns
     -------
     list of (Option, list of str)
-        In the order of the command line. An option appears as often as its flag does.
+        Options in the order of the command line. An option appears as often as its flag.
 
     Raises
     ------
@@ -59,27 +59,27 @@ def split(
         If a flag is unknown, lacks its value, or is a switch with a value.
     """
     left = deque(words)
-    found = []
+    result = []
     while left:
         word = left.popleft()
         if word == "--":
-            found += [(_positional(positional, rest), [rest]) for rest in left]
+            result += [(_positional(positional, rest), [rest]) for rest in left]
             break
         if not _is_flag(word):
-            found.append((_positional(positional, word), [word]))
+            result.append((_positional(positional, word), [word]))
             continue
-        flag, attached = _parted(word)
+        flag, attached = _split_word(word)
         if flag not in options:
             raise unknown_option(flag, known=options)
-        found.append((options[flag], _taken(options[flag], flag, attached, left=left, options=options)))
-    return found
+        result.append((options[flag], _take_words(options[flag], flag, attached, left=left, options=options)))
+    return result
 
 
 def _is_flag(word: str) -> bool:
     return len(word) > 1 and word.startswith("-") and not _NEGATIVE.fullmatch(word)
 
 
-def _parted(word: str) -> tuple[str, str | None]:
+def _split_word(word: str) -> tuple[str, str | None]:
     """Split ``--name=value`` or ``-nvalue`` into the flag and the value, None if there is none."""
     if not word.startswith("--"):
         return word[:2], word[2:] or None
@@ -89,7 +89,7 @@ def _parted(word: str) -> tuple[str, str | None]:
     return flag, value or None
 
 
-def _taken(
+def _take_words(
     option: Option, flag: str, attached: str | None, *, left: deque[str], options: Mapping[str, Option]
 ) -> list[str]:
     """Remove the words of `option` from the front of `left` and return them."""
@@ -99,13 +99,13 @@ def _taken(
         return []
     if attached is not None:
         words = [attached]
-    elif left and not (_is_flag(left[0]) and _parted(left[0])[0] in options):
+    elif left and not (_is_flag(left[0]) and _split_word(left[0])[0] in options):
         words = [left.popleft()]
     elif option.bare is not None:
         words = [str(option.bare)]
     else:
-        found = f"but the option {left[0]} follows it" if left else "but it is the last word"
-        raise OptionError(f"{flag} takes a value, {found}")
+        problem = f"but the option {left[0]} follows it" if left else "but it is the last word"
+        raise OptionError(f"{flag} takes a value, {problem}")
     while option.repeatable and left and not _is_flag(left[0]):
         words.append(left.popleft())
     return words

@@ -26,7 +26,7 @@ class Configuration:
     groups : tuple
         One instance of each option class, in the registry's order.
     supplied : frozenset of str
-        Names of the options that were given explicitly, even if with the default value.
+        Names of the options that were supplied explicitly, even with the default value.
 
     Examples
     --------
@@ -69,7 +69,7 @@ class Configuration:
         raise KeyError(name)
 
     def tunable(self) -> dict[str, tuple[Tunable, Scalar]]:
-        """Return every option that can be searched: how, and the value it has here."""
+        """Return for every option that can be searched how it is searched, and its value."""
         return {
             option.name: (option.tunable, cast("Scalar", value))
             for option, value in self._items()
@@ -77,12 +77,12 @@ class Configuration:
         }
 
     def brought(self, name: str) -> Any:
-        """Return what a group of options brings by its method `name`; None if no group brings anything.
+        """Return the first result other than None of the groups' methods `name`; None if there is none.
 
-        A group that stands above the code that asks can so hand down what its options mean there.
+        So a group of a higher layer can pass the meaning of its options to the code of a lower layer.
         """
         brings = (getattr(group, name)() for group in self.groups if hasattr(group, name))
-        return next((found for found in brings if found is not None), None)
+        return next((value for value in brings if value is not None), None)
 
     def command(self, *, kept: bool = False) -> str:
         """Return the supplied options as a command line, which `Registry.parse` reads as an equal value.
@@ -97,7 +97,7 @@ class Configuration:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Sentences about options that were supplied and have no effect without others."""
+        """Return a sentence about each supplied option that has no effect without another option."""
         return tuple(
             f"{option.flag} has no effect without {' or '.join('--' + name for name in option.needs)}"
             for option, _ in self._items()

@@ -1,4 +1,4 @@
-"""``option`` declares a flag: a field of a frozen dataclass *is* the flag."""
+"""Declare options: a flag is a field of a frozen dataclass, made with ``option``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Group = type[Any]
 """A frozen dataclass whose fields are options."""
 
 TUNABLE: Final = "{tunable}"
-"""Stands in the help of an option for the names of all options of the registry that can be searched."""
+"""Placeholder in the help of an option for the names of all options that can be searched."""
 
 Scalar = bool | int | float | str
 T = TypeVar("T")
@@ -43,7 +43,7 @@ class Option:
     repeatable : bool
         True if the flag can be given several times; its value is then a tuple of ``kind``.
     optional : bool
-        True if "not supplied" is a value of its own (``None``).
+        True if "not supplied" is a separate value (``None``).
     default : object
         The value when the flag is not supplied.
     help : str
@@ -53,9 +53,9 @@ class Option:
     vw : bool
         True if Vowpal Wabbit 9.11.9 has this option under the same name.
     keep : bool
-        True if a model file keeps the option, because what is learnt or predicted depends on it.
+        True if a model file stores the option, because learning or prediction depends on it.
     override : bool
-        True if an option that is kept can have another value when a model is loaded.
+        True if a stored option can have another value when a model is loaded.
     minimum, maximum : float or None
         Inclusive bounds of a number.
     above, below : float or None
@@ -67,19 +67,19 @@ class Option:
     positional : bool
         True if words on the command line that belong to no flag are values of this option.
     needs : tuple of str
-        Names of options; without at least one of them this option has no effect.
+        Names of options; this option has no effect without at least one of them.
     because : str
         The reason for the bounds, if it is not obvious; part of the message about an invalid value.
     aliases : tuple of str
         Other names of the option.
     synonyms : tuple of (str, str)
-        Pairs of a word and the choice that it stands for.
+        Pairs of a word and the choice that replaces it.
     listed : bool
-        True if the word is a list of parts, separated by commas. From Python it may be a list or tuple.
+        True if the word is a list of parts, separated by commas. In Python it may be a list or tuple.
     bare : object
-        The value when the flag is given without one; None if the flag requires a value.
+        The value of a flag without a value; None if the flag requires a value.
     tunable : Log, OneOf or None
-        How the value is searched; None if it is not.
+        How the value is searched; None if it is not searched.
     """
 
     name: str = ""
@@ -114,7 +114,7 @@ class Option:
 
     @property
     def field(self) -> str:
-        """The name of the field and of the keyword, with an underscore behind a reserved word of Python."""
+        """The name of the field and of the keyword, with an underscore after a reserved word of Python."""
         return self.name + "_" if iskeyword(self.name) else self.name
 
     @property
@@ -148,8 +148,8 @@ def option(
 ) -> T:
     """Declare an option as a field of a frozen dataclass; the parameters are those of `Option`.
 
-    The field's annotation says what the flag takes: ``bool`` is a switch, ``int``, ``float`` and ``str``
-    take one value, ``X | None`` is None if not supplied, and ``tuple[str, ...]`` can be repeated.
+    The field's annotation determines the values of the flag: ``bool`` is a switch, ``int``, ``float`` and
+    ``str`` take one value, ``X | None`` is None if not supplied, and ``tuple[str, ...]`` can be repeated.
 
     Returns
     -------
@@ -197,10 +197,10 @@ def options_of(group: Group) -> tuple[Option, ...]:
     Raises
     ------
     TypeError
-        If a field was not made with `option`, or its annotation is none of those that `option` accepts.
+        If a field was not made with `option`, or `option` does not accept its annotation.
     """
     if group not in _READ:
-        _READ[group] = tuple(_declared(group))
+        _READ[group] = tuple(_declarations(group))
     return _READ[group]
 
 
@@ -209,18 +209,18 @@ def title_of(group: Group) -> str:
     return str(group.title)
 
 
-def _declared(group: Group) -> Iterator[Option]:
+def _declarations(group: Group) -> Iterator[Option]:
     hints = get_type_hints(group)
     for declared in fields(group):
         metadata: Mapping[str, Any] = declared.metadata
         if _KEY not in metadata:
             raise TypeError(f"{group.__name__}.{declared.name} is not declared with option()")
-        name = declared.name.rstrip("_")  # such as lambda_, since lambda is a reserved word
-        yield _completed(metadata[_KEY], name=name, annotation=hints[declared.name])
+        name = declared.name.rstrip("_")  # for example lambda_, since lambda is a reserved word
+        yield _complete(metadata[_KEY], name=name, annotation=hints[declared.name])
 
 
-def _completed(declared: Option, *, name: str, annotation: Any) -> Option:
-    """Return `declared` with what the field's name and annotation imply."""
+def _complete(declared: Option, *, name: str, annotation: Any) -> Option:
+    """Return `declared`, completed from the field's name and annotation."""
     repeatable = annotation == tuple[str, ...]
     optional = get_origin(annotation) is UnionType and NoneType in get_args(annotation)
     kind = str if repeatable else annotation

@@ -50,15 +50,15 @@ class Registry:
         self.add(*groups)
 
     def add(self, *groups: Group) -> None:
-        """Add groups of options behind those that are there; every surface offers them from then on.
+        """Append groups of options; the command line, keywords and help include them from then on.
 
-        A package that brings an explorer or a hyperparameter of its own adds its options before it makes or
-        loads a model. A configuration that was made before does not have them.
+        A package that adds an explorer or a hyperparameter adds its options before it makes or loads a model.
+        An existing configuration does not get them.
 
         Raises
         ------
         ValueError
-            If two options share a name or a short name; then none of the groups is added.
+            If two options share a name or a short name; then no group is added.
         """
         together = (*self.groups, *groups)
         options = tuple(option for group in together for option in options_of(group))
@@ -71,7 +71,7 @@ class Registry:
         return self._by_flag["--" + name]
 
     def meaning(self, option: Option) -> str:
-        """Return what people read of an option: its help, its choices and its other names."""
+        """Return the description of an option for users: its help, its choices and its other names."""
         tunable = (each.name for each in self.options if each.tunable)
         parts = [option.help.replace(TUNABLE, ", ".join(tunable))]
         if option.choices:
@@ -85,7 +85,7 @@ class Registry:
         return " ".join(parts)
 
     def parse(self, words: str | Sequence[str]) -> Configuration:
-        """Return the configuration that a command line sets, given as words or as one string for a shell.
+        """Return the configuration of a command line, which is a list of words or one string for a shell.
 
         Raises
         ------
@@ -94,28 +94,28 @@ class Registry:
         """
         if isinstance(words, str):
             words = _split(words)
-        given: dict[str, Any] = {}
+        supplied: dict[str, Any] = {}
         for option, texts in split(words, options=self._by_flag, positional=self._positional):
             if option.switch:
-                given[option.name] = True
+                supplied[option.name] = True
             elif option.repeatable:
                 values = tuple(from_text(option, text) for text in texts)
-                given[option.name] = given.get(option.name, ()) + values
+                supplied[option.name] = supplied.get(option.name, ()) + values
             else:
                 value = from_text(option, texts[0])
-                if given.setdefault(option.name, value) != value:
-                    raise OptionError(f"{option.flag} is given as {given[option.name]!r} and as {value!r}")
-        return self._configuration(given)
+                if supplied.setdefault(option.name, value) != value:
+                    raise OptionError(f"{option.flag} is given as {supplied[option.name]!r} and as {value!r}")
+        return self._configuration(supplied)
 
     def parse_kept(self, words: str | Sequence[str]) -> Configuration:
-        """Read the options that a file was made with, of which it may bring none but those that models keep.
+        """Return the configuration of a command line in a file, which may only have options of models.
 
-        All others are for whoever runs the program to give: some name files to write.
+        All other options must come from the user of the program, since some of them name files to write.
 
         Raises
         ------
         OptionError
-            As for `parse`, or because of an option that no model keeps.
+            As for `parse`, or if the file has an option that models do not store.
         """
         configuration = self.parse(words)
         for option in self.options:
@@ -124,7 +124,7 @@ class Registry:
         return configuration
 
     def from_keywords(self, **keywords: object) -> Configuration:
-        """Return the configuration that keywords set: ``cb_explore_adf=True, quadratic=["ab", "ac"]``.
+        """Return the configuration of keywords such as ``cb_explore_adf=True, quadratic=["ab", "ac"]``.
 
         Names may be long or short, with underscores or dashes. A repeatable option takes one value or
         several. ``None`` means "not supplied" for every option, and so does ``False`` for a switch.
@@ -134,17 +134,17 @@ class Registry:
         OptionError
             If a name is unknown, a value is invalid, or options contradict each other.
         """
-        given: dict[str, Any] = {}
+        supplied: dict[str, Any] = {}
         for keyword, value in keywords.items():
             option = self._named(keyword)
             if value is None:
                 continue
-            if option.name in given:
+            if option.name in supplied:
                 raise OptionError(f"{option.flag} is given twice")
-            taken = _several(option, value) if option.repeatable else from_python(option, value)
-            if taken or not (option.switch or option.repeatable):
-                given[option.name] = taken
-        return self._configuration(given)
+            setting = _values_of(option, value) if option.repeatable else from_python(option, value)
+            if setting or not (option.switch or option.repeatable):
+                supplied[option.name] = setting
+        return self._configuration(supplied)
 
     def signature(self) -> Signature:
         """Return the keyword-only signature of a callable that takes every option."""
@@ -156,20 +156,20 @@ class Registry:
             raise unknown_option(flag, known=self._by_flag)
         return self._by_flag[flag]
 
-    def _configuration(self, given: dict[str, Any]) -> Configuration:
-        """Return the configuration of the supplied values, after every check."""
+    def _configuration(self, supplied: dict[str, Any]) -> Configuration:
+        """Return the configuration of the supplied values after all checks."""
         groups = []
         for group in self.groups:
-            options = [option for option in options_of(group) if option.name in given]
-            groups.append(group(**{option.field: given[option.name] for option in options}))
-        configuration = Configuration(groups=tuple(groups), supplied=frozenset(given))
+            options = [option for option in options_of(group) if option.name in supplied]
+            groups.append(group(**{option.field: supplied[option.name] for option in options}))
+        configuration = Configuration(groups=tuple(groups), supplied=frozenset(supplied))
         for check in self._checks:
             check(configuration)
         return configuration
 
 
 def _split(line: str) -> list[str]:
-    """Split a command line as a shell does."""
+    """Split a command line into words by the rules of a shell."""
     try:
         return shlex.split(line)
     except ValueError as error:
@@ -187,16 +187,16 @@ def _by_flag(options: Iterable[Option]) -> dict[str, Option]:
     return flags
 
 
-def _several(option: Option, value: object) -> tuple[Any, ...]:
-    """Return the values of a repeatable option, given as one value or as several."""
+def _values_of(option: Option, value: object) -> tuple[Any, ...]:
+    """Return the values of a repeatable option from one value or several."""
     if isinstance(value, list | tuple):
         return tuple(from_python(option, each) for each in value)
     return (from_python(option, value),)
 
 
 def _parameter(option: Option) -> Parameter:
-    """Return the keyword parameter of an option, annotated with what `Registry.from_keywords` takes."""
-    taken: Any = option.kind | None if option.optional else option.kind
+    """Return the keyword parameter of an option, annotated with the types that `from_keywords` accepts."""
+    annotation: Any = option.kind | None if option.optional else option.kind
     if option.repeatable:
-        taken = str | Sequence[str]
-    return Parameter(option.field, Parameter.KEYWORD_ONLY, default=option.default, annotation=taken)
+        annotation = str | Sequence[str]
+    return Parameter(option.field, Parameter.KEYWORD_ONLY, default=option.default, annotation=annotation)

@@ -1,7 +1,7 @@
-"""`Log` and `OneOf`: ways to search an option, named by ``tunable=`` in its declaration.
+"""`Log` and `OneOf`: ways to search an option, set by ``tunable=`` in its declaration.
 
-From the one declaration come the steps of the streaming search (`neighbours`), the record that a live config
-learns by (`write`) and the spaces of outer tuners (bounds and values).
+One declaration defines the steps of the streaming search (`neighbours`), the record of a live config's
+settings (`write`) and the spaces of outer tuners (bounds and values).
 """
 
 from __future__ import annotations
@@ -26,16 +26,17 @@ class Log(_Written):
     Attributes
     ----------
     low, high : float
-        Bounds of the space of an outer tuner. The streaming search steps beyond them from the value it has.
+        Bounds of the space of an outer tuner. The streaming search may step beyond them.
     factors : tuple of float
         A step multiplies the value by one of these, tried in this order.
     first : float
-        The value tried first where the option is 0; 0 leaves the option alone there.
+        The first value tried if the option is 0; 0 means that such an option is not searched.
     write : callable
-        Called as ``write(record, value, default)``: writes a value into the record by which a live config
-        learns; the default is the value of the command line.
+        Called as ``write(record, value, default)``: writes a value into the record of a live config's
+        settings; the default is the value of the command line.
     valid : callable
-        Returns whether the option can have a value; its declaration sets this. No other value is tried.
+        Returns whether a value is valid for the option; set by the option's declaration. Invalid values are
+        not tried.
     """
 
     low: float
@@ -59,14 +60,14 @@ class Log(_Written):
 
 @dataclass(frozen=True, slots=True)
 class OneOf(_Written):
-    """A word out of a few.
+    """One of several words.
 
     Attributes
     ----------
     values : tuple of str
-        The words that are tried, in this order.
+        The words to try, in this order.
     write : callable
-        Called as ``write(record, value, default)``, as that of `Log`.
+        Called as ``write(record, value, default)``, like that of `Log`.
     """
 
     values: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""The error about an unknown flag: it names the nearest flag, or says that only Vowpal Wabbit has it."""
+"""Make the error about an unknown flag, with the nearest known flag or a hint about Vowpal Wabbit's flag."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HINTS: Final = {
 
 
 _NEAR: Final = 0.75
-"""How similar a known flag is that may have been meant, from 0 to 1."""
+"""Minimum similarity, from 0 to 1, of a known flag that the message suggests."""
 
 
 def unknown_option(flag: str, *, known: Collection[str]) -> OptionError:

@@ -18,7 +18,7 @@ _NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
 
 
 def from_text(option: Option, text: str) -> Scalar:
-    """Return the value that `text` stands for on the command line.
+    """Return the value of `text` on the command line.
 
     Raises
     ------
@@ -35,11 +35,11 @@ def from_text(option: Option, text: str) -> Scalar:
 
 
 def from_python(option: Option, value: object) -> Scalar:
-    """Return the value that a Python caller gave: a number of any library, a path or a word.
+    """Return the value of a Python argument: a number of any library, a path or a word.
 
-    Where a word is expected, a number is accepted too: ``progress=1000`` is ``progress="1000"``. Where a list
-    is expected, a list or tuple is accepted: ``cost_range=(0, 1)`` is ``cost_range="0,1"``. True is the flag
-    without a number: ``automl=True`` is ``automl=4``.
+    Instead of a word, a number is accepted, too: ``progress=1000`` is ``progress="1000"``. For a list, a list
+    or tuple is accepted: ``cost_range=(0, 1)`` is ``cost_range="0,1"``. True is the flag without a number:
+    ``automl=True`` is ``automl=4``.
 
     Raises
     ------
@@ -81,7 +81,7 @@ def is_within(option: Option, value: float) -> bool:
 
 
 def valid_values(option: Option) -> str:
-    """Return what an option takes, in words, such as ``a number from 0 to 1``."""
+    """Return a description of an option's valid values, such as ``a number from 0 to 1``."""
     if option.choices:
         return "one of " + ", ".join(option.choices)
     if option.listed:
@@ -110,11 +110,11 @@ def _checked(option: Option, value: Scalar, text: str) -> Scalar:
 
 
 def _limit(limit: float) -> str:
-    """Return a bound as text; the largest number of so many bits is written ``2^63 - 1``."""
+    """Return a bound as text; a bound 2^n - 1 of many bits is written like ``2^63 - 1``."""
     bits = int(limit).bit_length()
     return f"2^{bits} - 1" if bits > 30 and limit == 2**bits - 1 else str(limit)
 
 
-def _invalid(option: Option, shown: str) -> OptionError:
+def _invalid(option: Option, text: str) -> OptionError:
     reason = f" ({option.because})" if option.because else ""
-    return OptionError(f"{option.flag} cannot be {shown}; it takes {valid_values(option)}{reason}")
+    return OptionError(f"{option.flag} cannot be {text}; it takes {valid_values(option)}{reason}")

@@ -1,6 +1,6 @@
-"""The names of all options of Vowpal Wabbit 9.11.9, so that an unsupported one is refused by name.
+"""The names of all options of Vowpal Wabbit 9.11.9, so that the error about an unsupported one can name it.
 
-A test compares them with the installed wheel.
+A test compares the names with the installed `vowpalwabbit` package.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def test_a_draw_is_that_of_seed_and_event() -> None:
 
 @pytest.mark.parametrize("pmf", [[0.0, 0.0], [-0.1, 1.1], [], [float("nan"), 1.0]])
 def test_what_is_no_distribution_is_refused(pmf: list[float]) -> None:
-    with pytest.raises(ValueError, match="these are no probabilities"):
+    with pytest.raises(ValueError, match="probabilities must be"):
         sample(pmf, seed=0, event_id="a")
 
 

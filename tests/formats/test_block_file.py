@@ -239,7 +239,7 @@ def test_frames_in_another_order_are_found(path: Path) -> None:
         [frames[0], *frames[2:]],
         [frames[0]] * 2,
     ):
-        assert "is not the one that belongs there" in reading(head + b"".join(others))[1]
+        assert "is out of order" in reading(head + b"".join(others))[1]
     assert "it is truncated" in reading(head + b"".join(frames[:-1]))[1]
     n, message = reading(data + b"\0")
     assert f"something follows its end at byte {len(data)}; the {n} events before" in message
@@ -266,7 +266,7 @@ def test_a_file_of_other_records_is_refused() -> None:
 
 def test_a_transfer_as_text_is_found(path: Path) -> None:
     data = path.read_bytes().replace(b"\r\n", b"\n")
-    assert "its first bytes were changed on the way" in reading(data)[1]
+    assert "its first bytes were changed, for example by" in reading(data)[1]
 
 
 def test_packed_blocks_are_read_and_their_damage_is_found(path: Path) -> None:
@@ -330,25 +330,25 @@ def test_a_file_taken_apart_is_put_together_again(path: Path) -> None:
 @pytest.mark.parametrize(
     ("section", "field", "at", "value", "message"),
     [
-        ("events", None, -1, 1000, "points beyond its own records"),
-        ("events", None, 1, -1, "points beyond its own records"),
-        ("events", None, 1, 0, "points beyond its own records"),
-        ("lines", "start", -1, 1000, "points beyond its own records"),
-        ("lines", "cost", 2, 1000, "points beyond its own records"),
-        ("lines", "tag", -1, 1 << 40, "points beyond its own records"),
-        ("lines", "slot", 0, 1, "has lines that make no event of its kind"),
-        ("lines", "weight", 0, -1, "has a number that no text has"),
-        ("lines", "label", 1, np.nan, "has a number that no text has"),
-        ("spans", "start", 1, -5, "points beyond its own records"),
-        ("spans", "start", -1, 1 << 40, "points beyond its own records"),
-        ("spans", "namespace", 0, 1000, "points beyond its own records"),
-        ("spans", "namespace", 0, -1, "points beyond its own records"),
-        ("features", "value", 0, 0, "has a number that no text has"),
-        ("features", "value", 2, np.inf, "has a number that no text has"),
-        ("costs", "probability", 0, 1.5, "has a number that no text has"),
-        ("costs", "cost", 0, np.nan, "has a number that no text has"),
-        ("names_bytes", None, 4, 200, "has names that are cut off, empty or there already"),
-        ("names_bytes", None, 4, 0, "has names that are cut off, empty or there already"),
+        ("events", None, -1, 1000, "has an offset out of range"),
+        ("events", None, 1, -1, "has an offset out of range"),
+        ("events", None, 1, 0, "has an offset out of range"),
+        ("lines", "start", -1, 1000, "has an offset out of range"),
+        ("lines", "cost", 2, 1000, "has an offset out of range"),
+        ("lines", "tag", -1, 1 << 40, "has an offset out of range"),
+        ("lines", "slot", 0, 1, "has lines that do not form an event"),
+        ("lines", "weight", 0, -1, "has an invalid number"),
+        ("lines", "label", 1, np.nan, "has an invalid number"),
+        ("spans", "start", 1, -5, "has an offset out of range"),
+        ("spans", "start", -1, 1 << 40, "has an offset out of range"),
+        ("spans", "namespace", 0, 1000, "has an offset out of range"),
+        ("spans", "namespace", 0, -1, "has an offset out of range"),
+        ("features", "value", 0, 0, "has an invalid number"),
+        ("features", "value", 2, np.inf, "has an invalid number"),
+        ("costs", "probability", 0, 1.5, "has an invalid number"),
+        ("costs", "cost", 0, np.nan, "has an invalid number"),
+        ("names_bytes", None, 4, 200, "has truncated, empty or duplicate names"),
+        ("names_bytes", None, 4, 0, "has truncated, empty or duplicate names"),
     ],
 )
 def test_what_no_reader_makes_is_refused_whatever_its_checksum(
@@ -361,18 +361,18 @@ def test_what_no_reader_makes_is_refused_whatever_its_checksum(
 def test_a_truth_value_of_another_byte_is_refused(path: Path) -> None:
     header, frames = blocks_parts(path.read_bytes())
     frames[0].sections["lines"]["shared"].view(np.uint8)[0] = 7
-    assert "has a number that no text has" in reading(blocks_bytes(header, frames))[1]
+    assert "has an invalid number" in reading(blocks_bytes(header, frames))[1]
 
 
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("events", -1, "is not the one that belongs there"),
-        ("lines", -1, "has a kind or counts that no frame has"),
-        ("spans", 2**62, "has a kind or counts that no frame has"),
+        ("events", -1, "is out of order"),
+        ("lines", -1, "has an invalid kind or invalid counts"),
+        ("spans", 2**62, "has an invalid kind or invalid counts"),
         ("features", 2**45, "it is truncated"),
-        ("kind", 7, "has a kind or counts that no frame has"),
-        ("kind", 0x5453414C, "has a kind or counts that no frame has"),
+        ("kind", 7, "has an invalid kind or invalid counts"),
+        ("kind", 0x5453414C, "has an invalid kind or invalid counts"),
     ],
 )
 @pytest.mark.parametrize("mapped", [False, True])
@@ -406,4 +406,4 @@ def test_a_header_that_is_none_is_refused(path: Path, header: bytes) -> None:
 @pytest.mark.parametrize("rules", [{"events": "lda"}, {"events": 7}, {"events": True}])
 def test_rules_that_there_are_not_are_refused(path: Path, rules: dict[str, Any]) -> None:
     header, frames = blocks_parts(path.read_bytes())
-    assert "which there is not" in reading(blocks_bytes(header | {"rules": rules}, frames))[1]
+    assert "unknown kind of events" in reading(blocks_bytes(header | {"rules": rules}, frames))[1]

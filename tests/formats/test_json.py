@@ -155,7 +155,7 @@ BAD = [
     (b'{"c":{"_slots":[]}}', "7: key '\"_slots\"' does not belong there, or not to this kind of learning"),
     (b'{"c":{"_labels":1}}', "7: key '\"_labels\"' does not belong there, or not to this kind of learning"),
     (b'{"c":{"_multi":[{}]}} x', "23: 'x' after the end of the JSON object"),
-    (b'{"c":' + b'{"a":' * 300, "1281: too many objects and arrays in one another: 256 are allowed"),
+    (b'{"c":' + b'{"a":' * 300, "1281: too many nested objects and arrays: 256 are allowed"),
     (GOOD.replace(b"0.5", b"0"), "43: probability '0' is 0: the logged action cannot have been chosen"),
     (GOOD.replace(b'Index": 1', b'Index": 2'), "83: '2' labels an action that the event does not have"),
     (GOOD[:-1] + b', "pdrop": 1}', None),

@@ -136,16 +136,16 @@ A, B = {"a": {"x": 1}}, {"a": {"y": 1}}
             "chosen is for events without slots",
         ),
         ({"actions": [A, B], "slots": [{"chose": 1}]}, "slot 0: unknown key 'chose'; did you mean chosen"),
-        ({"actions": [A, B], "slots": [{"only": [2]}]}, "slot 0: only has what is none of the 2 actions"),
+        ({"actions": [A, B], "slots": [{"only": [2]}]}, "slot 0: only must list some of the 2 actions"),
         ({"actions": [A, B], "slots": [{"chosen": 2}]}, "slot 0: chosen is 2, and there are 2 actions"),
-        ({"actions": [A, B], "slots": [{"cost": 2}]}, "slot 0: a cost, and no chosen"),
+        ({"actions": [A, B], "slots": [{"cost": 2}]}, "slot 0: a cost without chosen"),
         (
             {"actions": [A, B], "slots": 2 * [{"chosen": 0, "cost": 1, "probability": 1}]},
-            "slot 1: chosen is 0, which it cannot have",
+            "slot 1: chosen is 0, an action that this slot cannot have",
         ),
         (
             {"actions": [A, B], "slots": [{"chosen": 0, "cost": 1, "probability": 1, "only": [1]}]},
-            "slot 0: chosen is 0, which it cannot have",
+            "slot 0: chosen is 0, an action that this slot cannot have",
         ),
     ],
 )

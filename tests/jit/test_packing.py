@@ -265,7 +265,7 @@ def test_a_copy_is_sealed_anew() -> None:
 
 
 def test_only_records_are_sealed() -> None:
-    with pytest.raises(TypeError, match="what is sealed is a NamedTuple"):
+    with pytest.raises(TypeError, match="only a NamedTuple can be sealed"):
         Sealed((1, 2.0))
 
 

@@ -1,1 +1,1 @@
-"""VW text as Vowpal Wabbit 9.11.9 reads it, with its oddities and warnings."""
+"""Readers of VW text with the oddities and warnings of Vowpal Wabbit 9.11.9."""

@@ -39,7 +39,7 @@ _MOST_WORDS = 4
 
 @kernel
 def _read_action(text: Text, start: int, end: int) -> np.uint32:
-    """Return the number that the text begins with, as VW's ``int_of_string``: 0 with a warning if none."""
+    """Return the number at the start of a text, like VW's ``int_of_string``: 0 with a warning if none."""
     data = text.data
     p, value = start, np.int64(0)
     if p < end and (data[p] == _MINUS or data[p] == _PLUS):
@@ -87,10 +87,7 @@ def _read_outcome(text: Text, start: int, end: int, costs: Records) -> None:
 
 @kernel
 def _read_lists_or_outcome(text: Text, p: int, end: int, costs: Records, outcome: bool) -> None:
-    """Read the words of a slot's label: only the outcome, or only the lists, as `outcome` says.
-
-    There may be one outcome; a second one is fatal.
-    """
+    """Read the outcome of a slot's label if `outcome` is true, else the lists; a second outcome is fatal."""
     data, state = text.data, text.state
     begin, found = p, False
     while not state.fatal:

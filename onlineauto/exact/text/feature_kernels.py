@@ -34,13 +34,13 @@ _ENDS_STRING[[_SPACE, _TAB, _RETURN, _NEWLINE]] = True
 
 
 class Feature(NamedTuple):
-    """A feature that was read, with what is wrong with it."""
+    """A feature that was read, and its problem."""
 
     after: int  # position after it
     hash: np.uint32
     value: F32
     nameless: bool  # whether it has no name, so that its number must be added to its hash
-    code: Code  # what is wrong, and the bounds of the wrong text
+    code: Code  # the problem, and the bounds of the offending text
     start: int
     end: int
 
@@ -61,7 +61,7 @@ def _string(data: NDArray[np.uint8], p: int, end: int) -> tuple[int, int]:
 
 @inline_kernel
 def _feature(text: Text, name: tuple[int, int], seed: np.uint32, weight: F32) -> Feature:
-    """Read the feature of this name; a string has the value 1, whatever the namespace's weight."""
+    """Read the feature of this name; a string has the value 1, independent of the namespace's weight."""
     data, end = text.data, text.end
     p = name[1]
     value = weight
@@ -94,7 +94,7 @@ def _feature(text: Text, name: tuple[int, int], seed: np.uint32, weight: F32) ->
 
 @kernel
 def _weight(text: Text, p: int, bar: int) -> tuple[F32, int]:
-    """Read a namespace's weight at `p`, after the colon, and return it and the position after it."""
+    """Return a namespace's weight at `p`, after the colon, and the position after the weight."""
     number, after = parse_vw_float(text.data, p, text.end)
     weight = np.float32(number)
     if after >= text.end:

@@ -1,9 +1,9 @@
 """Bagging: several models vote, each having learnt from its own random sample of the events.
 
-Each model learns every event as often as a Poisson distribution with the mean 1 says, which is drawing events
-with replacement, online. Where the models agree there is little to find out; where they do not, each one's
-choice is tried in its turn. Under ``--automl`` every live config has its own bag; all of them learn an event
-equally often, so that they differ in what they are and not in their luck.
+Each model learns every event k times, with k drawn from a Poisson distribution of mean 1: the online form of
+sampling with replacement. An action's probability is its share of the votes. So where the models agree, there
+is little exploration. Under ``--automl`` every live config has a separate bag. All bags use the same draws,
+so that live configs are compared without the noise of different samples.
 
 Source: Oza & Russell, *Online Bagging and Boosting*, 2001; Bietti, Agarwal & Langford, *A Contextual Bandit
 Bake-off*, 2021, algorithm 4; VW's ``--bag`` and ``--greedify``.
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BagOptions:
-    """Bagging."""
+    """Options of bagging."""
 
     title: ClassVar[str] = "Exploration: bagging"
 
@@ -48,7 +48,7 @@ class BagOptions:
 
 
 class Bag(Explorer):
-    """Models that vote."""
+    """Explorer by the votes of several models."""
 
     name = "bag"
     flags = ("bag",)
@@ -57,16 +57,16 @@ class Bag(Explorer):
     uses = ("epsilon", "first_only")
 
     def numbers(self, configuration: Configuration) -> tuple[float, ...]:
-        """Return whether the first model is as good as without the others."""
+        """Return whether the first model learns every event exactly once."""
         return (configuration[BagOptions].greedify,)
 
     def models(self, configuration: Configuration) -> int:
-        """Return how many models vote."""
+        """Return the number of models."""
         return configuration[BagOptions].bag or 1
 
     @staticmethod
     def kernel() -> Callable[..., None]:
-        """Return the kernel; the room has votes and summed scores. It lists the likeliest action first."""
+        """Return the kernel, which reads votes and summed scores and lists the likeliest action first."""
         import numpy as np
 
         from onlineauto.explorers._kernels import rank_by_probability

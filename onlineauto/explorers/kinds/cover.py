@@ -1,8 +1,9 @@
-"""Online cover: policies that all are good, and each of which likes what those before it do not choose.
+"""Online cover: several good policies, each with a bonus for actions that earlier policies do not choose.
 
-The first policy learns as ``--cb_type`` has it. Every other learns from doubly robust costs of all actions,
-less a bonus for those that the policies before it leave aside; then each policy's choice gets the same share
-of probability, and every action a least one, which falls as events are learnt unless ``--epsilon`` fixes it.
+The first policy learns as ``--cb_type`` says. Every other policy learns from doubly robust costs of all
+actions, minus a bonus for actions that the policies before it do not choose. Each policy's choice gets the
+same share of probability. Every action gets a minimum probability, which falls as events are learnt unless
+``--epsilon`` fixes it.
 
 Source: Agarwal, Hsu, Kale, Langford, Li & Schapire, *Taming the Monster: A Fast and Simple Algorithm for
 Contextual Bandits*, 2014, section 3.3; VW's ``--cover``.
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoverOptions:
-    """Online cover."""
+    """Options of online cover."""
 
     title: ClassVar[str] = "Exploration: online cover"
 
@@ -60,7 +61,7 @@ class CoverOptions:
 
 
 class Cover(Explorer):
-    """Policies that differ."""
+    """Explorer by policies that differ."""
 
     name = "cover"
     flags = ("cover",)
@@ -72,12 +73,12 @@ class Cover(Explorer):
     predicts_apart = False
 
     def numbers(self, configuration: Configuration) -> tuple[float, ...]:
-        """Return what choosing otherwise is paid, whether the floor falls, and whether there is none."""
+        """Return ψ, whether the minimum probability falls, and whether unchosen actions get none."""
         options = configuration[CoverOptions]
         return options.psi, "epsilon" not in configuration.supplied, options.nounif
 
     def models(self, configuration: Configuration) -> int:
-        """Return how many policies there are."""
+        """Return the number of policies."""
         return configuration[CoverOptions].cover or 1
 
     def parts(self, configuration: Configuration, *, estimates: bool, quirks: ExploringQuirks) -> int:
@@ -88,7 +89,7 @@ class Cover(Explorer):
 
     @staticmethod
     def kernel() -> Callable[..., None]:
-        """Return the kernel; the room has shares and summed scores. It lists the likeliest action first."""
+        """Return the kernel, which reads shares and summed scores and lists the likeliest action first."""
         import numpy as np
 
         from onlineauto.explorers._kernels import rank_by_probability

@@ -1,14 +1,14 @@
-"""Epsilon decay: the longer the champion has learnt the less it explores, until a younger model is better.
+"""Epsilon decay: ε falls as the champion learns, and rises when a younger model replaces the champion.
 
-There are several models, which all learn every event, each with its own ε, `initial_epsilon` · (n + 1)^(-1/3)
-after n events of its own. The oldest is the champion and explores. The others have begun later: when one of
-them is proved to earn more than the champion did over the same events, it becomes the champion, and with it a
-larger ε; so a change of the stream is noticed, and answered. One that has grown too old to be a fresh start
-gives way to a new one.
+After n events of its own, a model's ε is `initial_epsilon` · (n + 1)^(-1/3). All models learn every event.
+The oldest model is the champion and explores; the others began later. A challenger that is proved to earn
+more than the champion over the same events becomes the champion. Its ε is larger, so the explorer adapts to a
+change of the stream. A challenger that has learnt too many events to be a fresh start is replaced by a new
+model.
 
-Where VW errs, exact mode does too: a model that begins anew keeps sums of the one before, with
-``--cb_type dr`` the wrong weights are cleared. Rewards outside [0, 1] are cut off; in native mode
-``--cost_range`` says where they are.
+Exact mode reproduces VW's errors: a model that starts again keeps sums of its predecessor, and with
+``--cb_type dr`` the wrong weights are cleared. Rewards are clipped to [0, 1], or in native mode to the range
+that ``--cost_range`` gives.
 
 Source: Auer, Cesa-Bianchi & Fischer, *Finite-time Analysis of the Multiarmed Bandit Problem*, 2002 (decaying
 ε); VW's ``--epsilon_decay``.
@@ -37,7 +37,7 @@ _NEEDS = ("epsilon_decay",)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpsilonDecayOptions:
-    """Decaying ε."""
+    """Options of epsilon decay."""
 
     title: ClassVar[str] = "Exploration: decaying ε"
 
@@ -122,7 +122,7 @@ def models_of(configuration: Configuration) -> int:
 
 
 class EpsilonDecay(Explorer):
-    """ε-greedy with an ε that falls, and models that begin anew."""
+    """ε-greedy explorer with an ε that falls, and with models that start again."""
 
     name = "epsilon_decay"
     flags = ("epsilon_decay",)
@@ -133,22 +133,22 @@ class EpsilonDecay(Explorer):
     stack = ("cb_explore_adf_greedy",)
 
     def numbers(self, configuration: Configuration) -> tuple[float, ...]:
-        """Return room for the champion's ε, which the loop writes there at every event."""
+        """Return a placeholder for the champion's ε, which the loop writes at every event."""
         del configuration
         return (0.0,)
 
     def models(self, configuration: Configuration) -> int:
-        """Return how many models there are."""
+        """Return the number of models."""
         return configuration[EpsilonDecayOptions].model_count
 
     def check(self, configuration: Configuration) -> None:
-        """Refuse ``--ccb_explore_adf``: models that begin anew are not for slots."""
+        """Refuse ``--ccb_explore_adf``: models that start again do not support slots."""
         super().check(configuration)
         if "ccb_explore_adf" in configuration.supplied:
             raise OptionError("--epsilon_decay is not for --ccb_explore_adf; it is for --cb_explore_adf")
 
     def check_effects(self, configuration: Configuration) -> None:
-        """Refuse ``--epsilon``, of which there is one for each model, unless it is constant."""
+        """Refuse ``--epsilon`` unless it is constant, since each model has its own ε."""
         constant = configuration[EpsilonDecayOptions].constant_epsilon
         if "epsilon" in configuration.supplied and not constant:
             raise OptionError(

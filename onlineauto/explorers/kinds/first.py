@@ -1,7 +1,7 @@
-"""Explore first: all actions alike for the first events that are learnt, then only the best.
+"""Explore first: choose uniformly until N events are learnt, then choose only the best action.
 
-For as long as it explores the log is uniform, which suits every later comparison; after that nothing is
-found out any more.
+The log of the first phase is uniform, which suits every later comparison. In the second phase there is no
+exploration.
 
 Source: VW's ``--first``.
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstOptions:
-    """Explore first."""
+    """Options of explore-first."""
 
     title: ClassVar[str] = "Exploration: first"
 
@@ -42,19 +42,19 @@ class FirstOptions:
 
 
 def left_to_explore(configuration: Configuration, learnt: int) -> int:
-    """Return after how many more events exploring ends, once so many are learnt."""
+    """Return the number of events left to explore, after `learnt` events."""
     return max((configuration[FirstOptions].first or 0) - learnt, 0)
 
 
 class First(Explorer):
-    """All actions alike at first, then the best."""
+    """Explorer that is uniform at first, then always chooses the best action."""
 
     name = "first"
     flags = ("first",)
     options = (FirstOptions,)
 
     def numbers(self, configuration: Configuration) -> tuple[float, ...]:
-        """Return how many events are for exploring."""
+        """Return the number of events to explore."""
         return (configuration[FirstOptions].first or 0,)
 
     @staticmethod

@@ -1,7 +1,6 @@
-"""ε-greedy: mostly the best action, now and then any.
+"""ε-greedy: the default explorer, which mostly chooses the best action.
 
-The probability ε is spread over all actions, the rest goes to the best; several that are as good share it.
-It is the explorer when no other is chosen.
+The probability ε is spread over all actions. The best action gets the rest; several best actions share it.
 
 Source: Langford & Zhang, *The Epoch-Greedy Algorithm for Contextual Multi-armed Bandits*, 2007; VW's
 ``--epsilon`` and ``--first_only``.
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Greedy(Explorer):
-    """Mostly the best action; its options are those that other explorers share."""
+    """Explorer that mostly chooses the best action; it has only the shared options."""
 
     name = "greedy"
     flags = ()
@@ -34,7 +33,7 @@ class Greedy(Explorer):
 
     @staticmethod
     def kernel() -> Callable[..., None]:
-        """Return the kernel for scores that are not of the loop, which has ε-greedy in itself."""
+        """Return the kernel for callers other than the loop, which computes ε-greedy directly."""
         from onlineauto.explorers.pmf_kernels import greedy as spread
         from onlineauto.jit import entry_kernel
 

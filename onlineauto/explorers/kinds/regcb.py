@@ -1,12 +1,12 @@
-"""RegCB: explore the actions that may still be the best, given how sure their costs are.
+"""RegCB: explore the actions that may still be the best, by their ranges of plausible costs.
 
-The range in which the cost of an action plausibly lies is narrow where much has been learnt
-(`onlineauto.explorers.cost_range`). Eliminating (``--regcb``), the actions whose range begins below the end
-of every other's are chosen alike; optimistic (``--regcbopt``), the one whose range begins lowest is.
+The range of an action's plausible costs narrows as more is learnt (`onlineauto.explorers.cost_range`). With
+``--regcb`` an action is eliminated if its range begins above the end of another action's range; the choice
+among the rest is uniform. With ``--regcbopt`` the action whose range begins lowest is chosen.
 
-The costs are learnt as they are, by regression, without importance weights. Where VW errs, exact mode does
-too: see `weighs_last_action` and `ties_are_certain` in `onlineauto.explorers.quirks`; and interactions of
-wildcards are left out of the plausible costs.
+Costs are learnt by regression, without importance weights. Exact mode reproduces VW's errors: see
+`weighs_last_action` and `ties_are_certain` in `onlineauto.explorers.quirks`. Interactions of wildcards are
+also left out of the plausible costs there.
 
 Source: Foster, Agarwal, Dudík, Luo & Schapire, *Practical Contextual Bandits with Regression Oracles*, 2018,
 algorithms 1 and 2; VW's ``--regcb`` and ``--regcbopt``.
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegcbOptions:
-    """RegCB."""
+    """Options of RegCB."""
 
     title: ClassVar[str] = "Exploration: RegCB"
 
@@ -52,7 +52,7 @@ class RegcbOptions:
 
 
 class Regcb(Explorer):
-    """The actions that may still be the best."""
+    """Explorer of the actions that may still be the best."""
 
     name = "regcb"
     flags = ("regcb", "regcbopt")
@@ -62,11 +62,11 @@ class Regcb(Explorer):
     cb_types = ("mtr",)
 
     def numbers(self, configuration: Configuration) -> tuple[float, ...]:
-        """Return whether it is optimistic."""
+        """Return whether the explorer is optimistic."""
         return (configuration[RegcbOptions].regcbopt,)
 
     def bounds(self, configuration: Configuration) -> bool:
-        """Return True: it always goes by them."""
+        """Return True: plausible costs are always read."""
         del configuration
         return True
 
@@ -83,7 +83,7 @@ class Regcb(Explorer):
 
         @kernel
         def among_left(order: NDArray[np.int32], pmf: NDArray[np.float32], room: NDArray[np.float32]) -> None:
-            """Give the same probability to each action whose range begins below the end of all others'."""
+            """Give the same probability to each action whose range begins below the end of every other."""
             n = len(pmf)
             limit, left = best_highest(room, n), 0
             for action in range(n):
@@ -95,7 +95,7 @@ class Regcb(Explorer):
         def lowest(
             at: Exploration, order: NDArray[np.int32], pmf: NDArray[np.float32], room: NDArray[np.float32]
         ) -> None:
-            """Fill in 1 for the action whose range begins lowest; several share it, unless the first only."""
+            """Choose the action whose range begins lowest; ties share the probability unless `first_only`."""
             n = len(pmf)
             best, tied, low = 0, 0, float_max
             for action in range(n):

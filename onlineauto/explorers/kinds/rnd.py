@@ -1,4 +1,4 @@
-"""Random network distillation: what was seldom learnt may be better than it looks.
+"""Random network distillation: prefer actions that were seldom learnt.
 
 Besides the model of the costs there are N auxiliary models. Each auxiliary model has a random guess for
 every action, and learns this guess, with a little noise, for logged actions. The error of an auxiliary
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RndOptions:
-    """Random network distillation."""
+    """Options of random network distillation."""
 
     title: ClassVar[str] = "Exploration: random network distillation"
 
@@ -64,7 +64,7 @@ class RndOptions:
 
 
 class Rnd(Explorer):
-    """Softmax of costs less a bonus for what is not known."""
+    """Explorer by softmax over costs minus a bonus for little-known actions."""
 
     name = "rnd"
     flags = ("rnd",)
@@ -72,17 +72,17 @@ class Rnd(Explorer):
     policy_kind = "rnd"
 
     def numbers(self, configuration: Configuration) -> tuple[float, ...]:
-        """Return the noise of what the auxiliary models learn, and the variance of their guesses."""
+        """Return the noise of the auxiliary models' labels, and the variance of their guesses."""
         options = configuration[RndOptions]
         return options.rnd_alpha, options.rnd_invlambda
 
     def models(self, configuration: Configuration) -> int:
-        """Return how many models there are, that of the costs included."""
+        """Return the number of models, including the model of the costs."""
         return 1 + (configuration[RndOptions].rnd or 1)
 
     @staticmethod
     def kernel() -> Callable[..., None]:
-        """Return the kernel; the room has a bonus for each action: how little is known of it."""
+        """Return the kernel, which reads the bonus of each action: how little is known of it."""
         import numpy as np
 
         from onlineauto.explorers.explore_kernels import BONUS, WORK

@@ -1,7 +1,6 @@
-"""Softmax: the better an action looks, the likelier it is.
+"""Softmax: an action's probability is proportional to ``exp(-λ cost)``.
 
-An action's probability is proportional to ``exp(-λ cost)``: with λ = 0 all are alike, with a large λ the best
-one is nearly sure.
+With λ = 0 all actions are equally likely; with a large λ the best one is nearly certain.
 
 Source: Luce, *Individual Choice Behavior*, 1959; VW's ``--softmax``.
 """
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SoftmaxOptions:
-    """Softmax."""
+    """Options of softmax."""
 
     title: ClassVar[str] = "Exploration: softmax"
 
@@ -46,14 +45,14 @@ class SoftmaxOptions:
 
 
 class Softmax(Explorer):
-    """Probabilities proportional to exp(-λ cost)."""
+    """Explorer with probabilities proportional to exp(-λ cost)."""
 
     name = "softmax"
     flags = ("softmax",)
     options = (SoftmaxOptions,)
 
     def numbers(self, configuration: Configuration) -> tuple[float, ...]:
-        """Return how greedy it is."""
+        """Return λ."""
         return (abs(configuration[SoftmaxOptions].lambda_),)
 
     @staticmethod

@@ -1,13 +1,13 @@
-"""SquareCB: an action's probability falls with the inverse of how much worse it looks than the best.
+"""SquareCB: an action's probability falls with the inverse of its predicted disadvantage.
 
-With K actions, an action that looks worse by Δ has the probability 1 / (K + γ Δ), and the best one the rest;
-γ grows with the events learnt, so that exploring fades out. The costs are learnt as they are, by regression,
-without importance weights.
+With K actions, an action whose predicted cost is Δ above the lowest has probability 1 / (K + γ Δ); the best
+action has the rest. γ grows with the number of events learnt, so that exploration fades out. Costs are learnt
+by regression, without importance weights.
 
 With ``--elim`` only actions that may still be the best are explored: those whose lowest plausible cost is not
 above the highest plausible cost of another.
 
-Where VW errs, exact mode does too: see `weighs_last_action`, `miscounts_left` and `no_floor_of_left` in
+Exact mode reproduces VW's errors: see `weighs_last_action`, `miscounts_left` and `no_floor_of_left` in
 `onlineauto.explorers.quirks`.
 
 Source: Foster & Rakhlin, *Beyond UCB: Optimal and Efficient Contextual Bandits with Regression Oracles*,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SquarecbOptions:
-    """SquareCB."""
+    """Options of SquareCB."""
 
     title: ClassVar[str] = "Exploration: SquareCB"
 
@@ -66,7 +66,7 @@ class SquarecbOptions:
 
 
 class Squarecb(Explorer):
-    """Probabilities by the inverse of how much worse an action looks."""
+    """Explorer with probabilities by the inverse of an action's predicted disadvantage."""
 
     name = "squarecb"
     flags = ("squarecb",)
@@ -75,12 +75,12 @@ class Squarecb(Explorer):
     cb_types = ("mtr",)
 
     def numbers(self, configuration: Configuration) -> tuple[float, ...]:
-        """Return how greedy it is, and whether actions are eliminated."""
+        """Return the parameters of γ, and whether actions are eliminated."""
         options = configuration[SquarecbOptions]
         return options.gamma_scale, options.gamma_exponent, options.elim
 
     def bounds(self, configuration: Configuration) -> bool:
-        """Only to eliminate actions."""
+        """Return whether actions are eliminated, which needs plausible costs."""
         return configuration[SquarecbOptions].elim
 
     @staticmethod
@@ -99,7 +99,7 @@ class Squarecb(Explorer):
 
         @kernel
         def among_all(score: NDArray[np.float32], n: int, gamma: F32) -> None:
-            """Replace ranked scores by 1 / (n + γ · what is lost), the first one by the rest."""
+            """Replace ranked scores by 1 / (n + γ Δ), and the first one by the remaining probability."""
             best, total = score[0], zero
             for i in range(1, n):
                 score[i] = one / (np.float32(n) + gamma * (score[i] - best))
@@ -115,7 +115,7 @@ class Squarecb(Explorer):
             plausible: NDArray[np.float32],
             miscounts: bool,
         ) -> None:
-            """Do so for the actions that may be the best; others have the probability 0."""
+            """Do so for the actions that may be the best; give the others probability 0."""
             limit = best_highest(plausible, n)
             first, left = -1, 0
             for i in range(n):

@@ -1,10 +1,10 @@
-"""Synthetic cover: probability is poured over the actions, a hundredth at a time, each onto the best one.
+"""Synthetic cover: distribute probability in parts of 1/100, each to the action whose cost is lowest.
 
-Whatever an action gets makes its cost look higher by a bit, until another looks better: the costs, clipped to
-those seen so far, are filled up to a common level. No model but the one is needed, unlike ``--cover``.
+Each part raises the action's cost a little, until another action has the lowest cost. So the costs, clipped
+to the range seen so far, are raised to a common level. Unlike ``--cover``, one model is enough.
 
-In VW the cost that is about to be learnt widens the range first, and so is part of the prediction; exact mode
-does that too, native mode predicts before.
+In VW and in exact mode, the cost to be learnt widens the range before the prediction and so affects it.
+Native mode predicts first.
 
 Source: VW's ``--synthcover``.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SynthcoverOptions:
-    """Synthetic cover."""
+    """Options of synthetic cover."""
 
     title: ClassVar[str] = "Exploration: synthetic cover"
 
@@ -61,7 +61,7 @@ class SynthcoverOptions:
 
 
 class Synthcover(Explorer):
-    """Probability poured onto the best, bit by bit."""
+    """Explorer that gives probability to the best action in small parts."""
 
     name = "synthcover"
     flags = ("synthcover",)
@@ -69,12 +69,12 @@ class Synthcover(Explorer):
     sees_costs = True
 
     def numbers(self, configuration: Configuration) -> tuple[float, ...]:
-        """Return how much a cost rises by all of the probability, and into how many bits that is divided."""
+        """Return how far the whole probability would raise a cost, and the number of its parts."""
         options = configuration[SynthcoverOptions]
         return options.synthcoverpsi, options.synthcoversize
 
     def announced(self, configuration: Configuration) -> tuple[str, ...]:
-        """Its options."""
+        """Return the lines about its options."""
         options, epsilon = configuration[SynthcoverOptions], float(str(configuration.get("epsilon")))
         lines = ["Using synthcover for CB exploration", f"synthcoversize = {options.synthcoversize}"]
         if "epsilon" in configuration.supplied and epsilon > 0:
@@ -83,7 +83,7 @@ class Synthcover(Explorer):
 
     @staticmethod
     def kernel() -> Callable[..., None]:
-        """Return the kernel; it lists the likeliest action first, of those alike the last."""
+        """Return the kernel, which lists the likeliest action first, and the last one first among equals."""
         import numpy as np
 
         from onlineauto.explorers._kernels import HIGH, LOW, rank_by_probability
@@ -95,7 +95,7 @@ class Synthcover(Explorer):
 
         @kernel
         def pour(at: Exploration, pmf: NDArray[np.float32], cost: NDArray[np.float32], n: int) -> None:
-            """Fill in the probabilities of two or more actions, by their numbers; `cost` is filled up."""
+            """Fill in the probabilities of two or more actions by action number; raise `cost` accordingly."""
             psi, size = np.float32(at.numbers[0]), int(at.numbers[1])
             bit = one / np.float32(size)
             for action in range(n):
@@ -110,7 +110,7 @@ class Synthcover(Explorer):
                 for action in range(n):
                     short_loop()
                     second = min(second, cost[action]) if action != best else second
-                while True:  # at least once, so that a cost that is no number stops nothing
+                while True:  # runs at least once, so that it also ends for a cost of NaN
                     pmf[best] += bit
                     cost[best] += bit * psi
                     poured += 1

@@ -1,1 +1,1 @@
-"""Files of blocks, which hold events that were parsed once."""
+"""Files of blocks, which store parsed events."""

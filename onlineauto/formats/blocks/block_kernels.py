@@ -1,4 +1,4 @@
-"""Check that a block is one that a reader of text could have made; every kernel relies on that."""
+"""Check that a reader of text could have made a block; every kernel relies on this property."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ LINE, LINES, SLOTS = range(3)
 """Shapes of an event: one line; an optional shared line, then a line for each action; these, then slots."""
 
 FINE, POINTERS, EVENTS, NUMBERS = range(4)
-"""Parts of a block that can be wrong: offsets and numbers of namespaces, events, numbers; or none."""
+"""Kinds of problems: offsets or numbers of namespaces, events, numbers; `FINE` is none."""
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
 _LARGEST = np.float32(np.finfo(np.float32).max)
 _VALUE = np.uint64(32 if sys.byteorder == "little" else 0)
-"""Bits of a feature before those of its value."""
+"""Number of bits of a feature before the bits of its value."""
 _SIZE, _INFINITE = np.uint64(0x7FFFFFFF), np.uint64(0x7F800000)
-"""Bits of a float32 but for its sign; these of one that is infinite, and more of NaN."""
+"""Mask of a float32 without the sign bit; the masked bits of an infinite number (those of NaN are larger)."""
 _SHARED, _SLOT = (LINE_RECORD.fields[name][1] for name in ("shared", "slot"))  # type: ignore[index]
-"""Places of the truth values of a line."""
+"""Offsets of the truth values in the record of a line."""
 
 
 class Sections(NamedTuple):
@@ -92,9 +92,9 @@ def _has_events(block: Sections, shape: int, as_vw: bool) -> bool:
 
 @kernel
 def _has_values(features: NDArray[np.uint64], as_vw: bool) -> bool:
-    """Return whether no value is 0 and, unless `as_vw`, each is finite."""
+    """Return whether no value is 0 and, unless `as_vw`, all values are finite."""
     zeros = infinite = np.uint64(0)
-    for i in range(len(features)):  # without a branch: the processor does several at a time
+    for i in range(len(features)):  # without a branch, so that the loop is vectorised
         size = features[i] >> _VALUE & _SIZE
         zeros |= np.uint64(size == np.uint64(0))
         infinite |= np.uint64(size >= _INFINITE)
@@ -103,7 +103,7 @@ def _has_values(features: NDArray[np.uint64], as_vw: bool) -> bool:
 
 @kernel
 def _has_numbers(block: Sections, shape: int, as_vw: bool) -> bool:
-    """Return whether truth values are 0 or 1 and, unless `as_vw`, numbers as native mode reads them."""
+    """Return whether truth values are 0 or 1 and, unless `as_vw`, numbers are valid in native mode."""
     lines, line_bytes, costs = block.lines, block.line_bytes, block.costs
     good = True
     for i in range(len(lines)):

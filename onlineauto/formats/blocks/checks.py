@@ -1,4 +1,4 @@
-"""Check the blocks of a file beyond their checksums, which a forger can fit: kernels trust every block."""
+"""Check the content of a file's blocks, since kernels trust every block and checksums can be forged."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from onlineauto.features.block import Block
 
 SHAPES: Final = {"simple": LINE, "cb": LINE, "cb_adf": LINES, "ccb_adf": SLOTS}
-"""Shapes of an event, by the kind of events in the header of a file."""
+"""Shapes of events, by the kind of events in a file's header."""
 
 _TEXTS: Final = {
-    POINTERS: "points beyond its own records",
-    EVENTS: "has lines that make no event of its kind",
-    NUMBERS: "has a number that no text has",
+    POINTERS: "has an offset out of range",
+    EVENTS: "has lines that do not form an event",
+    NUMBERS: "has an invalid number",
 }
 
 
 def problem_of(block: Block, *, shape: int, as_vw: bool) -> str:
-    """Return what is wrong with a block of events of one of the `SHAPES`; empty if nothing is.
+    """Return the problem of a block of events of one of the `SHAPES`; empty if there is none.
 
-    In native mode all numbers must be finite, and weights and probabilities in their range.
+    In native mode all numbers must be finite, and weights and probabilities must be in range.
     """
     sections = Sections(
         events=block.event_start,
@@ -43,5 +43,5 @@ def problem_of(block: Block, *, shape: int, as_vw: bool) -> str:
         costs=block.costs,
         features=block.features.view(np.uint64),
     )
-    found = find_problem(sections, len(block.tag), len(block.namespaces), shape, as_vw)
-    return _TEXTS.get(found, "")
+    problem = find_problem(sections, len(block.tag), len(block.namespaces), shape, as_vw)
+    return _TEXTS.get(problem, "")

@@ -7,11 +7,11 @@ r"""Define the layout of a file of blocks, which `writer` writes and `reader` re
     names  = (hash uint32, length uint32, bytes) ...    only names that no earlier frame has
 
 The header is JSON, with blanks up to a multiple of 64 bytes: the rules by which the events were read, the
-byte order, the layout of the records. A frame is one `Block`, and its sections are the block's own arrays: a
-mapped frame is a block without any copying. The last frame has no events. Each frame has the number of events
-up to its end. There are checksums (XXH3, 64 bits) of the header, of each frame's head, and of each frame's
-body. They detect damage, not forgery; `onlineauto.formats.blocks.checks` refuses forged blocks that could
-mislead kernels.
+byte order, the layout of the records. A frame is one `Block`, and its sections are the block's arrays, so a
+mapped frame becomes a block without copying. The last frame has no events. Each frame records the number of
+events up to its end. The header, each frame's head and each frame's body have checksums (XXH3, 64 bits). They
+detect damage, not forgery; `onlineauto.formats.blocks.checks` rejects forged blocks that could make kernels
+fail.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from onlineauto.features.records import Records
 
 MAGIC = b"\x89oab\r\n\x1a\n"
-"""First bytes of the file. No text begins with them; as in PNG, they reveal a transfer as text."""
+"""First bytes of the file. No text begins with them; as in PNG, a transfer as text changes them."""
 VERSION = 1
-"""Version of this layout; raised with every change of it."""
+"""Version of this layout, raised with every change."""
 BLOCK, LAST = 0x4B434C42, 0x5453414C
 """Kinds of frames: ``BLCK`` and ``LAST`` as bytes."""
 
@@ -68,7 +68,7 @@ SECTIONS: tuple[tuple[str, np.dtype[Any], int], ...] = (
     ("tag_bytes", np.dtype(np.uint8), 0),
     ("names_bytes", np.dtype(np.uint8), 0),
 )
-"""Sections of a frame: the field of the head with the count, the type of record, records beyond the count."""
+"""Sections of a frame: field of the head with the count, type of record, records in addition to the count."""
 
 MOST = 1 << 48
 """Largest number of records of a kind in a frame."""
@@ -113,13 +113,13 @@ def header_checksum(version: int, header: bytes) -> int:
 
 
 def record_layout() -> Mapping[str, str]:
-    """Return the memory layout of the records on this machine, so that other layouts are detected."""
+    """Return the memory layout of the records on this machine, by which other layouts are detected."""
     records = {"line": LINE, "span": SPAN, "feature": FEATURE, "cost": COST}
     return {name: _layout(kind) for name, kind in records.items()} | {"byte_order": sys.byteorder}
 
 
 def _layout(kind: np.dtype[np.void]) -> str:
-    """Return the layout of a record as text: each field's name, type and offset, and the size of all."""
+    """Return the layout of a record as text: each field's name, type and offset, and the record's size."""
     assert kind.names is not None
     assert kind.fields is not None
     fields = [f"{name} {kind.fields[name][0].str}@{kind.fields[name][1]}" for name in kind.names]

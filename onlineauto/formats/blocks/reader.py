@@ -1,4 +1,4 @@
-"""BlockReader: reads a file of blocks, mapped into memory, or from any other source as its bytes come."""
+"""BlockReader: reads blocks from a file mapped into memory, or from a stream of bytes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from onlineauto.formats.sources.source import ByteSource, Source
 
 BEGIN = MAGIC[:4]
-"""First bytes of a file of blocks, even of one that a transfer as text has spoilt."""
+"""First bytes of a file of blocks, including files damaged by a transfer as text."""
 
 _WRONG = "does not have its checksum"
 
@@ -47,7 +47,7 @@ _NAME_HEAD = 8
 """Number of bytes before a name: its hash and its length."""
 
 _PIECE = 1 << 20
-"""Number of bytes read from a stream at a time: a damaged head may demand more than fits into memory."""
+"""Number of bytes read from a stream at a time: a damaged head may ask for more than fits into memory."""
 
 Rules = dict[str, str | int | bool]
 """The options by which events were read, by name."""
@@ -66,9 +66,9 @@ class BlockReader:
     Parameters
     ----------
     source : path, bytes, binary file, None or ByteSource
-        As for `TextReader`; a file that is not packed is mapped into memory, frame by frame.
+        As for `TextReader`; an uncompressed file is mapped into memory, frame by frame.
     diagnostics : Diagnostics, optional
-        Kept for the interface of readers: no single event can be wrong here.
+        Part of the interface of readers; no problem is added, since single events cannot be malformed.
     name : str, optional
         Name of the source in messages.
 
@@ -82,8 +82,8 @@ class BlockReader:
     Raises
     ------
     InputError
-        The source is no file of blocks, is of a newer version or another kind of machine, or is damaged.
-        Damage is also found by the iteration, after all earlier blocks were yielded.
+        The source is not a file of blocks, is of a newer version or another kind of machine, or is damaged.
+        The iteration also raises it, after all blocks before the damage.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class BlockReader:
         for option in {**rules, **self.rules}:
             ours, theirs = rules.get(option), self.rules.get(option)
             if theirs != ours:
-                theirs = str(theirs).encode("unicode_escape").decode()  # whatever it is, in a line
+                theirs = str(theirs).encode("unicode_escape").decode()  # keeps the message on one line
                 raise InputError(
                     f"{self.name}: these blocks were converted with {option} = {theirs}, and this run has "
                     f"{option} = {ours}: give the same options, or convert the text again"
@@ -144,7 +144,7 @@ class BlockReader:
     def _read_header(self) -> Rules:
         """Read and check the beginning of the file; return the options by which its events were read."""
         if self._take(len(MAGIC), "its magic").tobytes() != MAGIC:
-            raise self._damage("its first bytes were changed on the way, as by a transfer of text")
+            raise self._damage("its first bytes were changed, for example by a transfer as text")
         head = self._take(FILE_HEAD.itemsize, "its head").view(FILE_HEAD)[0]
         version, size = int(head["version"]), int(head["header_bytes"])
         if version > VERSION:
@@ -165,7 +165,7 @@ class BlockReader:
             )
         events = found.rules.get("events", "cb_adf")
         if events not in SHAPES:
-            raise self._damage(f"its header has events of the kind {events!r}, which there is not")
+            raise self._damage(f"its header has an unknown kind of events, {events!r}")
         self._shape = SHAPES[str(events)]
         self._as_vw = found.rules.get("vw_exact") is not False
         return found.rules
@@ -179,10 +179,10 @@ class BlockReader:
             raise self._damage(f"the head of {which} {_WRONG}")
         n_events = self._n_events + int(head["events"])
         if head["number"] != self._n_frames or head["all_events"] != n_events:
-            raise self._damage(f"{which} is not the one that belongs there")
+            raise self._damage(f"{which} is out of order")
         sizes = section_sizes(head)
         if head["kind"] not in (BLOCK, LAST) or not sizes or (head["kind"] == LAST) != (head["events"] == 0):
-            raise self._damage(f"the head of {which} has a kind or counts that no frame has")
+            raise self._damage(f"the head of {which} has an invalid kind or invalid counts")
         if head["kind"] == LAST:
             if len(self._bytes.take(self._at, 1)):
                 raise self._damage(f"something follows its end at byte {self._at}")
@@ -203,8 +203,8 @@ class BlockReader:
         for (name, kind, _), size in zip(SECTIONS, sizes, strict=True):
             parts[name] = body[start : start + size].view(kind)
             start += padded(size)
-        if not self._meet(parts["names_bytes"].tobytes()):
-            raise self._damage(f"{which} has names that are cut off, empty or there already")
+        if not self._add_names(parts["names_bytes"].tobytes()):
+            raise self._damage(f"{which} has truncated, empty or duplicate names")
         return Block(
             event_start=parts["events"],
             lines=parts["lines"],
@@ -216,8 +216,8 @@ class BlockReader:
             rules=self.rules,
         )
 
-    def _meet(self, names: bytes) -> bool:
-        """Add the names of namespaces that are new in a frame; return False if they are malformed."""
+    def _add_names(self, names: bytes) -> bool:
+        """Add the namespaces that are new in a frame; return False if their names are malformed."""
         start = 0
         while start < len(names):
             if len(names) - start < _NAME_HEAD:
@@ -232,10 +232,10 @@ class BlockReader:
         return True
 
     def _take(self, size: int, what: str) -> NDArray[np.uint8]:
-        """Return the next `size` bytes of the file, which must be there; `what` names them in messages."""
+        """Return the next `size` bytes of the file or raise an error; `what` names the bytes in messages."""
         try:
             data = self._bytes.take(self._at, size)
-        except InputError as error:  # from unpacking
+        except InputError as error:  # the source could not be unpacked
             raise self._error(str(error)) from error
         if len(data) < size:
             raise self._damage(f"it ends within {what} at byte {self._at + len(data)}: it is truncated")
@@ -246,16 +246,15 @@ class BlockReader:
         return self._error(f"this file of blocks is damaged: {message}")
 
     def _error(self, message: str) -> InputError:
-        """Return an error with the name of the file and the number of events that were read before."""
+        """Return an error with the name of the file and the number of events read before."""
         used = f"; the {self._n_events} events before that were used" if self._n_frames else ""
         return InputError(f"{self.name}: {message}{used}")
 
 
 class _Mapped:
-    """A file that is mapped into memory part by part; a part is unmapped with the last block that views it.
+    """A file that is mapped into memory part by part; a part is unmapped with the last block that uses it.
 
-    Mappings are private copies: kernels take arrays that can be written to, and changes must not reach the
-    file.
+    Mappings are private (copy-on-write): kernels need writeable arrays, and changes must not reach the file.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -263,7 +262,7 @@ class _Mapped:
         self._size = os.fstat(descriptor).st_size
 
     def take(self, start: int, size: int) -> NDArray[np.uint8]:
-        """Return `size` bytes from `start` on, fewer at the end."""
+        """Return `size` bytes from `start` on, or fewer at the end."""
         size = min(size, self._size - start)
         if size <= 0:
             return np.zeros(0, np.uint8)
@@ -279,7 +278,7 @@ class _Streamed:
         self._source = source
 
     def take(self, start: int, size: int) -> NDArray[np.uint8]:  # noqa: ARG002 - always the current position
-        """Return the next `size` bytes, fewer at the end."""
+        """Return the next `size` bytes, or fewer at the end."""
         data = bytearray()
         while len(data) < size and (more := self._source.read(min(size - len(data), _PIECE))):
             data += more

@@ -40,7 +40,7 @@ _POINTERS = {
     "lines": {"start": "spans", "cost": "costs", "tag": "tag_bytes"},
     "spans": {"start": "features"},
 }
-"""Fields that are offsets into another section, by the name of that section."""
+"""Fields that are offsets into another section, by the section's name."""
 _HEAD_BYTES = len(MAGIC) + FILE_HEAD.itemsize
 
 
@@ -51,18 +51,18 @@ def write_blocks(
     rules: Mapping[str, object],
     frame_bytes: int = _FRAME_BYTES,
 ) -> int:
-    """Write blocks to a file, which appears when it is completely on the disk; return the number of events.
+    """Write blocks to a file atomically; return the number of events.
 
     Parameters
     ----------
     path : path
         The file to write; an existing one is replaced.
     blocks : iterable of Block
-        The blocks in the order in which they will be read; they may come from several streams.
+        The blocks in order; they may belong to several streams.
     rules : mapping of str to str, int or bool
-        The options by which the events were read; a run that reads the file must have the same.
+        The options by which the events were read; a run that reads the file must have the same options.
     frame_bytes : int
-        Small blocks, such as those of a pipe, are joined until they have this many bytes.
+        Minimum size of a frame: smaller blocks, such as those of a pipe, are joined.
 
     Returns
     -------
@@ -84,7 +84,7 @@ def write_blocks(
 def block_writer(
     path: str | os.PathLike[str], *, rules: Mapping[str, object], frame_bytes: int = _FRAME_BYTES
 ) -> Iterator[BlockWriter]:
-    """Yield a writer of blocks, whose file appears when the context ends, and never after an error.
+    """Yield a writer of blocks; the file is created when the context ends without an error.
 
     The parameters are those of `write_blocks`.
 
@@ -96,7 +96,7 @@ def block_writer(
     with replacing(path) as file:
         writer = BlockWriter(file, frame_bytes=frame_bytes)
         header = msgspec.json.encode({"rules": rules, "records": record_layout()})
-        header = header.ljust(padded(_HEAD_BYTES + len(header)) - _HEAD_BYTES)  # JSON ignores the blanks
+        header = header.ljust(padded(_HEAD_BYTES + len(header)) - _HEAD_BYTES)  # JSON ignores trailing blanks
         head = np.array((VERSION, len(header), header_checksum(VERSION, header)), FILE_HEAD)
         file.write(MAGIC + head.tobytes() + header)
         yield writer
@@ -104,7 +104,7 @@ def block_writer(
 
 
 class BlockWriter:
-    """Writer of the frames of a file, with the numbers of its namespaces; `block_writer` makes one."""
+    """Writer of the frames of a file, created by `block_writer`."""
 
     def __init__(self, file: IO[bytes], *, frame_bytes: int) -> None:
         self._file = file
@@ -132,14 +132,14 @@ class BlockWriter:
         self._write(LAST)
 
     def _flush(self) -> None:
-        """Write the gathered blocks as one frame, if there are any."""
+        """Write the collected blocks as one frame, if there are any."""
         if self._gathered:
             gathered, self._gathered, self._size = self._gathered, [], 0
-            self._write(BLOCK, **(gathered[0] if len(gathered) == 1 else _joined(gathered)))
+            self._write(BLOCK, **(gathered[0] if len(gathered) == 1 else _join(gathered)))
 
     def _sections(self, block: Block) -> dict[str, Any]:
         """Return copies of a block's sections, with the file's numbers of namespaces."""
-        fresh = self._meet(block.namespaces)
+        fresh = self._number_names(block.namespaces)
         n_lines = int(block.event_start[-1])
         last = block.lines[n_lines]
         n_spans, n_costs, n_tag = int(last["start"]), int(last["cost"]), int(last["tag"])
@@ -159,12 +159,12 @@ class BlockWriter:
             "names_bytes": np.frombuffer(fresh, np.uint8),
         }
 
-    def _meet(self, names: Namespaces) -> bytes:
-        """Assign numbers to the namespaces of a block; return the section of those new to the file."""
+    def _number_names(self, names: Namespaces) -> bytes:
+        """Assign numbers to the namespaces of a block; return the section of the names new to the file."""
         if names is self._names and len(names) == len(self._renumbered):
             return b""
         fresh = b""
-        # A thread that reads ahead may be adding names meanwhile.
+        # A thread that reads ahead may add names at the same time.
         known = list(zip(names.names, names.hashes, strict=False))
         for name, hash_ in known:
             if name not in self._numbers:
@@ -192,8 +192,8 @@ class BlockWriter:
         self._n_frames += 1
 
 
-def _joined(blocks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the sections of several blocks as those of one; the given sections are modified."""
+def _join(blocks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the sections of several blocks joined into one block; the arguments are modified."""
     begin = {name: np.cumsum([0, *(len(each[name]) - more for each in blocks)]) for name, _, more in SECTIONS}
     joined = {}
     for name, kind, more in SECTIONS:

@@ -1,4 +1,4 @@
-"""Arrow arrays as NumPy arrays: numbers, codes of texts, and the columns of a batch by their names."""
+"""Convert Arrow arrays to NumPy arrays: numbers, codes of texts, and the columns of a batch by name."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def pyarrow() -> Any:
     Raises
     ------
     ModuleNotFoundError
-        It is not installed.
+        pyarrow is not installed.
     """
     try:
         import pyarrow
@@ -47,13 +47,13 @@ def pyarrow() -> Any:
 
 
 def is_number(kind: Any) -> bool:
-    """Return whether an Arrow type is one of numbers or truth values."""
+    """Return whether an Arrow type is a type of numbers or truth values."""
     t = pyarrow().types
     return bool(t.is_integer(kind) or t.is_floating(kind) or t.is_boolean(kind) or t.is_decimal(kind))
 
 
 def is_text(kind: Any) -> bool:
-    """Return whether an Arrow type is one of texts, encoded by a dictionary or not."""
+    """Return whether an Arrow type is a type of texts, with or without a dictionary."""
     t = pyarrow().types
     if t.is_dictionary(kind):
         kind = kind.value_type
@@ -62,7 +62,7 @@ def is_text(kind: Any) -> bool:
 
 
 def is_list(kind: Any) -> bool:
-    """Return whether an Arrow type is one of lists, of a fixed size or not."""
+    """Return whether an Arrow type is a type of lists, of fixed or variable size."""
     t = pyarrow().types
     return bool(t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind))
 
@@ -119,9 +119,9 @@ def fields_of(structs: Any) -> Any:
 
 
 def numbers_of(array: Any) -> NDArray[np.float32]:
-    """Return a column of numbers as float32, NaN where it is null."""
+    """Return a column of numbers as float32, with NaN for null."""
     pa = pyarrow()
-    if pa.types.is_null(array.type):  # as pandas writes a column without a single value
+    if pa.types.is_null(array.type):  # pandas writes a column without values with this type
         return np.full(len(array), np.nan, np.float32)
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
@@ -132,14 +132,14 @@ def numbers_of(array: Any) -> NDArray[np.float32]:
     missing = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
     values = (array if missing is None else array.fill_null(0)).to_numpy(zero_copy_only=False)
     with np.errstate(over="ignore"):
-        found = values.astype(np.float32)  # a copy: kernels take arrays that can be written to
+        numbers = values.astype(np.float32)  # a copy, since kernels need writeable arrays
     if missing is not None:
-        found[missing] = np.nan
-    return np.asarray(found, np.float32)
+        numbers[missing] = np.nan
+    return np.asarray(numbers, np.float32)
 
 
 def as_texts(array: Any) -> Any:
-    """Return a column of numbers as one of texts, each number spelled once; other columns as they are."""
+    """Return a column of numbers as texts, with each distinct number once; return other columns unchanged."""
     pa = pyarrow()
     if not is_number(array.type):
         return array
@@ -154,7 +154,7 @@ class Texts(NamedTuple):
     values: Any
 
     def bytes_of(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """Return the bytes of all texts, and where each begins: uint8[:], int64[n + 1]."""
+        """Return the bytes of all texts, and the first byte of each: uint8[:], int64[n + 1]."""
         pa = pyarrow()
         values = self.values
         large = pa.types.is_large_string(values.type) or pa.types.is_large_binary(values.type)
@@ -170,7 +170,7 @@ class Texts(NamedTuple):
 
 
 def texts_of(array: Any) -> Texts:
-    """Return a column of texts, whose dictionary is used if it has one."""
+    """Return a column as `Texts`, with the column's dictionary if it has one."""
     pa = pyarrow()
     if pa.types.is_dictionary(array.type):
         values = array.dictionary
@@ -187,13 +187,13 @@ def texts_of(array: Any) -> Texts:
 
 
 def _plain(values: Any) -> Any:
-    """Return texts with offsets: those of other layouts are cast."""
+    """Return texts in the layout with offsets; other layouts are cast."""
     pa = pyarrow()
     return values.cast(pa.large_string()) if pa.types.is_string_view(values.type) else values
 
 
 def run_codes(array: Any) -> NDArray[np.int64]:
-    """Return numbers that differ where the values of a column do; -1 where it is null.
+    """Return a code for each value of a column, different for different values; -1 for null.
 
     Raises
     ------
@@ -204,7 +204,7 @@ def run_codes(array: Any) -> NDArray[np.int64]:
     if pa.types.is_null(array.type):
         return np.full(len(array), -1, np.int64)
     if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()  # a dictionary may have a value twice
+        array = array.dictionary_decode()  # a dictionary may contain a value twice
     encoded = array.dictionary_encode()
     indices = encoded.indices.cast(pa.int64())
     return np.asarray(indices.fill_null(-1).to_numpy(zero_copy_only=False), np.int64)

@@ -29,7 +29,7 @@ def hash_texts(
     hash_all: bool,
     hashes: NDArray[np.uint32],
 ) -> None:
-    """Write the hash of each text with a prefix before it.
+    """Write the hash of each text, preceded by a prefix.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def hash_texts(
     start : int64[n + 1]
         First byte of each text.
     name : uint8[:]
-        The prefix, and space for the longest text and eight bytes more.
+        The prefix, followed by space for the longest text and eight more bytes.
     before : int
         Number of bytes of the prefix.
     seed : uint32
@@ -80,7 +80,7 @@ def count_codes(
 def count_numbers(
     value: NDArray[np.float32], line: NDArray[np.int64], namespace: int, counts: NDArray[np.int64]
 ) -> None:
-    """Add the features of a column of numbers to the counts, as `count_codes` does; 0 is no feature."""
+    """Add the features of a column of numbers to the counts like `count_codes`; 0 is no feature."""
     for i in range(len(value)):
         if value[i] != 0 and line[i] >= 0:
             counts[line[i], namespace] += 1
@@ -93,13 +93,13 @@ def lay_out(counts: NDArray[np.int64], numbers: NDArray[np.int32], lines: Record
     Parameters
     ----------
     counts : int64[n_lines, n_namespaces]
-        Number of features; replaced by the index of the first one.
+        Number of features; replaced by the index of the first feature.
     numbers : int32[n_namespaces]
         Number of each namespace in the block.
     lines : LINE[n_lines + 1]
-        Their `start` is set.
+        Lines, whose `start` is set.
     spans : SPAN[n_spans + 1]
-        Filled; there are as many as there are counts above 0.
+        Filled with a span for each count above 0.
     """
     n_lines, n_namespaces = counts.shape
     span, feature = 0, 0
@@ -137,7 +137,7 @@ def write_codes(
     hashes : uint32[k]
         Hash of each text.
     at : int64[n_lines, n_namespaces]
-        Where the next feature of each line and namespace belongs; advanced.
+        Index of the next feature of each line and namespace; advanced.
     features : FEATURE[:]
     """
     for i in range(len(code)):
@@ -157,7 +157,7 @@ def write_numbers(
     at: NDArray[np.int64],
     features: Records,
 ) -> None:
-    """Write the features of a column of numbers, as `write_codes` does.
+    """Write the features of a column of numbers; see `write_codes`.
 
     `hashes` has one hash for the whole column, or one for each number.
     """

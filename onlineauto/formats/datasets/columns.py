@@ -1,13 +1,13 @@
-"""``DatasetColumns``: which column of a dataset is what; read from a small TOML file, and written as one.
+"""``DatasetColumns``: the roles of the columns of a dataset, read from and written to a TOML file.
 
 =============  ======================================================================================
 ``rows``       what a row is
 =============  ======================================================================================
 ``"labels"``   an event with a ``label``
-``"events"``   a decision: the column ``action`` has the action that was taken, ``choices`` lists all
+``"events"``   a decision: the column ``action`` has the chosen action, ``choices`` lists all actions
 ``"actions"``  an action of a decision: consecutive rows with the same ``event`` are one decision
 ``"lists"``    a decision whose actions are a list of structs in the column ``list``; ``chosen`` is the
-               index of the one that was taken, from 0
+               index of the chosen action, from 0
 =============  ======================================================================================
 """
 
@@ -52,19 +52,19 @@ class DatasetColumns:
     Attributes
     ----------
     rows : {"labels", "events", "actions", "lists"}
-        What a row is; see the top of this module.
+        Meaning of a row; see the top of this module.
     context : mapping of namespace to columns
         Features of the context, or of an event with a label.
     actions : mapping of namespace to columns
         Features of an action: columns, or fields of the structs in `list`.
     label, action, event, list, chosen, cost, reward, probability, weight, tag : str, optional
-        Columns. `reward` is a negative cost. The text in `tag` is written beside predictions.
+        Columns. `reward` is a negative cost. The text in `tag` is written next to predictions.
     choices : tuple of str, optional
         All actions in order; by default all values of `action` in the dataset, sorted.
     categories : tuple of str
         Columns whose numbers are names, such as ids: 7 is the feature ``column=7``.
     left_out : tuple of str
-        Columns that were not used when this was inferred, each with the reason.
+        Columns that the inference did not use, each with the reason.
     """
 
     rows: str
@@ -85,7 +85,7 @@ class DatasetColumns:
     left_out: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check that the columns go together.
+        """Check that the columns are complete and consistent.
 
         Raises
         ------
@@ -106,7 +106,7 @@ class DatasetColumns:
             if not any(name in columns for columns in groups):
                 raise InputError(f"categories has {name!r}, which no namespace has")
         if self.cost is not None and self.reward is not None:
-            raise InputError("cost and reward are two names of one thing: give one of them")
+            raise InputError("cost and reward exclude each other: use one of them")
         if self.cost_column is not None and self.rows == "lists" and self.chosen is None:
             raise InputError(f"{self.cost_column} is the cost of an action, and chosen does not say of which")
 
@@ -121,7 +121,7 @@ class DatasetColumns:
         return self.rows != "labels"
 
     def used(self) -> dict[str, str]:
-        """Return the columns that must be there, each with its purpose, without the fields of `list`."""
+        """Return the required columns, each with its purpose, without the fields of `list`."""
         single = (
             "label",
             "action",
@@ -134,12 +134,12 @@ class DatasetColumns:
             "weight",
             "tag",
         )
-        found = {getattr(self, name): name for name in single if getattr(self, name) is not None}
+        result = {getattr(self, name): name for name in single if getattr(self, name) is not None}
         groups = [self.context] if self.rows == "lists" else [self.context, self.actions]
         for columns in (each for group in groups for each in group.values()):
             for column in columns:
-                found.setdefault(column, "features")
-        return found
+                result.setdefault(column, "features")
+        return result
 
     def toml(self, *, of: str = "") -> str:
         """Return the text of a file that `read_columns` reads; `of` names the dataset in its first line."""
@@ -184,13 +184,13 @@ def read_columns(path: str | os.PathLike[str]) -> DatasetColumns:
     """
     try:
         with Path(path).open("rb") as file:
-            found = tomllib.load(file)
+            table = tomllib.load(file)
     except OSError as error:
         raise InputError(f"{path}: the file of columns cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: the file of columns is not TOML: {error}") from None
     try:
-        return columns_of(found)
+        return columns_of(table)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
 
@@ -231,7 +231,7 @@ def columns_of(found: Mapping[str, Any]) -> DatasetColumns:
 
 
 def _groups(name: str, value: object) -> dict[str, tuple[str, ...]]:
-    """Return the columns of each namespace; a list of columns is a namespace for each."""
+    """Return the columns of each namespace; in a list, each column is a separate namespace."""
     if isinstance(value, list | tuple) and all(isinstance(each, str) for each in value):
         value = {each: [each] for each in value}
     if not isinstance(value, Mapping):
@@ -260,5 +260,5 @@ def _quoted(text: str) -> str:
 
 
 def _on_one_line(text: str) -> str:
-    """Return a text for a comment."""
+    """Return a text without line breaks, for a comment."""
     return "".join(each if each.isprintable() else "?" for each in text)

@@ -1,4 +1,4 @@
-"""``DatasetReader``: the blocks of the files of a dataset, and what is wrong with them."""
+"""``DatasetReader``: reads the files of a dataset into blocks, and reports their problems."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from onlineauto.formats.lines.event_source import EventRules
 
 _LINES: Final = 1 << 14
-"""Number of lines of a block, about."""
+"""Approximate number of lines of a block."""
 _ARROW_ERRORS: Final = (OSError, ValueError, NotImplementedError)
-"""Kinds of errors that Arrow's are of."""
+"""Base classes of Arrow's errors."""
 _OF_FILES: Final = (Code.NOT_PARQUET, Code.OTHER_COLUMNS, Code.ROW_GROUP, Code.COLUMN_LEFT_OUT)
-"""Problems whose texts are not quoted from the input."""
+"""Problems whose texts are messages, not quotations from the input."""
 
 
 class DatasetReader:
@@ -45,11 +45,11 @@ class DatasetReader:
     columns : DatasetColumns
     rules : EventRules
     start : tuple of (int, int)
-        Index of the file to begin with, and of the row in it.
+        Index of the first file, and of the first row in it.
     note : callable
         Called for each block with the index of its file, the first row of each event, and the row after it.
     found : Diagnostics
-        Counts and keeps problems.
+        Counts and stores problems.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class DatasetReader:
     Raises
     ------
     InputError
-        The first file that can be opened does not have the columns, or one of them is of the wrong type.
+        The first file that can be opened lacks a column, or a column is of the wrong type.
     """
 
     def __init__(
@@ -119,54 +119,54 @@ class DatasetReader:
             first, row = self._start
             if first == 0 and row == 0:
                 for each in self._columns.left_out:
-                    self._found(Code.COLUMN_LEFT_OUT, 1, each)
+                    self._add_problem(Code.COLUMN_LEFT_OUT, 1, each)
             for index in range(first, len(self._files)):
                 yield from self._of_file(index, row if index == first else 0)
 
     def batches(self) -> Generator[Any]:
-        """Yield the batches of Arrow that blocks are made of, from the first file on."""
+        """Yield the Arrow batches of which blocks are made, from the first file on."""
         with self._turn:
             for index in range(len(self._files)):
-                with self._opened(index) as opened:
+                with self._open(index) as opened:
                     first = 0
                     for group, n_rows in enumerate(opened.groups if opened is not None else ()):
                         yield from self._batches(opened, group, list(self._columns.used()), first)
                         first += n_rows
 
     def _of_file(self, index: int, start: int) -> Generator[Block]:
-        with self._opened(index) as opened:
+        with self._open(index) as opened:
             if opened is not None:
                 for table in self._tables(opened, start):
                     yield from self._blocks(table, index)
 
     @contextmanager
-    def _opened(self, index: int) -> Iterator[Any | None]:
-        """Open a file, and close it in the end; None, and a problem, if it is not one of the dataset."""
+    def _open(self, index: int) -> Iterator[Any | None]:
+        """Yield the open file, and close it at the end; yield None and report a file that is not readable."""
         file = self._files[index]
         self._at = self.diagnostics.reading = file.name
         try:
             opened = file.open()
         except _ARROW_ERRORS as error:
-            self._found(Code.NOT_PARQUET, 1, _first_line(error))
+            self._add_problem(Code.NOT_PARQUET, 1, _first_line(error))
             yield None
             return
         try:
             problem = problem_of_schema(self._columns, opened.schema) or self._changed(opened.schema)
             if problem:
-                self._found(Code.OTHER_COLUMNS, 1, problem)
+                self._add_problem(Code.OTHER_COLUMNS, 1, problem)
             yield None if problem else opened
         finally:
             opened.close()
 
     def _changed(self, schema: Any) -> str:
-        """Return which column has another type than in the first file, or ""."""
+        """Return a message about a column whose type differs from the first file, or ""."""
         for name, family in families(self._columns, schema).items():
             if self._families.setdefault(name, family) != family:
                 return f"column {name!r} has {family} here, and {self._families[name]} in files before"
         return ""
 
     def _tables(self, opened: Any, start: int) -> Iterator[EventTable]:
-        """Yield the events of a file from a row on; if rows are actions, each with all its rows."""
+        """Yield the events of a file from a row on; if rows are actions, an event has all its rows."""
         together = self._columns.rows == "actions"
         used = list(self._columns.used())
         first, rest = 0, None
@@ -181,13 +181,13 @@ class DatasetReader:
                 batch = batch.slice(skip)
                 if together and rest is not None:
                     begin -= rest.num_rows
-                    batch = _joined(rest, batch)
+                    batch = _join(rest, batch)
                 if together and batch.num_rows:
                     complete = int(self._decoder.first_rows(batch)[-1])
                     rest, batch = batch.slice(complete), batch.slice(0, complete)
                 if batch.num_rows:
                     yield self._decoder.table(batch, begin)
-            if n_rows >= 0 and first != end:  # some rows could not be read
+            if n_rows >= 0 and first != end:  # not all rows of the group could be read
                 if rest is not None:
                     yield self._decoder.table(rest, first - rest.num_rows)
                 first, rest = end, None
@@ -195,14 +195,14 @@ class DatasetReader:
             yield self._decoder.table(rest, first - rest.num_rows)
 
     def _batches(self, opened: Any, group: int, used: Sequence[str], row: int) -> Iterator[Any]:
-        """Yield the batches of a row group as far as they can be read."""
+        """Yield the batches of a row group that can be read."""
         batches = opened.batches(group, used)
         while True:
             try:
                 batch = next(batches, None)
             except _ARROW_ERRORS as error:
                 which = f"{group + 1} of {len(opened.groups)}: {_first_line(error)}"
-                self._found(Code.ROW_GROUP, row + 1, which)
+                self._add_problem(Code.ROW_GROUP, row + 1, which)
                 return
             if batch is None:
                 return
@@ -225,31 +225,33 @@ class DatasetReader:
     # -- problems --------------------------------------------------------------------------------------
 
     def _report(self, code: Code, rows: NDArray[np.int64], texts: Sequence[str]) -> None:
-        """Count a problem of events, which begin at these rows."""
+        """Count a problem of events that begin at these rows."""
         self.diagnostics.count(code, len(rows) - len(texts))
         for row, text in zip(rows.tolist(), texts, strict=False):
-            self._found(code, row + 1, text)
+            self._add_problem(code, row + 1, text)
 
-    def _found(self, code: Code, row: int, text: str) -> None:
-        """Count a problem, and keep it.
+    def _add_problem(self, code: Code, row: int, text: str) -> None:
+        """Count and store a problem.
 
         Raises
         ------
         ParseError
-            With ``--strict_parse``, if something is left out because of it.
+            With ``--strict_parse``, if input is left out because of the problem.
         """
         data = text.encode("utf-8", "surrogateescape")
         fatal = self._strict and code not in (Code.COLUMN_LEFT_OUT, Code.TAKEN_AS_UNIFORM)
-        found = make_diagnostic(code, file=self._at, line=row, column=1, text=data, unit="event", fatal=fatal)
+        problem = make_diagnostic(
+            code, file=self._at, line=row, column=1, text=data, unit="event", fatal=fatal
+        )
         if code in _OF_FILES:
-            found = replace(found, message=f"{summary_of(code)}: {text}")
+            problem = replace(problem, message=f"{summary_of(code)}: {text}")
         self.diagnostics.count(code, 1)
-        self.diagnostics.keep(found)
+        self.diagnostics.keep(problem)
         if fatal:
-            raise ParseError(str(found), line=row, column=1)
+            raise ParseError(str(problem), line=row, column=1)
 
 
-def _joined(first: Any, second: Any) -> Any:
+def _join(first: Any, second: Any) -> Any:
     """Return two batches as one."""
     pa = pyarrow()
     table = pa.Table.from_batches([first, second.cast(first.schema)]).unify_dictionaries().combine_chunks()

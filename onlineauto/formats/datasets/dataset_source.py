@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from onlineauto.formats.lines.event_source import EventRules
 
 _MARKS = 16
-"""Number of blocks whose positions are known; a run learns one of the last few."""
+"""Number of blocks whose positions are stored; a run always learns one of the last few blocks."""
 
 
 class _Mark(NamedTuple):
@@ -39,8 +39,8 @@ class _Mark(NamedTuple):
 class DatasetSource:
     """The events of Parquet files or of an Arrow dataset, which can be read from any position.
 
-    A position has the file, the row in it, and the number of events before: with row groups, nothing before
-    the position is read again.
+    A position has the file, the row in the file, and the number of events before it. Reading resumes at the
+    row group of the position.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class DatasetSource:
         A path is a file, a folder, a pattern such as ``logs/*.parquet``, or an address such as
         ``s3://bucket/logs``.
     columns : path, mapping or DatasetColumns, optional
-        What the columns are; inferred by default.
+        Meaning of the columns; inferred by default.
 
     Attributes
     ----------
@@ -98,10 +98,10 @@ class DatasetSource:
 
     def with_columns(self, columns: DatasetColumns) -> DatasetSource:
         """Return a source of the same files with other columns."""
-        made = copy(self)
-        made._given = made._columns = columns  # noqa: SLF001 - of this class
-        made._marks = deque(maxlen=_MARKS)  # noqa: SLF001
-        return made
+        source = copy(self)
+        source._given = source._columns = columns  # noqa: SLF001 - of this class
+        source._marks = deque(maxlen=_MARKS)  # noqa: SLF001
+        return source
 
     def schema(self) -> Any:
         """Return the Arrow schema of the first file that can be read.
@@ -109,7 +109,7 @@ class DatasetSource:
         Raises
         ------
         InputError
-            There is none.
+            No file can be read.
         """
         first, problem = self._first_file()
         if first is None:
@@ -118,12 +118,12 @@ class DatasetSource:
         return first.schema
 
     def columns(self, *, decides: bool | None = None) -> DatasetColumns:
-        """Return what the columns are, inferred if they were not given; `decides` is for `infer_columns`.
+        """Return the roles of the columns, inferred by default; `decides` is passed to `infer_columns`.
 
         Raises
         ------
         InputError
-            No file can be read, or the columns do not say what they are.
+            No file can be read, or the roles cannot be inferred.
         """
         if self._columns is None or (self._columns.rows == "events" and self._columns.choices is None):
             self._columns = self._inferred(decides)
@@ -153,12 +153,12 @@ class DatasetSource:
         return columns
 
     def _first_file(self) -> tuple[Any, str]:
-        """Return the first file that can be opened, and what was wrong with those before it."""
+        """Return the first file that can be opened, and the problem of the files before it."""
         problem = f"{self.name}: there is no file"
         for file in self.files:
             try:
                 return file.open(), ""
-            except (OSError, ValueError) as error:  # those of Arrow are of these kinds
+            except (OSError, ValueError) as error:  # Arrow's errors are subclasses of these
                 problem = problem if "cannot" in problem else f"{file.name}: cannot be read: {error}"
         return None, problem
 
@@ -168,7 +168,7 @@ class DatasetSource:
             try:
                 opened = file.open()
             except (OSError, ValueError):
-                continue  # the reader counts it
+                continue  # the reader reports this file
             try:
                 if column in opened.schema.names:
                     for group in range(len(opened.groups)):
@@ -187,7 +187,7 @@ class DatasetSource:
         Raises
         ------
         InputError
-            The position is not one of a dataset, or the files are others than when it was reported.
+            The position is not one of a dataset, or the files have changed since it was reported.
         """
         self._marks.clear()
         if position is None:
@@ -218,7 +218,7 @@ class DatasetSource:
         InputError
             The files cannot be read, or the columns do not fit them.
         OptionError
-            The kind of learning has no such events.
+            The kind of learning does not support such events.
         """
         if not rules.native:
             raise OptionError("Parquet and Arrow datasets cannot be read with --vw_exact")
@@ -247,19 +247,19 @@ class DatasetSource:
         )
 
     def _note(self, file: int, rows: NDArray[np.int64], end: int) -> None:
-        """Remember where the events of a block are."""
+        """Store the rows of the events of a block."""
         events = self.events_before
         if self._marks:
             events = self._marks[-1].events + len(self._marks[-1].rows)
         self._marks.append(_Mark(events, file, rows, end))
 
     def position(self, events: int) -> dict[str, Any]:
-        """Return the position after a number of events of this pass, which were read lately.
+        """Return the position after `events` events of this pass.
 
         Raises
         ------
         ValueError
-            These events were not read, or long ago.
+            The event was not read yet, or is not in one of the last blocks.
         """
         file, row = self._file, self._row
         if events != self.events_before:
@@ -280,7 +280,7 @@ class DatasetSource:
 
 
 def _first_batch(opened: Any) -> Any:
-    """Return the first rows of a file, None if there are none, or they cannot be read."""
+    """Return the first rows of a file; None if there are none or they cannot be read."""
     for group in range(len(opened.groups)):
         try:
             for batch in opened.batches(group, opened.schema.names):

@@ -1,4 +1,4 @@
-"""``EventTable``: the events of some rows in columns, and blocks made of them."""
+"""``EventTable``: the events of several rows in columns, which become blocks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class EventTable:
-    """The events of some consecutive rows of a file.
+    """The events of consecutive rows of a file.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class EventTable:
     end : int
         Row after the last one.
     good : bool[n_events]
-        False for events that are left out.
+        False for events to leave out.
     context : sequence of ColumnFeatures
         Features of the context; those of event `i` are in row ``context_row[i]``.
     context_row : int64[n_events]
@@ -39,11 +39,11 @@ class EventTable:
     element_start : int64[n_events + 1], optional
         First action of each event; None for events with a label.
     chosen : int64[n_events], optional
-        Index of the action that was taken among those of the event.
+        Index of the chosen action among those of the event.
     label, cost, probability, weight : float32[n_events], optional
         `UNLABELLED` where there is none.
     tags : tuple of (uint8[:], int64[n_events], int64[n_events]), optional
-        Bytes of the tags, first byte of each event's tag, and its end.
+        Bytes of the tags, and the first byte and the end of each event's tag.
     """
 
     row: NDArray[np.int64]
@@ -61,18 +61,18 @@ class EventTable:
     tags: tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]] | None = None
 
     def __len__(self) -> int:
-        """Return the number of events, those that are left out included."""
+        """Return the number of events, including those to leave out."""
         return len(self.row)
 
     def block(self, begin: int, end: int, encoder: Encoder) -> Block:
-        """Return the good ones of the events ``begin <= event < end`` as a block."""
-        kept = np.flatnonzero(self.good[begin:end]) + begin
+        """Return the good events among ``begin <= event < end`` as a block."""
+        events = np.flatnonzero(self.good[begin:end]) + begin
         single = self.element_start is None
         shared = int(bool(self.context)) if not single else 0
-        n_actions = np.ones(len(kept), np.int64)
+        n_actions = np.ones(len(events), np.int64)
         if self.element_start is not None:
-            n_actions = self.element_start[kept + 1] - self.element_start[kept]
-        event_start = np.zeros(len(kept) + 1, np.int64)
+            n_actions = self.element_start[events + 1] - self.element_start[events]
+        event_start = np.zeros(len(events) + 1, np.int64)
         np.cumsum(n_actions + shared, out=event_start[1:])
         n_lines, first = int(event_start[-1]), event_start[:-1]
         lines = np.zeros(n_lines + 1, LINE)
@@ -80,32 +80,32 @@ class EventTable:
         if self.context and end > begin:
             low, high = int(self.context_row[begin]), int(self.context_row[end - 1]) + 1
             line = np.full(high - low, -1, np.int64)
-            line[self.context_row[kept] - low] = first
+            line[self.context_row[events] - low] = first
             parts += [(each.of_rows(low, high), line) for each in self.context]
         if self.element_start is not None:
             low, high = int(self.element_start[begin]), int(self.element_start[end])
             line = np.full(high - low, -1, np.int64)
-            shift = first + shared - self.element_start[kept]
-            line_of = np.arange(n_lines, dtype=np.int64) if not shared else _behind_first(event_start)
+            shift = first + shared - self.element_start[events]
+            line_of = np.arange(n_lines, dtype=np.int64) if not shared else _lines_after_first(event_start)
             line[line_of - np.repeat(shift, n_actions) - low] = line_of
             parts += [(each.of_rows(low, high), line) for each in self.elements]
-        spans, features = _filled(parts, lines, encoder.numbers)
-        lines["number"][:-1] = np.repeat(self.row[kept] + 1, n_actions + shared)
+        spans, features = _features(parts, lines, encoder.numbers)
+        lines["number"][:-1] = np.repeat(self.row[events] + 1, n_actions + shared)
         if shared:
             lines["shared"][first] = True
         lines["label"] = UNLABELLED
         if self.label is not None:
-            lines["label"][:-1] = self.label[kept]
+            lines["label"][:-1] = self.label[events]
         lines["weight"] = 1
         if self.weight is not None:
-            lines["weight"][:-1] = np.repeat(self.weight[kept], n_actions + shared)
+            lines["weight"][:-1] = np.repeat(self.weight[events], n_actions + shared)
         return Block(
             event_start=event_start,
             lines=lines,
-            costs=self._costs(kept, first + shared, lines),
+            costs=self._costs(events, first + shared, lines),
             spans=spans,
             features=features,
-            tag=self._tagged(kept, first, lines),
+            tag=self._tags(events, first, lines),
             namespaces=encoder.names.namespaces,
             rules=encoder.names.rules,
         )
@@ -113,7 +113,7 @@ class EventTable:
     def _costs(
         self, kept: NDArray[np.int64], first_action: NDArray[np.int64], lines: NDArray[np.void]
     ) -> NDArray[np.void]:
-        """Return the records of costs, and point the lines to them."""
+        """Return the records of costs, and set the lines' offsets to them."""
         if self.cost is None or self.chosen is None:
             return np.zeros(0, COST)
         logged = self.cost[kept] != UNLABELLED
@@ -127,10 +127,10 @@ class EventTable:
         lines["cost"] = np.cumsum(with_cost)
         return costs
 
-    def _tagged(
+    def _tags(
         self, kept: NDArray[np.int64], first: NDArray[np.int64], lines: NDArray[np.void]
     ) -> NDArray[np.uint8]:
-        """Return the bytes of the tags, and point the lines to them."""
+        """Return the bytes of the tags, and set the lines' offsets to them."""
         if self.tags is None:
             return np.zeros(0, np.uint8)
         data, start, end = self.tags
@@ -143,19 +143,19 @@ class EventTable:
         return tags
 
 
-def _behind_first(event_start: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return all lines but the first of each event."""
+def _lines_after_first(event_start: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return all lines except the first line of each event."""
     action = np.ones(int(event_start[-1]), bool)
     action[event_start[:-1]] = False
     return np.flatnonzero(action)
 
 
-def _filled(
+def _features(
     parts: Sequence[tuple[ColumnFeatures, NDArray[np.int64]]],
     lines: NDArray[np.void],
     numbers: NDArray[np.int32],
 ) -> tuple[NDArray[np.void], NDArray[np.void]]:
-    """Return the records of spans and of features, and point the lines to the spans."""
+    """Return the records of spans and of features, and set the lines' offsets to the spans."""
     counts = np.zeros((len(lines) - 1, max(len(numbers), 1)), np.int64)
     for features, line in parts:
         features.count(line, counts)

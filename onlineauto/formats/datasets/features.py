@@ -1,4 +1,4 @@
-"""The features of a column: hashes of its texts, each hashed once a dictionary, and its numbers."""
+"""Make the features of a column: hashes of texts, computed once per dictionary, and numbers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ColumnFeatures:
     namespace : int
         Index of the namespace among those of the columns.
     hashes : uint32[k]
-        Hash of each distinct text; of numbers the hash of the column, or one for each element.
+        Hash of each distinct text; for numbers the hash of the column, or a hash for each element.
     code : int32[n], optional
         Index of each element's hash, -1 for none.
     value : float32[n], optional
@@ -74,7 +74,7 @@ class ColumnFeatures:
         return line if self.start is None else np.repeat(line, np.diff(self.start))
 
     def count(self, line: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
-        """Add these features to the counts of lines, of which each row has one, or -1."""
+        """Add these features to the counts of lines; `line` has the line of each row, or -1."""
         line = self._line_of_each(line)
         if self.value is not None:
             count_numbers(self.value, line, self.namespace, counts)
@@ -82,7 +82,7 @@ class ColumnFeatures:
             count_codes(self.code, line, self.namespace, counts)
 
     def write(self, line: NDArray[np.int64], at: NDArray[np.int64], features: Records) -> None:
-        """Write these features to where they belong; see `write_codes`."""
+        """Write these features into the records of lines; see `write_codes`."""
         line = self._line_of_each(line)
         if self.value is not None:
             write_numbers(self.value, self.hashes, line, self.namespace, at, features)
@@ -92,7 +92,7 @@ class ColumnFeatures:
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """The features of actions that are the same in all events: action by action, event by event."""
+    """The features of actions that are the same in all events; one element per event and action."""
 
     namespace: int
     hashes: NDArray[np.uint32]
@@ -104,7 +104,7 @@ class Repeated:
 
 
 class Encoder:
-    """Makes features of columns, and hashes a dictionary once while it stays the same.
+    """Makes features of columns, and hashes an unchanged dictionary only once.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ class Encoder:
         return np.array([self.names.namespace(name) for _, name in self._namespaces], np.int32)
 
     def namespace(self, of: str, name: str) -> int:
-        """Return the index of a namespace; `of` tells those of the context and of actions apart."""
+        """Return the index of a namespace; `of` says whether it is one of the context or of actions."""
         return self._namespaces.setdefault((of, name), len(self._namespaces))
 
     def encode(self, array: Any, column: str, namespace: int, name: str) -> ColumnFeatures:
@@ -137,7 +137,7 @@ class Encoder:
         if column in self._categories:
             array = as_texts(array)
         if is_list(array.type):
-            elements, start = _flat(array)
+            elements, start = _flatten(array)
             if is_text(elements.type):
                 code, hashes = self._texts(elements, column, number)
                 return ColumnFeatures(namespace, hashes, code=code, start=start)
@@ -177,14 +177,14 @@ class Encoder:
         return hashes
 
 
-def _flat(array: Any) -> tuple[Any, NDArray[np.int64]]:
+def _flatten(array: Any) -> tuple[Any, NDArray[np.int64]]:
     """Return the elements of lists, and the first element of each list; null has none."""
     lengths = array.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
     return array.flatten(), np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 
 def _without_nan(value: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return numbers with 0, which is no feature, in place of NaN."""
+    """Return numbers with NaN replaced by 0, which is no feature."""
     missing = np.isnan(value)
     if missing.any():
         value = np.where(missing, np.float32(0), value)

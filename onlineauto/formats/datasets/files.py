@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 BEGIN: Final = b"PAR1"
 """First bytes of a Parquet file."""
 STREAMED: Final = BEGIN + b"\x15"
-"""First bytes of a Parquet file with the first byte of a page, so that no text begins like this."""
+"""First bytes of a Parquet file and the first byte of a page; no text begins with these bytes."""
 _ENDINGS: Final = (".parquet", ".pq")
 _BATCH_BYTES: Final = 1 << 24
 _MOST_ROWS: Final = 1 << 16
 _PIECE: Final = 1 << 20
-"""Number of bytes read at a time from a column of a row group, which may be larger than memory."""
+"""Number of bytes read at a time from a column of a row group; a row group may be larger than memory."""
 _PATTERN: Final = re.compile(r"[*?\[]")
 
 
 def is_address(path: str) -> bool:
-    """Return whether a path is the address of a file system, as ``s3://bucket/logs``."""
+    """Return whether a path is an address such as ``s3://bucket/logs``."""
     return re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", path) is not None
 
 
@@ -61,13 +61,13 @@ def is_dataset(source: object) -> bool:
 
 
 def _has_parquet(folder: str) -> bool:
-    """Return whether a folder, or one in it, has a file of Parquet."""
+    """Return whether a folder, or a folder in it, contains a Parquet file."""
     return any(name.endswith(_ENDINGS) for _, _, names in os.walk(folder) for name in names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetFile:
-    """A file of a dataset, or another part of one, that can be opened.
+    """A file, or another part of a dataset, that can be opened.
 
     Attributes
     ----------
@@ -76,9 +76,9 @@ class DatasetFile:
     size : int
         Number of bytes; 0 if unknown.
     values : mapping of column to value
-        Columns that are not in the file: those of the folders that it is in.
+        Columns that are not in the file but in the names of its folders.
     open : callable
-        Opens the file for some columns, by name, and returns an `OpenFile`.
+        Opens the file for columns with these names, and returns an `OpenFile`.
     """
 
     name: str
@@ -97,7 +97,7 @@ class ParquetPart:
     values : mapping of column to value
         Columns that are not in the file.
     declared : pyarrow.Schema, optional
-        That of the dataset, whose columns are null if the file does not have them.
+        Schema of the dataset; columns that the file does not have are null.
 
     Attributes
     ----------
@@ -131,17 +131,17 @@ class ParquetPart:
         )
 
     def batches(self, group: int, columns: Sequence[str]) -> Iterator[Any]:
-        """Yield the batches of a row group with the columns that are asked for, and those that hold them."""
+        """Yield the batches of a row group with these columns; a field of a struct needs its whole column."""
         tops = {_top(name, self._file.schema_arrow.names) for name in columns}
-        found = self.metadata.row_group(group)
-        leaves = [found.column(i) for i in range(found.num_columns)]
+        metadata = self.metadata.row_group(group)
+        leaves = [metadata.column(i) for i in range(metadata.num_columns)]
         wanted = [leaf for leaf in leaves if _top(leaf.path_in_schema, tops) in tops]
         texts = tuple(leaf.path_in_schema for leaf in wanted if _repeats(leaf))
         if texts != self._read_by:
             self._file, self._read_by = self._opened(texts), texts
         paths = [leaf.path_in_schema for leaf in wanted]
         size = sum(leaf.total_uncompressed_size for leaf in wanted)
-        rows = max(found.num_rows, 1)
+        rows = max(metadata.num_rows, 1)
         at_once = min(max(_BATCH_BYTES * rows // max(size, 1), 1024), _MOST_ROWS)
         for batch in self._file.iter_batches(
             batch_size=at_once, row_groups=[group], columns=paths, use_threads=False
@@ -155,14 +155,14 @@ class ParquetPart:
 
 
 def _repeats(leaf: Any) -> bool:
-    """Return whether a column of a row group has texts that its dictionary holds, rather than each anew."""
+    """Return whether a column of a row group stores its texts in a dictionary."""
     if leaf.physical_type != "BYTE_ARRAY" or not leaf.has_dictionary_page:
         return False
     return bool(leaf.total_uncompressed_size < 8 * max(leaf.num_values, 1))
 
 
 def _top(name: str, tops: Iterable[str]) -> str:
-    """Return the column that a name is, or is a part of; "" if there is none."""
+    """Return the column of a name, or of the struct that contains the field of this name; "" if none."""
     if name in tops:
         return name
     return next((top for top in tops if name.startswith(f"{top}.")), "")
@@ -175,7 +175,7 @@ class FragmentPart:
     ----------
     schema : pyarrow.Schema
     groups : list of int
-        Number of rows; -1 if that is known only when they are read.
+        Number of rows; -1 if it is unknown before reading.
     """
 
     def __init__(self, fragment: Any, schema: Any, values: Mapping[str, Any]) -> None:
@@ -194,7 +194,7 @@ class FragmentPart:
             yield _with_columns(batch, self._values)
 
     def close(self) -> None:
-        """Do nothing: a fragment is closed when it has been read."""
+        """Do nothing: a fragment is closed after the last batch."""
 
 
 class ReaderPart:
@@ -220,7 +220,7 @@ class ReaderPart:
 
 
 def _with_nulls(values: Mapping[str, Any], schema: Any, declared: Any | None) -> dict[str, Any]:
-    """Return the values of columns that a file does not have, with null for those of the dataset alone."""
+    """Return the values of columns that a file does not have, with null for those only in the dataset."""
     nulls = {
         field.name: pyarrow().scalar(None, field.type)
         for field in (() if declared is None else declared)
@@ -230,7 +230,7 @@ def _with_nulls(values: Mapping[str, Any], schema: Any, declared: Any | None) ->
 
 
 def _with_values(schema: Any, values: Mapping[str, Any]) -> Any:
-    """Return a schema with the columns of folders."""
+    """Return a schema with added columns of folders."""
     pa = pyarrow()
     for name, value in values.items():
         if name not in schema.names:
@@ -239,7 +239,7 @@ def _with_values(schema: Any, values: Mapping[str, Any]) -> Any:
 
 
 def _with_columns(batch: Any, values: Mapping[str, Any]) -> Any:
-    """Return a batch with the columns of folders, which have one value."""
+    """Return a batch with added columns of folders, each with a constant value."""
     pa = pyarrow()
     for name, value in values.items():
         if name not in batch.schema.names:
@@ -258,10 +258,10 @@ def files_of_paths(paths: Iterable[str | os.PathLike[str]]) -> list[DatasetFile]
         pyarrow is not installed.
     """
     pyarrow()
-    found: list[DatasetFile] = []
+    files: list[DatasetFile] = []
     for path in paths:
-        found += _files_of_path(os.fspath(path))
-    return found
+        files += _files_of_path(os.fspath(path))
+    return files
 
 
 def _files_of_path(path: str) -> list[DatasetFile]:
@@ -297,7 +297,7 @@ def _files_of_path(path: str) -> list[DatasetFile]:
 
 
 def _file_system(path: str) -> tuple[Any, str]:
-    """Return the file system of an address, and the path in it."""
+    """Return the file system of an address, and the path in this file system."""
     from pyarrow import fs
 
     try:
@@ -317,19 +317,19 @@ def _matching(filesystem: Any, pattern: str) -> list[str]:
     parts = re.split(r"(\*\*/?|\*|\?)", pattern)
     meanings = {"**": ".*", "**/": "(?:.*/)?", "*": "[^/]*", "?": "[^/]"}
     expression = re.compile("".join(meanings.get(part, re.escape(part)) for part in parts))
-    found = filesystem.get_file_info(fs.FileSelector(base, recursive=True))
-    return sorted(info.path for info in found if info.is_file and expression.fullmatch(info.path))
+    entries = filesystem.get_file_info(fs.FileSelector(base, recursive=True))
+    return sorted(info.path for info in entries if info.is_file and expression.fullmatch(info.path))
 
 
 def _in_folder(filesystem: Any, folder: str) -> list[str]:
-    """Return the files of Parquet in a folder and in its folders; hidden ones and logs are left out."""
+    """Return the Parquet files in a folder and its subfolders, without hidden files and logs."""
     from pyarrow import fs
 
-    found = filesystem.get_file_info(fs.FileSelector(folder, recursive=True))
+    entries = filesystem.get_file_info(fs.FileSelector(folder, recursive=True))
     base = folder.rstrip("/") + "/"
     return sorted(
         info.path
-        for info in found
+        for info in entries
         if info.is_file
         and info.path.endswith(_ENDINGS)
         and not any(part.startswith((".", "_")) for part in info.path.removeprefix(base).split("/"))
@@ -337,7 +337,7 @@ def _in_folder(filesystem: Any, folder: str) -> list[str]:
 
 
 def _folder_values(name: str) -> dict[str, str]:
-    """Return the columns that folders name, as ``day=2026-11-01/part-0.parquet``."""
+    """Return the columns in the names of folders, such as ``day=2026-11-01/part-0.parquet``."""
     from urllib.parse import unquote
 
     parts = [part.partition("=") for part in re.split(r"[/\\]", name)[:-1] if "=" in part]
@@ -353,11 +353,11 @@ def files_of_dataset(source: Any) -> list[DatasetFile]:
     if getattr(source, "_scan_options", None):
         reader = source.scanner(use_threads=False, batch_readahead=1, fragment_readahead=1).to_reader
         return [DatasetFile(name="<filtered dataset>", size=0, values={}, open=lambda: ReaderPart(reader()))]
-    found: list[DatasetFile] = []
+    files: list[DatasetFile] = []
     for fragment in source.get_fragments():
         values = ds.get_partition_keys(fragment.partition_expression)
-        path = getattr(fragment, "path", "") or f"<fragment {len(found)}>"
-        found.append(
+        path = getattr(fragment, "path", "") or f"<fragment {len(files)}>"
+        files.append(
             DatasetFile(
                 name=path,
                 size=_size(fragment),
@@ -365,11 +365,11 @@ def files_of_dataset(source: Any) -> list[DatasetFile]:
                 open=_opener(fragment, source.schema, values),
             )
         )
-    return found
+    return files
 
 
 def _opener(fragment: Any, schema: Any, values: Mapping[str, Any]) -> Callable[[], Any]:
-    """Return what opens a fragment."""
+    """Return a function that opens a fragment."""
     import pyarrow.dataset as ds
 
     if isinstance(fragment, ds.ParquetFileFragment) and fragment.path and fragment.filesystem is not None:
@@ -386,5 +386,5 @@ def _size(fragment: Any) -> int:
 
 
 def digest_of(files: Sequence[DatasetFile]) -> int:
-    """Return a number that differs if files are other ones, or of other sizes."""
+    """Return a digest of the names and sizes of files."""
     return zlib.crc32("\n".join(f"{each.name}\t{each.size}" for each in files).encode("utf-8", "replace"))

@@ -1,4 +1,4 @@
-"""Infer what the columns of a dataset are, from their names, their types and its first rows."""
+"""Infer the roles of a dataset's columns from their names, their types and the first rows."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ _NAMES: Final = {
     "label": ("label", "target", "y"),
     "weight": ("weight", "sample_weight", "importance_weight"),
 }
-"""Names, in lower case, by which a column is taken for something; the first that is there counts."""
+"""Lower-case names of columns for each role; the first name that exists is used."""
 _ID: Final = re.compile(r"(?:^|[_.])ids?$|[a-z]I[dD]$", re.ASCII)
 _NUMERIC: Final = ("probability", "cost", "reward", "label", "weight")
 
 
 def infer_columns(schema: Any, first: Any | None, *, decides: bool | None) -> DatasetColumns:
-    """Return what the columns of a dataset seem to be.
+    """Return the inferred roles of the columns of a dataset.
 
     Parameters
     ----------
@@ -49,54 +49,54 @@ def infer_columns(schema: Any, first: Any | None, *, decides: bool | None) -> Da
         The first rows. If rows are actions, a column that is the same on all rows of each event belongs to
         the context.
     decides : bool or None
-        Whether rows are decisions; None if the columns have to tell.
+        Whether rows are decisions; None to infer it from the columns.
 
     Raises
     ------
     InputError
-        The columns do not say.
+        The roles cannot be inferred.
     """
-    found = {what: name for what, names in _NAMES.items() if (name := _first(schema, names, what))}
-    if "cost" in found and "reward" in found:
-        del found["reward"]
+    roles = {what: name for what, names in _NAMES.items() if (name := _first(schema, names, what))}
+    if "cost" in roles and "reward" in roles:
+        del roles["reward"]
     if decides is None:
-        decides = "probability" in found
+        decides = "probability" in roles
     if not decides:
-        if "label" not in found:
+        if "label" not in roles:
             raise _unclear(schema, "which one is the label")
-        taken: dict[str, Any] = {name: found[name] for name in ("label", "weight") if name in found}
-        taken |= {"tag": found["event"]} if "event" in found else {}
-        context, left_out = features_of(schema, set(taken.values()))
-        taken["categories"] = _ids(schema, context)
-        return DatasetColumns(rows="labels", context=context, left_out=left_out, **taken)
-    taken = {name: found[name] for name in ("cost", "reward", "probability", "weight") if name in found}
+        chosen: dict[str, Any] = {name: roles[name] for name in ("label", "weight") if name in roles}
+        chosen |= {"tag": roles["event"]} if "event" in roles else {}
+        context, left_out = features_of(schema, set(chosen.values()))
+        chosen["categories"] = _ids(schema, context)
+        return DatasetColumns(rows="labels", context=context, left_out=left_out, **chosen)
+    chosen = {name: roles[name] for name in ("cost", "reward", "probability", "weight") if name in roles}
     lists = [name for name in schema.names if _is_list_of_structs(schema.field(name).type)]
     if lists:
-        found["list"] = lists[0]
-    if "list" in found:
-        taken |= {name: found[name] for name in ("list", "chosen") if name in found}
-        if "chosen" not in taken:
+        roles["list"] = lists[0]
+    if "list" in roles:
+        chosen |= {name: roles[name] for name in ("list", "chosen") if name in roles}
+        if "chosen" not in chosen:
             for name in ("cost", "reward", "probability"):
-                taken.pop(name, None)
-        return _with_lists(schema, taken, found.get("event"))
-    if "action" in found:
-        taken |= {"action": found["action"]} | ({"tag": found["event"]} if "event" in found else {})
-        context, left_out = features_of(schema, set(taken.values()))
-        taken["categories"] = _ids(schema, context)
-        return DatasetColumns(rows="events", context=context, left_out=left_out, **taken)
-    if "event" in found:
-        taken["event"] = found["event"]
-        columns, left_out = features_of(schema, set(taken.values()))
-        context, actions = _split(first, found["event"], columns)
-        taken["categories"] = _ids(schema, columns)
-        return DatasetColumns(rows="actions", context=context, actions=actions, left_out=left_out, **taken)
+                chosen.pop(name, None)
+        return _with_lists(schema, chosen, roles.get("event"))
+    if "action" in roles:
+        chosen |= {"action": roles["action"]} | ({"tag": roles["event"]} if "event" in roles else {})
+        context, left_out = features_of(schema, set(chosen.values()))
+        chosen["categories"] = _ids(schema, context)
+        return DatasetColumns(rows="events", context=context, left_out=left_out, **chosen)
+    if "event" in roles:
+        chosen["event"] = roles["event"]
+        columns, left_out = features_of(schema, set(chosen.values()))
+        context, actions = _split(first, roles["event"], columns)
+        chosen["categories"] = _ids(schema, columns)
+        return DatasetColumns(rows="actions", context=context, actions=actions, left_out=left_out, **chosen)
     raise _unclear(schema, "what the actions are")
 
 
 def _first(schema: Any, names: Iterable[str], what: str) -> str | None:
     by_lower = {name.lower(): name for name in reversed(schema.names)}
-    found: list[str] = [by_lower[each] for each in names if each in by_lower]
-    for name in found:
+    matches: list[str] = [by_lower[each] for each in names if each in by_lower]
+    for name in matches:
         kind = schema.field(name).type
         if is_number(kind) if what in _NUMERIC or what == "chosen" else is_number(kind) or is_text(kind):
             return name
@@ -128,7 +128,7 @@ def _with_lists(schema: Any, taken: dict[str, Any], event: str | None) -> Datase
 
 
 def features_of(schema: Any, taken: set[str]) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
-    """Return the columns with features, by namespace, and those that are left out."""
+    """Return the columns with features, by namespace, and the columns left out."""
     groups: dict[str, tuple[str, ...]] = {}
     left_out: list[str] = []
     for name in schema.names:
@@ -139,21 +139,21 @@ def features_of(schema: Any, taken: set[str]) -> tuple[dict[str, tuple[str, ...]
         else:
             leaves = [name]
         good = tuple(leaf for leaf in leaves if not why_unsupported(type_at(schema, leaf)))
-        left_out += [f"{leaf}: {_why(type_at(schema, leaf))}" for leaf in leaves if leaf not in good]
+        left_out += [f"{leaf}: {_reason(type_at(schema, leaf))}" for leaf in leaves if leaf not in good]
         if good:
             groups[name] = good
     return groups, tuple(left_out)
 
 
 def _ids(schema: Any, groups: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
-    """Return the columns of whole numbers whose names say that these are ids, and no quantities."""
+    """Return the columns of whole numbers whose names say that the numbers are ids, not quantities."""
     names = [name for columns in groups.values() for name in columns]
     return tuple(
         name for name in names if _ID.search(name) and pyarrow().types.is_integer(type_at(schema, name))
     )
 
 
-def _why(kind: Any) -> str:
+def _reason(kind: Any) -> str:
     return why_unsupported(kind).removeprefix("of ")
 
 
@@ -170,7 +170,7 @@ def _leaves(schema: Any, name: str) -> Iterator[str]:
 def _split(
     first: Any | None, event: str, columns: dict[str, tuple[str, ...]]
 ) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
-    """Return columns that are the same on all rows of each event, and the others."""
+    """Return the columns that are constant within each event, and the others."""
     if first is None or not first.num_rows:
         return {}, columns
     codes = run_codes(column_at(first, event))
@@ -196,12 +196,12 @@ def _is_same(array: Any, within: np.ndarray[Any, np.dtype[np.int64]]) -> bool:
 
 
 def all_values(batches: Iterable[Any], column: str) -> tuple[str, ...]:
-    """Return all values of a column, as texts, sorted; numbers by their size.
+    """Return all values of a column as texts, sorted; numbers are sorted by size.
 
     Raises
     ------
     InputError
-        There is none.
+        The column has no values.
     """
     values: set[str] = set()
     numeric = False
@@ -215,7 +215,7 @@ def all_values(batches: Iterable[Any], column: str) -> tuple[str, ...]:
         raise InputError(f"there is no action: all values of {column} are null")
     try:
         return tuple(sorted(values, key=float) if numeric else sorted(values))
-    except ValueError:  # true and false
+    except ValueError:  # truth values, which float() cannot read
         return tuple(sorted(values))
 
 

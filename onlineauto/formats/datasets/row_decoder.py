@@ -1,4 +1,4 @@
-"""``RowDecoder``: batches of Arrow as tables of events, and what is wrong with their rows."""
+"""``RowDecoder``: turns Arrow batches into tables of events, and reports problems of their rows."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 
 class Report(Protocol):
-    """Counts problems with rows, and locates them."""
+    """A callback that counts problems of rows and records their positions."""
 
     def __call__(self, code: Code, rows: NDArray[np.int64], texts: Sequence[str]) -> None:
-        """Count a problem of some rows, numbered from 0 in their file; each has a text."""
+        """Count a problem of rows, numbered from 0 in their file; `texts` has a text for each row."""
 
 
 class RowDecoder:
@@ -43,15 +43,15 @@ class RowDecoder:
     Parameters
     ----------
     columns : DatasetColumns
-        What the columns are.
+        Roles of the columns.
     encoder : Encoder
         Hashes names and texts.
     choices : sequence of str
-        All actions, if a row is a decision with the action that was taken.
+        All actions, if a row is a decision with the chosen action.
     uniform : bool
         Whether a logged action without a probability is taken as drawn uniformly.
     report : Report
-        Is told of problems.
+        Called for each problem.
     """
 
     def __init__(
@@ -65,15 +65,15 @@ class RowDecoder:
     ) -> None:
         self._columns, self.encoder, self._uniform, self._report = columns, encoder, uniform, report
         self._place = {choice: i for i, choice in enumerate(choices)}
-        self._context = self._numbered("context", columns.context)
-        self._actions = self._numbered("actions", columns.actions)
+        self._context = self._with_indices("context", columns.context)
+        self._actions = self._with_indices("actions", columns.actions)
         self._choices: list[Repeated] = []
         if columns.rows == "events" and columns.action is not None:
             number = encoder.names.namespace(columns.action)
             hashes = encoder.names.features([f"{columns.action}={each}" for each in choices], number)
             self._choices = [Repeated(encoder.namespace("actions", columns.action), hashes)]
 
-    def _numbered(self, of: str, groups: Mapping[str, Sequence[str]]) -> list[tuple[str, int, str]]:
+    def _with_indices(self, of: str, groups: Mapping[str, Sequence[str]]) -> list[tuple[str, int, str]]:
         """Return the columns of each namespace, with the namespace's index and name."""
         return [
             (column, self.encoder.namespace(of, name), name)
@@ -87,7 +87,7 @@ class RowDecoder:
         return np.concatenate([np.zeros(min(len(codes), 1), np.int64), np.flatnonzero(np.diff(codes)) + 1])
 
     def table(self, batch: Any, first_row: int) -> EventTable:
-        """Return the events of a batch, whose first row has this number in its file."""
+        """Return the events of a batch; `first_row` is the number of its first row in the file."""
         rows = np.arange(first_row, first_row + batch.num_rows)
         if self._columns.rows == "actions":
             return self._table_of_actions(batch, rows)
@@ -106,7 +106,7 @@ class RowDecoder:
         elif self._columns.rows == "events":
             table.elements = self._choices
             table.element_start = np.arange(len(rows) + 1) * len(self._place)
-            table.chosen, texts = self._taken(batch)
+            table.chosen, texts = self._chosen_actions(batch)
             self._log(batch, table, texts)
         else:
             self._add_lists(batch, table)
@@ -122,7 +122,7 @@ class RowDecoder:
     # -- actions ---------------------------------------------------------------------------------------
 
     def _add_lists(self, batch: Any, table: EventTable) -> None:
-        """Add the actions of events that have them in a list."""
+        """Add the actions of events with lists of actions."""
         lists = column_at(batch, self._columns.list or "")
         sizes = lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
         table.element_start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -138,8 +138,8 @@ class RowDecoder:
         table.chosen[table.chosen >= sizes] = -1
         self._log(batch, table, values)
 
-    def _taken(self, batch: Any) -> tuple[NDArray[np.int64], Sequence[str]]:
-        """Return the index of each row's action among the choices, -1 for none of them, and the actions."""
+    def _chosen_actions(self, batch: Any) -> tuple[NDArray[np.int64], Sequence[str]]:
+        """Return the index of each row's action among the choices, -1 for an unknown one, and the actions."""
         array = column_at(batch, self._columns.action or "")
         texts = texts_of(array if is_text(array.type) else array.cast(pyarrow().string()).dictionary_encode())
         values = [
@@ -184,7 +184,7 @@ class RowDecoder:
         self._log(batch, table, [], at=at)
         return table
 
-    # -- what came of it -------------------------------------------------------------------------------
+    # -- outcomes --------------------------------------------------------------------------------------
 
     def _label(self, batch: Any, table: EventTable) -> NDArray[np.float32] | None:
         if self._columns.label is None:
@@ -201,12 +201,12 @@ class RowDecoder:
         *,
         at: NDArray[np.int64] | None = None,
     ) -> None:
-        """Add what was logged: costs and probabilities, from the rows `at`; `chosen` is for messages."""
+        """Add the logged costs and probabilities, from the rows `at`; `chosen` is for messages."""
         if self._columns.cost_column is None or table.chosen is None:
             return
         costs = self._column(batch, self._columns.cost_column, at)
         if self._columns.reward is not None:
-            costs = 0 - costs  # not -costs, which has -0
+            costs = 0 - costs  # -costs would contain -0
         logged = ~np.isnan(costs)
         self._refuse(table, logged & np.isinf(costs), Code.COST_NOT_FINITE, costs)
         self._refuse(table, logged & (table.chosen < 0), Code.JSON_LABEL_INDEX, chosen)
@@ -263,7 +263,7 @@ class RowDecoder:
         *,
         of_rows: bool = False,
     ) -> None:
-        """Leave out the events of which a feature is infinite."""
+        """Leave out the events that have an infinite feature."""
         for each in features:
             rows = each.infinite_rows()
             if not len(rows):
@@ -283,7 +283,7 @@ class RowDecoder:
         code: Code,
         texts: Sequence[str] | NDArray[np.float32],
     ) -> None:
-        """Leave out events and count why; an event that is left out already is not counted again."""
+        """Leave out events and count the reason, except for events that are left out already."""
         bad = bad & table.good
         if bad.any():
             self._note(table, bad, code, texts)
@@ -296,18 +296,18 @@ class RowDecoder:
         code: Code,
         texts: Sequence[str] | NDArray[np.float32],
     ) -> None:
-        """Count a problem of events; `texts` has one for each event, or one for all."""
+        """Count a problem of events; `texts` has one text for each event, or one for all events."""
         at = np.flatnonzero(bad)
         if len(at):
             first = at[:100].tolist()
             spelled = [texts[i] if len(texts) > 1 else texts[0] for i in first]
             self._report(
-                code, table.row[at], [each if isinstance(each, str) else _spelled(each) for each in spelled]
+                code, table.row[at], [each if isinstance(each, str) else _text_of(each) for each in spelled]
             )
 
 
 class _Texts(Sequence[str]):
-    """The texts of a column, looked up where a message needs them."""
+    """The texts of a column, looked up only when a message needs them."""
 
     def __init__(self, code: NDArray[np.int32], values: Sequence[str]) -> None:
         self._code, self._values = code, values
@@ -319,5 +319,5 @@ class _Texts(Sequence[str]):
         return self._values[self._code[row]]
 
 
-def _spelled(value: float) -> str:
+def _text_of(value: float) -> str:
     return "null" if value != value else f"{value:g}"

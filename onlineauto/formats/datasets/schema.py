@@ -1,4 +1,4 @@
-"""Check that the columns of a file are there, and of types that fit what they are."""
+"""Check that the columns of a file exist, and that their types fit their roles."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_NAMED: Final = 20
 
 
 def problem_of_schema(columns: DatasetColumns, schema: Any) -> str:
-    """Return why a file with this schema does not have the columns, or "" if it has them."""
+    """Return the reason why a file with this schema lacks one of the columns, or ""."""
     for name, purpose in columns.used().items():
         kind = type_at(schema, name)
         if kind is None:
@@ -42,7 +42,7 @@ def problem_of_schema(columns: DatasetColumns, schema: Any) -> str:
 
 
 def _problem(name: str, kind: Any, purpose: str) -> str:
-    """Return why the type of a column does not fit its purpose, or ""; that of nulls alone always fits."""
+    """Return the reason why a column's type does not fit its purpose, or ""; the null type always fits."""
     if pyarrow().types.is_null(kind) and purpose != "list":
         return ""
     if purpose == "list":
@@ -58,8 +58,8 @@ def _problem(name: str, kind: Any, purpose: str) -> str:
 
 
 def families(columns: DatasetColumns, schema: Any) -> dict[str, str]:
-    """Return whether each column with features has texts, numbers, or lists of them."""
-    found = {
+    """Return the family of each column with features: texts, numbers, or lists of these."""
+    result = {
         name: _family(type_at(schema, name))
         for name, purpose in columns.used().items()
         if purpose in ("features", "action", "event")
@@ -67,8 +67,8 @@ def families(columns: DatasetColumns, schema: Any) -> dict[str, str]:
     if columns.list is not None:
         structs = pyarrow().schema(list(type_at(schema, columns.list).value_type))
         names = [each for group in columns.actions.values() for each in group]
-        found |= {f"{columns.list}: {name}": _family(type_at(structs, name)) for name in names}
-    return {name: family for name, family in found.items() if family}
+        result |= {f"{columns.list}: {name}": _family(type_at(structs, name)) for name in names}
+    return {name: family for name, family in result.items() if family}
 
 
 def _family(kind: Any) -> str:

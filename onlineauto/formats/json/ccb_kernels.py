@@ -1,7 +1,7 @@
 """Read CCB slots of JSON: ``_slots``, a log's ``_outcomes``, and their ``_a``, ``_p``, ``_inc``.
 
-What was logged for a slot is written in the slot itself or in its outcome. In exact mode a cost may be
-anywhere: as in VW, it is kept for the next slot or outcome that lists actions.
+The log of a slot is written in the slot itself or in its outcome. In exact mode a cost may be anywhere: as in
+VW, it is stored until the next slot or outcome that lists actions.
 """
 
 from __future__ import annotations
@@ -95,9 +95,9 @@ def open_outcomes(text: JsonText, p: int, frames: Records) -> int:
 
 @inline_kernel
 def open_part(text: JsonText, p: int, kind: int, stage: Stage) -> int:
-    """Open the action, the slot, or the outcome of one, at `p` and return the position after its brace.
+    """Open the action, slot or outcome at `p` and return the position after its brace.
 
-    In native mode null stands for none and is skipped.
+    In native mode null is skipped.
     """
     event = text.event
     byte = text.data[p] if p < text.end else 0
@@ -126,12 +126,12 @@ def open_part(text: JsonText, p: int, kind: int, stage: Stage) -> int:
     return p + 1
 
 
-# -- what was logged ---------------------------------------------------------------------------------------
+# -- outcomes ----------------------------------------------------------------------------------------------
 
 
 @kernel
 def is_in_slots(event: Records, frames: Records) -> bool:
-    """Return whether the innermost object is a slot or an outcome, or lies within one."""
+    """Return whether the innermost object is, or is inside, a slot or an outcome."""
     for i in range(event.depth - 1):  # noqa: SIM110 (Numba has no generator expressions)
         if frames[i].kind >= SLOTS:
             return True
@@ -142,7 +142,7 @@ def is_in_slots(event: Records, frames: Records) -> bool:
 def _action_of(value: F32) -> np.uint32:
     """Return the action number of a JSON number.
 
-    NaN gives 0, as in VW. A value out of range gives the largest number, which no action has.
+    NaN gives 0, as in VW. A value out of range gives the largest number, which is not a valid action.
     """
     if np.isnan(value):
         return np.uint32(0)
@@ -151,7 +151,7 @@ def _action_of(value: F32) -> np.uint32:
 
 @kernel
 def _read_included(text: JsonText, p: int, stage: Stage) -> int:
-    """Read the list of the actions that a slot is confined to and return the position after it."""
+    """Read the list of a slot's allowed actions and return the position after the list."""
     p, listed, more = open_list(text, p)
     while more:
         begin = p
@@ -196,10 +196,10 @@ def forget_label(event: Records) -> None:
 
 @kernel
 def _problem(event: Records, again: bool, anything: bool) -> Code:
-    """Return the code of what is wrong with the label of a slot, or `FINE`.
+    """Return the code of the problem of a slot's label, or `FINE`.
 
-    `again` says that the slot has an outcome already. `anything` accepts any cost and any probability, and
-    the last of two outcomes, as VW does.
+    `again` is true if the slot has an outcome already. `anything` accepts any cost and any probability, and
+    the last of two outcomes, like VW.
     """
     if event.listed != event.pmf or event.listed == 0:
         return Code.SLOT_LISTS
@@ -216,7 +216,7 @@ def _problem(event: Records, again: bool, anything: bool) -> Code:
 
 @kernel
 def close_slot(text: JsonText, stage: Stage) -> None:
-    """Assign what was logged to a slot, when its object or its outcome's object ends."""
+    """Assign the logged outcome to a slot, when the object of the slot or of the outcome ends."""
     event = text.event
     lines, costs = stage.lines, stage.costs
     at, start, after = event.line, event.label_start, event.label_end
@@ -238,7 +238,7 @@ def close_slot(text: JsonText, stage: Stage) -> None:
 
 @kernel
 def rank_outcomes(stage: Stage) -> None:
-    """Count the logged actions of the slots as the ranking of the log line, when the outcomes end."""
+    """Store the logged actions of the slots as the ranking of the log line, when the outcomes end."""
     event = stage.event[0]
     for slot in range(event.first_slot, event.first_slot + event.n_slots):
         if has_outcome(stage.lines[slot], stage.costs):
@@ -249,7 +249,7 @@ def rank_outcomes(stage: Stage) -> None:
 
 @kernel
 def settle_single_slot(stage: Stage, labelled: bool) -> None:
-    """Turn the label of an event without slots into the label of a single slot, as VW does.
+    """Turn the label of an event without slots into the label of a single slot, like VW.
 
     The slot has no label unless it is `labelled`.
     """

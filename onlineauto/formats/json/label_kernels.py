@@ -85,7 +85,7 @@ def _set_simple(text: JsonText, name: tuple[int, int], value: F32, line: Records
 
 @kernel
 def _note(event: Records, bounds: NDArray[np.int64]) -> None:
-    """Copy the text bounds of the part of the label that was read last to `bounds`."""
+    """Copy the text bounds of the last part of the label to `bounds`."""
     bounds[0], bounds[1] = event.label_start, event.label_end
 
 
@@ -138,7 +138,7 @@ def read_label(text: JsonText, p: int, lines: Records, frames: Records) -> int:
     """Open the label object at `p`, or read a label that is a number, and return the position after it."""
     rules, event = text.rules, text.event
     if p < text.end and text.data[p] == _OPEN_OBJECT:
-        if rules.slots or frames[event.depth - 1].kind == LABEL:  # for VW such a line is no longer a slot
+        if rules.slots or frames[event.depth - 1].kind == LABEL:  # VW no longer treats such a line as a slot
             fail(text, Code.JSON_UNEXPECTED, p, p + 1)
         line = lines[event.line]
         line.label = UNLABELLED
@@ -168,7 +168,7 @@ def _is_weighted(line: Records) -> bool:
 
 @kernel
 def _is_missing(text: JsonText, line: Records, quiet: Records) -> bool:
-    """Return whether a label in the syntax of VW text has NaN for a number, or an infinite label."""
+    """Return whether a label in the syntax of VW text contains NaN, or an infinite label."""
     if text.rules.quirks.any_number:
         return False
     if quiet.problems == 0:
@@ -239,7 +239,7 @@ def read_label_index(text: JsonText, p: int) -> int:
 
 @kernel
 def settle_label(event: Records, lines: Records, costs: Records) -> None:
-    """Assign the label that was read to the current line, as VW does at the end of a label object."""
+    """Assign the label to the current line, like VW at the end of a label object."""
     if event.found:
         add_staged_cost(event, lines, costs, event.line, event.action, event.cost, event.probability)
     forget_label(event)
@@ -247,9 +247,9 @@ def settle_label(event: Records, lines: Records, costs: Records) -> None:
 
 @kernel
 def settle_context(text: JsonText, stage: Stage) -> None:
-    """Assign the label that was read to its line at the end of the context, as VW does.
+    """Assign the label to its line at the end of the context, like VW.
 
-    If an index was given, its line gets the label, and stays the current line for later labels.
+    If the label has an index, the line with that index gets the label and remains the current line.
     """
     event = text.event
     if event.index + 1 >= event.lines:
@@ -266,7 +266,7 @@ def settle_context(text: JsonText, stage: Stage) -> None:
 
 @kernel
 def _label_problem(text: JsonText) -> Code:
-    """Return the code of what is wrong with the label in native mode, or `FINE`."""
+    """Return the code of the label's problem in native mode, or `FINE`."""
     event = text.event
     if not (math.isfinite(event.cost)):
         return Code.COST_NOT_FINITE
@@ -279,9 +279,9 @@ def _label_problem(text: JsonText) -> Code:
 
 @kernel
 def give_label(text: JsonText, stage: Stage) -> None:
-    """Assign the label to its line, wherever in the event it was written (native mode).
+    """Assign the label to its line in native mode, for a label anywhere in the event.
 
-    If slots are expected and the event has none, it becomes a single slot. A label that is not finite is not
+    An event without slots becomes a single slot if slots are expected. A label that is not finite is not
     used.
     """
     event = text.event

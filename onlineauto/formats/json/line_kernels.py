@@ -62,7 +62,7 @@ _SHORTEST_NAME = 5  # `"":{}` is the shortest member that can add a name
 
 @inline_kernel
 def _close(text: JsonText, stage: Stage, frame: Records) -> None:
-    """Close the innermost object or array and finish what it described."""
+    """Close the innermost object or array and complete its action, slot, label or namespace."""
     event = text.event
     event.depth -= 1
     if frame.kind == NAMESPACE or frame.kind == ARRAY:
@@ -110,9 +110,9 @@ def _read_named(text: JsonText, p: int, frame: Records, stage: Stage, reader: Re
 
 @inline_kernel
 def _read_tree(text: JsonText, p: int, stage: Stage, reader: Reader) -> None:
-    """Read the whole object at `p`, whose frame is open; nothing may follow it.
+    """Read the whole object at `p`, whose frame is open; any text after the object is an error.
 
-    Outcomes that come before the context are read last.
+    Outcomes before the context are read last.
     """
     end, event = text.end, text.event
     frames = stage.frames
@@ -150,9 +150,9 @@ def _read_tree(text: JsonText, p: int, stage: Stage, reader: Reader) -> None:
 
 @kernel
 def _weight(text: JsonText) -> np.float32:
-    """Return the share of such events that was logged; the weights of the lines are divided by it.
+    """Return the logged share of events, 1 - ``pdrop`` (1 for simple labels), by which weights are divided.
 
-    The share is 1 - ``pdrop``, or 1 for simple labels. A ``pdrop`` that is not in [0, 1) makes the event bad.
+    A ``pdrop`` that is not in [0, 1) makes the event bad.
     """
     event = text.event
     start, end = event.drop_start, event.drop_end
@@ -163,7 +163,7 @@ def _weight(text: JsonText) -> np.float32:
 
 @kernel
 def _is_event(text: JsonText, log: Records) -> bool:
-    """Count a good line of a log and return whether it has something to learn from."""
+    """Count a good line of a log and return whether it is an event to learn."""
     event = text.event
     count_event(event, log)
     if event.skip:
@@ -211,10 +211,7 @@ def _open(text: JsonText, place: Line, stage: Stage) -> int:
 
 @kernel
 def _count(data: NDArray[np.uint8], start: int, end: int) -> int:
-    """Return how many objects and arrays open in ``data[start:end]``.
-
-    The count may include those of the next 63 bytes.
-    """
+    """Return an upper bound on the number of objects and arrays in ``data[start:end]``."""
     n = 0
     for i in range(start, end, LANES):
         n += ones(equal(data, i, _OPEN_LIST) | equal(data, i, _OPEN_OBJECT))

@@ -1,4 +1,4 @@
-"""Read the envelope of an event in a decision-service log, and keep the log's counters."""
+"""Read the envelope of an event in a decision-service log, and update the log's counters."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from onlineauto.formats.records.json_state_kernels import JsonText
 
 UNKNOWN = -1
-"""Returned in place of a position, for a member that does not belong to the envelope."""
+"""Returned instead of a position for a member that does not belong to the envelope."""
 
 _QUOTE, _OPEN_OBJECT, _UNDERSCORE = 34, 123, 95
 _ZERO = np.float32(0)
@@ -55,7 +55,7 @@ def is_label_property(data: NDArray[np.uint8], key: String) -> bool:
 
 @inline_kernel
 def is_label_index(data: NDArray[np.uint8], key: String) -> bool:
-    """Return whether a key is ``_labelIndex``; the case of "Index" does not matter."""
+    """Return whether a key is ``_labelIndex``, with any case of "Index"."""
     return is_name(data, key.start, key.end, _LABEL_INDEX)
 
 
@@ -96,7 +96,7 @@ def _read_text(text: JsonText, p: int, bounds: NDArray[np.int64]) -> int:
 
 @kernel
 def _read_skip(text: JsonText, p: int) -> int:
-    """Read ``_skipLearn``, whether to skip the event, and return the position after it."""
+    """Read ``_skipLearn``, the mark of events not to learn, and return the position after it."""
     word, after = read_word(text, p)
     if word != NULL:
         text.event.skip = word == TRUE
@@ -161,9 +161,9 @@ def read_envelope(text: JsonText, key: String, p: int, lines: Records, frames: R
 
 @kernel
 def _note(bounds: NDArray[np.int64], first: NDArray[np.int64], last: NDArray[np.int64], known: bool) -> bool:
-    """Copy the bounds of an event's string to the log's first or last; return whether it has a first.
+    """Copy the bounds of an event's string to the log's first or last one; return whether a first one exists.
 
-    `known` says whether it has one already. An empty string is ignored.
+    `known` is true if a first one existed before. An empty string is ignored.
     """
     if bounds[1] - bounds[0] <= 2:
         return known
@@ -174,7 +174,7 @@ def _note(bounds: NDArray[np.int64], first: NDArray[np.int64], last: NDArray[np.
 
 @kernel
 def count_event(event: Records, log: Records) -> None:
-    """Count a good event of a log, whether it is learnt or skipped."""
+    """Count a good event of a log, learnt or skipped."""
     log.has_first_id = _note(event.id, log.first_id, log.last_id, log.has_first_id)
     log.has_first_time = _note(event.time, log.first_time, log.last_time, log.has_first_time)
     log.sum_cost_original = np.float32(log.sum_cost_original + event.original_cost)

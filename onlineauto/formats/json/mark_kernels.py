@@ -1,6 +1,6 @@
-"""Mark strings, lines and the bytes that VW replaces in a JSON text, as bitmaps.
+"""Mark strings, lines and the bytes that VW replaces in a JSON text, in bitmaps.
 
-They are bitmaps as in `onlineauto.formats.lines.mark_kernels`.
+The bitmaps have the format of `onlineauto.formats.lines.mark_kernels`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _mark(
     odd: NDArray[np.uint8],
     place: int,
 ) -> None:
-    """Mark the 64 bytes from `i` on in the eight bytes at `place` of each bitmap."""
+    """Mark the 64 bytes from `i` on in the eight bytes from index `place` of each bitmap."""
     control = below(data, i, _SPACE)
     store8(marks, place, equal(data, i, _QUOTE) | equal(data, i, _BACKSLASH) | control)
     store8(breaks, place, equal(data, i, _NEWLINE))
@@ -50,13 +50,14 @@ def find_json_marks(
     data : uint8[:]
         The text.
     end : int
-        Its end.
+        End of the text.
     marks : uint8[:]
         Receives the bytes that end or interrupt a string: quotes, backslashes and control bytes.
     breaks : uint8[:]
         Receives newlines.
     odd : uint8[:]
-        Receives the bytes that VW replaces in a string or splits it at: blanks, bars, colons, control bytes.
+        Receives the bytes that VW replaces in a string, or at which it splits a string: blanks, bars, colons,
+        control bytes.
     """
     whole = end // LANES * LANES
     for i in range(0, whole, LANES):

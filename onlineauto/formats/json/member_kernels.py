@@ -1,4 +1,4 @@
-"""Read members of the objects of a context and elements of its arrays: features, namespaces, actions."""
+"""Read members of a context's objects and elements of its arrays: features, namespaces, actions."""
 
 from __future__ import annotations
 
@@ -192,9 +192,9 @@ def _read_string_member(text: JsonText, key: String, p: int, stage: Stage, reade
 
 @kernel
 def _is_list_of_slots(data: NDArray[np.uint8], key: String, with_pmf: bool) -> bool:
-    """Return whether a member lists the logged actions of a slot or those that it is confined to.
+    """Return whether a member lists the logged or the allowed actions of a slot.
 
-    ``_p`` counts only `with_pmf`: elsewhere in the context of a log it is no list of a slot.
+    ``_p`` is such a list only if `with_pmf` is true: elsewhere in the context of a log it is not.
     """
     start, end = key.start, key.end
     actions = is_name(data, start, end, _ACTIONS) or is_name(data, start, end, _INCLUDED)
@@ -246,9 +246,9 @@ def _read_special(text: JsonText, key: String, p: int, stage: Stage, reader: Rea
 
 @kernel
 def skip_unread(text: JsonText, key: String, p: int) -> int:
-    """Skip the value at `p` of a member that is not used, and return the position after it.
+    """Skip the value at `p` of an unused member, and return the position after it.
 
-    VW skips it only if its name has no escapes and its colon directly follows.
+    VW skips the value only if the member's name has no escapes and directly precedes the colon.
     """
     if text.rules.quirks.narrow_json and not (key.plain and text.data[key.end + 1] == _COLON):
         fail(text, Code.JSON_COLON, key.at, p)
@@ -265,7 +265,7 @@ def read_member(text: JsonText, key: String, p: int, frame: Records, stage: Stag
     data = text.data
     byte = load1(data, p) if p < text.end else np.uint8(0)
     if key.end > key.start and load1(data, key.start) == _UNDERSCORE:
-        if is_name(data, key.start, key.end, _MULTI):  # tested first: nearly every event has it
+        if is_name(data, key.start, key.end, _MULTI):  # tested first: nearly every event has this member
             return _open_actions(text, p, stage.lines, stage.frames)
         return _read_special(text, key, p, stage, reader)
     if byte == _QUOTE:
@@ -317,7 +317,7 @@ def read_element(text: JsonText, p: int, frame: Records, stage: Stage) -> int:
         return open_part(text, p, frame.kind, stage)
     byte = load1(text.data, p) if p < text.end else np.uint8(0)
     if byte == _N:
-        if not text.rules.quirks.narrow_json:  # what is missing keeps its index
+        if not text.rules.quirks.narrow_json:  # a missing number has an index, too
             event.array_hash = np.uint32(event.array_hash + _ONE_MORE)
         return read_word(text, p)[1]
     if byte == _OPEN_OBJECT:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _WORD = 8
-_LOWER = 0x20  # the bit that makes a capital letter small
+_LOWER = 0x20  # the bit that turns a capital letter into a small one
 
 
 class _Word(NamedTuple):
@@ -39,14 +39,14 @@ def name_of(head: bytes, any_case: bytes = b"") -> Name:
     text = head + any_case
     size = len(text)
     if not 0 < size <= 3 * _WORD:
-        raise ValueError(f"a name of 1 to {3 * _WORD} bytes is wanted, not {text!r}")
+        raise ValueError(f"a name of 1 to {3 * _WORD} bytes is required, not {text!r}")
     fold = bytes(len(head)) + bytes([_LOWER]) * len(any_case)
     last = max(size - _WORD, 0)
     return Name(size, *(_word_at(text, fold, at) for at in (0, min(_WORD, last), last)))
 
 
 def _word_at(text: bytes, fold: bytes, at: int) -> _Word:
-    """Return the `_Word` of `text` at offset `at`; `fold` are the bits to set in the whole text."""
+    """Return the `_Word` of `text` at offset `at`; `fold` has the bits to set in the whole text."""
     mask = bytes([0xFF]) * min(_WORD, len(text))
     parts = fold[at : at + _WORD], mask, text[at : at + _WORD]
     return _Word(at, *(np.uint64(int.from_bytes(part, "little")) for part in parts))

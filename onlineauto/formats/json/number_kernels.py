@@ -1,4 +1,4 @@
-"""Read JSON numbers as VW does: in float64 with the errors of its steps, then rounded to float32."""
+"""Read JSON numbers like VW: in float64 with the rounding errors of each step, then rounded to float32."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 MALFORMED, INTEGER, NUMBER = range(3)
 """Kinds of numbers.
 
-`MALFORMED` is no number, or one too large for a float64. `INTEGER` is a whole number from 0 to 2^32 - 1,
-without point and exponent. `NUMBER` is any other.
+`MALFORMED` is a text that is not a number, or a number too large for a float64. `INTEGER` is a whole number
+from 0 to 2^32 - 1, without point and exponent. `NUMBER` is any other number.
 """
 
 _POWERS = np.array([float(f"1e{i}") for i in range(309)])
@@ -43,7 +43,7 @@ def _digit(data: NDArray[np.uint8], p: int) -> np.uint64:
 
 @kernel
 def _scaled(number: float, exponent: int) -> float:
-    """Return ``number * 10**exponent``, computed as RapidJSON's normal precision does."""
+    """Return ``number * 10**exponent``, computed like RapidJSON's normal precision."""
     if exponent < -308:
         number /= _POWERS[308]
         exponent += 308
@@ -56,7 +56,7 @@ def _scaled(number: float, exponent: int) -> float:
 
 @kernel
 def _read_exponent(data: NDArray[np.uint8], p: int, end: int, decimals: int) -> tuple[int, int]:
-    """Return the exponent after an ``e`` and the position after it, or -1 for the latter if malformed."""
+    """Return the exponent after an ``e`` and the position after the exponent, or -1 if it is malformed."""
     negative = p < end and data[p] == _MINUS
     if p < end and (data[p] == _MINUS or data[p] == _PLUS):
         p += 1
@@ -77,7 +77,7 @@ def _read_exponent(data: NDArray[np.uint8], p: int, end: int, decimals: int) -> 
 
 @kernel
 def _read_long(data: NDArray[np.uint8], start: int, end: int) -> tuple[F32, int, int]:
-    """Read any number as RapidJSON's ``ParseNumber`` does: its value, the position after it, its kind."""
+    """Read any number like RapidJSON's ``ParseNumber``: return value, position after it, and kind."""
     negative = data[start] == _MINUS
     p = start + 1 if negative else start
     first, most = p, (_LARGEST_NEGATIVE if negative else _LARGEST)
@@ -127,12 +127,12 @@ def _read_long(data: NDArray[np.uint8], start: int, end: int) -> tuple[F32, int,
 
 @inline_kernel
 def read_json_number(data: NDArray[np.uint8], start: int, end: int) -> tuple[F32, int, int]:
-    """Read the number at `start`: its value, the position after it, its kind.
+    """Read the number at `start` and return its value, the position after it, and its kind.
 
     Returns
     -------
     value : float32
-        The value as VW reads it. Up to 15 digits are exact before they are divided by their power of ten.
+        Value as read by VW. Up to 15 digits are exact before they are divided by their power of ten.
     after : int
         The position after it. For a malformed number, any position from `start` to `end`.
     kind : int

@@ -1,4 +1,4 @@
-"""Assemble an event of JSON (lines, open namespaces, features, costs) and write it to the records."""
+"""Assemble a JSON event (lines, open namespaces, features, costs) and write it to the records."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def begin_event(event: Records) -> None:
 
 @kernel
 def begin_line(event: Records, lines: Records) -> None:
-    """Add a line to the staged event and make it the current one."""
+    """Add a line to the staged event and make it the current line."""
     event.line = event.lines
     line = lines[event.lines]
     line.groups = line.first = line.last = line.first_cost = line.last_cost = -1
@@ -84,7 +84,7 @@ def open_frame(text: JsonText, kind: int, p: int, frames: Records) -> Records:
 
 @inline_kernel
 def open_namespace(text: JsonText, start: int, end: int, names: Records, frame: Records) -> None:
-    """Make a frame that of the namespace called ``data[start:end]``."""
+    """Assign the namespace called ``data[start:end]`` to a frame."""
     data = text.data
     empty = start == end
     if (empty and not text.rules.quirks.empty_namespace) or (
@@ -101,7 +101,7 @@ def open_namespace(text: JsonText, start: int, end: int, names: Records, frame: 
 
 @inline_kernel
 def open_default(text: JsonText, frame: Records) -> None:
-    """Make a frame that of the namespace without a name."""
+    """Assign the namespace without a name to a frame."""
     frame.number = default_number(text.state)
     frame.hash = text.rules.default_hash
     frame.byte = _SPACE
@@ -109,7 +109,7 @@ def open_default(text: JsonText, frame: Records) -> None:
 
 @kernel
 def open_again(frame: Records, outer: Records) -> None:
-    """Make a frame that of the same namespace as the frame around it."""
+    """Assign the namespace of the enclosing frame to a frame."""
     frame.number = outer.number
     frame.hash = outer.hash
     frame.byte = outer.byte
@@ -118,7 +118,7 @@ def open_again(frame: Records, outer: Records) -> None:
 
 @inline_kernel
 def _find_group(stage: Stage, byte: int) -> int:
-    """Return the current line's group for namespaces that begin with `byte`, and make it if it is missing."""
+    """Return the current line's group for namespaces that begin with `byte`, made if missing."""
     event, groups = stage.event[0], stage.groups
     line = stage.lines[np.uint64(event.line)]
     i = line.groups
@@ -175,7 +175,7 @@ def add_feature(stage: Stage, frame: Records, hash_: np.uint32, value: F32) -> N
 
 @inline_kernel
 def close_namespace(stage: Stage, frame: Records) -> None:
-    """List the group of a namespace that has features, unless it is listed already."""
+    """List the group of a namespace with features, unless it is listed already."""
     if frame.group < 0 or stage.groups[np.uint64(frame.group)].listed:
         return
     groups, line = stage.groups, stage.lines[np.uint64(stage.event[0].line)]
@@ -189,7 +189,7 @@ def close_namespace(stage: Stage, frame: Records) -> None:
 
 @kernel
 def _stage_cost(event: Records, costs: Records, action: np.uint32, cost: F32, probability: F32) -> int:
-    """Stage a cost that belongs to no line yet, and return its index."""
+    """Stage a cost that is not assigned to a line yet, and return its index."""
     i = event.costs
     event.costs += 1
     costs[i].action = action
@@ -226,7 +226,7 @@ def add_staged_cost(
 
 @kernel
 def include(event: Records, costs: Records, action: np.uint32) -> None:
-    """Stage an action to which the slot that is closed next will be confined."""
+    """Stage an allowed action of the slot that is closed next."""
     i = _stage_cost(event, costs, action, UNLABELLED, CONFINED)
     if event.last_included >= 0:
         costs[event.last_included].next = i
@@ -237,10 +237,7 @@ def include(event: Records, costs: Records, action: np.uint32) -> None:
 
 @kernel
 def confine(event: Records, lines: Records, costs: Records, at: int) -> None:
-    """Confine the slot at line `at` to the staged actions.
-
-    If the line is no slot, the staged actions are dropped.
-    """
+    """Restrict the slot at line `at` to the staged actions; if the line is not a slot, drop the actions."""
     if event.first_included >= 0 and lines[at].slot:
         _append_costs(lines[at], costs, event.first_included, event.last_included)
     event.first_included = event.last_included = -1
@@ -248,7 +245,7 @@ def confine(event: Records, lines: Records, costs: Records, at: int) -> None:
 
 @kernel
 def has_outcome(line: Records, costs: Records) -> bool:
-    """Return whether a slot's line has an outcome; it precedes the actions that the slot is confined to."""
+    """Return whether a slot's line has an outcome, which precedes the slot's allowed actions."""
     i = line.first_cost
     return bool(i >= 0 and costs[i].probability != CONFINED)
 
@@ -263,9 +260,9 @@ def put_outcome(
     cost: F32,
     probability: F32,
 ) -> None:
-    """Stage the outcome of the slot at line `at`, before the actions that the slot is confined to.
+    """Stage the outcome of the slot at line `at`, before the slot's allowed actions.
 
-    It replaces an outcome that the slot already has.
+    The outcome replaces an earlier one of the same slot.
     """
     line = lines[at]
     confined = costs[line.first_cost].next if has_outcome(line, costs) else line.first_cost
@@ -281,7 +278,7 @@ def put_outcome(
 
 @inline_kernel
 def _write_features(stage: Stage, reader: Reader, staged: Records) -> None:
-    """Write the spans of a line, group by group in the order in which they were listed."""
+    """Write the spans of a line, group by group in the order of the list."""
     state, i = reader.state[0], staged.first
     while i >= 0:
         group = stage.groups[np.uint64(i)]
@@ -303,8 +300,8 @@ def _write_features(stage: Stage, reader: Reader, staged: Records) -> None:
 def _write_costs(state: Records, staged: Records, from_: Records, line: Records, costs: Records) -> None:
     """Write the costs of a line.
 
-    As in VW, a shared line that has costs is written as a line that is not shared, with one more cost in
-    front.
+    As in VW, a shared line with costs is written as a line that is not shared, with one more cost at the
+    beginning.
     """
     i = staged.first_cost
     line.shared = staged.shared and i < 0

@@ -1,4 +1,4 @@
-"""Read labels in VW's syntax: in a JSON string, where both modes read them as VW does, and in VW text."""
+"""Read labels in VW's syntax with VW's rules: in JSON strings (both modes) and in VW text (exact mode)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _GRAPH = np.frombuffer(b"graph", np.uint8)
 
 @kernel
 def next_vw_part(data: NDArray[np.uint8], p: int, end: int, separator: int) -> tuple[int, int]:
-    """Return the bounds of the next part that is not empty; the bounds are equal if there is none."""
+    """Return the bounds of the next non-empty part; the bounds are equal if there is none."""
     while p < end and data[p] == separator:
         p += 1
     start = p
@@ -41,7 +41,7 @@ def next_vw_part(data: NDArray[np.uint8], p: int, end: int, separator: int) -> t
 
 @kernel
 def count_vw_parts(data: NDArray[np.uint8], p: int, end: int, separator: int) -> int:
-    """Return the number of parts that are not empty."""
+    """Return the number of non-empty parts."""
     n = 0
     while True:
         start, p = next_vw_part(data, p, end, separator)
@@ -52,10 +52,10 @@ def count_vw_parts(data: NDArray[np.uint8], p: int, end: int, separator: int) ->
 
 @kernel
 def vw_number(text: Text, start: int, end: int) -> F32:
-    """Return a number as VW's ``float_of_string`` does: 0 with a warning if it is none.
+    """Return a number like VW's ``float_of_string``: 0 with a warning if the text is not a number.
 
-    If a part begins with a form feed or similar blank, C's ``strtof`` reads on into the next part. VW's even
-    reads past the line, into whatever its buffer contains; here reading stops at `line_end`.
+    If a part begins with a form feed or similar blank, C's ``strtof`` continues into the next part. VW even
+    reads past the end of the line, into unrelated bytes of the buffer; here reading stops at `line_end`.
     """
     limit = text.end if 11 <= text.data[start] <= 13 else end
     value, after = parse_vw_float(text.data, start, limit)
@@ -67,7 +67,7 @@ def vw_number(text: Text, start: int, end: int) -> F32:
 
 @kernel
 def _read_simple(text: Text, p: int, end: int, line: Records) -> None:
-    """Read ``[label [weight [initial]]]`` into `line`; more words than these are no label."""
+    """Read ``[label [weight [initial]]]`` into `line`; a text of more words is not a label."""
     n = count_vw_parts(text.data, p, end, _SPACE)
     if n > 3:
         report(text.state, Code.VW_TOO_MANY_TOKENS, p, end, False)
@@ -98,7 +98,7 @@ def vw_probability(text: Text, start: int, end: int) -> F32:
 
 @kernel
 def _read_cost(text: Text, start: int, end: int, costs: Records) -> None:
-    """Read ``action[:cost[:probability]]`` and append it to the costs; empty parts do not count."""
+    """Read ``action[:cost[:probability]]`` and append it to the costs; empty parts are skipped."""
     data, state = text.data, text.state
     n = count_vw_parts(data, start, end, _COLON)
     if n == 0 or n > 3:
@@ -126,7 +126,7 @@ def _read_cost(text: Text, start: int, end: int, costs: Records) -> None:
 
 @kernel
 def _read_costs(text: Text, p: int, end: int, line: Records, costs: Records) -> None:
-    """Read the words of a contextual-bandit label; ``shared`` alone marks the line and is no cost."""
+    """Read the words of a contextual-bandit label; ``shared`` alone marks the line and adds no cost."""
     state = text.state
     first = state.costs
     while not state.fatal:

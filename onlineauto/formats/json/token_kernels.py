@@ -1,4 +1,4 @@
-"""Read JSON tokens: strings, words, lists of numbers; skip values that are not used."""
+"""Read JSON tokens: strings, words, lists of numbers; skip unused values."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class String(NamedTuple):
 
     start: int
     end: int
-    after: int  # position after it in the text
-    at: int  # position of its opening quote
+    after: int  # position after the string in the text
+    at: int  # position of the opening quote
     plain: bool  # whether it has no escapes
 
 
 @inline_kernel
 def skip_blanks(text: JsonText, p: int) -> int:
-    """Return the first position from `p` on that is not blank, within a line."""
+    """Return the first position from `p` on that is not a blank, within the line."""
     data = text.data
     while p < text.end and (load1(data, p) == 32 or load1(data, p) == 9 or load1(data, p) == 13):
         p += 1
@@ -71,7 +71,7 @@ def _hexadecimal(data: NDArray[np.uint8], p: int, end: int) -> int:
 
 @kernel
 def _read_code_point(data: NDArray[np.uint8], p: int, end: int) -> tuple[int, int]:
-    r"""Read what follows ``\u``: return a code point, or -1 if it is malformed, and the position after it."""
+    r"""Read the digits after ``\u``; return the code point, -1 if malformed, and the position after it."""
     high = _hexadecimal(data, p, end)
     p += 4
     if not 0xD800 <= high <= 0xDFFF:
@@ -107,9 +107,9 @@ def _write_code_point(data: NDArray[np.uint8], to: int, point: int) -> int:
 
 @kernel
 def _decode(text: JsonText, start: int) -> String:
-    """Decode the string that starts at `start`, after its quote, into the scratch, where it stays.
+    """Decode the string from `start`, after the quote, into the free space of the scratch.
 
-    A NUL is handled as `ReadingQuirks.nul_ends_string` says.
+    `ReadingQuirks.nul_ends_string` says how a NUL is handled.
     """
     data, end, event = text.data, text.end, text.event
     p, to, last = start, int(event.scratch), -1
@@ -169,9 +169,9 @@ def read_word(text: JsonText, p: int) -> tuple[int, int]:
 
 @kernel
 def other_than(text: JsonText, p: int, mark: int) -> int:
-    """Return -1 if the byte at `p` is `mark`, else the position after what is there.
+    """Return -1 if the byte at `p` is `mark`, else the position after the value at `p`.
 
-    Null is skipped. Anything else makes the event bad.
+    Null is skipped. Any other value makes the event bad.
     """
     byte = text.data[p] if p < text.end else 0
     if byte == mark:
@@ -184,9 +184,9 @@ def other_than(text: JsonText, p: int, mark: int) -> int:
 
 @inline_kernel
 def read_number_or_null(text: JsonText, p: int, wrong: Code) -> tuple[F32, int, int]:
-    """Read a number as `read_json_number` does.
+    """Read a number like `read_json_number`, or null.
 
-    The kind is `MALFORMED` for null, which is allowed, and for faults, which are reported as `wrong`.
+    The kind is `MALFORMED` for null, and for malformed numbers, which are reported as `wrong`.
     """
     if p < text.end and load1(text.data, p) == _N:
         return _ZERO, read_word(text, p)[1], MALFORMED
@@ -199,7 +199,7 @@ def read_number_or_null(text: JsonText, p: int, wrong: Code) -> tuple[F32, int, 
 
 @kernel
 def skip_value(text: JsonText, start: int) -> int:
-    """Skip the value at `start` and return the position after it; only strings and brackets are looked at.
+    """Skip the value at `start` and return the position after it; only strings and brackets are examined.
 
     Source
     ------
@@ -230,9 +230,9 @@ def skip_value(text: JsonText, start: int) -> int:
 
 @inline_kernel
 def read_entry(text: JsonText, p: int, wrong: Code) -> tuple[F32, int, bool]:
-    """Read a number, ``"NaN"`` or null: its value, the position after it, and whether it is a value.
+    """Read a number, ``"NaN"`` or null; return value, position after it, and False for null.
 
-    `wrong` is the code of a byte that begins none of them.
+    `wrong` is the code for a byte that begins neither of them.
     """
     byte = load1(text.data, p) if p < text.end else np.uint8(0)
     if byte == _QUOTE:
@@ -260,9 +260,9 @@ def open_list(text: JsonText, p: int) -> tuple[int, bool, bool]:
 
 @inline_kernel
 def next_entry(text: JsonText, p: int, listed: bool) -> tuple[F32, int, bool, bool]:
-    """Read an entry of what `open_list` opened, and the comma or bracket after it.
+    """Read an entry of a list opened by `open_list`, and the comma or bracket after the entry.
 
-    Returns the value, the position after it, whether it is a value, and whether more follow.
+    Returns the value, the position after it, whether it is a value, and whether more entries follow.
     """
     value, p, known = read_entry(text, p, Code.JSON_VALUE)
     if not listed:
@@ -277,7 +277,7 @@ def next_entry(text: JsonText, p: int, listed: bool) -> tuple[F32, int, bool, bo
 
 @kernel
 def read_list(text: JsonText, p: int) -> tuple[int, F32, int]:
-    """Read a list of numbers, or one number: how many there are, the first, and the position after them."""
+    """Read one number or a list; return the count, the first number, and the position after the last."""
     n, first = 0, _ZERO
     p, listed, more = open_list(text, p)
     while more:

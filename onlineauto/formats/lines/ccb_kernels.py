@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 
 
 CONFINED = np.float32(-np.inf)
-"""Marks, in place of a probability, a record that is no cost but an action that the slot is confined to."""
+"""Value instead of a probability that marks a record as an allowed action of a slot, not a cost."""
 
 
 @kernel
 def _is_free(lines: Records, costs: Records, first: int, slot: int, end: int, action: np.uint32) -> bool:
-    """Return whether a slot can have been given `action`.
+    """Return whether `action` is allowed in a slot and is not the logged action of an earlier slot.
 
-    It can if the slot is confined to it, or to nothing, and no earlier slot was logged with it. The costs of
-    the slot end at `end`; the first of them is its outcome.
+    A slot without a list of allowed actions allows all. The costs of the slot end at `end`; the first one is
+    the slot's outcome.
     """
     begin = lines[slot].cost + 1
     allowed = begin == end
@@ -54,11 +54,11 @@ def _is_free(lines: Records, costs: Records, first: int, slot: int, end: int, ac
 def slot_problem(
     lines: Records, costs: Records, first: int, end: int, n_costs: int, anything: bool
 ) -> tuple[Code, int]:
-    """Return what is wrong with the lines [first, end) of an event, and the line that is wrong.
+    """Return the problem of the lines [first, end) of an event, and the line that has it.
 
-    The costs of the event end at `n_costs`. There must be a shared line, then actions, then slots, no more
-    slots than actions. Each action that was logged for a slot or that it is confined to must exist, and a
-    logged action must be free for its slot. `anything` accepts all actions.
+    The costs of the event end at `n_costs`. The lines must be a shared line, then actions, then at most as
+    many slots as actions. The logged and the allowed actions of a slot must exist, and the logged action must
+    be free for the slot. `anything` accepts all actions.
     """
     slots = end
     for line in range(first, end):
@@ -107,7 +107,7 @@ def next_part(data: NDArray[np.uint8], p: int, end: int, separator: int) -> int:
 
 @kernel
 def _read_action(text: Text, start: int, end: int) -> np.uint32:
-    """Return the number of an action, or the largest uint32 after reporting that it is none."""
+    """Return the number of an action; for any other text, report it and return the largest uint32."""
     if not is_whole_number(text.data, start, end) or end - start > _DIGITS:
         report(text.state, Code.ACTION_NOT_A_NUMBER, start, end, text.rules.strict)
         return _LARGEST
@@ -116,7 +116,7 @@ def _read_action(text: Text, start: int, end: int) -> np.uint32:
 
 @kernel
 def _read_probability(text: Text, start: int, end: int) -> tuple[F32, Code]:
-    """Return a probability and what is wrong with it, which is reported."""
+    """Return a probability and its problem, after reporting the problem."""
     value, code = label_number(
         text.data, start, end, Code.PROBABILITY_NOT_A_NUMBER, Code.PROBABILITY_NOT_FINITE
     )
@@ -131,7 +131,7 @@ def _read_probability(text: Text, start: int, end: int) -> tuple[F32, Code]:
 def _read_others(text: Text, p: int, end: int) -> tuple[float, bool]:
     """Return the sum of the probabilities of ``action:probability,...`` and whether they are good.
 
-    The sum is NaN if one of them is not finite. A problem is reported.
+    The sum is NaN if a probability is not finite. Problems are reported.
     """
     data = text.data
     total = 0.0
@@ -205,7 +205,7 @@ def _read_outcome(text: Text, start: int, end: int, costs: Records) -> bool:
 
 @kernel
 def _read_list(text: Text, p: int, end: int, costs: Records) -> bool:
-    """Read ``action,action,...``, to which the slot is confined, and return whether it is good."""
+    """Read ``action,action,...``, the allowed actions of a slot, and return whether the list is good."""
     while p < end:
         stop = next_part(text.data, p, end, COMMA)
         action = _read_action(text, p, stop)

@@ -1,4 +1,4 @@
-"""Diagnostics: what is wrong with the input, where, how often, and what was done about it."""
+"""Diagnostics: the problems of the input, with positions, counts and the reader's reaction."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["MOST_TEXT", "OBJECTS", "Code", "Diagnostic", "Diagnostics", "make_diagnostic", "summary_of"]
 
 OBJECTS = ("event", "row")
-"""What is read if events are Python's objects: the events of an iterable, or the rows of a frame."""
+"""Names of the source if events are Python objects: events of an iterable, or rows of a frame."""
 
 _SKIPPED = "{unit} skipped"
 _ZERO = "0 used instead"
@@ -95,7 +95,7 @@ _TEXTS: dict[Code, tuple[str, str]] = {
     Code.JSON_COLON: ("{text} where the ':' after a name belongs", _SKIPPED),
     Code.JSON_END: ("{text} after the end of the JSON object", _SKIPPED),
     Code.JSON_NO_OBJECT: ("line is no JSON object: {text}", _SKIPPED),
-    Code.JSON_TOO_DEEP: ("too many objects and arrays in one another: 256 are allowed", _SKIPPED),
+    Code.JSON_TOO_DEEP: ("too many nested objects and arrays: 256 are allowed", _SKIPPED),
     Code.JSON_UNEXPECTED: ("{text} is of a type that does not belong there", _SKIPPED),
     Code.JSON_KEY: ("key {text} does not belong there, or not to this kind of learning", _SKIPPED),
     Code.JSON_LABEL_INDEX: ("{text} labels an action that the event does not have", _SKIPPED),
@@ -119,7 +119,7 @@ _TEXTS: dict[Code, tuple[str, str]] = {
         _SKIPPED,
     ),
     Code.TOO_MANY_SLOTS: ("event has more slots than actions", _SKIPPED),
-    Code.SLOT_ACTION: ("slot is about an action that it cannot have", _SKIPPED),
+    Code.SLOT_ACTION: ("slot has an action that it cannot have", _SKIPPED),
     Code.JSON_OUTCOMES: (
         "outcomes are more than the slots, or there are two lists of them",
         _SKIPPED,
@@ -152,16 +152,16 @@ _TEXTS: dict[Code, tuple[str, str]] = {
     Code.ROW_GROUP: ("row group cannot be read: {text}", "its other rows skipped"),
     Code.COLUMN_LEFT_OUT: ("column {text} cannot be a feature", "column left out"),
     Code.EVENT_MISSING: ("the column {text} of events is null", "its rows skipped"),
-    Code.EVENT_AGAIN: ("event of column {text} comes again after another one", _SKIPPED),
+    Code.EVENT_AGAIN: ("event of column {text} occurs again after another event", _SKIPPED),
 }
 
 _KINDS = 5
-"""Number of kinds of problems that a summary has."""
+"""Maximum number of kinds of problems in a summary."""
 _SHOWN = 60
 _KEEP = 100
 
 MOST_TEXT = _SHOWN + 1
-"""Number of bytes of an offending text that a message needs."""
+"""Number of bytes of the offending text in a message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,14 +173,14 @@ class Diagnostic:
     file : str
         Name of the file, ``<stdin>`` or ``<bytes>``; ``event`` or ``row`` if events are Python's objects.
     line, column : int
-        Its position: 1-based line, 1-based byte in the line. Of Python's objects, one more than the number of
-        the event or of the row, which counts from 0.
+        Position: 1-based line, 1-based byte in the line. For Python objects, the 1-based number of the event
+        or row.
     code : Code
         Kind of the problem.
     message : str
         Description of the problem.
     done : str
-        What the reader did about it.
+        Reaction of the reader.
     """
 
     file: str
@@ -199,12 +199,12 @@ class Diagnostic:
 
 @dataclass(slots=True)
 class Diagnostics:
-    r"""The problems of a stream: all are counted, the first hundred are kept.
+    r"""The problems of a stream: all are counted, the first hundred are stored.
 
     Attributes
     ----------
     listener : callable, optional
-        Called with each problem that is kept.
+        Called with each stored problem.
     counts : Counter of Code
         Number of problems of each kind.
     kept : list of Diagnostic
@@ -244,7 +244,7 @@ class Diagnostics:
         self.counts[code] += n
 
     def add(self, others: Diagnostics) -> None:
-        """Add the counts and the kept problems of `others` to these."""
+        """Add the counts and the stored problems of `others`."""
         for code, n in others.counts.items():
             self.count(code, n)
         for diagnostic in others.kept:
@@ -252,27 +252,27 @@ class Diagnostics:
         self.log = others.log or self.log
 
     def locate(self, code: Code, line: int, text: str, *, reading: str = "") -> None:
-        """Count a problem of an event at a line of what is being read, and keep it.
+        """Count and store a problem of an event at a line.
 
-        `reading` is what the event is of, if that is not `self.reading`.
+        `reading` is the name of the event's source, by default `self.reading`.
         """
         self.count(code, 1)
         encoded, file = text.encode("utf-8", "replace"), reading or self.reading
         self.keep(make_diagnostic(code, file=file, line=line, column=1, text=encoded, unit="event"))
 
     def since(self, counts: Counter[Code], kept: int) -> Diagnostics:
-        """Return the problems that have come since these counts, and since so many problems were kept."""
+        """Return the problems added since the counters had these counts and `kept` problems were stored."""
         return Diagnostics(counts=self.counts - counts, kept=self.kept[kept:])
 
     def summary(self) -> str:
-        """Return a summary: how many problems of each kind, and the first of each."""
+        """Return a summary: the number of problems of each kind, and the first problem of each."""
         firsts = {each.code: each for each in reversed(self.kept)}
         kinds = [(n, firsts[code]) for code, n in self.counts.most_common(_KINDS) if code in firsts]
         head = f"{self.total} problem{'s' * (self.total != 1)} in the input:"
         return "\n".join([head, *(f"  {n}, of which the first: {first}" for n, first in kinds)])
 
     def keep(self, diagnostic: Diagnostic) -> None:
-        """Keep a problem that is already counted, unless a hundred are kept."""
+        """Store a problem that is already counted, unless a hundred are stored."""
         if len(self.kept) < _KEEP:
             self.kept.append(diagnostic)
             if self.listener is not None:
@@ -280,7 +280,7 @@ class Diagnostics:
 
 
 def summary_of(code: Code) -> str:
-    """Return what is wrong in all problems of a kind.
+    """Return a description of all problems of a kind.
 
     >>> summary_of(Code.LABEL_NOT_A_NUMBER)
     'label is not a number'
@@ -291,10 +291,10 @@ def summary_of(code: Code) -> str:
 
 def _quoted(text: bytes) -> str:
     """Return text in quotes, shortened, with unprintable characters escaped."""
-    shown = text[:_SHOWN].decode("utf-8", "backslashreplace")
+    result = text[:_SHOWN].decode("utf-8", "backslashreplace")
     if len(text) > _SHOWN:
-        shown = text[:_SHOWN].decode("utf-8", "ignore") + "..."
-    return "'" + "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in shown) + "'"
+        result = text[:_SHOWN].decode("utf-8", "ignore") + "..."
+    return "'" + "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in result) + "'"
 
 
 def make_diagnostic(
@@ -311,9 +311,9 @@ def make_diagnostic(
     text : bytes
         The offending text.
     unit : {"line", "event"}
-        The unit of input that is skipped because of it.
+        The unit of input that is skipped.
     fatal : bool
-        Whether reading ends here.
+        Whether reading ends at this problem.
     """
     message, done = _TEXTS[code]
     return Diagnostic(

@@ -1,4 +1,4 @@
-"""The interfaces of sources of events that can be read from a position, and of the readers of all formats."""
+"""Define the interfaces of readers of all formats, and of sources that can be read from a position."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ class EventReader(Protocol):
 
 
 class EventRules(NamedTuple):
-    """The options by which a source makes events of its rows.
+    """The options by which a source converts rows to events.
 
     Attributes
     ----------
     kind : str
         ``"simple"``, or the name of the flag of a bandit.
     hash, hash_seed : str, int
-        How names are hashed.
+        ``--hash`` and ``--hash_seed``.
     strict : bool
         Whether the first problem of the input is an error.
     uniform : bool
         Whether a logged action without a probability is taken as drawn uniformly.
     native : bool
-        False if events are to be read as Vowpal Wabbit reads them.
+        False to read events like Vowpal Wabbit.
     """
 
     kind: str
@@ -65,8 +65,8 @@ class EventRules(NamedTuple):
 class EventSource(Protocol):
     """Events that can be read from a position.
 
-    A position is a mapping of names to numbers and texts, which a checkpoint stores. It has ``"events"``, the
-    number of events before it.
+    A position is a mapping of names to numbers and texts, which a checkpoint stores. Its key ``"events"`` is
+    the number of events before the position.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class EventSource(Protocol):
 
     @property
     def can_be_read_again(self) -> bool:
-        """True if a second pass gives the same events."""
+        """True if a second pass yields the same events."""
 
     def seek(self, position: Mapping[str, Any] | None) -> None:
         """Let the next reader begin at a position; None is the beginning.
@@ -102,10 +102,10 @@ class EventSource(Protocol):
         """
 
     def position(self, events: int) -> dict[str, Any]:
-        """Return the position after a number of events of this pass; it is among the last that were read.
+        """Return the position after `events` events of this pass, which must be among the last ones read.
 
         Raises
         ------
         ValueError
-            These events were not read, or long ago.
+            The event was not read yet, or is not in one of the last blocks.
         """

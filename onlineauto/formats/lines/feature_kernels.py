@@ -35,14 +35,14 @@ def hash_string(
     seed: np.uint32,
     hash_all: bool,
 ) -> np.uint32:
-    """Return the hash of ``name:string``: the string's, seeded with the name's."""
+    """Return the hash of ``name:string``: the hash of the string, seeded with the hash of the name."""
     chained = hash_name(data, name[0], name[1], seed, hash_all)
     return hash_name(data, value[0], value[1], chained, hash_all)
 
 
 @inline_kernel
 def _value_problem(text: Text, start: int, stop: int, kind: int, value: F32) -> tuple[Code, int]:
-    """Return what is wrong with the value ``data[start:stop]``, and the end of the wrong text."""
+    """Return the problem of the value ``data[start:stop]``, and the end of the offending text."""
     if start == stop:
         return Code.NO_VALUE, stop
     if kind == NOT_FINITE or (kind == DECIMAL and not math.isfinite(value)):
@@ -58,10 +58,10 @@ def _value_problem(text: Text, start: int, stop: int, kind: int, value: F32) -> 
 def _odd_feature(
     text: Text, name: tuple[int, int], stop: int, seed: np.uint32, weight: F32
 ) -> tuple[np.uint32, F32, bool, bool]:
-    """Read the feature whose value ends at `stop`, whatever its form.
+    """Read a feature of any form whose value ends at `stop`.
 
-    Returns its hash, its value, whether it has no name, and whether it is good; a problem is reported. The
-    caller adds the number of a nameless feature to its hash.
+    Returns the hash, the value, whether the feature has no name, and whether it is good; a problem is
+    reported. The caller adds the number of a nameless feature to the hash.
     """
     data = text.data
     start = name[1] + 1
@@ -81,7 +81,7 @@ def _odd_feature(
 
 @inline_kernel
 def _read_span(text: Text, p: int, seed: np.uint32, weight: F32, features: Records) -> tuple[int, int, bool]:
-    """Read features up to a bar: the position after them, how many there are now, whether all are good."""
+    """Read features up to a bar; return the position after them, their number, and whether all are good."""
     data = text.data
     n, nameless, good = text.state.features, 0, True
     while good and p < text.end and load1(data, p) != _BAR:
@@ -113,7 +113,7 @@ def _read_span(text: Text, p: int, seed: np.uint32, weight: F32, features: Recor
 
 @inline_kernel
 def close_span(state: Records, spans: Records, namespace: int, n_features: int) -> None:
-    """Make a span of the features up to `n_features` that do not belong to a span yet, if there are any."""
+    """Make a span of the features up to `n_features` that are not in a span yet, if there are any."""
     if n_features > state.features:
         span = spans[np.uint64(state.spans)]
         span.namespace = namespace
@@ -124,7 +124,7 @@ def close_span(state: Records, spans: Records, namespace: int, n_features: int) 
 
 @kernel
 def _weight(text: Text, start: int) -> tuple[F32, int, Code]:
-    """Read a namespace's weight at `start`, after the colon: value, position after it, problem."""
+    """Return a namespace's weight at `start`, after the colon, the position after it, and the problem."""
     stop = after_word(text.data, text.marks, start, text.end)
     weight, kind = read_number(text.data, start, stop)
     code = Code.FINE

@@ -1,4 +1,4 @@
-"""``InPlaceReader``: reads one event after the other into records that stay where they are."""
+"""``InPlaceReader``: reads single events into records at fixed addresses."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from onlineauto.formats.records.reader_state_kernels import Reader
 
 _MOST = 1 << 16
-"""Bytes of the longest text for which room is made whatever may be in it."""
+"""Maximum size of a text for which records are allocated in advance for any content."""
 
 
 class _Kernels(NamedTuple):
-    """The kernels that read one event after the other, bound to the records of a reader."""
+    """The kernels that read single events, bound to the records of a reader."""
 
     buffer: NDArray[np.uint8]
     reader: Reader
@@ -38,23 +38,23 @@ class _Kernels(NamedTuple):
 
 
 class InPlaceReader(LineReader):
-    """A reader of lines whose kernels are bound to its records, so that a call of one costs little.
+    """A reader of lines whose kernels are bound to its records, so that calling them is fast.
 
-    A format gives `_bind`, besides what every `LineReader` does.
+    A format implements `_bind` in addition to the methods of `LineReader`.
     """
 
     _kernels: _Kernels | None = None
 
     @abstractmethod
     def _bind(self, most_bytes: int) -> tuple[Bound, Bound]:
-        """Make room for any text of so many bytes; return what marks it and what reads it, given its end."""
+        """Allocate records for any text of `most_bytes` bytes; return kernels that mark and read a text."""
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the attributes of a copy: all but the addresses of arrays."""
+        """Return the attributes of a copy: all except the addresses of arrays."""
         return vars(self) | {"_kernels": None}
 
     def read(self, text: str | bytes | Sequence[str | bytes]) -> bool:
-        """Read a text of one usual event into the records, and measure it; return False if it is another."""
+        """Read a text of one ordinary event into the records and measure it; return False for other texts."""
         if isinstance(text, list | tuple):
             text = joined_lines(text)
         data: Any = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
@@ -75,11 +75,11 @@ class InPlaceReader(LineReader):
         if reason == DONE and kernels.sizes[FINE]:
             return True
         state = self.records.state[0]
-        state["problem_count"], state["problems"] = 0, 0  # `parse_one` finds them again, and tells of them
+        state["problem_count"], state["problems"] = 0, 0  # `parse_one` reads the text again and reports them
         return False
 
     def _bound(self, most_bytes: int) -> _Kernels:
-        """Return the kernels, bound to records with room for any text of so many bytes."""
+        """Return the kernels, bound to records that are large enough for any text of `most_bytes` bytes."""
         mark, read = self._bind(most_bytes)
         reader, buffer, sizes = self.records, self._buffer, self.sizes
         return _Kernels(

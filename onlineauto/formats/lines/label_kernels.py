@@ -26,7 +26,7 @@ _ONE = np.float32(1)
 _SMALLEST = np.float32(1e-38)
 
 UNLABELLED = np.float32(np.finfo(np.float32).max)
-"""The label or cost of a line that has none."""
+"""The label or cost of a line without one."""
 
 _SHARED = np.frombuffer(b"shared", np.uint8)
 
@@ -54,7 +54,7 @@ def add_cost(state: Records, costs: Records, action: np.uint32, cost: F32, proba
 
 @inline_kernel
 def add_tag(text: Text, start: int, end: int, tag: NDArray[np.uint8]) -> None:
-    """Make ``data[start:end]``, without a ``'`` before it, the line's tag."""
+    """Store ``data[start:end]``, without a leading ``'``, as the line's tag."""
     if text.data[start] == _QUOTE:
         start += 1
     n = text.state.tag_bytes
@@ -76,7 +76,7 @@ def next_word(text: Text, p: int, end: int) -> tuple[int, int]:
 def label_number(
     data: NDArray[np.uint8], start: int, end: int, not_a_number: Code, not_finite: Code
 ) -> tuple[F32, Code]:
-    """Return the number in ``data[start:end]`` and what is wrong with it.
+    """Return the number in ``data[start:end]`` and its problem.
 
     `UNLABELLED` and larger numbers count as not finite, since `UNLABELLED` marks lines without a label.
     """
@@ -93,9 +93,9 @@ def label_number(
 
 @inline_kernel
 def is_unused(code: Code) -> bool:
-    """Return whether a problem costs only the label: it is not a number that can be learnt.
+    """Return whether a problem only makes the label unusable.
 
-    The event is read without a label, since a prediction needs none.
+    The event is then read without a label, since a prediction does not need one.
     """
     of_label = code in (Code.LABEL_NOT_FINITE, Code.WEIGHT_NOT_FINITE)
     return of_label or code in (Code.COST_NOT_FINITE, Code.PROBABILITY_NOT_FINITE)
@@ -134,7 +134,7 @@ def read_simple(text: Text, p: int, end: int, line: Records) -> bool:
 
 @inline_kernel
 def _colons(marks: NDArray[np.uint8], start: int, end: int) -> tuple[int, int, int]:
-    """Return the positions of the first three colons of a word, its end for each that is missing."""
+    """Return the positions of the first three colons of a word, or the word's end for a missing colon."""
     first = next_one(marks, start)
     second = next_one(marks, min(first + 1, end))
     return first, second, next_one(marks, min(second + 1, end))
@@ -151,7 +151,7 @@ def is_whole_number(data: NDArray[np.uint8], start: int, end: int) -> bool:
 
 @inline_kernel
 def _shape_problem(text: Text, start: int, colons: tuple[int, int, int], end: int) -> Code:
-    """Return what is wrong with the parts of ``action:cost:probability``."""
+    """Return the problem of the parts of ``action:cost:probability``."""
     rules = text.rules
     first, second, third = colons
     if third < end:
@@ -171,7 +171,7 @@ def _shape_problem(text: Text, start: int, colons: tuple[int, int, int], end: in
 
 @inline_kernel
 def probability_problem(value: F32) -> Code:
-    """Return what is wrong with a logged probability."""
+    """Return the problem of a logged probability."""
     if value < _ZERO:
         return Code.PROBABILITY_NEGATIVE
     if value < _SMALLEST:  # its inverse is infinite
@@ -213,7 +213,7 @@ def _read_cost(text: Text, start: int, end: int, costs: Records) -> bool:
 
 @inline_kernel
 def _event_problem(text: Text, line: Records, shared: bool, n_words: int) -> Code:
-    """Return what is wrong with a label's word, given the earlier words of its line and event."""
+    """Return the problem of a label's word, given the earlier words of the line and the event."""
     state = text.state
     if not text.rules.multiline:
         return Code.FINE

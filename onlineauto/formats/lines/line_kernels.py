@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from onlineauto.formats.records.reader_state_kernels import Rules
 
 DONE, GROW, STOPPED = range(3)
-"""Reasons to return: all is read; the next line needs a larger table of names; a problem is fatal."""
+"""Reasons to return: everything is read; the next line needs a larger table of names; a problem is fatal."""
 
 _BAR, _NEWLINE, _RETURN = 124, 10, 13
 _MARK = np.frombuffer(b"\xef\xbb\xbf", np.uint8)
@@ -32,10 +32,10 @@ _ONE = np.float32(1)
 class Line(NamedTuple):
     """Bounds of a line."""
 
-    start: int  # its first byte, after a byte order mark
-    stop: int  # its end, before carriage returns
+    start: int  # first byte of the line, after a byte order mark
+    stop: int  # end of the line, before carriage returns
     after: int  # beginning of the next line
-    control: int  # position of its first control byte; at or after `stop` if it has none
+    control: int  # position of the first control byte; at or after `stop` if there is none
 
 
 # -- where lines and events end ---------------------------------------------------------------------------
@@ -56,7 +56,7 @@ def _has_mark(data: NDArray[np.uint8], start: int, end: int) -> bool:
 def _trim(data: NDArray[np.uint8], start: int, end: int, bare: bool) -> tuple[int, int]:
     """Return the bounds of a line without its byte order mark and carriage returns.
 
-    If `bare`, only one carriage return is removed, as VW does.
+    If `bare`, only one carriage return is removed, like VW does.
     """
     if start < end and load1(data, start) == _MARK[0] and _has_mark(data, start, end):
         start += len(_MARK)
@@ -94,7 +94,7 @@ def find_cut(data: NDArray[np.uint8], known: int, end: int, multiline: bool, bar
 
 @inline_kernel
 def _find(data: NDArray[np.uint8], bits: NDArray[np.uint8], p: int, end: int, byte: int) -> int:
-    """Return the first position of `byte`, which `bits` marks; `end` if it is not there."""
+    """Return the first position of `byte`, which `bits` marks, or `end` if there is none."""
     p = next_one(bits, p)
     while p < end and load1(data, p) != byte:
         p = next_one(bits, p + 1)
@@ -103,7 +103,7 @@ def _find(data: NDArray[np.uint8], bits: NDArray[np.uint8], p: int, end: int, by
 
 @inline_kernel
 def find_line(data: NDArray[np.uint8], breaks: NDArray[np.uint8], p: int, end: int, bare: bool) -> Line:
-    """Find the end of the line that begins at `p`, and trim it."""
+    """Return the bounds of the line that begins at `p`, trimmed."""
     control = next_one(breaks, p)
     newline = _find(data, breaks, control, end, _NEWLINE)
     start, stop = _trim(data, p, newline, bare)
@@ -112,10 +112,7 @@ def find_line(data: NDArray[np.uint8], breaks: NDArray[np.uint8], p: int, end: i
 
 @inline_kernel
 def is_empty(data: NDArray[np.uint8], place: Line, bare: bool) -> bool:
-    """Return whether a line is empty, and so separates events.
-
-    If `bare`, blanks count as content, as in VW.
-    """
+    """Return whether a line is empty and so separates events; if `bare`, blanks are content, as in VW."""
     p = place.start
     while not bare and p < place.stop and (is_blank(load1(data, p)) or load1(data, p) == _RETURN):
         p += 1
@@ -124,7 +121,7 @@ def is_empty(data: NDArray[np.uint8], place: Line, bare: bool) -> bool:
 
 @inline_kernel
 def find_bar(data: NDArray[np.uint8], marks: NDArray[np.uint8], place: Line) -> int:
-    """Return the position of the first bar of a line, its end if it has none."""
+    """Return the position of the first bar of a line, or the line's end."""
     return _find(data, marks, place.start, place.stop, _BAR)
 
 
@@ -133,7 +130,7 @@ def find_bar(data: NDArray[np.uint8], marks: NDArray[np.uint8], place: Line) -> 
 
 @kernel
 def _open_event(state: Records) -> None:
-    """Remember the number of records before the event that begins."""
+    """Store the number of records before the event that begins."""
     state.first_line = state.lines
     state.first_span = state.spans
     state.first_feature = state.features
@@ -145,7 +142,7 @@ def _open_event(state: Records) -> None:
 
 @kernel
 def drop_event(state: Records) -> None:
-    """Remove the lines of the event, and skip those still to come."""
+    """Remove the lines of the event, and skip its remaining lines."""
     state.lines = state.first_line
     state.spans = state.first_span
     state.features = state.first_feature
@@ -163,7 +160,7 @@ def close_event(
     costs: Records,
     events: NDArray[np.int64],
 ) -> None:
-    """Make the lines since the last event an event, if there are any and they are good.
+    """Combine the lines since the last event into an event, if there are any and they are good.
 
     A bad event is reported and dropped; the problem may be `fatal`.
     """
@@ -190,7 +187,7 @@ def close_event(
 
 @inline_kernel
 def open_line(state: Records, lines: Records, p: int) -> Records:
-    """Return the record of the line that begins at `p`, with nothing in it yet."""
+    """Return the empty record of the line that begins at `p`."""
     state.line_begin = p
     line = lines[np.uint64(state.lines)]
     line.number = state.line_number

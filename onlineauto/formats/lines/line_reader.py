@@ -1,4 +1,4 @@
-"""LineReader: the base of all readers of line formats; turns bytes into Blocks."""
+"""LineReader: the base class of readers of line formats, which turns bytes into Blocks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class LineReader(RecordReader, ABC):
     """Iterator over the events of a source, in Blocks; can be iterated once.
 
-    Memory does not grow with the text, except for the names of namespaces and an event larger than
+    Memory does not grow with the text, except for names of namespaces and for events larger than
     `block_bytes`. Events from a pipe are yielded as soon as they are complete.
 
     A format implements `_complete`, `_size_for`, `_make_room` and `_read`.
@@ -37,11 +37,11 @@ class LineReader(RecordReader, ABC):
     source : path, bytes, binary file, None or ByteSource
         ``"-"`` and None are standard input; gzip and zstd are detected.
     rules : Rules
-        The rules to read by.
+        The rules of reading.
     block_bytes : int
-        Bytes to read at once.
+        Number of bytes to read at a time.
     diagnostics : Diagnostics, optional
-        Counts the problems; a new one by default.
+        Receives the problems; by default a new one.
     name : str, optional
         Name of the source in messages.
 
@@ -54,15 +54,15 @@ class LineReader(RecordReader, ABC):
     name : str
         Name of the source in messages.
     read_by : mapping
-        The options by which the events are read, by name, for the blocks to carry.
+        The options by which the events are read, by name, stored in the blocks.
 
     Raises
     ------
     InputError
-        The source cannot be opened, cannot be read further, or is being read already. The iteration raises
-        the latter two, after it has yielded all earlier events.
+        The source cannot be opened; or, raised by the iteration after all earlier events, the source cannot
+        be read further or is being read already.
     ParseError
-        A line is bad and bad lines are fatal. Raised by the iteration, after all earlier events were yielded.
+        A line is bad and bad lines are fatal. Raised by the iteration after all earlier events.
     """
 
     def __init__(
@@ -83,12 +83,12 @@ class LineReader(RecordReader, ABC):
 
     @property
     def _unit(self) -> Literal["line", "event"]:
-        """Return what is skipped if a line is bad: the line, or its event."""
+        """Return the unit that is skipped if a line is bad: the line, or the line's event."""
         return "line"
 
     @abstractmethod
     def _complete(self, rules: Rules) -> Rules:
-        """Return the rules with what the format itself decides, such as `default_hash`."""
+        """Return the rules, completed with values that the format determines, such as `default_hash`."""
 
     @abstractmethod
     def _size_for(self, text_bytes: int) -> int:
@@ -96,11 +96,11 @@ class LineReader(RecordReader, ABC):
 
     @abstractmethod
     def _make_room(self, end: int) -> None:
-        """Fill the bitmaps of the buffer's first `end` bytes, and enlarge the records for their events."""
+        """Fill the bitmaps of the buffer's first `end` bytes, and enlarge the records for these bytes."""
 
     @abstractmethod
     def _read(self, p: int, end: int) -> tuple[int, int]:
-        """Call the kernel that reads from `p` on: why it returned, and the position to continue from."""
+        """Call the kernel that reads from `p` on; return its reason to stop and the next position."""
 
     def __iter__(self) -> Iterator[Block]:
         """Yield blocks of one or more complete events."""
@@ -114,7 +114,7 @@ class LineReader(RecordReader, ABC):
     def parse(self, text: bytes) -> list[Block]:
         """Return the Blocks of a separate text, without touching the source.
 
-        Namespaces keep their numbers from before. `diagnostics` are replaced by new ones.
+        Known namespaces keep their numbers. `diagnostics` is replaced by a new object.
         """
         self.diagnostics = Diagnostics()
         self._state["line_number"], self._state["fatal"] = 0, False
@@ -124,9 +124,9 @@ class LineReader(RecordReader, ABC):
         return list(self._parse(len(text)))
 
     def read(self, text: str | bytes) -> bool:  # noqa: ARG002 - formats that can do it need it
-        """Read a text of one usual event into the records, and measure it; return False if it is another.
+        """Read a text of one ordinary event into the records and measure it; return False for other texts.
 
-        A format that cannot do so leaves all texts to `parse_one`.
+        A format without this method leaves all texts to `parse_one`.
         """
         return False
 
@@ -136,7 +136,7 @@ class LineReader(RecordReader, ABC):
         Raises
         ------
         InputError
-            It is not exactly one event.
+            The text is not exactly one event.
         """
         text = joined_lines(text)
         if not isinstance(text, str | bytes):
@@ -149,18 +149,18 @@ class LineReader(RecordReader, ABC):
         return blocks[0]
 
     def take_problems(self) -> Diagnostics:
-        """Return the problems of the text that was parsed last, and forget them."""
+        """Return the problems of the last parsed text, and clear them."""
         found, self.diagnostics = self.diagnostics, Diagnostics()
         return found
 
     def _enlarge(self, text_bytes: int, *, filled: int) -> None:
-        """Replace the buffer by one for `text_bytes` bytes of text, with the first `filled` bytes kept."""
+        """Replace the buffer by one for `text_bytes` bytes of text, and copy the first `filled` bytes."""
         buffer = np.empty(self._size_for(text_bytes), np.uint8)
         buffer[:filled] = self._buffer[:filled]
         self._buffer, self._text_bytes = buffer, text_bytes
 
     def _read_blocks(self) -> Iterator[Block]:
-        """Yield Blocks of the complete events in the buffer each time that bytes arrive."""
+        """Yield Blocks of the complete events in the buffer after each read."""
         filled, known = 0, 0
         failure: InputError | None = None
         separated = self._unit == "event"
@@ -186,7 +186,7 @@ class LineReader(RecordReader, ABC):
         yield from self._parse(filled)
 
     def _locate(self, error: InputError) -> InputError:
-        """Return the error of the source with its name and the line that could not be read."""
+        """Return the error of the source with the source's name and the unreadable line."""
         line = int(self._state["line_number"]) + 1
         kind = EventTypeError if isinstance(error, EventTypeError) else InputError
         return kind(f"{self.name}:{line}: {error}; everything before this line was used")
@@ -214,7 +214,7 @@ class LineReader(RecordReader, ABC):
             self.records = self.records._replace(marks=marks, breaks=breaks)
 
     def _collect_problems(self, *, stopped: bool) -> Diagnostic | None:
-        """Pass the kernel's problems to the diagnostics; return the last of them."""
+        """Pass the kernel's problems to the diagnostics; return the last one."""
         state, diagnostic = self._state, None
         n = int(state["problems"])
         for i, (code, line, column, start, end) in enumerate(state["problem"][:n].tolist()):
@@ -237,7 +237,7 @@ class LineReader(RecordReader, ABC):
 
 
 def joined_lines(event: Any) -> Any:
-    r"""Return the text of an event that is a list of its lines; any other event as it is.
+    r"""Return the joined lines of an event that is a list; return any other event unchanged.
 
     >>> joined_lines(["shared |user tom", "|page a"])
     b'shared |user tom\n|page a'
@@ -245,7 +245,7 @@ def joined_lines(event: Any) -> Any:
     Raises
     ------
     EventTypeError
-        An element is no text.
+        An element is not a text.
     """
     if not isinstance(event, list | tuple):
         return event

@@ -1,4 +1,4 @@
-"""LogCounts: counts of what a decision-service log contains."""
+"""LogCounts: counts of the lines and events of a decision-service log."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class LogCounts:
     first_event_id, first_event_time : str
         ``EventId`` and ``Timestamp`` of the first event that has one.
     last_event_id, last_event_time : str
-        Those of the last event, if it is another one.
+        ``EventId`` and ``Timestamp`` of the last event, if there are several events.
     """
 
     line_parse_error: int = 0
@@ -44,15 +44,16 @@ class SlotLogCounts:
     Attributes
     ----------
     dsjson_number_label_equal_baseline_first_slot, dsjson_number_label_not_equal_baseline_first_slot : int
-        Events with ``_ba`` whose first slot got the first action of ``_ba``, and those where it did not.
+        Events with ``_ba`` whose first slot got the first action of ``_ba``, and those whose first slot did
+        not.
     line_parse_error, number_events_zero_actions, number_skipped_events : int
-        As of `LogCounts`.
+        As in `LogCounts`.
     dsjson_sum_cost_original, dsjson_sum_cost_original_first_slot : float
-        Sum of ``_original_label_cost`` of all slots, and of the first ones; float32.
+        Sum of ``_original_label_cost`` of all slots, and of the first slots; float32.
     dsjson_sum_cost_original_label_equal_baseline_first_slot : float
         The latter sum, over events whose first slot got the first action of ``_ba``.
     first_event_id, first_event_time, last_event_id, last_event_time : str
-        As of `LogCounts`.
+        As in `LogCounts`.
     """
 
     dsjson_number_label_equal_baseline_first_slot: int = 0

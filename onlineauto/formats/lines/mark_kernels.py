@@ -1,10 +1,8 @@
-"""Find the bytes that divide a text once, 64 at a time, and look them up later.
+"""Find the bytes that divide a text in one pass, 64 at a time, for later look-ups.
 
 *Marks* end a name or a value: blank, tab, carriage return, newline, ``|`` and ``:``. *Breaks* are control
-bytes
-other than the tab, newlines among them. Each kind is a bitmap with one bit for each byte of the text. The end
-of the
-text is marked as well, so that every search ends.
+bytes other than the tab, including newlines. Each kind is a bitmap with one bit for each byte of the text.
+The end of the text is also marked, so that every search ends.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ _last = local_array(LANES, np.uint8)
 
 
 def bitmap_size(end: int) -> int:
-    """Return the bytes of a bitmap of `end` bytes of text, with eight to spare for `next_one`."""
+    """Return the size in bytes of a bitmap for `end` bytes of text, plus eight bytes for `next_one`."""
     return (end // LANES + 1) * 8 + 8
 
 
@@ -74,10 +72,10 @@ def next_one(bits: NDArray[np.uint8], p: int) -> int:
 
 @inline_kernel
 def next_one_near(bits: NDArray[np.uint8], p: int) -> int:
-    """Return the first position from `p` on whose bit is 1, fast if it is mostly a few bytes away.
+    """Return the first position from `p` on whose bit is 1, fast if it is usually a few bytes away.
 
-    Testing one bit at a time lets the CPU predict the branches and go on before the result is known. Counting
-    zeros would make it wait.
+    Testing one bit at a time lets the CPU predict the branches and continue before the result is known.
+    Counting zeros would stall it.
     """
     word = load8(bits, p >> 3) >> np.uint64(p & 7)
     for _ in range(_NEAR):

@@ -1,1 +1,1 @@
-"""Mappings: events as Python values, with names for features."""
+"""Readers of events that are Python mappings, with names of features."""

@@ -1,4 +1,4 @@
-"""``EncodedEvent``: an event that is predicted first and learnt later, written as bytes only once."""
+"""``EncodedEvent``: an event that is predicted first and learnt later, encoded only once."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ if TYPE_CHECKING:
 KEYS: Final = (
     "context", "actions", "chosen", "action", "cost", "probability", "label", "weight", "initial",
 )  # fmt: skip
-"""What an event may have, in the order in which it is written."""
+"""The keys of an event, in the order of the encoding."""
 _MISSING: Final = ...
 _VERSION = 2
-"""Version of what `marshal` writes, the last one that writes each value where it stands."""
+"""Version of `marshal`'s format: the last one without references to earlier values."""
 _HEAD = 5
-"""Bytes of a tuple before its first value."""
+"""Number of bytes of an encoded tuple before its first value."""
 
 
 class EncodedEvent:
-    """A context and actions as they were given, and the bytes that a kernel reads of them.
+    """A context and actions as Python values, and their encoding that a kernel reads.
 
     Parameters
     ----------
@@ -32,9 +32,9 @@ class EncodedEvent:
     Attributes
     ----------
     values : tuple
-        The values of `KEYS`, Ellipsis for what the event does not have.
+        The values of `KEYS`; Ellipsis for a missing value.
     data : bytes or None
-        The same as bytes; None if a value is of no type of Python's own.
+        The encoded values; None if a value's type is not a built-in type of Python.
 
     Examples
     --------
@@ -50,13 +50,13 @@ class EncodedEvent:
         self.data = encoded(self.values)
 
     def with_outcome(self, chosen: int, *, cost: float, probability: float) -> EncodedEvent:
-        """Return the event with the action that was chosen, its cost and its probability."""
-        made = object.__new__(EncodedEvent)
+        """Return the event with the chosen action, its cost and its probability."""
+        event = object.__new__(EncodedEvent)
         outcome = (chosen, _MISSING, cost, probability, _MISSING, _MISSING, _MISSING)
-        made.values = (*self.values[:2], *outcome)
+        event.values = (*self.values[:2], *outcome)
         asked, known = self.data, encoded(outcome)
-        made.data = asked and known and asked[: -len(_NO_OUTCOME)] + known[_HEAD:]
-        return made
+        event.data = asked and known and asked[: -len(_NO_OUTCOME)] + known[_HEAD:]
+        return event
 
     def mapping(self) -> dict[str, Any]:
         """Return the event as a mapping."""
@@ -64,17 +64,17 @@ class EncodedEvent:
 
 
 _NO_OUTCOME: Final = (_MISSING,) * (len(KEYS) - 2)
-"""The values of an event that has only context and actions; each is written as one byte."""
+"""The missing values of an event with only context and actions; each is encoded as one byte."""
 
 
 def values_of(event: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the values of `KEYS` of a mapping, Ellipsis for what it does not have."""
+    """Return the values of `KEYS` of a mapping; Ellipsis for a missing key."""
     get = event.get
     return tuple([get(key, _MISSING) for key in KEYS])
 
 
 def encoded(values: tuple[Any, ...]) -> bytes | None:
-    """Return values as the bytes that `marshal` writes; None if one is of no type of Python's own."""
+    """Return values encoded by `marshal`; None if a type is not a built-in type of Python."""
     try:
         return dumps(values, _VERSION)
     except ValueError:

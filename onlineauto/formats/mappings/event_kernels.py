@@ -1,7 +1,7 @@
-"""Read an event that `marshal` has written into records, if it is made of the usual values.
+"""Read an event that `marshal` has encoded into records, if all of its values are ordinary.
 
-What is unusual in any way is left to `onlineauto.formats.mappings.named_event`, which reads everything that
-an event may have, and says where it is wrong.
+Any other event is left to `onlineauto.formats.mappings.named_event`, which reads every valid event and
+reports the position of invalid values.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ if TYPE_CHECKING:
 _EQUALS, _BLANK = 61, 32
 _ZERO, _ONE = np.float32(0), np.float32(1)
 _FIRST = 5
-"""Where the first value of the tuple begins."""
+"""Position of the first value of the tuple."""
 
 
 @kernel
-def _joined(text: Text, key: tuple[int, int], value: tuple[int, int]) -> tuple[int, int]:
-    """Write ``key=value`` into the free space after the event; return its bounds."""
+def _join(text: Text, key: tuple[int, int], value: tuple[int, int]) -> tuple[int, int]:
+    """Write ``key=value`` into the free space after the event; return the bounds of this text."""
     data, p = text.data, text.end
     for i in range(key[0], key[1]):
         data[p] = data[i]
@@ -61,15 +61,15 @@ def _joined(text: Text, key: tuple[int, int], value: tuple[int, int]) -> tuple[i
 
 @kernel
 def _read_value(text: Text, key: tuple[int, int], p: int) -> tuple[tuple[int, int], F32, int]:
-    """Read a value at `p` that is no list and no dictionary.
+    """Read a value at `p` that is not a list or a dictionary.
 
-    Returns the bounds of the feature's name, its value, 0 for no feature, and the position after it; -1 if it
-    is unusual.
+    Returns the bounds of the feature's name, its value (0 for no feature), and the position after it, or -1
+    if the value is unusual.
     """
     data = text.data
     string = text_at(data, p)
     if string[0] >= 0:
-        return _joined(text, key, string), _ONE, string[1]
+        return _join(text, key, string), _ONE, string[1]
     truth = truth_at(data, p)
     if truth >= 0:
         return key, np.float32(truth), p + 1
@@ -85,7 +85,7 @@ def _read_features(
 ) -> tuple[int, int, int]:
     """Read the features at `p` of the namespace whose name has these bounds.
 
-    Returns the number of the namespace, the number of all features then, and the position after them; -1 if
+    Returns the number of the namespace, the new number of all features, and the position after them, or -1 if
     they are unusual.
     """
     data = text.data
@@ -184,10 +184,10 @@ def _read_lines(text: Text, p: int, reader: Reader) -> tuple[int, int]:
 
 
 @inline_kernel
-def _given(text: Text, p: int, none_too: bool) -> tuple[float, int, bool]:
-    """Return the number at `p`, as a float32, the position after it or -1, and whether there is one.
+def _read_optional_number(text: Text, p: int, none_too: bool) -> tuple[float, int, bool]:
+    """Return the number at `p`, as a float32, the position after it or -1, and whether there is a number.
 
-    `none_too` takes None for no number.
+    With `none_too`, None is accepted and means no number.
     """
     byte = load1(text.data, p)
     if byte == MISSING or (none_too and byte == NONE):
@@ -206,10 +206,10 @@ def _read_outcome(text: Text, p: int, n_actions: int, reader: Reader) -> int:
     action, p = whole_at(text.data, p)
     if p < 0:
         return -1
-    cost, p, has_cost = _given(text, p, True)
+    cost, p, has_cost = _read_optional_number(text, p, True)
     if p < 0:
         return -1
-    probability, p, has_probability = _given(text, p, True)
+    probability, p, has_probability = _read_optional_number(text, p, True)
     multiline = n_actions > 0
     which, other = (chosen, action) if multiline else (action, chosen)
     if p < 0 or has_cost != has_probability or other >= 0 or (multiline and which >= n_actions):
@@ -230,13 +230,13 @@ def _read_outcome(text: Text, p: int, n_actions: int, reader: Reader) -> int:
 @kernel
 def _read_label(text: Text, p: int, multiline: bool, lines: Records) -> int:
     """Read label, weight and initial prediction; return the position after them, or -1."""
-    label, p, labelled = _given(text, p, False)
+    label, p, labelled = _read_optional_number(text, p, False)
     if p < 0:
         return -1
-    weight, p, weighed = _given(text, p, False)
+    weight, p, weighed = _read_optional_number(text, p, False)
     if p < 0:
         return -1
-    initial, p, begun = _given(text, p, False)
+    initial, p, begun = _read_optional_number(text, p, False)
     if p < 0 or weight < 0 or (multiline and (labelled or begun)):
         return -1
     if not multiline and not labelled and (weighed or begun):
@@ -257,13 +257,13 @@ def read_event(data: NDArray[np.uint8], end: int, reader: Reader, sizes: NDArray
     Parameters
     ----------
     data : uint8[]
-        What `onlineauto.formats.mappings.mapping_reader` writes of an event, and as much free space after it.
+        The event as encoded by `onlineauto.formats.mappings.mapping_reader`, and as much free space after it.
     end : int
         End of the event.
     reader : Reader
-        The rules to read by, and the records to write to, large enough for the event.
+        The rules of reading, and the records to fill, large enough for the event.
     sizes : int64[SIZES]
-        Receives the sizes of the event, with `FINE` 0 if anything of it is unusual.
+        Receives the sizes of the event, with `FINE` 0 if any value is unusual.
     """
     sizes[FINE] = 0
     state, lines, spans = reader.state[0], reader.lines, reader.spans

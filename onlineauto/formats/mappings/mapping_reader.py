@@ -1,4 +1,4 @@
-"""MappingReader: reads events given as mappings, one at a time."""
+"""MappingReader: reads events that are Python mappings, one at a time."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 _KEYS = frozenset(KEYS)
 _FIRST_BYTES = 1 << 12
 _BRIEF = 1 << 16
-"""Number of bytes up to which an event is read in so little time that no other thread should take over."""
+"""Maximum size in bytes of events that are read without releasing the GIL."""
 _LEAST_FEATURE, _LEAST_LINE = 5, 2
-"""Bytes of the shortest feature, an empty name in a list, and of the shortest line, an empty dictionary."""
+"""Minimum size in bytes of a feature (an empty name in a list), and of a line (an empty dictionary)."""
 
 
 class _Bound(NamedTuple):
-    """The kernel that reads one event after the other, bound to the records of a reader."""
+    """The kernel that reads single events, bound to the records of a reader."""
 
     view: memoryview[int]
     sizes: memoryview[int]
@@ -39,15 +39,15 @@ class _Bound(NamedTuple):
 
 
 class MappingReader(RecordReader):
-    """Reads events given as mappings; see `onlineauto.interop.from_dicts` for what they have.
+    """Reads events that are mappings; `onlineauto.interop.from_dicts` documents their keys.
 
-    An event of usual values is read by a kernel, from what `marshal` writes of it. All others are read by
-    `named_event`, many times slower; what both read is the same.
+    A kernel reads an event of ordinary values, encoded by `marshal`. `named_event` reads all other events,
+    many times slower. Both give the same result.
 
     Parameters
     ----------
     actions : bool
-        True if events have actions, false if they are of a single line.
+        True if events have actions, false if they are single lines.
     hash, hash_seed : str, int
         The options of the workspace that will use the events.
 
@@ -71,11 +71,11 @@ class MappingReader(RecordReader):
         self._enlarge(_FIRST_BYTES)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the attributes of a copy: all but the addresses of arrays."""
+        """Return the attributes of a copy: all except the addresses of arrays."""
         return vars(self) | {"_bound": None}
 
     def read(self, event: Mapping[str, Any] | EncodedEvent) -> bool:
-        """Read an event of usual values into the records, and measure it; return False if it is another."""
+        """Read an event of ordinary values into the records and measure it; return False for other events."""
         if type(event) is EncodedEvent and self._actions:
             data = event.data
         elif type(event) is dict and event.keys() <= _KEYS and ("actions" in event) == self._actions:
@@ -101,26 +101,27 @@ class MappingReader(RecordReader):
         return False
 
     def _bind(self) -> _Bound:
-        """Return the kernel that reads, bound to the records."""
+        """Return the reading kernel, bound to the records."""
         buffer, sizes = self._buffer, self.sizes
         brief = self._most_bytes <= _BRIEF
         read = Bound(read_event, buffer, 0, self.records, sizes, varying=1, brief=brief)
-        self._bound = made = _Bound(memoryview(buffer), memoryview(sizes), read)  # type: ignore[arg-type]
-        return made
+        self._bound = bound = _Bound(memoryview(buffer), memoryview(sizes), read)  # type: ignore[arg-type]
+        return bound
 
     def make_block(self) -> Block:
         """Return a Block with copies of the records."""
         return replace(super().make_block(), objects="event")
 
     def parse_one(self, event: Mapping[str, Any] | EncodedEvent) -> Block:
-        """Return the block of an event, whatever its values are.
+        """Return the block of an event with any values.
 
         Raises
         ------
         EventTypeError
-            It is no mapping.
+            The event is not a mapping.
         InputError
-            A key is unknown, a value is invalid, or it has actions or not where the other is asked for.
+            A key is unknown, a value is invalid, or the event has actions although it must not, or vice
+            versa.
         """
         mapping = event.mapping() if type(event) is EncodedEvent else event
         if not isinstance(mapping, Mapping):
@@ -134,11 +135,11 @@ class MappingReader(RecordReader):
         return named_block([named_event(mapping)], self._names)
 
     def take_problems(self) -> Diagnostics:
-        """Return no problems: what is wrong with a mapping is an error."""
+        """Return no problems: any problem of a mapping raises an error."""
         return Diagnostics()
 
     def _enlarge(self, most_bytes: int) -> None:
-        """Make room for events of so many bytes, and for the names that a kernel joins to their values."""
+        """Allocate for events of up to `most_bytes` bytes, and for names that a kernel joins with values."""
         self._most_bytes = most_bytes
         self._buffer = np.empty(2 * most_bytes + 8, np.uint8)
         features = most_bytes // _LEAST_FEATURE + 1

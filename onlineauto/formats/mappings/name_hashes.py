@@ -1,4 +1,4 @@
-"""``NameHashes``: the hashes that names have when a text is read."""
+"""``NameHashes``: hash names like the readers of text."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 _NO_NAME = DEFAULT.decode()
 _MOST = 1 << 18
-"""Number of hashes to remember."""
+"""Maximum number of cached hashes."""
 
 
 class NameHashes:
-    """Hashes names of namespaces and features, and numbers the namespaces; for one thread at a time.
+    """Hashes names of namespaces and features, and numbers the namespaces; not thread-safe.
 
     Parameters
     ----------
@@ -54,15 +54,15 @@ class NameHashes:
         self.rules: Rules = {"hash": hash, "hash_seed": hash_seed}
 
     def namespace(self, name: str) -> int:
-        """Return the number of a namespace; ``" "`` is the one without a name."""
-        found = self._numbers.get(name)
-        if found is None:
+        """Return the number of a namespace; ``" "`` is the namespace without a name."""
+        number = self._numbers.get(name)
+        if number is None:
             if _bytes(name) in (b"", DEFAULT) and name != _NO_NAME:
-                found = self.namespace(_NO_NAME)
+                number = self.namespace(_NO_NAME)
             else:
-                found = self.namespaces.add(_bytes(name), self.namespace_hash(name))
-            self._numbers[name] = found
-        return found
+                number = self.namespaces.add(_bytes(name), self.namespace_hash(name))
+            self._numbers[name] = number
+        return number
 
     def namespace_hash(self, name: str) -> int:
         """Return the hash of a namespace's name, which seeds the hashes of its features."""
@@ -73,16 +73,16 @@ class NameHashes:
     def feature(self, name: str, namespace: int) -> int:
         """Return the hash of a feature's name in the namespace of this number."""
         key = name, namespace
-        found = self._known.get(key)
-        if found is None:
+        value = self._known.get(key)
+        if value is None:
             if len(self._known) >= _MOST:
                 self._known.clear()
-            found = self.hash(name, self.namespaces.hashes[namespace])
-            self._known[key] = found
-        return found
+            value = self.hash(name, self.namespaces.hashes[namespace])
+            self._known[key] = value
+        return value
 
     def hash_in(self, name: str | int, namespace: str) -> int:
-        """Return the hash of a feature in a namespace; a number is the hash itself, as in an Event."""
+        """Return the hash of a feature in a namespace; a number is a hash already, as in an Event."""
         return name if isinstance(name, int) else self.feature(name, self.namespace(namespace))
 
     def features(self, names: list[str], namespace: int) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:

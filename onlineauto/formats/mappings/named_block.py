@@ -1,4 +1,4 @@
-"""``named_block``: events with names as a Block."""
+"""``named_block``: convert events with names to a Block."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def named_block(events: Sequence[NamedEvent], names: NameHashes, *, first: int = 0) -> Block:
-    """Return a block of events with names; all lines of an event have its number.
+    """Return a block of events with names; all lines of an event have the event's number.
 
     Parameters
     ----------
@@ -73,8 +73,8 @@ def named_block(events: Sequence[NamedEvent], names: NameHashes, *, first: int =
 
 
 def _records(dtype: np.dtype[Any], form: str, n: int, values: list[Any]) -> Records:
-    """Return `n` records of values in a row; `form` is what `struct` calls the dtype.
+    """Return `n` records of consecutive values; `form` is the format of the dtype for `struct`.
 
-    For the few records of one event that is several times as fast as NumPy's conversions.
+    For the few records of one event this is several times as fast as NumPy's conversions.
     """
     return np.frombuffer(bytearray(pack(f"={n * form}", *values)), dtype)

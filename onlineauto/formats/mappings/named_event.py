@@ -1,4 +1,4 @@
-"""``NamedEvent``: an event with the names of its features, made from a mapping."""
+"""``NamedEvent``: convert a mapping to an event with names of features."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ Spans = tuple[tuple[str, tuple[tuple[str, float], ...]], ...]
 """Namespaces in order, each with the names and values of its features."""
 
 _SMALL = 2.0**-126
-"""Numbers from here on are rounded to no fewer digits than others."""
+"""The smallest normal float32: numbers from it on have the full precision."""
 _WHOLE = 1 << 24
-"""Whole numbers up to here are float32 numbers."""
+"""Whole numbers up to this one are exact in float32."""
 _FLOAT32 = Struct("f")
 _MOST_NESTED = 250
-"""Mappings and lists in one another; JSON may have 256 objects and arrays."""
+"""Maximum nesting of mappings and lists; JSON allows 256 nested objects and arrays."""
 _KEYS = (
     "context",
     "actions",
@@ -54,7 +54,7 @@ class NamedLine:
     spans : tuple of (namespace, features)
         Features are pairs of name and value.
     shared, slot : bool
-        True if it is the ``shared`` line; true if it is a slot.
+        Whether the line is the ``shared`` line, or a slot.
     tag : str
         Tag, empty if there is none.
     label : float or None
@@ -62,7 +62,7 @@ class NamedLine:
     weight, initial : float
         Importance weight, initial prediction.
     costs : tuple of (action, cost, probability)
-        Bandit label. A slot has its logged outcome, then the actions allowed in it, each with cost None and
+        Bandit label. A slot has its logged outcome, then its allowed actions, each with cost None and
         probability -inf.
     """
 
@@ -86,7 +86,7 @@ class NamedEvent:
     multiline : bool
         True if actions are lines, as for ``--cb_adf`` and ``--cb_explore_adf``.
     slots : bool
-        True if it is an event of ``--ccb_explore_adf``: a shared line, actions, slots.
+        True for an event of ``--ccb_explore_adf``: a shared line, actions, slots.
     """
 
     lines: tuple[NamedLine, ...]
@@ -95,7 +95,7 @@ class NamedEvent:
 
 
 def outcomes_of(line: NamedLine | Line) -> tuple[list[tuple[int, float, float]], list[int]]:
-    """Return the logged outcomes of a slot, (action, cost, probability), and the actions allowed in it.
+    """Return the logged outcomes of a slot, (action, cost, probability), and its allowed actions.
 
     Raises
     ------
@@ -112,7 +112,7 @@ def outcomes_of(line: NamedLine | Line) -> tuple[list[tuple[int, float, float]],
 
 
 def named_event(event: Mapping[str, Any], *, where: str = "event") -> NamedEvent:
-    """Return the event that a mapping describes; see `onlineauto.interop.from_dicts` for its keys.
+    """Return the event of a mapping; `onlineauto.interop.from_dicts` documents its keys.
 
     Raises
     ------
@@ -123,7 +123,7 @@ def named_event(event: Mapping[str, Any], *, where: str = "event") -> NamedEvent
     if "actions" in event:
         return _event_of_lines(event, where)
     if "slots" in event:
-        raise InputError(f"{where}: slots, and no actions to choose from")
+        raise InputError(f"{where}: slots without actions to choose from")
     line = NamedLine(
         spans=spans_of(event.get("context", {}), where),
         tag=str(event.get("tag", "")),
@@ -133,17 +133,17 @@ def named_event(event: Mapping[str, Any], *, where: str = "event") -> NamedEvent
         initial=_number(event.get("initial", 0), "initial", where),
     )
     if "label" not in event and not {"weight", "initial"}.isdisjoint(event):
-        raise InputError(f"{where}: a weight or an initial prediction, and no label")
+        raise InputError(f"{where}: a weight or an initial prediction without a label")
     return NamedEvent(lines=(line,), multiline=False)
 
 
 def checked_weight(weight: object, where: str) -> float:
-    """Return an importance weight as the float32 that it is.
+    """Return an importance weight as a float32.
 
     Raises
     ------
     InputError
-        It is no finite number, or negative.
+        The weight is not a finite number, or is negative.
     """
     number = _number(weight, "weight", where)
     if number < 0:
@@ -162,7 +162,7 @@ def _refuse_unknown(given: Mapping[str, Any], keys: tuple[str, ...], where: str,
 def _event_of_lines(event: Mapping[str, Any], where: str) -> NamedEvent:
     for key in ("label", "initial", "action"):
         if key in event:
-            instead = "chosen, the place of the chosen one" if key == "action" else "cost"
+            instead = "chosen, the index of the chosen one" if key == "action" else "cost"
             raise InputError(f"{where}: {key} is for events without actions; with actions there is {instead}")
     if not is_sequence(event["actions"]):
         what = type(event["actions"]).__name__
@@ -195,21 +195,21 @@ def _event_of_lines(event: Mapping[str, Any], where: str) -> NamedEvent:
 
 
 def _chosen(event: Mapping[str, Any], n: int, where: str) -> tuple[Any, tuple[tuple[int, float, float], ...]]:
-    """Return the chosen one of `n` actions, None if there is none, and its label."""
-    given = event.get("chosen")
-    if is_missing(given):
+    """Return the chosen one of `n` actions, or None, and its label."""
+    position = event.get("chosen")
+    if is_missing(position):
         return None, _costs(event, "chosen", where)
-    chosen = whole_number(given)
+    chosen = whole_number(position)
     if chosen is None or not 0 <= chosen < n:
-        raise InputError(f"{where}: chosen is {given!r}, and there are {n} actions, numbered from 0")
+        raise InputError(f"{where}: chosen is {position!r}, and there are {n} actions, numbered from 0")
     return chosen, _costs(event, "chosen", where)
 
 
 def _slots(slots: Iterable[Mapping[str, Any]], n_actions: int, where: str) -> Iterator[NamedLine]:
-    """Yield the lines of an event's slots; refuse a slot whose logged action another slot has."""
+    """Yield the lines of an event's slots; refuse a logged action that an earlier slot has."""
     if not is_sequence(slots):
         raise InputError(f"{where}: slots are a list of mappings, not {type(slots).__name__}")
-    slots, taken = list(slots), set[int]()
+    slots, used = list(slots), set[int]()
     if len(slots) > n_actions:
         raise InputError(f"{where}: {len(slots)} slots, and {n_actions} actions to choose from")
     for number, slot in enumerate(slots):
@@ -218,13 +218,13 @@ def _slots(slots: Iterable[Mapping[str, Any]], n_actions: int, where: str) -> It
             raise InputError(f"{here}: a slot is a mapping, not {type(slot).__name__}")
         _refuse_unknown(slot, _SLOT_KEYS, here, "a slot")
         chosen, costs = _chosen(slot, n_actions, here)
-        given = () if is_missing(slot.get("only")) else slot["only"]
-        only = tuple(map(whole_number, given)) if is_sequence(given) else (None,)
+        allowed = () if is_missing(slot.get("only")) else slot["only"]
+        only = tuple(map(whole_number, allowed)) if is_sequence(allowed) else (None,)
         if not {*only} <= {*range(n_actions)}:
-            raise InputError(f"{here}: only has what is none of the {n_actions} actions, numbered from 0")
-        if chosen in taken or (costs and only and chosen not in only):
-            raise InputError(f"{here}: chosen is {chosen}, which it cannot have")
-        taken |= {chosen} if costs else set()
+            raise InputError(f"{here}: only must list some of the {n_actions} actions, numbered from 0")
+        if chosen in used or (costs and only and chosen not in only):
+            raise InputError(f"{here}: chosen is {chosen}, an action that this slot cannot have")
+        used |= {chosen} if costs else set()
         yield NamedLine(
             spans=spans_of(slot.get("context", {}), here),
             slot=True,
@@ -234,34 +234,33 @@ def _slots(slots: Iterable[Mapping[str, Any]], n_actions: int, where: str) -> It
 
 
 def _costs(event: Mapping[str, Any], key: str, where: str) -> tuple[tuple[int, float, float], ...]:
-    """Return the label of the action that `key` names, empty if there is none.
+    """Return the label of the action in `key`, empty if the action, the cost or the probability is missing.
 
-    If the cost, the action or the probability is missing, there is none; a key that the others need has to be
-    there, though.
+    If a value is missing although another key requires it, the key must be present with the value None.
     """
-    given, cost = event.get(key), event.get("cost")
+    position, cost = event.get(key), event.get("cost")
     if is_missing(cost):
         if "cost" not in event and not is_missing(event.get("probability")):
-            raise InputError(f"{where}: a probability, and no cost")
+            raise InputError(f"{where}: a probability without a cost")
         return ()
     for name in (key, "probability"):
         if name not in event:
-            raise InputError(f"{where}: a cost, and no {name}")
-    if is_missing(given) or is_missing(event["probability"]):
+            raise InputError(f"{where}: a cost without {name}")
+    if is_missing(position) or is_missing(event["probability"]):
         return ()
     probability = _number(event["probability"], "probability", where)
     if not 0 < probability <= 1:
         raise InputError(f"{where}: {invalid_probability(event['probability'])}")
-    action = whole_number(given)
+    action = whole_number(position)
     if action is None or action < 0:
-        raise InputError(f"{where}: the chosen action is {given!r}, not a whole number from 0")
+        raise InputError(f"{where}: the chosen action is {position!r}, not a whole number from 0")
     if action >= 1 << 32:
-        raise InputError(f"{where}: the chosen action is {given}, and the largest is 2^32 - 1")
+        raise InputError(f"{where}: the chosen action is {position}, and the largest is 2^32 - 1")
     return ((action, _number(cost, "cost", where), probability),)
 
 
 def invalid_probability(value: object) -> str:
-    """Return what is wrong with the probability of a logged action.
+    """Return a message about the invalid probability of a logged action.
 
     >>> invalid_probability(1.5)
     'probability 1.5 is not above 0 and at most 1'
@@ -278,17 +277,14 @@ def _rounded(number: float) -> float:
 
 
 def _number(value: object, what: str, where: str) -> float:
-    """Return a number as the float32 that reading it from a text would give.
-
-    Truth values are 0 and 1.
-    """
+    """Return a number as the float32 that its text would be read as; truth values are 0 and 1."""
     number = plain(value)
     if not isinstance(number, float | int):
         missing = number is None and value is not None
         raise InputError(f"{where}: {what} {shown(value)} is {'missing' if missing else 'not a number'}")
     try:
         number = float(number)
-    except OverflowError:  # a whole number of hundreds of digits
+    except OverflowError:  # a whole number with hundreds of digits
         number = math.inf
     number = _rounded(number) if abs(number) < LARGE else math.inf
     if not math.isfinite(number):
@@ -319,34 +315,34 @@ def spans_of(features: object, where: str = "event") -> Spans:
 
 
 def _usual_features(name: object, value: object) -> tuple[tuple[str, float], ...] | None:
-    """Return the features of texts and usual numbers with names of type str, None for others.
+    """Return the features of texts and ordinary numbers with names of type str; None for other values.
 
-    Most values are such, and this is several times as fast as `_features`.
+    Most values are of these types, for which this is several times as fast as `_features`.
     """
     each: Mapping[Any, Any] = value if type(value) is dict else {name: value}
-    found = []
+    result = []
     for feature, of_it in each.items():
         kind = type(of_it)
         if type(feature) is not str:
             return None
         if kind is str:
-            found.append((f"{feature}={of_it}", 1.0))
+            result.append((f"{feature}={of_it}", 1.0))
         elif kind is float and _SMALL < abs(of_it) < LARGE:
-            found.append((feature, _rounded(of_it)))
+            result.append((feature, _rounded(of_it)))
         elif kind is int and 0 < abs(of_it) < _WHOLE:
-            found.append((feature, float(of_it)))
+            result.append((feature, float(of_it)))
         else:
             return None
-    return tuple(found)
+    return tuple(result)
 
 
 def _features(name: str, value: object, where: str, depth: int) -> Iterator[tuple[str, str, float]]:
-    """Yield namespace, name and value of the features of a value with this name, in their order.
+    """Yield namespace, name and value of each feature of a value called `name`, in order.
 
-    Mappings and lists within are namespaces of their own.
+    Mappings and lists inside the value are separate namespaces.
     """
     if depth > _MOST_NESTED:
-        raise InputError(f"{where[:200]}: more than {_MOST_NESTED} mappings and lists in one another")
+        raise InputError(f"{where[:200]}: more than {_MOST_NESTED} nested mappings and lists")
     own = plain(value)
     if isinstance(own, Mapping):
         for key, each in own.items():
@@ -362,7 +358,7 @@ def _features(name: str, value: object, where: str, depth: int) -> Iterator[tupl
 
 
 def _elements(name: str, values: Iterable[Any], where: str, depth: int) -> Iterator[tuple[str, str, float]]:
-    """Yield the features of a list: numbers by their index, names, and those of mappings, which have none."""
+    """Yield the features of a list: numbers named by index, names, and features of unnamed mappings."""
     index = 0
     for value in values:
         each, here = plain(value), f"{where}: {index}"
@@ -379,7 +375,7 @@ def _elements(name: str, values: Iterable[Any], where: str, depth: int) -> Itera
 
 
 def _feature(namespace: str, name: str, value: object, where: str) -> Iterator[tuple[str, str, float]]:
-    """Yield the feature of a value; nothing if that is missing, False or 0."""
+    """Yield the feature of a value, unless the value is missing, False or 0."""
     own = plain(value)
     if own is None or own is False:
         return

@@ -1,8 +1,8 @@
-"""Read the values of an event that Python's `marshal` has written one after the other.
+"""Read the values of an event that Python's `marshal` has encoded.
 
-``marshal.dumps(value, 2)`` takes Python's own types alone, so that no date or array becomes a name unnoticed.
-Each value begins with a byte that says what it is. Numbers are little-endian. Texts, lists and tuples have
-their size first, and the members of a dictionary end with a byte of their own.
+``marshal.dumps(value, 2)`` accepts only built-in types, so that no date or array becomes a name unnoticed.
+Each value begins with a byte for its type. Numbers are little-endian. Texts, lists and tuples begin with
+their size; a dictionary ends with a terminating byte.
 
 Source
 ------
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 DICT, END, LIST, TUPLE, NONE, MISSING = b"{0[(N."
-"""First bytes of values; `MISSING` is that of Ellipsis, which stands for what an event does not have."""
+"""First bytes of values; `MISSING` is that of Ellipsis, which encodes a missing key."""
 _TRUE, _FALSE, _INT, _LONG, _FLOAT, _TEXT, _INTERNED = b"TFilgut"
 _SURROGATE = 0xED, 0xA0
 _MOST_DIGITS = 4
 LARGE = (2 - 2.0**-24) * 2.0**127
-"""Numbers from here on are rounded to infinity as float32."""
+"""Numbers from this one on are rounded to infinity in float32."""
 
 
 @inline_kernel
 def count_at(data: NDArray[np.uint8], p: int) -> int:
-    """Return the number of bytes, values or digits of what begins at `p`."""
+    """Return the size of the value at `p`: its number of bytes, values or digits."""
     return np.int64(np.int32(load4(data, p + 1)))  # type: ignore[return-value]
 
 
 @kernel
 def text_at(data: NDArray[np.uint8], p: int) -> tuple[int, int]:
-    """Return the bounds of the text at `p`; -1 and -1 if there is none, or one that is no UTF-8."""
+    """Return the bounds of the text at `p`; -1 and -1 if there is no text or it is not UTF-8."""
     if load1(data, p) != _TEXT and load1(data, p) != _INTERNED:
         return -1, -1
     start = p + 5
@@ -52,16 +52,16 @@ def text_at(data: NDArray[np.uint8], p: int) -> tuple[int, int]:
 
 @inline_kernel
 def truth_at(data: NDArray[np.uint8], p: int) -> int:
-    """Return 1 if True is at `p`, 0 if False is, -1 if neither is."""
+    """Return 1 for True at `p`, 0 for False, and -1 for any other value."""
     byte = load1(data, p)
     return 1 if byte == _TRUE else 0 if byte == _FALSE else -1
 
 
 @kernel
 def number_at(data: NDArray[np.uint8], p: int) -> tuple[float, int]:
-    """Return the number at `p` and the position after it; -1 if there is none, or if it is no float32.
+    """Return the number at `p` and the position after it, or -1 if the value is not a float32 number.
 
-    NaN is returned as such.
+    NaN is returned unchanged.
     """
     byte, number, after = load1(data, p), 0.0, -1
     if byte == _INT:
@@ -84,9 +84,9 @@ def number_at(data: NDArray[np.uint8], p: int) -> tuple[float, int]:
 
 @kernel
 def whole_at(data: NDArray[np.uint8], p: int) -> tuple[int, int]:
-    """Return the number from 0 at `p` and the position after it; -1 and that position if there is nothing.
+    """Return the whole number at `p` and the position after it; -1 as number if the value is missing.
 
-    The position is -1 if anything else is there.
+    The position is -1 for any other value.
     """
     byte = load1(data, p)
     if byte in (MISSING, NONE):

@@ -1,6 +1,6 @@
-"""``plain``: a value of any library as the value of Python that it is, for all readers of Python values.
+"""``plain``: convert a value of any library to a built-in Python value, for all readers of Python values.
 
-The rule for what a value is as a feature is the table of ``docs/guides/data.md``.
+The table in ``docs/guides/data.md`` defines the feature of each type of value.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _DATES = (date, time, timedelta, np.datetime64, np.timedelta64)
 
 
 def plain(value: object) -> Any:
-    """Return a value as Python's own: None, a truth value, a string, an int or a float.
+    """Return a value as a built-in one: None, a truth value, a string, an int or a float.
 
     None, NaN, NaT, ``pandas.NA`` and a masked element are missing: None. Scalars of NumPy, pandas, polars and
     arrow, arrays of no dimension, Decimal and Fraction are numbers. A number too large for a float is
-    infinite. Sequences, mappings and all other values are returned as they are.
+    infinite. Sequences, mappings and all other values are returned unchanged.
 
     >>> import numpy
     >>> plain(numpy.float32(0.5)), plain(numpy.array(3)), plain(Decimal("1.5")), plain(float("nan"))
@@ -58,7 +58,7 @@ def plain(value: object) -> Any:
 
 
 def _of_numpy(value: Any) -> Any:
-    """Return a scalar or an array of NumPy; an array of one dimension or more is returned as it is."""
+    """Return a NumPy scalar or 0-d array as a built-in value; return any other array unchanged."""
     if value is np.ma.masked:
         return None
     if value.ndim:
@@ -80,14 +80,14 @@ def _as_float(value: Any) -> float | None:
 
 
 def shown(value: object) -> str:
-    """Return a value as messages have it: as Python writes it, and cut off where it is long.
+    """Return the text of a value for messages: its `repr`, truncated if it is long.
 
     >>> shown(Decimal("1e400")), len(shown(10**10000))
     ("Decimal('1E+400')", 34)
     """
     try:
         text = repr(value)
-    except ValueError:  # Python does not write whole numbers of thousands of digits
+    except ValueError:  # Python refuses to print whole numbers of thousands of digits
         return f"a whole number of {int(value).bit_length()} bits"  # type: ignore[call-overload]
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
 
@@ -102,14 +102,14 @@ def is_missing(value: object) -> bool:
 
 
 def is_sequence(value: object) -> bool:
-    """Return whether a value is a sequence of elements, and not a string or a mapping."""
+    """Return whether a value is a sequence of elements, but not a string or a mapping."""
     if getattr(value, "ndim", 1) != 1:  # a matrix, or a frame
         return False
     return isinstance(value, Iterable) and not isinstance(value, str | bytes | bytearray | Mapping)
 
 
 def whole_number(value: object) -> int | None:
-    """Return a whole number, of any library and also as a float, as an int; None for others.
+    """Return a whole number of any library, or a float without a fraction, as an int; None for other values.
 
     >>> whole_number(2.0), whole_number(True), whole_number("2")
     (2, None, None)
@@ -121,7 +121,7 @@ def whole_number(value: object) -> int | None:
 
 
 def plain_tree(value: object, where: str) -> Any:
-    """Return features with all their values as Python's own, as JSON can have them; what is missing is None.
+    """Return features with all values converted to built-in values of JSON; missing values are None.
 
     >>> plain_tree({"age": Decimal(30), "tags": ("new", float("nan"))}, "context")
     {'age': 30.0, 'tags': ['new', None]}
@@ -129,7 +129,7 @@ def plain_tree(value: object, where: str) -> Any:
     Raises
     ------
     InputError
-        A value can be no feature.
+        A value cannot be a feature.
     """
     own = plain(value)
     if isinstance(own, Mapping):
@@ -144,7 +144,7 @@ def plain_tree(value: object, where: str) -> Any:
 
 
 def no_feature(value: object, where: str) -> InputError:
-    """Return the error for a value that can be no feature, which says what to do."""
+    """Return the error for a value that cannot be a feature, with the remedy."""
     if isinstance(value, _DATES):
         return InputError(
             f"{where}: {value!r} is a date or a time, which is no feature: give what matters of it as "

@@ -1,9 +1,9 @@
 """Parse decimal text to float32: VW's parser, C's ``strtof``, and a strict decimal parser.
 
-The last two round correctly, whatever the number's length. Up to 18 significant digits go into an integer.
-Times a power of ten, it gives a float64 that is exact to a few units in its last place. Unless that float64
-is next to a midpoint of two float32 neighbours, rounding it is the same as rounding the number itself. Next
-to a midpoint, number and midpoint are compared as big integers.
+The last two round correctly for numbers of any length. Up to 18 significant digits are read into an integer.
+The integer times a power of ten is a float64 with an error of a few units in the last place. Unless this
+float64 is next to a midpoint of two float32 neighbours, rounding it gives the same result as rounding the
+exact number. Next to a midpoint, the exact number and the midpoint are compared as big integers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def _powers_by_steps() -> NDArray[np.float32]:
-    """Return powers of ten from 1e-37 to 1e38, each made from its neighbour in float32, like VW's table."""
+    """Return powers of ten from 1e-37 to 1e38, each from its neighbour in float32, like VW's table."""
     ten = np.float32(10)
     up = [np.float32(1)]
     for _ in range(38):
@@ -34,12 +34,12 @@ _VW_POWERS = _powers_by_steps()
 _LOWEST_POWER = -63
 _POWERS = np.array([float(f"1e{exponent}") for exponent in range(_LOWEST_POWER, 39)])
 
-_WORD_DIGITS = 18  # they fit an int64
+_WORD_DIGITS = 18  # 18 digits fit into an int64
 _BIG_DIGITS = 128  # a midpoint of two float32 neighbours has at most 113 significant digits
 _LIMBS = 24  # 768 bits; the comparison needs at most 600
 _limbs = local_array(_LIMBS, np.uint32)
 _LIMB_BITS = np.uint64(32)
-_HUGE = 1 << 50  # exponents saturate here, beyond any buffer's length
+_HUGE = 1 << 50  # exponents saturate at this value, beyond the length of any buffer
 
 _ZERO = np.float32(0)
 _TEN = np.float32(10)
@@ -57,7 +57,7 @@ def _is_digit(byte: int) -> bool:
 
 @kernel
 def _hex_digit(byte: int) -> int:
-    """Return the value of a hexadecimal digit, -1 if it is none."""
+    """Return the value of a hexadecimal digit, or -1 for another character."""
     if 48 <= byte <= 57:
         return byte - 48
     letter = byte | 32
@@ -89,8 +89,8 @@ def _compare_with_midpoint(
 ) -> int:
     """Return the sign of ``number - (lower + 1/2) * 2**unit``.
 
-    The digits of the number start at `first`, the first significant one. Once the exponent is applied,
-    `point` of them are before its decimal point.
+    The digits of the number start at `first`, the first significant digit. With the exponent applied, `point`
+    digits are before the decimal point.
     """
     left = _limbs()
     left[:] = 0
@@ -130,7 +130,7 @@ def _power_of_two(exponent: int) -> float:
 def _round_carefully(
     data: NDArray[np.uint8], first: int, end: int, point: int, approximation: float
 ) -> np.float32:
-    """Return the nearest float32, ties to even, of a number that `approximation` has to a relative 2**-48."""
+    """Return the float32 nearest to a number, ties to even, from an approximation with error 2**-48."""
     bits = np.float64(approximation).view(np.int64)
     unit = max(int((bits >> 52) & 0x7FF) - 1022 - 24, -149)  # the exponent of its last bit as a float32
     scaled = approximation * _power_of_two(-unit)
@@ -146,13 +146,14 @@ def _round_carefully(
 
 @kernel
 def _nearest(data: NDArray[np.uint8], first: int, end: int, point: int, word: int, kept: int) -> np.float32:
-    """Return the float32 nearest to the decimal number that `_scan_decimal` found, ties to even."""
+    """Return the float32 nearest to the decimal number of `_scan_decimal`, ties to even."""
     if word == 0 or point < -45:
         return _ZERO
     if point > 39:
         return _INFINITY
     approximation = float(word) * _POWERS[point - kept - _LOWEST_POWER]
-    # The 29 bits that a float32 lacks; 2**28 is a midpoint, and the error of `approximation` is below 4.
+    # The lowest 29 bits, which a float32 does not have. A midpoint is 2**28; `approximation` has an error
+    # below 4.
     rest = np.float64(approximation).view(np.int64) & 0x1FFFFFFF
     if approximation > 1.2e-38 and abs(rest - 0x10000000) > 16:
         return np.float32(approximation)
@@ -161,7 +162,7 @@ def _nearest(data: NDArray[np.uint8], first: int, end: int, point: int, word: in
 
 @kernel
 def _scan_exponent(data: NDArray[np.uint8], p: int, end: int, letter: int) -> tuple[int, int]:
-    """Read ``[eE][+-]?digits`` at `p`: the exponent and the position after it, or 0 and `p` if none."""
+    """Read ``[eE][+-]?digits`` at `p`; return the exponent and the position after it, or 0 and `p`."""
     if p >= end or data[p] | 32 != letter:
         return 0, p
     i = p + 1
@@ -179,7 +180,7 @@ def _scan_exponent(data: NDArray[np.uint8], p: int, end: int, letter: int) -> tu
 
 @kernel
 def _scan_decimal(data: NDArray[np.uint8], p: int, end: int) -> tuple[np.float32, int]:
-    """Read ``(digits[.digits*]|.digits)([eE][+-]?digits)?`` at `p`: the value and the position after it."""
+    """Read ``(digits[.digits*]|.digits)([eE][+-]?digits)?`` at `p`; return value and position after it."""
     word = 0  # the first `kept` significant digits
     kept = 0
     point = 0  # significant digits before the decimal point; minus the zeros right after it
@@ -297,7 +298,7 @@ def _nearest_binary(mantissa: int, sticky: bool, binary: int) -> np.float32:
 
 @kernel
 def _matching_letters(data: NDArray[np.uint8], p: int, end: int, word: NDArray[np.uint8]) -> int:
-    """Return how many letters of the lower-case `word` are at `p`, in either case."""
+    """Return the number of letters of the lower-case `word` that match at `p`, in either case."""
     n = 0
     while n < len(word) and p + n < end and data[p + n] | 32 == word[n]:
         n += 1
@@ -327,7 +328,7 @@ def is_infinity_or_nan(data: NDArray[np.uint8], start: int, end: int) -> bool:
 
 @kernel
 def _scan_magnitude(data: NDArray[np.uint8], p: int, end: int) -> tuple[np.float32, int]:
-    """Read what C's ``strtof`` reads after the sign: the value and the position after it (`p` if none)."""
+    """Read a number without sign like C's ``strtof``; return value and position after it (`p` if none)."""
     letters = _matching_letters(data, p, end, _INFINITY_WORD)
     if letters >= 3:
         return _INFINITY, p + (8 if letters == 8 else 3)
@@ -342,7 +343,7 @@ def _scan_magnitude(data: NDArray[np.uint8], p: int, end: int) -> tuple[np.float
 
 @kernel
 def _strtof(data: NDArray[np.uint8], start: int, end: int) -> tuple[np.float32, int]:
-    """Read a number as C's ``strtof`` does in the C locale; the view ends before a byte it cannot use."""
+    """Read a number like C's ``strtof`` in the C locale, and not past the end of the view."""
     p = start
     while p < end and (data[p] == 32 or 9 <= data[p] <= 13):
         p += 1
@@ -370,7 +371,7 @@ def _vw_power_of_ten(exponent: int) -> np.float32:
 
 @kernel
 def _vw_exponent(data: NDArray[np.uint8], p: int, end: int) -> tuple[int, int]:
-    """Read VW's ``([eE]-?digits*)?`` at `p`: the signed exponent modulo 256 and the position after it."""
+    """Read VW's ``([eE]-?digits*)?`` at `p`; return the exponent modulo 256 and the position after it."""
     if p >= end or data[p] | 32 != 101:
         return 0, p
     p += 1
@@ -386,10 +387,10 @@ def _vw_exponent(data: NDArray[np.uint8], p: int, end: int) -> tuple[int, int]:
 
 @kernel
 def parse_vw_float(data: NDArray[np.uint8], start: int, end: int) -> tuple[np.float32, int]:
-    """Read a number as VW does, including its rounding errors: ``2.993`` becomes 2.99299979.
+    """Read a number like VW, including its rounding errors: ``2.993`` becomes 2.99299979.
 
-    Each digit rounds the accumulated float32. At most 35 decimals count. The exponent wraps as an int8.
-    ``-``, ``.`` and blanks are numbers (0). If anything but a blank, a tab or the end follows, C's ``strtof``
+    Each digit rounds the accumulated float32. At most 35 decimals are used. The exponent wraps as an int8.
+    ``-``, ``.`` and blanks are numbers (0). If another byte than a blank or a tab follows, C's ``strtof``
     reads the view again: it accepts ``+3``, ``0x10``, ``inf`` and ``nan``.
 
     Parameters

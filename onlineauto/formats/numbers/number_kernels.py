@@ -35,7 +35,7 @@ _EIGHT_DECIMALS = np.uint64(10**8)
 
 @inline_kernel
 def _number_of_digits(digits: np.uint64) -> np.uint64:
-    """Return the number of eight decimal digits, one a byte: joins pairs, then fours, then both halves."""
+    """Return the number of eight decimal digits, one per byte: join pairs, then fours, then both halves."""
     pairs = digits * _TEN + (digits >> _EIGHT)
     halves = (pairs & _FOURTHS) * _ODD_PAIRS + ((pairs >> _SIXTEEN) & _FOURTHS) * _EVEN_PAIRS
     return halves >> _THIRTY_TWO
@@ -45,12 +45,13 @@ def _number_of_digits(digits: np.uint64) -> np.uint64:
 def short_decimal(data: NDArray[np.uint8], start: int, end: int) -> tuple[F32, bool]:
     """Return the value of the word ``data[start:end]`` and True, if it is a short decimal number.
 
-    Short numbers are ``-?``, 1 to 7 digits and optionally ``.`` with up to 8 digits. Most numbers are. For
-    others, and in a buffer's last bytes, the second result is False and the caller must use `read_number`.
+    Short numbers, the most common ones, are ``-?``, 1 to 7 digits and optionally ``.`` with up to 8 digits.
+    For other numbers, and in a buffer's last bytes, the second result is False and the caller must use
+    `read_number`.
 
     The digits make an integer below 10**15 and a power of ten up to 10**8, both exact in float64. Their
-    quotient, rounded to float64, is not on a midpoint of two float32 neighbours unless the number itself is:
-    it would be at least 1e-15 beside it. So rounding once more gives the nearest float32.
+    quotient, rounded to float64, is a midpoint of two float32 neighbours only if the number itself is one:
+    any other number is at least 1e-15 away from a midpoint. So rounding again gives the nearest float32.
     """
     if start + 17 > len(data):
         return _ZERO, False
@@ -74,7 +75,7 @@ def short_decimal(data: NDArray[np.uint8], start: int, end: int) -> tuple[F32, b
 
 @kernel
 def read_number(data: NDArray[np.uint8], start: int, end: int) -> tuple[np.float32, int]:
-    """Return the value of the word ``data[start:end]``, 0 unless it is a finite decimal, and its kind."""
+    """Return the value of the word ``data[start:end]`` (0 if it is not a finite decimal) and its kind."""
     value, after = parse_decimal(data, start, end)
     if after == end and after > start:
         if math.isfinite(value):

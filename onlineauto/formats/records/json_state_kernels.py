@@ -1,9 +1,9 @@
-"""State for reading JSON: the event being read, and counters of the log.
+"""State for reading JSON: the current event, and counters of the log.
 
-A JSON object may add to a line or a namespace that was left before; a Block must be contiguous. So the
-features of an event are first *staged* in the order in which they come, each in a *segment* of one namespace.
+A JSON object may add features to a line or a namespace after others; a Block must be contiguous. So the
+features of an event are first *staged* in the order of the text, each in a *segment* of one namespace.
 Segments whose namespaces begin with the same byte form a *group*. Groups are listed in the order in which the
-first namespace of each is closed: this is the order in which VW sums.
+first namespace of each is closed, which is VW's order of summation.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ EVENT = np.dtype(
         ("segments", np.int64),
         ("features", np.int64),
         ("costs", np.int64),
-        ("line", np.int64),  # the current line, which is being filled
+        ("line", np.int64),  # the current line
         ("key", np.int64, (2,)),  # bounds of the last name, quotes included
         ("array_hash", np.uint32),  # hash of the next element of an array
         # The label; `index` is its action, -1 if unknown.
@@ -44,7 +44,7 @@ EVENT = np.dtype(
         ("cost", np.float32),
         ("probability", np.float32),
         ("has_probability", np.bool_),
-        ("unused", np.bool_),  # the label is not finite, and not used
+        ("unused", np.bool_),  # the label is not finite and is not used
         # Fields of CCB slots.
         ("n_slots", np.int64),
         ("first_slot", np.int64),  # line of the first slot
@@ -54,9 +54,9 @@ EVENT = np.dtype(
         ("pmf", np.int64),  # number of probabilities in its `_p`
         ("listed_action", np.uint32),  # the first of each
         ("listed_probability", np.float32),
-        ("first_included", np.int64),  # staged costs: the actions a slot is confined to, -1 if none
+        ("first_included", np.int64),  # staged costs: the allowed actions of a slot, -1 if none
         ("last_included", np.int64),
-        # Text bounds of the label: of the part read last, and of its action, cost and probability.
+        # Text bounds of the label's last part, and of its action, cost and probability.
         ("label_start", np.int64),
         ("label_end", np.int64),
         ("index_at", np.int64, (2,)),
@@ -64,7 +64,7 @@ EVENT = np.dtype(
         ("probability_at", np.int64, (2,)),
         # Fields of decision-service logs.
         ("n_ranked", np.int64),  # number of entries of "a"
-        ("ranked", np.float32),  # the first of them
+        ("ranked", np.float32),  # the first entry
         ("n_baseline", np.int64),
         ("baseline", np.float32),
         ("drop", np.float32),
@@ -79,7 +79,7 @@ EVENT = np.dtype(
     ],
     align=True,
 )
-"""The event being read."""
+"""The current event."""
 
 FRAME = np.dtype(
     [
@@ -100,7 +100,7 @@ FRAME = np.dtype(
 STAGED = {
     "lines": np.dtype(
         [
-            ("groups", np.int64),  # the group made last, -1 if none; linked through `made`
+            ("groups", np.int64),  # the newest group, -1 if none; linked through `made`
             ("first", np.int64),  # the first and the last listed group
             ("last", np.int64),
             ("first_cost", np.int64),
@@ -149,7 +149,7 @@ LOG = np.dtype(
         ("number_label_not_equal_baseline_first_slot", np.int64),
         ("has_first_id", np.bool_),
         ("has_first_time", np.bool_),
-        # Bounds in the buffer of those found since the last chunk; empty if there are none.
+        # Bounds in the buffer of those read since the last chunk; empty if there are none.
         ("first_id", np.int64, (2,)),
         ("last_id", np.int64, (2,)),
         ("first_time", np.int64, (2,)),
@@ -161,7 +161,7 @@ LOG = np.dtype(
 
 
 class Stage(NamedTuple):
-    """The arrays in which an event is assembled, large enough for any event that the text can hold."""
+    """The arrays in which an event is assembled, large enough for any event of the text."""
 
     event: Records  # [1]
     log: Records  # [1]
@@ -176,7 +176,7 @@ class Stage(NamedTuple):
 
 
 class JsonText(NamedTuple):
-    """A line of JSON and how it is read: what most kernels pass on unchanged."""
+    """A line of JSON and the rules of reading, which most kernels pass on unchanged."""
 
     data: NDArray[np.uint8]
     marks: NDArray[np.uint8]
@@ -188,7 +188,7 @@ class JsonText(NamedTuple):
 
 @kernel
 def fail(text: JsonText, code: Code, start: int, end: int) -> None:
-    """Mark the event bad and report why, unless it is bad already."""
+    """Mark the event bad and report the problem, unless the event is bad already."""
     if not text.event.bad:
         report(text.state, code, start, end, text.rules.strict)
     text.event.bad = True
@@ -196,7 +196,7 @@ def fail(text: JsonText, code: Code, start: int, end: int) -> None:
 
 @kernel
 def drop_label(text: JsonText, code: Code, start: int, end: int) -> None:
-    """Report why the label of the event is not used, unless the event is bad already."""
+    """Mark the label unused and report the problem, unless the event is bad already."""
     if not text.event.bad:
         report(text.state, code, start, end, text.rules.strict)
     text.event.unused = True

@@ -23,7 +23,7 @@ _ONE = np.uint64(1)
 
 @inline_kernel
 def _key(data: NDArray[np.uint8], start: int, end: int) -> np.uint64:
-    """Return a 64-bit hash of a name, never 0: its length and its words of eight bytes, each mixed in."""
+    """Return a 64-bit hash of a name's length and words of eight bytes; it is never 0."""
     key = np.uint64(end - start) * _MIX
     while start < end:
         stop = min(start + 8, end)
@@ -35,7 +35,7 @@ def _key(data: NDArray[np.uint8], start: int, end: int) -> np.uint64:
 
 @inline_kernel
 def _slot(names: Records, key: np.uint64) -> int:
-    """Return the row of `key` in the table, or the free row where it belongs."""
+    """Return the row of `key` in the table, or the free row for it."""
     mask = np.uint64(len(names) - 1)
     slot = (key >> _SHIFT) & mask
     while names[slot].key != 0 and names[slot].key != key:

@@ -1,7 +1,7 @@
 """Codes by which the reading kernels report problems.
 
-They are in a kernel file because kernels have them compiled in, and the cache of kernels depends on such
-files.
+They are in a kernel file because they are constants of compiled kernels, and the cache of kernels depends on
+such files.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from enum import IntEnum
 
 
 class Code(IntEnum):
-    """Kind of a problem with a line; 0 is none.
+    """Kind of a problem of a line; 0 is none.
 
-    Names that begin with ``VW_`` are problems that VW warns of or stops at.
+    VW warns of the problems whose names begin with ``VW_``, or stops at them.
     """
 
     FINE = 0

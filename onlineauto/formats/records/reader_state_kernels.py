@@ -29,10 +29,10 @@ STATE = np.dtype(
         ("tag_bytes", np.int64),
         ("names", np.int64),
         ("problems", np.int64),
-        # The line being read.
+        # The current line.
         ("line_number", np.int64),
         ("line_begin", np.int64),  # its first byte in the buffer
-        # The event being read: the numbers of records before it.
+        # The current event: the numbers of records before it.
         ("first_line", np.int64),
         ("first_span", np.int64),
         ("first_feature", np.int64),
@@ -42,8 +42,8 @@ STATE = np.dtype(
         ("labelled", np.bool_),  # whether one of its lines has a label
         ("fatal", np.bool_),  # whether reading must stop
         ("default_name", np.int32),  # number of the namespace without a name, -1 if unseen
-        # Problems: counts by code; and for the first ones code, line, column, and the bounds of the offending
-        # text in the buffer.
+        # Problems: counts by code; and for the first problems code, line, column, and the bounds of the
+        # offending text in the buffer.
         ("problem_count", np.int64, (len(Code),)),
         ("problem", np.int64, (KEPT_PROBLEMS, 5)),
     ],
@@ -51,7 +51,7 @@ STATE = np.dtype(
 )
 """Counters of a reader.
 
-They are one record because passing it is free, while each array of a tuple costs two atomic operations.
+They are one record because passing a record is free, while each array of a tuple costs two atomic operations.
 """
 NAME = np.dtype(
     [
@@ -67,7 +67,7 @@ NAME = np.dtype(
 
 
 class Rules(NamedTuple):
-    """The rules by which text or JSON is read.
+    """The rules of reading text or JSON.
 
     Attributes
     ----------
@@ -78,9 +78,9 @@ class Rules(NamedTuple):
     slots : bool
         Whether events have CCB slots.
     quirks : ReadingQuirks
-        Oddities of VW to follow.
+        Oddities of VW to reproduce.
     hash_all : bool
-        ``--hash all``: names of digits only are hashed like any other.
+        ``--hash all``: names of digits are hashed like other names.
     strict : bool
         ``--strict_parse``: the first bad line is an error.
     uniform : bool
@@ -118,11 +118,11 @@ RULES = np.dtype(
     ],
     align=True,
 )
-"""`Rules` as kernels are given them: passing a record is free."""
+"""`Rules` as a record, the form for kernels: passing a record is free."""
 
 
 class Reader(NamedTuple):
-    """The arrays that reading fills, large enough for the text, and the text's bitmaps."""
+    """The arrays to fill, large enough for the text, and the text's bitmaps."""
 
     rules: Records  # [1]
     state: Records  # [1]
@@ -138,7 +138,7 @@ class Reader(NamedTuple):
 
 
 class Text(NamedTuple):
-    """A line of text and how it is read: what most kernels pass on unchanged."""
+    """A line of text and the rules of reading, which most kernels pass on unchanged."""
 
     data: NDArray[np.uint8]
     marks: NDArray[np.uint8]
@@ -155,7 +155,7 @@ def is_blank(byte: int) -> bool:
 
 @kernel
 def report(state: Records, code: Code, start: int, end: int, fatal: bool) -> None:
-    """Record a problem with ``start <= i < end`` of the buffer; after a fatal one nothing is recorded."""
+    """Record a problem of ``start <= i < end`` of the buffer, unless an earlier problem was fatal."""
     if state.fatal:
         return
     state.fatal = fatal
@@ -174,18 +174,18 @@ def report(state: Records, code: Code, start: int, end: int, fatal: bool) -> Non
 
 
 FINE, NAMES, LINES, SPANS, FEATURES, WIDEST, SIZES = range(7)
-"""What is said of an event: whether it is a usual one, the number of names so far, and its own sizes.
+"""Indices of the sizes of an event: whether it is ordinary, the number of names so far, and counts.
 
-`WIDEST` is the number of features of the largest action, the shared line's included.
+`WIDEST` is the number of features of the largest action, including the shared line's.
 """
 
 
 @entry_kernel
 @inline_kernel
 def measure(reader: Reader, sizes: NDArray[np.int64]) -> None:
-    """Fill in the sizes (int64[SIZES]) of what was read last.
+    """Fill in the sizes (int64[SIZES]) of the last event.
 
-    It is a usual event if it is one event with at most one cost, and there was no problem with it.
+    The event is ordinary if it is a single event with at most one cost, and had no problems.
     """
     state, lines, spans = reader.state[0], reader.lines, reader.spans
     widest = shared = 0

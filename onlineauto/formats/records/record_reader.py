@@ -1,4 +1,4 @@
-"""RecordReader: the records that reading fills, and the names of namespaces; the base of all readers."""
+"""RecordReader: the base class of readers, with the records that kernels fill and the names of namespaces."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _FIRST_TABLE = 1024
 
 
 class RecordReader:
-    """Has the records that kernels fill, and makes blocks of them.
+    """Owns the records that kernels fill, and makes blocks of them.
 
     Parameters
     ----------
     rules : Rules
-        The rules to read by.
+        The rules of reading.
     buffer : uint8[]
         The text.
 
@@ -37,11 +37,11 @@ class RecordReader:
     namespaces : Namespaces
         Names seen so far, shared by all blocks.
     read_by : mapping
-        The options by which the events are read, by name, for the blocks to carry.
+        The options by which the events are read, by name, stored in the blocks.
     records : Reader
-        The records: other arrays as soon as they must grow.
+        The records; growing replaces the arrays.
     sizes : int64[SIZES]
-        The sizes of the event that was read last, if it was read alone.
+        The sizes of the last event, if it was read alone.
     """
 
     def __init__(self, rules: Rules, buffer: NDArray[np.uint8]) -> None:
@@ -60,7 +60,7 @@ class RecordReader:
         return self.records.state[0]
 
     def _make_records(self, **need: int) -> None:
-        """Enlarge the arrays of records to what is needed, and one more of each kind."""
+        """Enlarge the arrays to the needed numbers of records, plus one record of each kind."""
         larger = {}
         for name, size in need.items():
             last = getattr(self.records, name)
@@ -70,18 +70,18 @@ class RecordReader:
             self.records = self.records._replace(**larger)
 
     def _collect_names(self) -> None:
-        """Add the names that the kernel saw for the first time to the namespaces."""
+        """Add new names of the kernel's table to the namespaces."""
         names, known = self.records.names, len(self.namespaces)
         if known == self._state["names"]:
             return
         fresh = names[names["number"] >= known]
-        found = [
+        rows = [
             (number, self._buffer[start:end].tobytes(), hash_)
             for _, start, end, number, hash_ in fresh.tolist()
         ]
         if self._state["default_name"] >= known:
-            found.append((int(self._state["default_name"]), DEFAULT, int(self._rules.default_hash)))
-        for _, name, hash_ in sorted(found):
+            rows.append((int(self._state["default_name"]), DEFAULT, int(self._rules.default_hash)))
+        for _, name, hash_ in sorted(rows):
             self.namespaces.add(name or b"\0", hash_)
 
     def _grow_names(self) -> None:
@@ -95,18 +95,18 @@ class RecordReader:
         reader, state = self.records, self._state
         return Block(
             event_start=reader.events[: state["events"] + 1].copy(),
-            lines=_copied(reader.lines, state["lines"] + 1),
-            costs=_copied(reader.costs, state["costs"]),
-            spans=_copied(reader.spans, state["spans"] + 1),
-            features=_copied(reader.features, state["features"]),
+            lines=_copy(reader.lines, state["lines"] + 1),
+            costs=_copy(reader.costs, state["costs"]),
+            spans=_copy(reader.spans, state["spans"] + 1),
+            features=_copy(reader.features, state["features"]),
             tag=reader.tag[: state["tag_bytes"]].copy(),
             namespaces=self.namespaces,
             rules=self.read_by,
         )
 
 
-def _copied(records: Records, n: int) -> Records:
-    """Return a copy of the first `n` records, made bytewise: NumPy would copy field by field."""
+def _copy(records: Records, n: int) -> Records:
+    """Return a bytewise copy of the first `n` records, since NumPy copies records field by field."""
     copied = np.empty(n, records.dtype)
     copied.view(np.uint8)[:] = records[:n].view(np.uint8)
     return copied

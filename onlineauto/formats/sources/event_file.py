@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 class EventFile(io.BufferedIOBase):
-    r"""A binary file that consists of the texts of events, one after the other.
+    r"""A binary file that consists of the texts of events.
 
     Parameters
     ----------
     texts : iterator of str or bytes
-        One event each, with all its lines.
+        Texts of one event each, with all lines.
     multiline : bool
         Whether an empty line must end each event.
     name : str
@@ -34,7 +34,7 @@ class EventFile(io.BufferedIOBase):
     Raises
     ------
     TypeError
-        One of the texts is neither str nor bytes. Raised by reading.
+        A text is neither str nor bytes. Raised by reading.
     """
 
     def __init__(self, texts: Iterator[str | bytes], *, multiline: bool, name: str = "<events>") -> None:
@@ -56,7 +56,7 @@ class EventFile(io.BufferedIOBase):
         return data
 
     def _next(self) -> bytes:
-        """Return the text of the next event with its end, empty if there is none."""
+        """Return the text of the next event with its final newlines; empty after the last event."""
         for text in self._texts:
             if not isinstance(text, str | bytes):
                 raise EventTypeError(f"an event is text (str or bytes) or a Block, not {type(text).__name__}")
@@ -95,7 +95,7 @@ class FirstLines(io.BufferedIOBase):
         super().close()
 
     def read1(self, size: int = -1, /) -> bytes:
-        """Return up to `size` bytes, none after the last of the lines."""
+        """Return up to `size` bytes; none after the last line."""
         if self._left <= 0:
             self._bytes.close()
             return b""

@@ -1,9 +1,9 @@
-"""Replace a file atomically: write a new one beside it, and rename that when it is completely on the disk.
+"""Replace a file atomically: write a new file in the same folder, sync it to the disk, and rename it.
 
 The new file is called ``.NAME.HOST-RANDOM.part`` while it is written, and its writer holds a lock on it. The
-lock of a killed process is gone, so the next writer of a file of that name removes parts that are not locked.
-It leaves the parts of other hosts, whose locks it may not see, and all parts where locks do not exist: on
-Windows, and on some network file systems.
+system releases the lock of a killed process, so the next writer of the same file removes parts without a
+lock. Parts of other hosts are not removed, since their locks may be invisible. No parts are removed where
+locks do not exist: on Windows, and on some network file systems.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _FOUND = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Yield an open file that replaces `path` once it is completely on the disk, and never after an error.
+    """Yield an open file that replaces `path` when the context ends without an error.
 
-    It gets the permissions of the file that it replaces, or those of any new file.
+    The file gets the permissions of the replaced file, or those of a new file.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as directory, suppress(ZeroDivisionError):
@@ -55,7 +55,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     with ExitStack() as locks:
         part = None
         try:
-            _remove_parts_of_the_dead(target)
+            _remove_stale_parts(target)
             part, descriptor = _make_part(target, locks)
             with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor, not a path
                 yield file
@@ -73,7 +73,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 def _unwritable(path: str | os.PathLike[str], folder: Path, error: OSError) -> OutputError:
-    """Return the error for a file that cannot be written, which says if its folder is missing."""
+    """Return the error for a file that cannot be written, with a hint if the folder is missing."""
     if folder.is_dir():
         why = error.strerror or str(error)
     else:
@@ -84,21 +84,21 @@ def _unwritable(path: str | os.PathLike[str], folder: Path, error: OSError) -> O
 
 
 def _prefix(target: Path) -> str:
-    """Return the prefix of the names of all parts of a file that this host writes."""
+    """Return the prefix of the names of this host's parts of a file."""
     return f".{target.name}.{zlib.crc32(platform.node().encode()):08x}-"
 
 
 def _make_part(target: Path, locks: ExitStack) -> tuple[Path, int]:
-    """Make and lock a part of a file; return its path and descriptor. `locks` release the lock."""
+    """Create and lock a part of a file; return its path and descriptor. Closing `locks` releases the lock."""
     while True:
         part = target.with_name(f"{_prefix(target)}{secrets.token_hex(4)}.part")
         descriptor = os.open(part, _NEW, 0o600)
         if not _HAS_LOCKS:
             return part, descriptor
-        locks.callback(os.close, os.dup(descriptor))  # the duplicate keeps the lock until `locks` close it
+        locks.callback(os.close, os.dup(descriptor))  # the duplicate holds the lock until `locks` is closed
         if _lock(descriptor) is not False and os.fstat(descriptor).st_nlink:
             return part, descriptor
-        os.close(descriptor)  # another writer removed it before it was locked
+        os.close(descriptor)  # another writer removed the part before it was locked
 
 
 def _lock(descriptor: int) -> bool | None:
@@ -112,7 +112,7 @@ def _lock(descriptor: int) -> bool | None:
     return True
 
 
-def _remove_parts_of_the_dead(target: Path) -> None:
+def _remove_stale_parts(target: Path) -> None:
     """Remove the parts of a file whose writers on this host were killed."""
     if not _HAS_LOCKS:
         return
@@ -120,12 +120,12 @@ def _remove_parts_of_the_dead(target: Path) -> None:
     with suppress(OSError), os.scandir(target.parent) as entries:
         for entry in entries:
             if name.fullmatch(entry.name):
-                _remove_if_nobody_holds(entry.path)
+                _remove_if_unlocked(entry.path)
 
 
-def _remove_if_nobody_holds(part: str) -> None:
+def _remove_if_unlocked(part: str) -> None:
     """Remove a part of a file, unless a running writer holds its lock."""
-    with suppress(OSError):  # it was renamed meanwhile, or we may not remove it
+    with suppress(OSError):  # the part was renamed by its writer, or this user may not remove it
         descriptor = os.open(part, _FOUND)
         try:
             if _lock(descriptor):
@@ -143,7 +143,7 @@ def _mode_of(path: Path) -> int:
 
 
 def _sync_directory(directory: Path) -> None:
-    """Write the new name to the disk, if the system allows directories to be opened."""
+    """Sync a directory, and so the new name of the file, if the system allows directories to be opened."""
     with suppress(OSError):
         descriptor = os.open(directory, os.O_RDONLY)
         try:

@@ -1,4 +1,4 @@
-"""ByteSource: bytes from a file, standard input, bytes or an open binary file, unpacked if packed."""
+"""ByteSource: bytes from a path, standard input, bytes or an open binary file, decompressed if necessary."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Turn:
-    """A context manager that admits one caller at a time, of any thread, and refuses others; can be copied.
+    """A context manager that one caller at a time can enter, in any thread; it rejects others. Can be copied.
 
     Parameters
     ----------
@@ -58,12 +58,12 @@ _CHUNK = 1 << 16
 
 
 class ByteSource:
-    """A stream of bytes, unpacked if it is gzip or zstd.
+    """A stream of bytes, decompressed if it is gzip or zstd.
 
     Parameters
     ----------
     source : path, bytes, binary file or None
-        ``"-"`` and None are standard input. A file that was open already is left open.
+        ``"-"`` and None are standard input. A file that is passed open remains open.
     name : str, optional
         Name of the source in messages; the path by default.
 
@@ -104,7 +104,7 @@ class ByteSource:
         return self._owned
 
     def _begin(self) -> None:
-        """Detect from the first bytes whether the source is packed, without waiting for more than needed."""
+        """Detect compression from the first bytes, reading no more bytes than necessary."""
         self._begun = True
         while may_be_packed(self._ahead):
             more = self._read_raw(1)
@@ -120,7 +120,7 @@ class ByteSource:
             raise InputError(_reason(error)) from error
 
     def begins_with(self, magic: bytes) -> bool:
-        """Return whether the unpacked bytes begin with `magic`, without consuming them or waiting for more.
+        """Return whether the unpacked bytes begin with `magic`, without consuming them or reading more.
 
         >>> source = ByteSource(b"1 |a x")
         >>> source.begins_with(b"1 |"), source.read(3), source.read(3)
@@ -132,7 +132,7 @@ class ByteSource:
                 if not more:
                     break
                 self._peeked += more
-        except InputError as error:  # `read` raises it, where its position is known
+        except InputError as error:  # `read` raises the error later, at its position
             self._failure = error
         return self._peeked.startswith(magic)
 
@@ -142,7 +142,7 @@ class ByteSource:
         Raises
         ------
         InputError
-            The bytes cannot be read or unpacked; the message says why, not where.
+            The bytes cannot be read or unpacked; the message has the reason, but no position.
         """
         if self._peeked:
             data, self._peeked = self._peeked[:size], self._peeked[size:]
@@ -172,7 +172,7 @@ class ByteSource:
             self._unpacker.give(packed)
 
     def plain_file(self) -> int | None:
-        """Return the descriptor of a regular file that was opened here and is not packed, else None."""
+        """Return the descriptor of an uncompressed regular file that this source has opened, else None."""
         if not self._begun:
             self.begins_with(b"\0")
         if self._owned is None or self._unpacker is not None:
@@ -181,7 +181,7 @@ class ByteSource:
         return descriptor if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
 
     def close(self) -> None:
-        """Close the file, if it was opened here; nothing more can be read."""
+        """Close the file if this source has opened it; nothing more can be read."""
         self._begun, self._ahead, self._peeked = True, b"", b""
         self._unpacker = self._failure = None
         self._read_some = lambda _: b""
@@ -190,7 +190,7 @@ class ByteSource:
 
 
 def opened(source: Source | ByteSource, *, name: str | None = None) -> ByteSource:
-    """Return a source as a `ByteSource`, opened if it is not open already."""
+    """Return a source as a `ByteSource`; open it if necessary."""
     return source if isinstance(source, ByteSource) else ByteSource(source, name=name)
 
 
@@ -207,7 +207,7 @@ def name_of(source: Source) -> str:
 
 
 def _reason(error: OSError) -> str:
-    """Return what prevented a file from being read, in plain words."""
+    """Return the reason why a file cannot be read, for messages."""
     if isinstance(error, FileNotFoundError):
         return "no such file"
     if isinstance(error, IsADirectoryError):

@@ -1,4 +1,4 @@
-"""Unpack gzip and zstd as their bytes come; the format is detected from the first bytes."""
+"""Decompress gzip and zstd streams; the format is detected from the first bytes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Unpacker(Protocol):
 
 
 def may_be_packed(begin: bytes) -> bool:
-    """Return whether bytes are an incomplete beginning of a format's magic."""
+    """Return whether bytes are an incomplete prefix of a format's magic."""
     magics = (_GZIP_MAGIC, _ZSTD_MAGIC, *_SKIPPABLE_MAGICS)
     return any(magic.startswith(begin) and magic != begin for magic in magics)
 
@@ -71,15 +71,15 @@ class _Gunzip:
             data = self._unpack(size)
             if data:
                 return data
-        if self._begun and self._error is None and (held := self._member.decompress(b"", size)):
-            return held  # the decompressor kept output that exceeded `size`
+        if self._begun and self._error is None and (rest := self._member.decompress(b"", size)):
+            return rest  # output of the decompressor from an earlier call that exceeded `size`
         data, self._salvaged = self._salvaged[:size], self._salvaged[size:]
         if not data and self._error is not None:
             raise self._error
         return data
 
     def _unpack(self, size: int) -> bytes:
-        """Return at most `size` bytes of the current member; damage is remembered, to be raised later."""
+        """Return at most `size` bytes of the current member; store an error to raise it later."""
         before = self._member.copy()
         try:
             data = self._member.decompress(self._packed, size)

@@ -1,4 +1,4 @@
-"""Unpack zstd as its bytes come."""
+"""Decompress zstd streams."""
 
 from __future__ import annotations
 

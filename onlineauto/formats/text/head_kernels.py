@@ -38,7 +38,7 @@ def _last_word(data: NDArray[np.uint8], start: int, end: int) -> tuple[int, int]
 
 @inline_kernel
 def _looks_like_label(text: Text, start: int, end: int) -> bool:
-    """Return whether a tag may have been meant as a label."""
+    """Return whether a tag is probably meant as a label."""
     if text.rules.simple:
         return read_number(text.data, start, end)[1] == DECIMAL
     return next_one(text.marks, start) < end or (
@@ -52,7 +52,7 @@ def read_head(
 ) -> bool:
     """Read label and tag of a line and return whether they are good; a problem is reported.
 
-    The tag is the last word, if it touches the bar or begins with ``'``.
+    The tag is the last word, if no blank separates it from the bar or if it begins with ``'``.
     """
     data, rules = text.data, text.rules
     first, last = _last_word(data, start, bar)

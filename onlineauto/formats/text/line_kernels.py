@@ -55,7 +55,7 @@ def read_lines(data: NDArray[np.uint8], p: int, end: int, reader: Reader) -> tup
     p, end : int
         The bytes ``p <= i < end`` are read. If `p` is 0, the records are emptied first.
     reader : Reader
-        The rules to read by, the records to write to, and the marks of ``data[:end]``.
+        The rules of reading, the records to fill, and the marks of ``data[:end]``.
 
     Returns
     -------

@@ -1,9 +1,9 @@
 r"""Write blocks as VW text that is read back as the same blocks.
 
 A block has only the hashes of its features' names. A name of digits is hashed to its number plus the hash of
-the namespace, so each name is replaced by the number that has the same hash: ``|user tom`` becomes ``|user
-1003740317``. Nothing that a learner sees is lost. This fails under ``--hash all``, which hashes digits like
-any other name.
+the namespace. So each name is replaced by the number with the same hash: ``|user tom`` becomes ``|user
+1003740317``. A learner gets the same features. This does not work with ``--hash all``, which hashes digits
+like any other name.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from onlineauto.features.block import Block
 
 NO_WEIGHT = "text has for numeric labels only (a log has one from 1 on: onlineauto.interop.write_dsjson)"
-"""The reason, for messages, why the weight of a bandit's event is not written to text."""
+"""Reason for messages: the weight of a bandit's event cannot be written to text."""
 
 _NO_TEXT = bytes(range(32)) + b"\x7f :|"
 """Bytes that a name in VW text cannot contain."""
 
 
 def block_text(block: Block, *, multiline: bool, slots: bool = False) -> bytes:
-    r"""Return the events of a block as VW text for native mode; line numbers are not kept.
+    r"""Return the events of a block as VW text for native mode, without line numbers.
 
     Parameters
     ----------
     block : Block
-        Read with ``--hash strings``.
+        Block read with ``--hash strings``.
     multiline : bool
         Whether an empty line ends each event.
     slots : bool
@@ -44,7 +44,7 @@ def block_text(block: Block, *, multiline: bool, slots: bool = False) -> bytes:
     Raises
     ------
     InputError
-        A number or a name could not be read back (exact mode allows some of these); or an event without a
+        A number or a name cannot be read back (exact mode allows some of these), or an event without a
         numeric label has a weight, for example from ``pdrop``.
 
     Examples
@@ -55,7 +55,7 @@ def block_text(block: Block, *, multiline: bool, slots: bool = False) -> bytes:
     >>> print(block_text(block, multiline=False).decode(), end="")
     1.0 2.0 0.0 'first |7 0:0.5 3200005209:0.25
     """
-    _refuse_what_is_not_finite(block)
+    _check_finite(block)
     heavy = (block.label == UNLABELLED) & (block.weight != 1)
     if heavy.any():
         line = int(heavy.argmax())
@@ -73,7 +73,7 @@ def block_text(block: Block, *, multiline: bool, slots: bool = False) -> bytes:
 
 
 def number_text(value: np.float32) -> str:
-    """Return the shortest text that is read back as the same float32.
+    """Return the shortest text of a float32 that is read back as the same number.
 
     >>> number_text(np.float32(0.1)), number_text(np.float32(3))
     ('0.1', '3.0')
@@ -81,9 +81,9 @@ def number_text(value: np.float32) -> str:
     return str(value)
 
 
-def _refuse_what_is_not_finite(block: Block) -> None:
+def _check_finite(block: Block) -> None:
     """Raise an error if a number of the block is infinite or NaN."""
-    probability = block.probability[block.probability > -np.inf]  # -inf: a slot's permitted action
+    probability = block.probability[block.probability > -np.inf]  # -inf marks an allowed action of a slot
     columns = (block.label, block.weight, block.initial, block.cost, probability, block.value)
     if not all(np.isfinite(column).all() for column in columns):
         raise InputError(
@@ -125,7 +125,7 @@ def _cost_word(block: Block, i: int) -> bytes:
     words = [str(block.cost_action[i])]
     if block.cost[i] != UNLABELLED:
         words.append(number_text(block.cost[i]))
-        if block.probability[i] != 0:  # 0 stands for a missing probability, taken as uniform
+        if block.probability[i] != 0:  # 0 is a missing probability, taken as uniform
             words.append(number_text(block.probability[i]))
     return ":".join(words).encode()
 
@@ -157,7 +157,7 @@ def _spans_of_lines(block: Block) -> list[bytes]:
 
 
 def _feature_words(block: Block, hashes: NDArray[np.uint32]) -> list[bytes]:
-    """Return each feature as a word: the number that replaces its name, and its value."""
+    """Return each feature as a word: the number that replaces the name, and the value."""
     seeds = np.repeat(hashes[block.span_namespace], np.diff(block.span_start))
     names = (block.hash[: len(seeds)] - seeds).tolist()
     values = block.value.astype("U32").tolist()

@@ -1,1 +1,1 @@
-"""The compiler: everything that imports Numba. It is imported when something must be compiled, not before."""
+"""The compiler: all modules that import Numba. They are imported only when a kernel must be compiled."""

@@ -21,14 +21,14 @@ def build_library(folder: Path, warm_up: list[str]) -> None:
     Parameters
     ----------
     folder : Path
-        Where they are written; it is made if need be.
+        Directory for the files, created if it does not exist.
     warm_up : list of str
         The command that compiles all kernels for the processor that ``NUMBA_CPU_NAME`` names.
 
     Raises
     ------
     OSError
-        There is no C compiler ``cc`` (``CC`` names another), which links them; or a file cannot be written.
+        There is no C compiler ``cc`` to link them (``CC`` names another one), or a file cannot be written.
     subprocess.CalledProcessError
         A command failed.
     """

@@ -20,7 +20,7 @@ _inner: list[Inner] = []
 
 
 def type_for_callers(function: Callable[..., Any], *, inline: bool) -> Any:
-    """Return Numba's type of a kernel that kernels call."""
+    """Return Numba's type of a kernel that other kernels call."""
     _inner.append(Inner(function, _SETTINGS | {"forceinline": inline}))
     return types.Dispatcher(_inner[-1])
 
@@ -28,8 +28,8 @@ def type_for_callers(function: Callable[..., Any], *, inline: bool) -> Any:
 def compile_kernel(function: Callable[..., Any], packed: Packed, symbol: str) -> tuple[bytes, Kind]:
     """Return the object code of a kernel for packed arguments, and the kind of its result.
 
-    The code has one function that is visible from outside, `symbol`. It can be moved, so that it may be
-    loaded by itself or become part of a library.
+    The code exports one function, `symbol`. It is relocatable, so it can be loaded alone or linked into a
+    library.
     """
     kernel = Inner(function, _SETTINGS)
     run, result = enter(kernel, packed)

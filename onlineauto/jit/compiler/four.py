@@ -55,7 +55,7 @@ def _gather(builder: Any, kind: Any, parts: list[Any]) -> Any:
 def _pointer(context: Any, builder: Any, signature: Any, arguments: Any, kind: Any = _VECTOR) -> Any:
     """Return the address of four elements of ``table[row]``, checked if Numba checks indices.
 
-    A row that is shorter is followed by others, or by memory of the same owner.
+    Memory of the same owner follows a row of fewer than four elements.
     """
     array = context.make_array(signature.args[0])(context, builder, arguments[0])
     height, width = (builder.extract_value(array.shape, axis) for axis in (0, 1))
@@ -70,7 +70,7 @@ def _pointer(context: Any, builder: Any, signature: Any, arguments: Any, kind: A
         before = builder.icmp_signed("<", column, ir.Constant(column.type, 0))
         beside = builder.or_(before, builder.icmp_signed(">", end, width))
         with builder.if_then(builder.or_(below, beside), likely=False):
-            message = ("four numbers are asked for where a row does not have them",)
+            message = ("four numbers are read beyond the end of a row",)
             context.call_conv.return_user_exc(builder, IndexError, message)
     place = builder.gep(array.data, [builder.add(builder.mul(row, width), column)])
     return builder.bitcast(place, kind.as_pointer())

@@ -1,7 +1,7 @@
-"""Intrinsics for kernels: calls by an address, arrays on the stack, and loops that take few turns.
+"""Intrinsics for kernels: calls by address, arrays on the stack, and loops of few iterations.
 
-Every kernel that Python calls has one form in machine code: a function of one address, where the words of its
-arguments lie (`onlineauto.jit.packing`); behind them it writes the words of its results.
+Every kernel that Python calls has the same form in machine code: a function of one address, at which the
+words of its arguments are stored (`onlineauto.jit.packing`). The words of its results are written after them.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def result_of(kind: Any) -> Kind:
     Raises
     ------
     TypeError
-        It is neither a number nor a tuple of such results.
+        The type is neither a number nor a tuple of such results.
     """
     if isinstance(kind, types.NamedTuple | types.NamedUniTuple):
         return RecordKind(kind.instance_class, tuple(map(result_of, kind)))
@@ -84,12 +84,12 @@ def result_of(kind: Any) -> Kind:
 
 
 def returning(result: Any, *names: str) -> Callable[[Callable[..., Any]], Any]:
-    """Return a decorator that makes an intrinsic of a function that writes its instructions.
+    """Return a decorator that turns a function that emits instructions into an intrinsic.
 
     Parameters
     ----------
     result : type of Numba
-        Type of what the intrinsic returns, whatever its arguments are.
+        Type of the result, independent of the arguments.
     *names : str
         Names of the arguments.
     """
@@ -108,7 +108,7 @@ def returning(result: Any, *names: str) -> Callable[[Callable[..., Any]], Any]:
 
 @returning(types.none, "address", "given")
 def call_at(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    """Call the kernel at an address, inside a kernel; it returns nothing."""
+    """Call the kernel at an address from another kernel; it returns nothing."""
     words = stack_words(builder, _words(signature.args[1]))
     store(context, builder, signature.args[1], arguments[1], words, 0)
     convention = context.call_conv
@@ -131,10 +131,7 @@ def _words(kind: Any) -> int:
 
 @returning(types.void)
 def short_loop(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    """Write inline assembly without a line that must run exactly as often as written (``convergent``).
-
-    That forbids LLVM to copy the body of the loop.
-    """
+    """Emit empty inline assembly marked ``convergent``, which forbids LLVM to copy the body of the loop."""
     nothing = ir.InlineAsm(ir.FunctionType(ir.VoidType(), []), "", "", side_effect=True)
     builder.call(nothing, [], attrs=("convergent", "nounwind"))
     return context.get_dummy_value()

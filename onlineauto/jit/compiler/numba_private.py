@@ -1,12 +1,12 @@
-"""All uses of Numba's private parts, each with its reason; no other file may touch any.
+"""All uses of Numba's private parts, each with its reason; no other file may use any.
 
-Numba keeps what its manual shows: its decorators, ``numba.types``, ``numba.extending``, and the contexts and
-builders that an intrinsic is given. What is here may change with every release. So the releases that may be
-installed are a tested range (``pyproject.toml``; ``.ci/oldest`` tests its lower end), and every private name
-is listed in ``tests/jit/test_numba_private.py``.
+Numba's public interface is its decorators, ``numba.types``, ``numba.extending``, and the contexts and
+builders that are passed to an intrinsic. The parts used here may change with every release. So
+``pyproject.toml`` allows a tested range of releases (``.ci/oldest`` tests the lower end), and every private
+name is listed in ``tests/jit/test_numba_private.py``.
 """
 
-# ruff: noqa: SLF001 - private members are what this file is about
+# ruff: noqa: SLF001 - this file exists for the private members
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ __all__ = [
     "type_of_operation",
 ]
 
-# Numba would write a function for C to call, which nobody does. And it would write code that counts the
-# references to arrays, more of it than all the rest; but Python holds an array for as long as a kernel runs,
-# and no kernel makes or returns one.
+# Numba would emit a wrapper for calls from C, which does not call kernels. It would also emit more code for
+# counting references to arrays than for everything else. Counting is not needed: Python holds every array
+# while a kernel runs, and no kernel creates or returns one.
 PRIVATE_SETTINGS: Mapping[str, Any] = {"no_cfunc_wrapper": True, "_nrt": False}
 """Settings of a kernel that ``numba.jit`` does not document."""
 
@@ -48,16 +48,16 @@ PRIVATE_SETTINGS: Mapping[str, Any] = {"no_cfunc_wrapper": True, "_nrt": False}
 class Dispatcher(CPUDispatcher):
     """A function that Numba compiles for each type of arguments."""
 
-    # ``numba.jit`` makes one of these, but gives no choice of where it is cached or of how it is compiled.
+    # ``numba.jit`` creates one of these, but offers no choice of where it is cached or how it is compiled.
 
     def __init__(self, function: Callable[..., Any], settings: Mapping[str, Any]) -> None:
         super().__init__(function, targetoptions=dict(settings))
 
 
 class Inner(Dispatcher):
-    """A function whose code the functions that call it take in."""
+    """A function that is inlined into the functions that call it."""
 
-    # Numba has no public word for a function that it compiles for its callers alone.
+    # Numba has no public class for a function that is compiled only as part of its callers.
 
     def __init__(self, function: Callable[..., Any], settings: Mapping[str, Any]) -> None:
         super().__init__(function, settings)
@@ -69,9 +69,9 @@ class Inner(Dispatcher):
 
 
 def _leave_code_to_callers(dispatcher: Any) -> None:
-    """Have a dispatcher make the code that callers take in, and neither machine code nor a wrapper."""
-    # Numba would optimise each kernel by itself and then once more as a part of each of its callers: three
-    # times the time. The flags have no other place to be set.
+    """Let a dispatcher produce LLVM code for its callers only, without machine code or a wrapper."""
+    # Numba would optimise each kernel alone and again as a part of each of its callers, which takes three
+    # times as long. The flags cannot be set anywhere else.
 
     def customize(flags: Any) -> Any:
         flags.no_compile = True
@@ -82,7 +82,7 @@ def _leave_code_to_callers(dispatcher: Any) -> None:
 
 
 def _compile_for_callers(dispatcher: Any, signature: Any) -> Any:
-    """Compile a kernel that leaves code to its callers; return what they know the result by.
+    """Compile a kernel for its callers; return the key by which they find the result.
 
     Parameters
     ----------
@@ -91,14 +91,14 @@ def _compile_for_callers(dispatcher: Any, signature: Any) -> Any:
     signature : tuple or signature
         Types of the arguments.
     """
-    # This is Numba's ``Dispatcher.compile``, which holds Numba's lock and counts what is being compiled, with
-    # two differences: the library is linked as `_link` says, and a kernel is not compiled anew for every
+    # This repeats Numba's ``Dispatcher.compile``, which holds Numba's lock and counts running compilations.
+    # There are two differences: `_link` links the library, and a kernel is not compiled again for every
     # constant that it is called with.
     with global_compiler_lock, dispatcher._compiling_counter:
         normalize: Any = sigutils.normalize_signature  # Numba is not typed
         plain: Any = types.unliteral
-        given, return_type = normalize(signature)
-        arguments = tuple(plain(each) for each in given)
+        argument_types, return_type = normalize(signature)
+        arguments = tuple(plain(each) for each in argument_types)
         known = dispatcher.overloads.get(arguments)
         if known is not None:
             return known.entry_point
@@ -112,7 +112,7 @@ def _compile_for_callers(dispatcher: Any, signature: Any) -> Any:
 
 
 def _link(library: Any) -> None:
-    """Link what the library calls; leave optimisation and machine code to the caller."""
+    """Link a library with those that it calls; leave optimisation and machine code to the caller."""
     for callee in dict.fromkeys(library._linking_libraries):
         library._final_module.link_in(callee._get_module_for_linking(), preserve=True)
     library._finalize_dynamic_globals()
@@ -122,8 +122,8 @@ def _link(library: Any) -> None:
 def optimized_module(
     function: Callable[..., Any], settings: Mapping[str, Any], arguments: tuple[Any, ...]
 ) -> tuple[Any, str]:
-    """Return LLVM's module of a function and all that it calls, optimised, and the function's name in it."""
-    # Numba would go on to make machine code in memory, for this process alone.
+    """Return the optimised LLVM module of a function and its callees, and the function's name in it."""
+    # Numba would also emit machine code into memory, for this process only.
     dispatcher: Any = Dispatcher(function, settings)
     _leave_code_to_callers(dispatcher)
     with global_compiler_lock:
@@ -140,14 +140,15 @@ def optimized_module(
 
 def processor() -> tuple[str, str]:
     """Return the name and the features of the processor that Numba compiles for."""
-    # Its environment variables may name another than this one; who has read them does not say so elsewhere.
+    # Environment variables may name another processor. Numba has no public function that returns their
+    # effect.
     codegen: Any = cpu_target.target_context.codegen()
     return codegen._get_host_cpu_name(), codegen._tm_features
 
 
 def type_of_operation(operation: Any) -> Any:
-    """Return the type of an intrinsic, as the compiler takes it for where a kernel names it."""
-    # Numba asks a global value of a kernel for its type, and has no public function that answers.
+    """Return the type that the compiler uses for an intrinsic where a kernel names it."""
+    # Numba looks up the type of every global value of a kernel, and has no public function for that.
     context: Any = cpu_target.typing_context
     context.refresh()
     return context.resolve_value_type(operation)
@@ -155,23 +156,23 @@ def type_of_operation(operation: Any) -> Any:
 
 def stack_words(builder: Any, n: int) -> Any:
     """Return the address of `n` words in the frame of a kernel."""
-    # LLVM's builder would make room anew in every turn of a loop; this makes it once, at the beginning.
+    # LLVM's builder would allocate in every iteration of a loop; this allocates once, in the entry block.
     make: Any = cgutils  # Numba is not typed
     return make.alloca_once(builder, ir.IntType(64), size=ir.Constant(ir.IntType(64), n))
 
 
-def stack_array(context: Any, builder: Any, kind: Any, wanted: NDArray[Any]) -> Any:
-    """Make an array of Numba's type `kind` and of the shape of `wanted`, in the frame of a kernel."""
-    # Numba has no public way to have room on the stack, and no other one without counting references.
+def stack_array(context: Any, builder: Any, kind: Any, like: NDArray[Any]) -> Any:
+    """Create an array of Numba's type `kind` and of the shape of `wanted` in the stack frame of a kernel."""
+    # Numba has no public way to allocate on the stack, and no other one without counting references.
 
     def integers(*numbers: int) -> list[Any]:
         return [context.get_constant(types.intp, number) for number in numbers]
 
     make: Any = cgutils  # Numba is not typed
     array = context.make_array(kind)(context, builder)
-    array.nitems, array.itemsize = integers(wanted.size, wanted.itemsize)
+    array.nitems, array.itemsize = integers(like.size, like.itemsize)
     item = context.get_data_type(kind.dtype)
-    array.data = make.alloca_once(builder, item, size=integers(wanted.size)[0])
-    array.shape = make.pack_array(builder, integers(*wanted.shape))
-    array.strides = make.pack_array(builder, integers(*wanted.strides))
+    array.data = make.alloca_once(builder, item, size=integers(like.size)[0])
+    array.shape = make.pack_array(builder, integers(*like.shape))
+    array.strides = make.pack_array(builder, integers(*like.strides))
     return array._getvalue()

@@ -1,8 +1,8 @@
-"""References: records that kernels read where they lie, as Numba knows them.
+"""Define Numba's type of a *reference*: a record that kernels read in place, by its address.
 
-A record by value is all of its arrays: Numba passes the fields of each one by one, in hundreds of numbers for
-the context of the loop, and repeats its type in every name. By reference it is one address, and a field that
-is read is one load.
+For a record by value Numba passes every field of every array separately: hundreds of numbers for the context
+of the loop. It also repeats the record's type in every symbol name. A reference is one address, and reading a
+field is one load.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NUMBERS: dict[str, types.Type] = {
 
 
 class Reference(types.Type):
-    """Numba's type of a record that is taken by its address."""
+    """Numba's type of a record that is passed by its address."""
 
     def __init__(self, kind: RecordKind) -> None:
         self.kind = kind._replace(sealed=False)
@@ -46,7 +46,7 @@ _numbers: dict[RecordKind, int] = {}
 
 
 def _number_of(kind: RecordKind) -> int:
-    """Return a number that tells kinds of records apart in this process."""
+    """Return a number that identifies a kind of record in this process."""
     return _numbers.setdefault(kind, len(_numbers))
 
 
@@ -71,7 +71,7 @@ def places_of(kinds: Sequence[Kind]) -> list[tuple[Kind, int]]:
 
 
 def type_of(kind: Kind, *, argument: bool = False) -> Any:
-    """Return Numba's type of a kind: of a field of a record, or of an argument."""
+    """Return Numba's type of a field of a record of a kind, or of an argument of that kind."""
     known: Any = types  # Numba is not typed
     if isinstance(kind, Number):
         return _NUMBERS[kind.code]
@@ -102,7 +102,7 @@ def _read_field(context: Any, builder: Any, record: Any, value: Any, name: str) 
 
 
 def load(context: Any, builder: Any, kind: Kind, words: Any, at: int) -> Any:
-    """Write the instructions that read a field of a record whose words begin at number `at` of some."""
+    """Emit the instructions that read a field of a record; its words begin at index `at` of `words`."""
     if isinstance(kind, RecordKind):
         return (
             _load_word(builder, words, at, _WORD.as_pointer())
@@ -121,7 +121,7 @@ def load(context: Any, builder: Any, kind: Kind, words: Any, at: int) -> Any:
 
 
 def load_argument(context: Any, builder: Any, kind: Kind, words: Any, at: int) -> Any:
-    """Write the instructions that read an argument whose words begin at number `at` of some."""
+    """Emit the instructions that read an argument; its words begin at index `at` of `words`."""
     if isinstance(kind, RecordKind) and kind.by_value:
         return _load_items(context, builder, kind, words, at)
     return load(context, builder, kind, words, at)
@@ -137,10 +137,10 @@ def _address(builder: Any, words: Any, at: int) -> Any:
 
 
 def _load_word(builder: Any, words: Any, at: int, kind: Any) -> Any:
-    """Read a word as a value of LLVM's type `kind`; nothing writes it while a kernel runs."""
-    found = builder.load(builder.bitcast(_address(builder, words, at), kind.as_pointer()), align=8)
-    found.set_metadata("invariant.load", builder.module.add_metadata([]))
-    return found
+    """Emit the load of a word as LLVM's type `kind`; the word is constant while a kernel runs."""
+    word = builder.load(builder.bitcast(_address(builder, words, at), kind.as_pointer()), align=8)
+    word.set_metadata("invariant.load", builder.module.add_metadata([]))
+    return word
 
 
 def _load_array(context: Any, builder: Any, kind: ArrayKind, words: Any, at: int) -> Any:
@@ -161,7 +161,7 @@ def _gathered(builder: Any, kind: Any, parts: list[Any]) -> Any:
 
 
 def store(context: Any, builder: Any, kind: Any, value: Any, words: Any, at: int) -> int:
-    """Write the instructions that write a value of Numba's type `kind` as words; return their number."""
+    """Emit the instructions that store a value of a kind as words; return the number of words."""
     if isinstance(kind, types.BaseTuple):
         begin, items = at, kind.types  # type: ignore[attr-defined]
         for i, each in enumerate(items):

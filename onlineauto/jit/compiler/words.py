@@ -29,7 +29,7 @@ def _pointer(context: Any, builder: Any, signature: Any, arguments: Any, kind: A
         before = builder.icmp_signed("<", place, ir.Constant(place.type, 0))
         behind = builder.icmp_signed(">", end, builder.extract_value(array.shape, 0))
         with builder.if_then(builder.or_(before, behind), likely=False):
-            message = ("more bytes are asked for than there are",)
+            message = ("bytes are read beyond the end of a text",)
             context.call_conv.return_user_exc(builder, IndexError, message)
     return builder.bitcast(builder.gep(array.data, [place]), kind.as_pointer())
 
@@ -77,8 +77,8 @@ def _compare(condition: str) -> Any:
         first = builder.insert_element(ir.Constant(_BYTES, ir.Undefined), one, ir.Constant(_WORD, 0))
         zeros = ir.Constant(ir.VectorType(ir.IntType(32), LANES), None)
         other = builder.shuffle_vector(first, first, zeros)
-        found = builder.icmp_unsigned(condition, builder.load(place, align=1), other)
-        word = builder.bitcast(found, _WORD)
+        matches = builder.icmp_unsigned(condition, builder.load(place, align=1), other)
+        word = builder.bitcast(matches, _WORD)
         return word if sys.byteorder == "little" else builder.bitreverse(word)
 
     return compare

@@ -118,7 +118,7 @@ def test_mappings_and_lists_within_are_namespaces() -> None:
 def test_an_endless_mapping_is_refused() -> None:
     endless: dict[str, Any] = {"a": 1}
     endless["b"] = endless
-    with pytest.raises(InputError, match="more than 250 mappings and lists in one another"):
+    with pytest.raises(InputError, match="more than 250 nested mappings and lists"):
         spans_of(endless)
 
 
