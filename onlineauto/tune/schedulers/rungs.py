@@ -29,7 +29,7 @@ def geometric(min_resource: int, max_resource: int, eta: int, brackets: int | No
     min_resource, max_resource, eta : int
         The ladder.
     brackets : int, optional
-        Maximum number of brackets; None for one bracket per level except the highest.
+        Maximum number of brackets; None for one bracket per level.
 
     Raises
     ------
@@ -105,7 +105,7 @@ def _check_size(size: int, min_resource: int, max_resource: int, eta: int) -> No
 
 
 def _rungs_above(min_resource: int, max_resource: int, eta: int) -> int:
-    """Return the smallest power of eta by which the minimum resource reaches the maximum."""
+    """Return the smallest `s` with ``min_resource * eta**s >= max_resource``."""
     last = 0
     while min_resource * eta**last < max_resource:
         last += 1

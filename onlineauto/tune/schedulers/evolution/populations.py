@@ -75,7 +75,7 @@ class Populations(Parents):
         return bracket < len(self.system)
 
     def _below(self, slot: Slot) -> tuple[int, int]:
-        """Return the number of trials of this rung, and the level below it (in the first rung its own level)."""
+        """Return the number of trials of this rung, and the level below (in the first rung its own level)."""
         rungs = self.brackets[slot.bracket].rungs
         rung = slot.place.rung
         return rungs[rung][0], rungs[max(rung - 1, 0)][1]
