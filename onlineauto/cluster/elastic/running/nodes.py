@@ -60,7 +60,7 @@ class Backend(Protocol):
     """Starts and ends nodes, and delivers messages to living nodes in any order and without loss."""
 
     def begin(self, spec: Spec, post: Post) -> None:
-        """Start a node. It posts `Ready` once it accepts messages, `Failed` on errors, `Died` at its death."""
+        """Start a node. It posts `Ready` once it accepts messages, `Failed` on errors, `Died` at its end."""
 
     def send(self, node: str, message: Message) -> None:
         """Deliver a message; a message to a dead node is dropped."""
