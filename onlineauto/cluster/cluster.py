@@ -235,7 +235,7 @@ class Cluster:
             for name, amount in self._capacity.items():
                 if name in has and amount > has[name]:
                     _LOG.warning(
-                        "the capacity is %s = %g, and Ray has %g now: who does not find room waits",
+                        "the capacity is %s = %g, and Ray has %g now: jobs that do not fit wait",
                         *(name, amount, has[name]),
                     )
         assert self._capacity is not None

@@ -235,7 +235,7 @@ def _read(line: bytes, head: Head | None, where: str) -> Head | Record:
     if isinstance(each, Record):
         _check_record(each, head, where)
         if each.slot >= _MOST_SLOTS:
-            raise InputError(f"{where}: slot {each.slot}: no cluster has had so many slots")
+            raise InputError(f"{where}: slot {each.slot}: a slot is less than {_MOST_SLOTS:,}")
         return each
     _check_amounts(each.capacity, where)
     if head is not None and each.capacity.keys() != head.capacity.keys():

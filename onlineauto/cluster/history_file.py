@@ -82,5 +82,5 @@ class HistoryFile:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise InputError(
-                f"another cluster writes {os.fspath(path)}; give this one a file of its own"
+                f"another cluster writes {os.fspath(path)}; give this one another file"
             ) from None

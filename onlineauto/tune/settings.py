@@ -93,7 +93,7 @@ class StudySettings:
         for what, own, registry in (("scheduler", scheduler, SCHEDULERS), ("searcher", searcher, SEARCHERS)):
             name, options = found[what]["name"], found[what]["options"]
             if own is None and name not in registry:
-                raise OptionError(f"the study has a {what} {name!r} of one's own: give it as {what}=")
+                raise OptionError(f"the study has a custom {what} {name!r}: pass it as {what}=")
             made[what] = own if own is not None else registry[name](**options)
         rest = {key: value for key, value in found.items() if key not in ("space", "scheduler", "searcher")}
         return cls.of(found["space"], made["scheduler"], made["searcher"], **{"rules": 1, **rest})
@@ -160,7 +160,7 @@ class StudySettings:
         if differ := [key for key in ours if key not in skips and ours[key] != found.get(key)]:
             key = differ[0]
             raise OptionError(
-                f"the study {name!r} is there already, with {key} = {found.get(key)!r} and not {ours[key]!r}"
+                f"the study {name!r} exists already, with {key} = {found.get(key)!r} and not {ours[key]!r}"
                 "; give it another name, or take it as it is by Study.load"
             )
 

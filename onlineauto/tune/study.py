@@ -259,7 +259,7 @@ class Study(StudyView):
         with self._lock:
             loss = number(value)
             if isnan(loss):
-                self._claims.fail(job, f"the value is {value!r}, which is no number", final=True)
+                self._claims.fail(job, f"the value is {value!r}, which is not a number", final=True)
             else:
                 self._claims.tell(job, loss, details)
 
@@ -321,7 +321,7 @@ class Study(StudyView):
             before = inf if now.max_trials is None else now.max_trials
             if (inf if trials is None else trials) < before or resource < now.setting.max_resource:
                 raise OptionError(
-                    f"the study {self.name!r} is there already, with max_trials = {now.max_trials} and "
+                    f"the study {self.name!r} exists already, with max_trials = {now.max_trials} and "
                     f"max_resource = {now.setting.max_resource}, and not {max_trials} and {max_resource}: "
                     "these may only grow; give it another name, or take it as it is by Study.load"
                 )
@@ -351,7 +351,7 @@ class Study(StudyView):
             if progress.searcher.left < 1:
                 most = f"the study {self.name!r} has max_trials = {progress.searcher.limit}"
                 if progress.is_done:
-                    raise OptionError(f"{most}, and is done: Study.extend(max_trials=…) lets it go on")
+                    raise OptionError(f"{most}, and is done: Study.extend(max_trials=…) continues it")
                 _LOG.warning("%s: the config that was enqueued is tried only if it is extended", most)
             elif progress.is_done and not self._replica.leads_to_job(record):
                 scheduler = progress.scheduler.name
@@ -450,7 +450,7 @@ class Study(StudyView):
         if self.is_done and sum(trial.attempt + 1 for trial in trials) == attempts:
             most = self.settings.max_trials
             _LOG.warning(
-                "the study %r is done, and runs no job: it has had %d trials%s; %s lets it go on",
+                "the study %r is done, and runs no job: it has had %d trials%s; %s continues it",
                 self.name,
                 len(trials),
                 "" if most is None else f" of {most}",
@@ -482,8 +482,8 @@ class Study(StudyView):
         noted = self._current().trainable
         if given is None and (noted is None or noted.startswith(OF_STREAM)):
             raise OptionError(
-                f"nobody has said what trials of {self.name!r} run: give a trainable; or, if they learn a "
-                "stream, begin as it was begun"
+                f"the study {self.name!r} has no trainable: pass one; or, if its trials learn a stream, "
+                "start it the same way as before"
             )
         what: What = imported(given or noted or "") if given is None or isinstance(given, str) else given
         about = about_stream(what, noted, self.name)

@@ -68,7 +68,7 @@ def test_a_worker_does_a_study(url: str, folder: Path, capsys: pytest.CaptureFix
         ([], "worker takes a store"),
         (
             ["--study", "URL"],
-            "nobody has said what trials of 'rates' run: give a trainable; or, if they learn",
+            "the study 'rates' has no trainable: pass one; or, if its trials learn",
         ),
         (["--study", "URL", "--trainable", "training"], "trainable = 'training': it is MODULE:NAME"),
         (["--study", "URL", "--trainable", "no_such_module:f"], "there is no module 'no_such_module' here"),

@@ -138,7 +138,7 @@ class ShardedLearner:
         if begin is not None and (begin.command, begin.cutting) != (command, self.cutting):
             raise OptionError("the snapshot is of other options, and its weights mean something else")
         if backend == "ray" and not can_be_read_again(source):
-            raise OptionError("on Ray each worker reads the stream by itself: give a path that all can read")
+            raise OptionError("on Ray each worker reads the stream: give a path that all nodes can read")
         demand = Demand(
             worker or {"CPU": 1.0}, server or {"CPU": 0.5}, self.cutting.parts, self.cutting.blocks
         )
@@ -171,4 +171,4 @@ def _backend(name: str) -> Callable[[], Backend]:
         from onlineauto.cluster.elastic.running.ray_actors import RayActors
 
         return RayActors
-    raise OptionError(f"there is no backend {name!r}: it is 'local' or 'ray'")
+    raise OptionError(f"backend = {name!r} is unknown; valid are local, ray")

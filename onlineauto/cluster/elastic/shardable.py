@@ -28,7 +28,7 @@ def check_shardable(configuration: Configuration) -> None:
     """
     run, update = configuration[RunOptions], configuration[UpdateOptions]
     if run.passes > 1:
-        _refuse("--passes", "a stream is learnt once")
+        _refuse("--passes", "a stream is learned once")
     if run.testonly:
         _refuse("--testonly", "it learns")
     if update.l1 or update.l2:

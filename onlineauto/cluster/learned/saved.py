@@ -89,7 +89,7 @@ def _read(file: IO[bytes]) -> tuple[tuple[str, ...], Floats, Weights]:
         if not isinstance(kinds, list) or not all(isinstance(each, str) for each in kinds):
             raise ValueError("it does not name its kinds of jobs")
         if len(kinds) > _MOST_KINDS or len({*kinds}) < len(kinds):
-            raise ValueError("a kind of jobs is there twice, or they are too many")
+            raise ValueError("a kind of jobs is repeated, or there are too many kinds")
         scales = _array(arrays, "scales", np.float32, (len(kinds) + 1,))
         width = _array(arrays, "bias", np.float32).size
         weights = {

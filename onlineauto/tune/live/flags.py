@@ -36,7 +36,7 @@ def base_of(base: str | Mapping[str, Any]) -> Configuration:
     if configuration[RunOptions].passes > 1:
         raise OptionError("passes: a trial reads its stream once; leave it out")
     if configuration.get("automl"):
-        raise OptionError("automl: a trial is one config, which does not search by itself; leave it out")
+        raise OptionError("automl: a trial is one config, without a search; leave it out")
     return configuration
 
 

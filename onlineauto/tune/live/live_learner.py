@@ -205,5 +205,5 @@ def model_of(saved: bytes) -> tuple[Workspace, int]:
     try:
         end = Losses.read(file).end
     except (ValueError, EOFError) as error:
-        raise InputError(f"this is no checkpoint of a live learner: {error}") from None
+        raise InputError(f"this is not a checkpoint of a live learner: {error}") from None
     return load_run(file.read(), REGISTRY.parse(""))[0], end

@@ -323,13 +323,13 @@ class Choice(Parameter):
         if not values:
             raise OptionError("Choice([]) has no values: name at least one")
         if plain := [each for each in values if not isinstance(each, Value)]:
-            raise OptionError(f"Choice: {plain[0]!r} is no text, number, boolean or None")
+            raise OptionError(f"Choice: {plain[0]!r} is not a text, number, boolean or None")
         for each in values:
             as_json(each, "a value of Choice")
         if any(isinstance(each, float) and math.isnan(each) for each in values):
             raise OptionError(f"Choice({list(values)}): NaN does not equal itself; give None or a text")
         if len({_key(each) for each in values}) < len(values):
-            raise OptionError(f"Choice({list(values)}): a value is there twice")
+            raise OptionError(f"Choice({list(values)}): a value is repeated")
 
     @property
     def categories(self) -> int:

@@ -58,7 +58,7 @@ class Space:
             raise OptionError(f"space = {parameters!r}: give parameters by their names")
         names: list[Any] = list(parameters)
         if odd := [name for name in names if not isinstance(name, str)]:
-            raise OptionError(f"{odd[0]!r} is no name of a parameter: give a text")
+            raise OptionError(f"{odd[0]!r} is not a name of a parameter: give a text")
         self.parameters = {
             name: each if isinstance(each, Parameter) else _read(name, each)
             for name, each in parameters.items()

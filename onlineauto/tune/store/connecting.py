@@ -48,13 +48,13 @@ def connect(url: str) -> sa.Engine:
     try:
         parsed = sa.make_url(url)
     except ArgumentError:
-        raise OptionError(f"{without_password(url)!r} is no URL of a store; one is {_FORMS}") from None
+        raise OptionError(f"{without_password(url)!r} is not the URL of a store; valid is {_FORMS}") from None
     name = parsed.get_backend_name()
     if name == "sqlite":
         return _sqlite(parsed)
     if name in ("postgresql", "postgres"):
         return _postgres(parsed)
-    raise OptionError(f"a store cannot be kept in {name}; its URL is {_FORMS}")
+    raise OptionError(f"a store cannot be in {name}; valid is {_FORMS}")
 
 
 def shown(url: str) -> str:
@@ -74,7 +74,7 @@ def _sqlite(url: sa.URL) -> sa.Engine:
     file = Path(url.database).resolve()  # the working directory may change
     folder = file.parent
     if not folder.is_dir():
-        raise OptionError(f"the folder {folder} of {url.render_as_string()} is not there")
+        raise OptionError(f"the folder {folder} of {url.render_as_string()} does not exist")
     synchronous = str(url.query.get("synchronous", "normal")).lower()
     if synchronous not in _SYNCHRONOUS or set(url.query) - {"synchronous"}:
         raise OptionError(f"{url.render_as_string()}: what may follow is ?synchronous=full, and nothing else")
@@ -111,7 +111,7 @@ def _check_is_there(file: Path, first: os.stat_result) -> None:
             return
         what = "another file is in its place"
     except FileNotFoundError:
-        what = "it is not there any more"
+        what = "it does not exist any more"
     raise StoreError(
         f"the file {file} was removed while its studies were open: {what}. What was written since is lost; "
         "copy a backup there, and begin again"
@@ -195,7 +195,7 @@ def _advice(error: DBAPIError) -> str:
         return "; is this the URL of a server that runs?"
     code = getattr(error.orig, "sqlite_errorcode", 0)
     if code in _NO_ROOM:
-        return "; make room on this disk: the study goes on when there is 1 MB"
+        return "; free space on this disk: the study continues when 1 MB is free"
     advice = {
         sqlite3.SQLITE_READONLY: "a study is written to when it is opened: copy the file, and FILE-wal if "
         "there is one, to a folder that you may write to",

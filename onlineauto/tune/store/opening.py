@@ -50,7 +50,5 @@ def open_store(storage: str | Store | None, name: Any) -> Store:
     scheme = storage.partition(":")[0].partition("+")[0]
     if scheme not in STORES:
         valid = ", ".join(f"{each}:…" for each in STORES) or "None, in memory"
-        raise OptionError(
-            f"storage = {without_password(storage)!r} is no store that is known; valid are {valid}"
-        )
+        raise OptionError(f"storage = {without_password(storage)!r} is not a known store; valid are {valid}")
     return STORES[scheme](storage, name)

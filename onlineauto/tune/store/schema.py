@@ -126,5 +126,5 @@ def prepare(connection: sa.Connection, url: str) -> None:
         raise StoreError(f"{url} is damaged: its schema has no version")
     if found != SCHEMA:
         raise StoreError(
-            f"{url} has schema {found}, which a later version of onlineauto has made; this one reads {SCHEMA}"
+            f"{url} has schema {found}, which a later version of onlineauto wrote; this one reads {SCHEMA}"
         )

@@ -397,7 +397,7 @@ def names_of_studies(url: str) -> list[str]:
     file = engine.url.database
     if engine.dialect.name == "sqlite" and file is not None and not Path(file).exists():
         engine.dispose()
-        raise OptionError(f"there is no file {file}, so no study; onlineauto tune makes it")
+        raise OptionError(f"there is no file {file}, so no study; onlineauto tune creates it")
     try:
         with writing(engine) as connection:
             prepare(connection, shown(url))

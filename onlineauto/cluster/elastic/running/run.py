@@ -151,7 +151,7 @@ class ShardedRun:
         hub = self._hub
         with hub.condition:
             if not hub.condition.wait_for(lambda: hub.done, timeout):
-                raise TimeoutError(f"the stream is not learnt after {timeout} s: {hub.version} ticks are")
+                raise TimeoutError(f"the stream was not learned within {timeout} s, only {hub.version} ticks")
             if hub.error is not None:
                 raise OnlineautoError(str(hub.error)) from hub.error
         return self

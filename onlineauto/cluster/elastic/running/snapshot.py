@@ -121,7 +121,7 @@ class Snapshot:
             snapshot._check()
         except (KeyError, ValueError, TypeError, EOFError, zipfile.BadZipFile, msgspec.MsgspecError) as error:
             raise InputError(
-                f"{path} is no snapshot of a sharded learner, or is damaged ({error})"
+                f"{path} is not a snapshot of a sharded learner, or is damaged ({error})"
             ) from error
         return snapshot
 
