@@ -75,7 +75,10 @@ def test_a_worker_does_a_study(url: str, folder: Path, capsys: pytest.CaptureFix
         (["--study", "URL", "--trainable", "training_of_a_test:f"], "'training_of_a_test' has no 'f'"),
         (["--study", "sqlite:///empty.db"], "there is no file empty.db, so no study"),
         (["--study", "URL", "--trainable", "time:time", "--name", "rate"], "there is no study 'rate'"),
-        (["--study", "x.db", "--trainable", "time:time", "--name", "rate"], "storage = 'x.db' is no store"),
+        (
+            ["--study", "x.db", "--trainable", "time:time", "--name", "rate"],
+            "storage = 'x.db' is not a known store",
+        ),
         (["--study", "URL", "--workers", "-1"], "--workers"),
     ],
 )
