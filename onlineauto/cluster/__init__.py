@@ -1,4 +1,4 @@
-"""Divide a cluster among jobs, slot by slot: policies, and the history that they are judged by."""
+"""Divide a cluster among jobs, slot by slot: clusters, jobs, policies, and histories to evaluate them."""
 
 from __future__ import annotations
 

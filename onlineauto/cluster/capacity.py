@@ -1,4 +1,4 @@
-"""Say what a cluster has, if nobody else does: the processors of this machine, or all that Ray has."""
+"""The default capacity of a cluster: the processors of this machine, or all resources of Ray."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 BACKENDS = ("local", "ray")
-"""Where workers are: processes and threads of this machine, or actors of Ray."""
+"""Kinds of workers: processes and threads of this machine, or actors of Ray."""
 
 _OF_RAY_ITSELF = ("node:", "object_store_memory", "memory", "accelerator_type:")
 
 
 def capacity_of(backend: str) -> dict[str, float]:
-    """Return how much of each resource a backend has; of Ray's, this process is connected to it."""
+    """Return the amount of each resource of a backend; for ``ray``, this process must be connected."""
     if backend == "local":
         mine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
         return {"CPU": float(mine or 1)}
@@ -30,12 +30,12 @@ def capacity_of(backend: str) -> dict[str, float]:
 
 
 def checked_capacity(capacity: Mapping[str, float]) -> dict[str, float]:
-    """Return a capacity.
+    """Return a capacity with amounts as floats.
 
     Raises
     ------
     OptionError
-        An amount is no positive number, or there is none.
+        An amount is not a positive number, or there is no resource.
     """
     for name, amount in capacity.items():
         if not is_amount(amount) or not 0 < amount < math.inf:

@@ -1,4 +1,4 @@
-"""``Cluster``: gives workers and servers to jobs, slot by slot, as its policy decides."""
+"""``Cluster``: allocates workers and servers to jobs, slot by slot, according to its policy."""
 
 from __future__ import annotations
 
@@ -28,41 +28,41 @@ if TYPE_CHECKING:
 
 _LOG: Final = logging.getLogger("onlineauto")
 _POLLS: Final = 20
-"""Looks at all jobs in a slot, at least."""
+"""Minimum number of times per slot that all jobs are polled."""
 
 _LONGEST: Final = 0.25
-"""Seconds between two looks, at most."""
+"""Maximum number of seconds between two polls."""
 
 _MOST_PLACES: Final = 10_000
-"""The most jobs that are given anything at once: a policy scores all of them after each worker."""
+"""Maximum of `places`: a policy scores all jobs that have a row after each worker."""
 _ROUNDING: Final = 1e-9
 """Relative error by which a sum of demands may exceed the capacity through rounding."""
 
 
 class Cluster:
-    """Several jobs on one machine, or on one Ray cluster, whose workers a policy divides anew in each slot.
+    """Several jobs on one machine or one Ray cluster; a policy divides its workers again in each slot.
 
     Parameters
     ----------
     policy : Policy or str
-        Who is given how much: an object, or a name: ``marginal-gain``, ``fair``, ``fifo``, ``srtf``,
-        ``tetris`` or ``learned``. `MarginalGain` learns how fast jobs are; while there are jobs of which it
-        knows nothing, `Fair` decides. ``learned`` is that of this package, and decides only while its shadow
-        is proved to be faster than that of `Fair` (`Learned.guarded`).
+        A `Policy` object, or a name: ``marginal-gain``, ``fair``, ``fifo``, ``srtf``, ``tetris`` or
+        ``learned``. `MarginalGain` learns the speeds of jobs; while there are jobs without observations,
+        `Fair` decides. ``learned`` is the network of this package. It decides only while its shadow is proved
+        to be faster than the shadow of `Fair` (`Learned.guarded`).
     slot : float
         Seconds between two decisions.
     backend : str
-        ``local``: processes and threads of this machine; ``ray``: actors of the Ray cluster that
-        `address` names, or that this process is connected to.
+        ``local`` for processes and threads of this machine; ``ray`` for actors of the Ray cluster at
+        `address`, or of the cluster that this process is connected to.
     capacity : mapping, optional
-        How much there is to give away, by name. By default the processors of this machine, or all that
-        Ray's nodes have.
+        Total amount of each resource, by name. By default the processors of this machine, or all resources
+        of Ray's nodes.
     history : path, optional
         A file to which the history is appended; without it, the history is in memory.
     places : int
-        The most jobs that are given anything at once; those that came later wait.
+        Maximum number of jobs that have workers at once; later jobs wait.
     address : str, optional
-        Of the Ray cluster, as `ray.init` takes it.
+        Address of the Ray cluster, as for `ray.init`.
 
     Raises
     ------
@@ -130,7 +130,7 @@ class Cluster:
 
     @property
     def at(self) -> float:
-        """The time, in slots."""
+        """The present time, in slots."""
         return self._slots + (0 if self._began is None else (time.monotonic() - self._began) / self.slot)
 
     def submit(
@@ -142,25 +142,25 @@ class Cluster:
         endless: bool = False,
         **options: Any,
     ) -> str:
-        """Take a job on, before `run` or, from another thread, meanwhile; return its name.
+        """Add a job, before `run` or from another thread during it, and return its name.
 
         Parameters
         ----------
         job : Job, Study, or Run
-            Anything with the three methods of a `Job`; a study becomes a `StudyJob`, and a `Run` a `RunJob`.
+            An object with the three methods of a `Job`; a study becomes a `StudyJob`, and a `Run` a `RunJob`.
         name : str, optional
-            By default its kind, with a number.
+            The default is the kind with a number.
         kind : str, optional
-            Jobs of one kind have about the same speeds, and what was learnt of one goes for all.
+            Jobs of one kind have about the same speeds, and share what is learned about speeds.
         endless : bool
-            True for a stream without end: its total is what has arrived.
+            True for a stream without end: its total is the number of events that have arrived.
         **options
-            Of `StudyJob` or `RunJob`, if it becomes one.
+            Options of `StudyJob` or `RunJob`, if the job becomes one.
 
         Raises
         ------
         OptionError
-            There is a job of this name, it takes more than the cluster has, or it is no job.
+            There is a job of this name, it needs more than the cluster has, or it is not a job.
         """
         job = job_of(job, **options)
         if isinstance(job, StudyJob) and job.executor is None:
@@ -187,21 +187,21 @@ class Cluster:
         return name
 
     def run(self, *, slots: int | None = None, watch: Callable[[Cluster], object] | None = None) -> None:
-        """Give workers to jobs until all are over. An interrupt ends all jobs in good order.
+        """Allocate workers until all jobs have ended. An interrupt stops all jobs in good order.
 
         Parameters
         ----------
         slots : int, optional
-            End after so many slots, in any case.
+            Maximum number of slots.
         watch : callable, optional
             Called with the cluster several times in each slot.
 
         Raises
         ------
         OptionError
-            A job takes what the cluster does not have, or there is no Ray.
+            A job needs more than the cluster has, or Ray is not available.
         InputError
-            The file of the history is something else, or another process writes it.
+            The file of the history is not a history, or another process writes it.
         """
         with ExitStack() as stack:
             file = self._open(stack)
@@ -214,7 +214,7 @@ class Cluster:
                 self.policy.observe(records)
 
     def history(self) -> History:
-        """Return what the cluster did, with what the file had before."""
+        """Return the history of the cluster, including earlier records of the file."""
         if self._history is None:
             return History(self._head)
         return self._history
@@ -224,7 +224,7 @@ class Cluster:
         return Head(capacity=self._capacity or {}, slot=self.slot, policy=self.policy.name)
 
     def _open(self, stack: ExitStack) -> HistoryFile | None:
-        """Connect, and go on with the history that is there."""
+        """Connect to the backend, check the jobs, and open the history and continue it."""
         if self.backend == "ray":
             from onlineauto.tune.workers.on_ray.connecting import connected
 
@@ -235,7 +235,7 @@ class Cluster:
             for name, amount in self._capacity.items():
                 if name in has and amount > has[name]:
                     _LOG.warning(
-                        "the capacity is %s = %g, and Ray has %g now: who does not find room waits",
+                        "the capacity is %s = %g, and Ray has %g now: jobs that do not fit wait",
                         *(name, amount, has[name]),
                     )
         assert self._capacity is not None
@@ -248,36 +248,34 @@ class Cluster:
         stack.callback(file.close)
         self._history = file.found
         if self._slots == 0:
-            self._go_on(file.found)
+            self._continue(file.found)
         return file
 
-    def _go_on(self, found: History) -> None:
-        """Count on where another cluster has ended, and learn from what it did."""
-        self._slots = max((each.slot for each in found.records), default=-1) + 1
-        arrived = {each.job: each.arrived for each in found.records}
-        over = {each.job for each in found.records if each.finished}
+    def _continue(self, earlier: History) -> None:
+        """Continue the slot numbers and arrivals of an earlier history, and let the policy observe it."""
+        self._slots = max((each.slot for each in earlier.records), default=-1) + 1
+        arrived = {each.job: each.arrived for each in earlier.records}
+        over = {each.job for each in earlier.records if each.finished}
         for entry in self.jobs:
             entry.look(time.monotonic())
             self._bury(entry)
             known = entry.name in arrived and entry.name not in over
             entry.arrived = arrived[entry.name] if known else entry.arrived + self._slots
             number = 2
-            while entry.name in over and not entry.ended:  # a name has one job in a history
+            while entry.name in over and not entry.ended:  # names in a history are unique
                 entry.name, number = f"{entry.name.removesuffix(f'-{number - 1}')}-{number}", number + 1
-        self.policy.observe(found.records)
+        self.policy.observe(earlier.records)
 
     def _unfinished(self) -> list[Submitted]:
         return [each for each in self.jobs if not each.ended]
 
     def _run_slot(self, watch: Callable[[Cluster], object] | None) -> list[Any]:
-        """Divide the cluster, let jobs work for a slot, and return what they did."""
+        """Divide the cluster, let jobs work for a slot, and return a record for each of them."""
         assert self._capacity is not None
         began = self._began = time.monotonic()
         end = began + self.slot
         for entry in self._unfinished():
-            if (
-                not entry.was_seen
-            ):  # of the others, the last look ended the slot before: no work is in between
+            if not entry.was_seen:  # other jobs were polled at the end of the last slot
                 entry.look(began)
                 self._bury(entry)
         entries = self._unfinished()
@@ -306,7 +304,7 @@ class Cluster:
         return [each.record(slot, end=end, seconds=self.slot, given=given[each.name]) for each in entries]
 
     def _decide(self, entries: Sequence[Submitted]) -> None:
-        """Ask the policy who is to have how much."""
+        """Let the policy set the workers and servers that each job is to have."""
         assert self._capacity is not None
         if not entries:
             return
@@ -318,7 +316,7 @@ class Cluster:
             entry.wanted = workers, int(answer.servers[0, at]) if has_row else 0
 
     def _grow(self, entry: Submitted, entries: Sequence[Submitted], now: float) -> None:
-        """Give a job what it is to have, as far as others have left it."""
+        """Grow a job towards its allocation, as far as resources are free."""
         size = entry.workers, entry.servers
         while True:
             more = size[0] + (size[0] < entry.wanted[0]), size[1] + (size[1] < entry.wanted[1])
@@ -331,7 +329,7 @@ class Cluster:
     def _fits(
         self, entry: Submitted, size: tuple[int, int], entries: Sequence[Submitted], now: float
     ) -> bool:
-        """Return whether a job can have so much beside what all others still hold."""
+        """Return whether a job of this size fits beside the resources that all other jobs still hold."""
         assert self._capacity is not None
         left = dict(self._capacity)
         for each in entries:
@@ -344,7 +342,7 @@ class Cluster:
         return all(amount >= -_ROUNDING * self._capacity[name] for name, amount in left.items())
 
     def _bury(self, entry: Submitted) -> None:
-        """Free what a job had that is over."""
+        """Release the resources of a job that has ended."""
         if not entry.ended or entry.is_buried:
             return
         entry.is_buried, had = True, bool(entry.workers or entry.servers or entry.error)
@@ -363,7 +361,7 @@ class Cluster:
 
 
 def _check_fits(entry: Submitted, capacity: Mapping[str, float]) -> None:
-    """Refuse a job that can never begin."""
+    """Reject a job that can never begin."""
     needs = dict(entry.demand.worker)
     for name, amount in entry.demand.server.items():
         needs[name] = needs.get(name, 0) + amount

@@ -1,4 +1,4 @@
-"""``History``: what a cluster did in each slot, as records, and as lines of JSON in a file."""
+"""``History``: a record of each job of a cluster in each slot, in memory or as JSON lines in a file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True, tag="head", tag_field="typ
     Attributes
     ----------
     capacity : dict
-        How much of each resource the cluster has, by name.
+        Amount of each resource of the cluster, by name.
     slot : float
         Seconds between two decisions of the policy.
     policy : str
@@ -36,7 +36,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True, tag="head", tag_field="typ
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, tag="slot", tag_field="type"):
-    """Describe one unfinished job in one slot, whether it was given anything or not.
+    """Describe one unfinished job in one slot, whether or not it had workers.
 
     Attributes
     ----------
@@ -47,22 +47,22 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, tag="slot", tag_field="t
     kind : str
         Jobs of one kind have about the same speeds: ``study-forest``, ``stream-linear``.
     arrived : float
-        When it was submitted, in slots.
+        Time of submission, in slots.
     workers, servers : int
-        What it was given in this slot.
+        Allocation of the job in this slot.
     before, done : float
-        Units of work that were done when the slot began, and when it ended.
+        Units of work that were done at the beginning and at the end of the slot.
     total : float
-        Units of work there are; of a job without an end, those that had arrived by the end of the slot.
+        Total units of work; for an endless job, those that had arrived by the end of the slot.
     used : float
-        The part of the slot in which it worked: less than 1 if it came to its end within the slot, or waited
-        until a change of its size was through.
+        The part of the slot in which the job worked: less than 1 if it ended within the slot, or waited for a
+        change of its size.
     worker, server : dict
-        What one worker, and one server, takes of each resource. A job without servers has none in `server`.
+        The demand of one worker and of one server by resource; `server` is empty for a job without servers.
     most_workers, most_servers : int
-        More than that it cannot use.
+        The maximum numbers that the job can use.
     endless : bool
-        True for a stream, which has no end; it is left out of completion times.
+        True for a stream without an end, which has no completion time.
     """
 
     slot: int
@@ -83,12 +83,12 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, tag="slot", tag_field="t
 
     @property
     def finished(self) -> bool:
-        """True if the job came to its end in this slot."""
+        """True if the job ended in this slot."""
         return not self.endless and self.done >= self.total
 
 
 class History:
-    """Keep what a cluster did: the cluster itself, and a record for each unfinished job in each slot.
+    """The history of a cluster: its description, and a record for each unfinished job in each slot.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ class History:
     Attributes
     ----------
     skipped : list of str
-        Lines of the text that were skipped: where each is, and what is wrong with it.
+        Messages about skipped lines of the text, each with its position and its error.
 
     Examples
     --------
@@ -123,11 +123,11 @@ class History:
         return len(self.records)
 
     def add(self, record: Record) -> None:
-        """Add a record."""
+        """Append a record."""
         self.records.append(record)
 
     def take(self, records: Iterable[Record]) -> list[Record]:
-        """Add the records of a slot that `parse` would accept, and return them; skip and report others."""
+        """Append and return the records of a slot that `parse` would accept; skip and log other records."""
         taken = []
         for each in records:
             try:
@@ -141,9 +141,9 @@ class History:
         return taken
 
     def completion_times(self) -> dict[str, float]:
-        """Return how many slots each finished job took, from its arrival to its end, by name of the job.
+        """Return the number of slots from arrival to end of each finished job, by name.
 
-        The end is within the last slot: after the part of it that the job used.
+        A job ends within its last slot, after the part of the slot that it used.
         """
         return {
             each.job: each.slot + min(each.used, 1.0) - each.arrived for each in self.records if each.finished
@@ -170,7 +170,7 @@ class History:
         Raises
         ------
         InputError
-            If a line is none of a history; the message names it.
+            If the first line does not describe a cluster.
         OSError
             If the file cannot be read.
         """
@@ -180,9 +180,8 @@ class History:
     def parse(cls, text: bytes, *, name: str = "history") -> History:
         """Read a history from its text; `name` is its name in messages.
 
-        A line that is no record that a cluster can have written is skipped, is listed in `skipped`, and is
-        reported by a warning; all lines after it are read. A last line that was torn off, as when the
-        cluster's machine failed, is left out.
+        A line that is not a valid record is skipped, listed in `skipped`, and reported by a warning; all
+        lines after it are read. An incomplete last line, for example after a crash, is ignored.
 
         Raises
         ------
@@ -194,27 +193,27 @@ class History:
             raise InputError(f"{name}: not a cluster's history: its first line describes the cluster")
         first = _read(lines[0][1], None, f"{name}:{lines[0][0]}")
         assert isinstance(first, Head)
-        found = cls(first)
+        history = cls(first)
         for number, line in lines[1:]:
             try:
-                each = _read(line, found.head, f"{name}:{number}")
+                each = _read(line, history.head, f"{name}:{number}")
             except InputError as error:
-                if number <= text.count(b"\n"):  # else the line was torn off
-                    found.skipped.append(str(error))
+                if number <= text.count(b"\n"):  # otherwise the last line is incomplete
+                    history.skipped.append(str(error))
                 continue
             if isinstance(each, Head):
-                found.head = each
+                history.head = each
             else:
-                found.records.append(each)
-        if found.skipped:
+                history.records.append(each)
+        if history.skipped:
             _LOG.warning(
-                "%d lines of a history are skipped, the first: %s", len(found.skipped), found.skipped[0]
+                "%d lines of a history are skipped, the first: %s", len(history.skipped), history.skipped[0]
             )
-        return found
+        return history
 
 
 _DECODER: msgspec.json.Decoder[Head | Record] = msgspec.json.Decoder(Head | Record)
-_MOST_SLOTS: Final = 2**40  # the slots behind the last line of a file still have numbers that are accepted
+_MOST_SLOTS: Final = 2**40  # leaves room for the slots of later runs
 
 
 def _line(each: msgspec.Struct) -> str:
@@ -222,12 +221,12 @@ def _line(each: msgspec.Struct) -> str:
 
 
 def _read(line: bytes, head: Head | None, where: str) -> Head | Record:
-    """Return what a line of a history describes; `head` is the cluster so far.
+    """Return the head or the record of a line of a history; `head` is the latest head before it.
 
     Raises
     ------
     InputError
-        No cluster, or not this one, can have written the line.
+        The line is not valid, or does not fit this cluster.
     """
     try:
         each = _DECODER.decode(line)
@@ -236,7 +235,7 @@ def _read(line: bytes, head: Head | None, where: str) -> Head | Record:
     if isinstance(each, Record):
         _check_record(each, head, where)
         if each.slot >= _MOST_SLOTS:
-            raise InputError(f"{where}: slot {each.slot}: no cluster has had so many slots")
+            raise InputError(f"{where}: slot {each.slot}: a slot is less than {_MOST_SLOTS:,}")
         return each
     _check_amounts(each.capacity, where)
     if head is not None and each.capacity.keys() != head.capacity.keys():
@@ -245,12 +244,12 @@ def _read(line: bytes, head: Head | None, where: str) -> Head | Record:
 
 
 def _check_record(record: Record, head: Head | None, where: str) -> None:
-    """Refuse a record that a cluster cannot have written.
+    """Check that a record is valid for a cluster.
 
     Raises
     ------
     InputError
-        It is such a record; the message begins with `where`.
+        The record is not valid; the message begins with `where`.
     """
     if head is None:
         raise InputError(f"{where}: the first line of a history describes the cluster")
@@ -266,6 +265,6 @@ def _check_record(record: Record, head: Head | None, where: str) -> None:
 
 
 def _check_amounts(amounts: dict[str, float], where: str) -> None:
-    """Refuse negative amounts of resources."""
+    """Reject negative and infinite amounts of resources."""
     if wrong := [name for name, amount in amounts.items() if not 0 <= amount < 1e300]:
         raise InputError(f"{where}: {wrong[0]} = {amounts[wrong[0]]:g}: give an amount, 0 or more")

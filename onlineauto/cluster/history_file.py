@@ -1,4 +1,4 @@
-"""``HistoryFile``: a history that is written while the cluster works, by one process alone."""
+"""``HistoryFile``: a history that one process writes while the cluster works."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ if TYPE_CHECKING:
 
 try:
     import fcntl
-except ImportError:  # this system has no such locks
+except ImportError:  # this system has no flock()
     fcntl = None  # type: ignore[assignment]
 
 
 class HistoryFile:
-    """Appends records to a file, which another cluster may go on with after this one has ended or crashed.
+    """Appends records to a file, which another cluster may continue after this one has ended or crashed.
 
-    Each slot is on the disk before the next one begins. A line that a crash has torn off is removed.
+    Each slot is on the disk before the next slot begins. An incomplete last line after a crash is removed.
 
     Parameters
     ----------
     path : str or path
-        The file; it is made if it is not there.
+        The file, which is created if it does not exist.
     head : Head
         The cluster.
 
     Attributes
     ----------
     found : History
-        What was in the file.
+        The history that was in the file.
 
     Raises
     ------
     InputError
-        It is no history, that of a cluster with other resources, or another process writes it.
+        The file is not a history, has other resources than the cluster, or is written by another process.
     OSError
-        It cannot be opened.
+        The file cannot be opened.
     """
 
     def __init__(self, path: str | os.PathLike[str], head: Head) -> None:
-        self._file = Path(path).open("ab")  # noqa: SIM115 - it is open as long as the cluster works
+        self._file = Path(path).open("ab")  # noqa: SIM115 - stays open while the cluster works
         try:
             self._lock(path)
             content = Path(path).read_bytes()
@@ -66,13 +66,13 @@ class HistoryFile:
             raise
 
     def append(self, lines: Iterable[Head | Record]) -> None:
-        """Write lines, and wait until they are on the disk."""
+        """Write lines and wait until they are on the disk."""
         self._file.write(b"".join(msgspec.json.encode(each) + b"\n" for each in lines))
         self._file.flush()
         os.fsync(self._file.fileno())
 
     def close(self) -> None:
-        """Close the file, so that another cluster may go on with it."""
+        """Close the file, so that another cluster may continue it."""
         self._file.close()
 
     def _lock(self, path: str | os.PathLike[str]) -> None:
@@ -82,5 +82,5 @@ class HistoryFile:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise InputError(
-                f"another cluster writes {os.fspath(path)}; give this one a file of its own"
+                f"another cluster writes {os.fspath(path)}; give this one another file"
             ) from None

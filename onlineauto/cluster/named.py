@@ -1,4 +1,4 @@
-"""``NAMED``: the policies of a cluster by the names that `Cluster`, and the command, know them by."""
+"""``NAMED``: the policies of a cluster by name, for `Cluster` and for the command line."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 
 
 def policy_named(name: str, *, learned: str | os.PathLike[str] | None = None) -> Policy:
-    """Return the policy of a name.
+    """Return the policy with a name.
 
     Parameters
     ----------
     name : str
         One of `NAMED`.
     learned : path, optional
-        A file of `Learned.save` for the policy ``learned``; by default that of the package.
+        A file of `Learned.save` for the policy ``learned``; by default the file of the package.
 
     Raises
     ------
     OptionError
-        There is no such policy, or it is not learned and there is a file.
+        The policy is unknown, or `learned` is given for a policy other than ``learned``.
     InputError
         The file is not a learned policy.
     OSError
@@ -35,7 +35,7 @@ def policy_named(name: str, *, learned: str | os.PathLike[str] | None = None) ->
 
     Examples
     --------
-    >>> policy_named("learned")  # is fair until it is proved to be better than that
+    >>> policy_named("learned")  # Fair decides until Learned is proved to be faster
     Guarded(Learned of 6 kinds, by=fair, trusted=False)
     """
     if name not in NAMED:
@@ -58,4 +58,4 @@ NAMED: Mapping[str, Callable[[], Policy]] = {
     UntilKnown.name: UntilKnown,
     Learned.name: _guarded,
 }
-"""By their names; called without arguments, each is as good as it can be without knowledge of the jobs."""
+"""Policies by name; called without arguments, each begins without knowledge of the jobs."""

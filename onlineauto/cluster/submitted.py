@@ -1,4 +1,4 @@
-"""``Submitted``: a job in a cluster: what it was given, how far it is, and how it ended."""
+"""``Submitted``: a job in a cluster, with its allocation, progress and end."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ class Submitted:
     Attributes
     ----------
     name, kind : str
-        Its own name, and that of jobs that have about the same speeds.
+        Name of the job, and name of a group of jobs with about the same speeds.
     job : Job
         The job.
     demand : Demand
-        What one worker and one server takes.
+        The demand of one worker and of one server.
     arrived : float
-        When it was submitted, in slots.
+        Time of submission, in slots.
     endless : bool
         True for a stream without end.
     workers, servers : int
-        What it has now.
+        The present numbers.
     wanted : tuple of int
-        What it is to have in this slot, as soon as that is free.
+        The numbers that the job gets in this slot, as soon as the resources are free.
     done, total : float
         Units of work.
     ended : bool
-        True once it is over, well or not.
+        True once the job is done or has failed.
     error : str
-        Why it failed; empty if it did not.
+        Why the job failed, or empty.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Submitted:
         return "running" if self.workers else "waiting"
 
     def look(self, now: float) -> None:
-        """Ask the job how far it is; it is over if it is done, or failed."""
+        """Update the progress of the job, and end the job if it is done or raises an error."""
         if self.ended:
             return
         self.was_seen = True
@@ -83,7 +83,7 @@ class Submitted:
             self._end(now)
 
     def resize(self, workers: int, servers: int, now: float) -> None:
-        """Give it so many workers and servers."""
+        """Change the numbers of workers and servers of the job."""
         self.workers, self.servers, self.changed_at = workers, servers, now
         try:
             self.job.resize(workers, servers)
@@ -91,7 +91,7 @@ class Submitted:
             self._fail(error, now)
 
     def held(self, now: float) -> tuple[int, int]:
-        """Return the workers and servers that no other job may have; a job that cannot say it fails."""
+        """Return the workers and servers that the job still occupies; an error of the job ends it."""
         workers = servers = 0
         try:
             workers, servers = check_held(getattr(self.job, "held", (0, 0)))
@@ -100,7 +100,7 @@ class Submitted:
         return (workers, servers) if self.ended else (max(workers, self.workers), max(servers, self.servers))
 
     def stop(self) -> None:
-        """Release everything: the job is over, or the cluster is. An error becomes that of the job."""
+        """Release all resources of the job. An error of this step becomes the error of the job."""
         try:
             stop: Any = getattr(self.job, "stop", None)
             if stop is None:
@@ -112,7 +112,7 @@ class Submitted:
             self.error = self.error or f"it could not be stopped: {_text(error)}"
 
     def row(self, at: float) -> Row:
-        """Return what a policy sees of it."""
+        """Return the row of the job for a policy."""
         return Row(
             kind=self.kind,
             age=max(at - self.arrived, 0.0),
@@ -125,7 +125,7 @@ class Submitted:
         )
 
     def record(self, slot: int, *, end: float, seconds: float, given: tuple[int, int]) -> Record:
-        """Return what the history keeps of the slot that has ended."""
+        """Return the record of the slot that has ended."""
         until = self.ended_at if self.ended else end
         demand: Mapping[str, Any] = {
             "worker": dict(self.demand.worker),
@@ -152,7 +152,7 @@ class Submitted:
         self.ended, self.ended_at = True, now
 
     def _fail(self, error: BaseException, now: float) -> None:
-        """End the job by an error of its own, which harms no other job."""
+        """End the job by its own error. Other jobs continue."""
         _pass_on(error)
         self.error = self.error or _text(error)
         if not self.ended:
@@ -160,7 +160,7 @@ class Submitted:
 
 
 def _pass_on(error: BaseException) -> None:
-    """Raise an interrupt again, by Ctrl-C or SIGTERM: it is the user's and not a job's."""
+    """Raise an interrupt (Ctrl-C or SIGTERM) again: it is meant for the cluster and not for one job."""
     if isinstance(error, KeyboardInterrupt):
         raise error
 
@@ -169,5 +169,5 @@ def _text(error: BaseException) -> str:
     """Return an error as text."""
     try:
         return f"{type(error).__name__}: {error}"
-    except Exception:  # the type of the error is a stranger's
+    except Exception:  # str() of a foreign exception may raise
         return type(error).__name__

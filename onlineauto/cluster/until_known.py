@@ -1,4 +1,4 @@
-"""``UntilKnown``: a policy that goes by speeds once it has seen any, and is fair until then."""
+"""``UntilKnown``: the default policy, which uses speeds once they are known and is fair until then."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class UntilKnown(Policy):
-    """Decide as `MarginalGain` if all jobs are of kinds that it has seen at work, else as `Fair`.
+    """Decide like `MarginalGain` if the kinds of all jobs have observations, and otherwise like `Fair`.
 
-    The default of `Cluster`. A kind is seen in its first slot, so the first slot of a new kind is a fair one.
+    This is the default of `Cluster`. A new kind is observed in its first slot, in which `Fair` decides.
     """
 
     name: ClassVar[str] = "marginal-gain"
@@ -27,11 +27,11 @@ class UntilKnown(Policy):
         self._gain, self._fair = MarginalGain(), Fair()
 
     def score(self, situation: Situation) -> Floats:
-        """Return the scores of one of both for each cluster."""
+        """Return the scores of one of the two policies for each cluster."""
         known = {*self._gain.speeds.kinds}
         of_kind = np.array([kind in known for kind in situation.kinds])
-        goes_by_speed = (of_kind[situation.kind] | ~situation.valid).all(1, keepdims=True)
-        return np.where(goes_by_speed, self._gain.score(situation), self._fair.score(situation))
+        uses_speeds = (of_kind[situation.kind] | ~situation.valid).all(1, keepdims=True)
+        return np.where(uses_speeds, self._gain.score(situation), self._fair.score(situation))
 
     def observe(self, records: Sequence[Record]) -> None:
         """Learn speeds from the slot that has ended."""

@@ -1,4 +1,4 @@
-"""Outer tuners: spaces, schedulers, searchers, and studies that many processes share."""
+"""Tune hyperparameters: spaces, schedulers, searchers, and studies that many processes share."""
 
 from __future__ import annotations
 

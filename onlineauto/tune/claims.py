@@ -1,4 +1,4 @@
-"""``Claims``: the jobs that one process has in a study: it asks for them, reports, and tells their values."""
+"""``Claims``: the jobs of one process in a study: claim them, report and tell their values, release them."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
     from onlineauto.tune.store import Claim, Record, Store
 
 _PAUSES: Final = 0.02, 1.0
-"""Seconds between two looks at the store while `wait` waits: at first, and at most."""
+"""Seconds between two reads of the store while `wait` waits: at first, and at most."""
 
 
 class Claims:
-    """The jobs of one process. Not for several threads at once, except for the heartbeat.
+    """The jobs of one process. Not thread-safe, except for the heartbeat.
 
     Parameters
     ----------
     store : Store
-        Where the log is.
+        The store of the log.
     replica : Replica
         The state of the study.
     lease : float
-        Seconds of the leases.
+        Duration of the leases in seconds.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class Claims:
         self._empty_at = -1  # the version at which there was no job
 
     def ask(self) -> Job | None:
-        """Claim the next job; None if there is none now."""
+        """Claim the next job and return it; None if there is no job now."""
         job = self._job(self._replica.claim(self.owner, self.lease))
         if job is None:
             self._empty_at = self._replica.progress.version
@@ -61,11 +61,11 @@ class Claims:
 
     @property
     def found_no_job(self) -> bool:
-        """True if there was no job when this process asked last, and the study has not changed since."""
+        """True if the last request found no job and the study has not changed since."""
         return self._empty_at == self._replica.progress.version
 
     def _job(self, asked: Record | None) -> Job | None:
-        """Return the job of a record, whose lease is renewed from now on."""
+        """Return the job of a record, and renew its lease from now on."""
         if asked is None:
             return None
         progress = self._replica.progress
@@ -74,13 +74,13 @@ class Claims:
         return job
 
     def changes(self) -> bool:
-        """Record leases that are over; return whether the study has changed since there was no job."""
+        """Record expired leases; return whether the study has changed since there was no job."""
         self._replica.reclaim(lambda progress: None, self.owner, self.lease)  # noqa: ARG005
         progress = self._replica.progress
         return progress.version > self._empty_at or progress.is_done
 
     def report(self, job: Job, step: Any, value: Any, details: Mapping[str, Any] | None) -> Decision:
-        """Commit a value on the way and return whether the job goes on."""
+        """Commit an intermediate value and return whether the job continues."""
         at = count("step", step, 0)
         record = {"kind": "reported", **_key(job), "step": at, "value": number(value), **_details(details)}
         try:
@@ -92,7 +92,7 @@ class Claims:
         return self._replica.progress.decision(job.trial)
 
     def tell(self, job: Job, value: float, details: Mapping[str, Any] | None) -> None:
-        """Commit the value with which a job ended."""
+        """Commit the final value of a job."""
         if claim_of(job).owner != self.owner:  # another process may have reported where the job stopped
             self._replica.refresh()
         resource = self._replica.progress.reached(job)
@@ -106,12 +106,12 @@ class Claims:
         self._end(job, record | ({"traceback": traceback} if traceback else {}), self._store.fail)
 
     def release(self, job: Job, *, early: bool) -> None:
-        """Commit that a job waits for another claim; early if it has not begun."""
+        """Commit that a job waits for its next claim; `early` if it has not begun."""
         record = {"kind": "released", **_key(job)} | ({"early": True} if early else {})
         self._commit(job, record, self._store.fail)
 
     def _end(self, job: Job, record: Record, commit: Callable[[Claim, Record], int]) -> None:
-        """Commit the end of a job; if its lease has expired and no process has claimed it since, claim it."""
+        """Commit the end of a job; if its lease has expired and the job has no new owner, claim it first."""
         try:
             self._commit(job, record, commit)
         except LeaseLost:
@@ -134,7 +134,7 @@ class Claims:
 
 
 def pauses(timeout: float | None) -> Any:
-    """Yield at once, and after pauses that grow, until the time is over."""
+    """Yield at once and then after growing pauses, until the timeout."""
     yield
     end = None if timeout is None else time.monotonic() + timeout
     pause = _PAUSES[0]
@@ -150,12 +150,12 @@ def _key(job: Job) -> dict[str, int]:
 
 
 def _details(details: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the part of a record that keeps the details of a value.
+    """Return the part of a record that contains the details of a value.
 
     Raises
     ------
     OptionError
-        They are no mapping, or JSON cannot store them.
+        The details are not a mapping, or JSON cannot store them.
     """
     if details is None:
         return {}

@@ -1,4 +1,4 @@
-"""``draw_study``: a study as a picture."""
+"""``draw_study``: draw a picture of a study."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 def draw_study(study: Study, *, title: str = "", dark: bool = False) -> Picture:
-    """Draw what trials of a study were given, the best so far, the configs, what explains the values.
+    """Draw the resources of trials, the best value so far, the configs, and the importance of parameters.
 
     Parameters
     ----------
     study : Study
         The study.
     title : str
-        Heads the picture; by default the name of the study.
+        Title of the picture; by default the name of the study.
     dark : bool
         True for a dark background.
 

@@ -23,8 +23,8 @@ def rows(records: Sequence[Record], skipped: Collection[int] = ()) -> list[dict[
     Returns
     -------
     list of dict
-        Keys: ``trial``, ``attempt``, ``resource``, ``value``, ``told`` (False if it was reported), and
-        ``config_…`` for each parameter of the trial, and the details of the value, but for lists.
+        Keys: ``trial``, ``attempt``, ``resource``, ``value``, ``told`` (False if it was reported),
+        ``config_…`` for each parameter of the trial, and the details of the value except lists.
     """
     records = [record for version, record in enumerate(records, 1) if version not in skipped]
     configs = {each["trial"]: each["config"] for each in records if each["kind"] == "asked"}

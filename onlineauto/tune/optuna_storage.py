@@ -1,8 +1,8 @@
-"""``optuna_storage``: let Optuna keep its studies in a store of ours.
+"""``optuna_storage``: store Optuna's studies in a store of this package.
 
-Optuna's ``JournalStorage`` replays a log, and its studies are as safe as that log. Here the log is a study in
-SQLite or PostgreSQL: a record is written completely or not at all, all writers agree on one order, and damage
-is found. So a trial that waits is given to one worker, and nothing is torn by a process that is killed.
+Optuna's ``JournalStorage`` replays a log, and its studies are as safe as this log. Here the log is a study in
+SQLite or PostgreSQL: records are atomic and totally ordered, and damage is detected. A waiting trial is
+therefore claimed by one worker only, and a killed process leaves no partial record.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ def optuna_storage(url: str, *, name: str = _NAME) -> JournalStorage:
     url : str
         ``sqlite:///FILE`` or ``postgresql://…``.
     name : str
-        Name of the log in our store; all studies of Optuna in it share the log.
+        Name of the log in the store; all Optuna studies in it share this log.
 
     Raises
     ------
     OptionError
-        The URL is wrong, or the log is a study that is not Optuna's.
+        The URL is not valid, or the store has a study of this name that is not an Optuna log.
     StoreError
         The store cannot be reached or read.
     """
@@ -59,27 +59,26 @@ class StoreBackend(BaseJournalBackend):
     Parameters
     ----------
     store : Store
-        Any store of ours.
+        Any store of this package.
     """
 
     def __init__(self, store: Store) -> None:
-        wanted = {"kind": "study", "settings": {"log": "optuna"}}
-        found = store.begin(wanted)
-        if found != wanted:
+        expected = {"kind": "study", "settings": {"log": "optuna"}}
+        if store.begin(expected) != expected:
             raise OptionError("this study is not a log of Optuna; choose another name")
         self._store = store
 
     def read_logs(self, log_number_from: int) -> Iterable[dict[str, Any]]:
-        """Return all entries behind the first `log_number_from`."""
+        """Return all entries after the first `log_number_from`."""
         return [record["entry"] for record in self._store.load(log_number_from + 1)]
 
     def append_logs(self, logs: list[dict[str, Any]]) -> None:
-        """Append entries, in their order.
+        """Append entries, in order.
 
         Raises
         ------
         OptionError
-            A part, as an attribute of a trial, cannot be stored. No entry is appended.
+            A part, for example an attribute of a trial, cannot be stored. No entry is appended.
         """
         records = [{"kind": "optuna", "entry": as_json(entry, "what Optuna writes")} for entry in logs]
         for record in records:

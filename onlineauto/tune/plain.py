@@ -1,4 +1,4 @@
-"""Convert numbers, texts and details of any library into plain Python values, which JSON can store."""
+"""Convert numbers, texts and details of any library into plain Python values that JSON can store."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from onlineauto.errors import OptionError
 
 _SCALARS: Final = (float, int, str, bool, type(None))
 _DEEPEST: Final = 50
-"""Levels of nested lists and mappings; deeper ones are most likely a cycle."""
+"""Maximum depth of nested lists and mappings; a deeper object is most likely a cycle."""
 _MOST: Final = 2**53
 _LONGEST: Final = 1024
-"""Bits of a whole number: more than these no float has, and from about 14,000 on JSON cannot be read back."""
+"""Maximum number of bits of a whole number: the limit of floats (JSON cannot read back about 14,000 bits)."""
 
 
 def scalar(value: Any) -> Any:
@@ -34,7 +34,9 @@ def scalar(value: Any) -> Any:
         return value
     if getattr(value, "ndim", None) == 0 and callable(getattr(value, "item", None)):
         item = value.item()
-        return float(item) if type(item) is type(value) else scalar(item)  # a long double is its own item
+        return (
+            float(item) if type(item) is type(value) else scalar(item)
+        )  # the item of a long double is a long double
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, int):
@@ -42,7 +44,7 @@ def scalar(value: Any) -> Any:
     if isinstance(value, Decimal | Rational | Real):
         try:
             return _real(value)
-        except OverflowError:  # a fraction that no float has
+        except OverflowError:  # the fraction is too large for a float
             return value
     return value
 
@@ -81,17 +83,17 @@ def whole(value: Any) -> int | None:
 
 
 def count(name: str, value: Any, least: int) -> int:
-    """Return a value as a whole number, and at least so large.
+    """Return a value as a whole number of at least `least`.
 
     Raises
     ------
     OptionError
-        The value is not one, or 2**53 or more: from there on floats skip whole numbers.
+        The value is not such a number, or is 2**53 or more, from where on floats skip whole numbers.
     """
-    found = whole(value)
-    if found is None or not least <= found < _MOST:
+    result = whole(value)
+    if result is None or not least <= result < _MOST:
         raise OptionError(f"{name} = {value!r}: give a whole number from {least} to 2**53 - 1")
-    return found
+    return result
 
 
 def as_json(value: Any, what: str, *, depth: int = 0) -> Any:

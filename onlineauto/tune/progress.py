@@ -1,7 +1,7 @@
-"""``Progress``: the state of a study after some records. It decides, and repeats what was decided.
+"""``Progress``: the state of a study after some records. It decides on new records and applies existing ones.
 
-Whoever applies the same records in the same order comes to the same state. A config in the log is taken from
-there, so a searcher proposes only in the process that asked it.
+The same records in the same order give the same state. A config in the log is used as it is, so a searcher
+proposes only in the process that claims the job.
 """
 
 from __future__ import annotations
@@ -27,32 +27,32 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("onlineauto")
 _MAY_END = ("told", "failed", "idle")
-"""Records after which a study may be over."""
+"""Kinds of records after which a study may be done."""
 TRIES = 3
-"""The number of times that a trial may lose its process without coming further; then it fails."""
+"""Number of processes that a trial may lose without progress before it fails."""
 
 
 class Progress:
-    """Trials, and the scheduler and the searcher that have seen them.
+    """The trials of a study, with its scheduler and searcher.
 
     Parameters
     ----------
     scheduler : Scheduler
-        Has begun.
+        A scheduler whose `begin` was called.
     searcher : Searcher
-        Has begun.
+        A searcher whose `begin` was called.
     sign : float
         1 if lower values are better, and -1 if higher ones are.
     retries : int
-        How often the job of a trial is tried again after it failed.
+        How often a failed trial is tried again.
 
     Attributes
     ----------
     version : int
-        How many records were applied.
+        Number of records that were applied.
     trials : dict of int to Trial
     trainable : str or None
-        What trials run, as ``MODULE:NAME``, if somebody has said so.
+        What trials run, as ``MODULE:NAME``, if it is recorded.
     skipped : list of SkippedRecord
         The records that could not be applied.
     """
@@ -92,7 +92,7 @@ class Progress:
 
     @property
     def best(self) -> int | None:
-        """The number of the incumbent: of the trials that were given most, the one with the best value."""
+        """The number of the incumbent: the trial with the best value at the largest resource so far."""
         return None if self._best is None else self._best[-1]
 
     @property
@@ -101,12 +101,12 @@ class Progress:
         return not self._waiting and self.scheduler.is_done
 
     def decide(self, owner: str) -> Record | None:
-        """Return the next record: ``asked``, ``idle``, ``failed`` or None; `apply` has to be called with it.
+        """Return the next record (``asked``, ``idle`` or ``failed``) or None; the caller must `apply` it.
 
         Raises
         ------
         OptionError
-            If the searcher or the scheduler proposes what the study cannot do.
+            If the searcher or the scheduler proposes a job that is not valid.
         """
         if self._waiting:
             trial = self.trials[self._waiting[0]]
@@ -141,7 +141,7 @@ class Progress:
             ) from error
 
     def reclaimed(self, job: Job, owner: str) -> Record | None:
-        """Return the record that claims a job whose lease has expired; None if it has another owner since."""
+        """Return the record that claims a job whose lease has expired; None if the job has a new owner."""
         trial = self.trials.get(job.trial)
         if trial is None or trial.attempt != job.attempt or job.trial not in self._lapsed:
             return None
@@ -183,14 +183,14 @@ class Progress:
                 self._waiting.remove(trial.number)
 
     def apply(self, record: Record) -> None:
-        """Come to the state after one more record.
+        """Change the state by one more record.
 
         Raises
         ------
         UnfitRecord
             The record does not fit this state, which is unchanged.
         Exception
-            Whatever a scheduler raises. This object is then of no more use: the record may be half applied.
+            An error of the scheduler. Discard this object then: the record may be half applied.
         """
         if not isinstance(record.get("kind"), str) or record["kind"] not in self._apply:
             raise UnfitRecord(f"its kind {record.get('kind')!r} is unknown")
@@ -199,36 +199,39 @@ class Progress:
         if record["kind"] in ("told", "failed", "expired", "released"):
             self._unfinished.pop(record["trial"], None)
         self.version += 1
-        if record["kind"] in _MAY_END and self.is_done:  # nobody will resume those that are paused
+        if record["kind"] in _MAY_END and self.is_done:  # paused trials will not be resumed
             for trial in self.trials.values():
                 if trial.state is State.PAUSED:
                     self._becomes(trial.number, State.TERMINATED)
 
     def decision(self, trial: int) -> Decision:
-        """Return whether the job of a trial goes on after what it has reported."""
+        """Return whether the job of a trial continues after its last report."""
         return Decision.STOP if trial in self._stopped else Decision.CONTINUE
 
     def reached(self, job: Job) -> int:
-        """Return the resource at which a job ends that is told now, at most that of the job."""
+        """Return the resource of a job that ends now: the step at which it stopped, or its own resource."""
         return min(self._stopped.get(job.trial, job.resource), job.resource)
 
     def goes_on_behind(self, trial: int) -> int:
-        """Return the last step that is not done again; where a trial stops, its value has to be told."""
+        """Return the last step that need not be repeated.
+
+        The step at which a trial stops is repeated, because its value has to be told.
+        """
         step = self.trials[trial].step
         return min(step, self._stopped.get(trial, step + 1) - 1)
 
     def needed(self, trial: int) -> set[int]:
-        """Return the resources of a trial's checkpoints that other jobs may begin with."""
+        """Return the resources of a trial's checkpoints from which other jobs may begin."""
         beginnings = [*self.scheduler.resumable(), *self._origins.values()]
         return {resource for number, resource in beginnings if number == trial}
 
     def disposable(self) -> list[int]:
-        """Return the trials, each once, that ended early and whose checkpoints nobody needs any more."""
+        """Return the trials, each once, that ended early and whose checkpoints no job needs any more."""
         most = self.scheduler.setting.max_resource
         self._ended -= {number for number in self._ended if self.trials[number].resource >= most}
-        found = [number for number in self._ended if number != self.best and not self.needed(number)]
-        self._ended -= set(found)
-        return sorted(found)
+        unneeded = [number for number in self._ended if number != self.best and not self.needed(number)]
+        self._ended -= set(unneeded)
+        return sorted(unneeded)
 
     def _begun(self, record: Record) -> None:
         if self.version:
@@ -249,7 +252,7 @@ class Progress:
         self._extended = True
 
     def _nothing(self, refusals: int) -> Record:
-        """Return the record that there is no job, after so many trials and refusals of the searcher."""
+        """Return the ``idle`` record for the present number of trials and the given number of refusals."""
         position = {"trials": len(self.trials), "refusals": refusals}
         return {"kind": "idle", **(position if self.scheduler.setting.rules >= 2 else {})}
 
@@ -274,7 +277,7 @@ class Progress:
         self.searcher.enqueue(config)
         over = self.is_done
         if self.searcher.left >= 0 and (over or self.scheduler.setting.rules >= 2):
-            self.scheduler.extend(self.scheduler.setting)  # there is a job again, also once all that run end
+            self.scheduler.extend(self.scheduler.setting)  # the config needs a job when the others have ended
             self._extended = self._extended or over
 
     def _named(self, record: Record) -> None:
@@ -306,7 +309,7 @@ class Progress:
             self._origins[number] = trial.resume_from
 
     def _repeat(self, record: Record) -> None:
-        """Let the scheduler suggest what it suggested when this was decided."""
+        """Make the scheduler repeat the suggestion that led to this record."""
         known = dict(record["config"]) if record["trial"] not in self.trials else None
         with self.searcher.repeating(known):
             again = self.scheduler.suggest(self.searcher)
@@ -319,7 +322,7 @@ class Progress:
     def _reported(self, record: Record) -> None:
         trial, value = self.trials[record["trial"]], record["value"]
         step = min(record["step"], trial.job_resource)
-        if step <= trial.step or isnan(value):  # a job that is tried again reports what was reported before
+        if step <= trial.step or isnan(value):  # a repeated job reports the same steps again
             if step >= trial.job_resource:
                 self._stopped.setdefault(trial.number, step)
             return
@@ -345,7 +348,7 @@ class Progress:
         self._change(changed)
 
     def _notify(self, hook: Callable[..., None], *values: Any) -> None:
-        """Notify the searcher. Its errors are its own: it learns less, and the study goes on."""
+        """Notify the searcher. An error of the searcher is logged, and the study continues."""
         try:
             hook(*values)
         except Exception as error:
@@ -361,7 +364,7 @@ class Progress:
             self.scheduler.on_details(record["trial"], record["details"])
 
     def _note_best(self, trial: Trial) -> None:
-        """Note the incumbent: of those that were given most the best one, and of equal ones the first."""
+        """Update the incumbent: the best trial at the largest resource, and of equal trials the first."""
         rank = -trial.resource, self._sign * trial.values[trial.resource], trial.number
         self._best = rank if self._best is None else min(self._best, rank)
 
@@ -437,7 +440,7 @@ class Progress:
         return [trial for trial in self._owners if self.trials[trial].state is State.RUNNING]
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state; the scheduler and the searcher have begun as its own had."""
+        """Restore a state. The scheduler and the searcher must have begun with the settings of that state."""
         self.version, self.trainable = state["version"], state["trainable"]
         setting = self.scheduler.setting
         limits = state.get("limits", (self.searcher.limit, setting.max_resource, False))

@@ -1,7 +1,7 @@
 """Check a record of a study's log against the state before it, without changing anything.
 
-A record that fits was committed by the owner of a job, or by a process that decided on the next one. A record
-that does not fit is skipped by `Replica`, and everything after it is applied.
+A record fits if it was committed by the owner of a job, or by a process that decided on the next job. A
+record that does not fit is skipped by `Replica`, and everything after it is applied.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ class SkippedRecord:
 
 
 def check_record(record: Record, trials: Mapping[int, Trial]) -> None:
-    """Check what does not depend on the scheduler.
+    """Check all parts of a record that do not depend on the scheduler.
 
     Raises
     ------
     UnfitRecord
-        A key is missing or has no sense, or the record is about a job that is not its trial's job now.
+        A key is missing or not valid, or the job of the record is not the present job of its trial.
     """
     try:
         kind = record["kind"]
@@ -115,9 +115,9 @@ def _check_asked(record: Record, trials: Mapping[int, Trial]) -> None:
 
 
 def _trial(record: Record, trials: Mapping[int, Trial]) -> Trial | None:
-    found = record["trial"]
-    _need(isinstance(found, int), f"trial = {found!r}")
-    return trials.get(found)
+    trial = record["trial"]
+    _need(isinstance(trial, int), f"trial = {trial!r}")
+    return trials.get(trial)
 
 
 def _need(condition: Any, why: str) -> None:

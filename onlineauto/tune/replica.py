@@ -1,9 +1,9 @@
 """``Replica``: the state of a study in this process, which follows the log in a store.
 
-A record is checked before it is committed. A record of the log that cannot be applied later, whoever wrote
-it, is *skipped*: it is counted, reported once with its position, and everything after it is applied. Where an
-error leaves a record half applied, the state is read again from the last snapshot and the log, and the record
-is tried once more before it is skipped.
+A record is checked before it is committed. If a record of the log cannot be applied later, it is *skipped*:
+it is counted, reported once with its position, and everything after it is applied. If an error leaves a
+record half applied, the state is read again from the last snapshot and the log. The record is then tried once
+more before it is skipped.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _LOG: Final = logging.getLogger("onlineauto")
 _SNAPSHOT_AFTER: Final = 1000
-"""Records since the last snapshot after which a new one is saved, if they are a quarter of the log, too."""
+"""A snapshot is saved once the log has grown by this number of records and by a quarter since the last."""
 
 
 class _HalfAppliedError(Exception):
@@ -36,14 +36,14 @@ class _HalfAppliedError(Exception):
 
 
 class Replica:
-    """The state of a study, as far as this process has read its log. Not for several threads at once.
+    """The state of a study, as far as this process has read its log. Not thread-safe.
 
     Parameters
     ----------
     store : Store
-        Where the log is.
+        The store of the log.
     settings : StudySettings
-        What the study began with.
+        The settings with which the study began.
     name : str
         Name of the study, for messages.
     """
@@ -53,12 +53,12 @@ class Replica:
         self._progress: Progress | None = None
         self._saved = 0
         self._errors: dict[int, str] = {}  # by version: the error of a record that was half applied
-        self._unfit: dict[int, str] = {}  # the same, of those that are skipped
+        self._unfit: dict[int, str] = {}  # by version: the reason to skip a record
         self._reported: set[int] = set()
 
     @property
     def progress(self) -> Progress:
-        """The state; at first, and after an error, from the newest snapshot and the log."""
+        """The state; at first and after an error, it is read from the newest snapshot and the log."""
         while self._progress is None:
             progress = self._settings.progress()
             snapshot = self._store.snapshot()
@@ -74,7 +74,7 @@ class Replica:
         return self._progress
 
     def follow(self, record: Record, version: int) -> None:
-        """Come to the state after a record that was written as this version; 0 if it was there before."""
+        """Apply a record that was written as this version; version 0 means that the store had it before."""
         progress = self.progress
         if version == progress.version + 1:
             self._advance([record])
@@ -82,11 +82,11 @@ class Replica:
             self.refresh()
 
     def refresh(self) -> None:
-        """Apply what other processes have written."""
+        """Apply the records of other processes."""
         self._advance(self._store.load(self.progress.version))
 
     def leads_to_job(self, record: Record) -> bool:
-        """Return whether there would be a job after a record, which is tried on a copy of the state."""
+        """Return whether a record would lead to a job; the record is applied to a copy of the state."""
         copy = self._settings.progress()
         copy.load_state_dict(json.loads(json.dumps(self.progress.state_dict())))
         copy.apply(record)
@@ -94,50 +94,50 @@ class Replica:
         return decided is not None and decided["kind"] == "asked"
 
     def claim(self, owner: str, lease: float) -> Record | None:
-        """Claim the next job, and return its record; None if there is none now.
+        """Claim the next job and return its record; None if there is no job now.
 
         Raises
         ------
         OptionError
-            A searcher or a scheduler proposes what is not in the space. Nothing is written then.
+            A searcher or a scheduler proposes a config outside the space. Nothing is written then.
         """
         while True:
             record = self._decided(owner, lease, lambda progress: progress.decide(owner))
             if record is not None and record["kind"] == "failed":
-                continue  # a trial that loses its process each time; there may be another job
+                continue  # this trial lost each of its processes; there may be another job
             if (record is None or record["kind"] == "idle") and self._fail_unfinished(lease):
                 continue
             return record if record is not None and record["kind"] == "asked" else None
 
     def reclaim(self, decide: Callable[[Progress], Record | None], owner: str, lease: float) -> Record | None:
-        """Append what a function decides, and return it; leases that are over are recorded first."""
+        """Record expired leases, then append the record that a function decides on, and return it."""
         return self._decided(owner, lease, decide)
 
     def _decided(
         self, owner: str, lease: float, decide: Callable[[Progress], Record | None]
     ) -> Record | None:
-        """Let a function decide on the next record, apply it, and return it."""
+        """Append and apply the record that a function decides on, and return it."""
         while True:
-            progress, found = self.progress, None
+            progress, decision = self.progress, None
             after = progress.version
             self._progress = None  # if this fails half-way, the state is read again
 
             def decided(new: Sequence[Record], progress: Progress = progress) -> Record | None:
-                nonlocal found
+                nonlocal decision
                 self._apply_all(progress, new)
-                found = decide(progress)
-                return found
+                decision = decide(progress)
+                return decision
 
             try:
                 records = self._store.claim(owner, lease, after=after, decide=decided)
                 self._apply_all(progress, records[progress.version - after :])
             except _HalfAppliedError:
-                if self.progress.version > after and found is not None:
-                    return found  # it is committed, and was applied again
+                if self.progress.version > after and decision is not None:
+                    return decision  # it is committed, and was applied again
                 continue
             self._progress = progress
             self._save()
-            return found
+            return decision
 
     def _fail_unfinished(self, lease: float) -> bool:
         """Fail trials whose job ended with a record that was skipped; return whether there were any."""
@@ -156,7 +156,7 @@ class Replica:
         try:
             self._apply_all(progress, records)
         except _HalfAppliedError:
-            return  # read again when it is needed
+            return  # the state is read again when it is needed
         self._progress = progress
 
     def _apply_all(self, progress: Progress, records: Sequence[Record]) -> None:
@@ -165,7 +165,7 @@ class Replica:
         Raises
         ------
         _HalfAppliedError
-            The state is of no more use. The record is skipped when this has happened twice.
+            The state must be discarded. After the second error the record is skipped.
         """
         for record in records:
             version = progress.version + 1
@@ -184,7 +184,7 @@ class Replica:
         self._report(progress)
 
     def _report(self, progress: Progress) -> None:
-        """Warn once of each record that was skipped."""
+        """Log one warning for each record that was skipped."""
         for each in reversed(progress.skipped):
             if each.version in self._reported:
                 break
@@ -193,7 +193,7 @@ class Replica:
             _LOG.warning(message, each.version, self._name, each.kind, each.why)
 
     def _save(self) -> None:
-        """Save a snapshot now and then."""
+        """Save a snapshot if the log has grown enough since the last one."""
         progress = self._progress
         if progress is not None and progress.version - self._saved >= max(
             _SNAPSHOT_AFTER, progress.version // 4

@@ -1,4 +1,4 @@
-"""``StudySettings``: what a study is about, as record 1 of its log has it."""
+"""``StudySettings``: the settings of a study, which record 1 of its log contains."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ _MODES = {"min": 1.0, "max": -1.0}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudySettings:
-    """Everything that a study depends on, but for its log.
+    """Everything that a study depends on, except its log.
 
     Attributes
     ----------
     setting : Setting
     scheduler, searcher : tuple
-        A name, its options, and a callable that makes a new object.
+        A name, its options, and a callable that creates a new object.
     mode : str
     max_trials : int or None
     retries : int
     lease : float or None
         Seconds of the leases; None for the default.
     named : bool
-        Whether the searcher was named, rather than taken by default.
+        True if the caller named the searcher, False if it is the default.
     """
 
     setting: Setting
@@ -60,12 +60,12 @@ class StudySettings:
         lease: float | None = None,
         **ladder: int,
     ) -> StudySettings:
-        """Check what a study was called with.
+        """Check the arguments of a study and return its settings.
 
         Raises
         ------
         OptionError
-            If a value is not valid; the message says what would be.
+            If a value is not valid; the message lists the valid values.
         """
         if not isinstance(mode, str) or mode not in _MODES:
             raise OptionError(f"mode = {mode!r}: valid are {', '.join(_MODES)}")
@@ -81,30 +81,30 @@ class StudySettings:
             lease=None if lease is None else seconds_of(lease),
             named=searcher is not None,
         )
-        settings.progress()  # so that a ladder of one rung is found before anything is written
+        settings.progress()  # rejects a ladder of one rung before anything is written
         return settings
 
     @classmethod
     def read(
         cls, found: Mapping[str, Any], *, scheduler: Scheduler | None, searcher: Searcher | None
     ) -> StudySettings:
-        """Return what record 1 says."""
+        """Return the settings of record 1."""
         made: dict[str, Any] = {}
         for what, own, registry in (("scheduler", scheduler, SCHEDULERS), ("searcher", searcher, SEARCHERS)):
             name, options = found[what]["name"], found[what]["options"]
             if own is None and name not in registry:
-                raise OptionError(f"the study has a {what} {name!r} of one's own: give it as {what}=")
+                raise OptionError(f"the study has a custom {what} {name!r}: pass it as {what}=")
             made[what] = own if own is not None else registry[name](**options)
         rest = {key: value for key, value in found.items() if key not in ("space", "scheduler", "searcher")}
         return cls.of(found["space"], made["scheduler"], made["searcher"], **{"rules": 1, **rest})
 
     @property
     def sign(self) -> float:
-        """The factor that makes a loss of a value."""
+        """The factor that turns a value into a loss."""
         return _MODES[self.mode]
 
     def progress(self, setting: Setting | None = None) -> Progress:
-        """Return the state of the study before its first record, with another setting if there is one."""
+        """Return the state of the study before its first record, optionally with another setting."""
         scheduler, searcher = self.scheduler[2](), self.searcher[2]()
         searcher.begin(self.setting.space, seed=self.setting.seed)
         searcher.limit = self.max_trials
@@ -112,7 +112,7 @@ class StudySettings:
         return Progress(scheduler, searcher, sign=self.sign, retries=self.retries)
 
     def described(self) -> dict[str, Any]:
-        """Return everything as plain JSON."""
+        """Return the settings as plain JSON."""
         return {
             "space": self.setting.space.described(),
             "scheduler": {"name": self.scheduler[0], "options": dict(self.scheduler[1])},
@@ -129,11 +129,11 @@ class StudySettings:
         }
 
     def grown(self, max_trials: int | None, setting: Setting) -> StudySettings:
-        """Return these settings with the limits that the study has now."""
+        """Return these settings with the present limits of the study."""
         return replace(self, max_trials=max_trials, setting=setting)
 
     def of_study(self, found: Mapping[str, Any]) -> StudySettings:
-        """Return these settings as the study began, which has been found to be the same."""
+        """Return these settings with the limits, lease and default searcher of an existing, equal study."""
         name, options = found["searcher"]["name"], found["searcher"]["options"]
         searcher = self.searcher
         if not self.named and name != searcher[0] and name in SEARCHERS:
@@ -148,19 +148,19 @@ class StudySettings:
         )
 
     def check_growth(self, max_resource: int) -> None:
-        """Raise `OptionError` if the scheduler cannot be given a larger resource."""
+        """Raise `OptionError` if the scheduler does not support a larger resource."""
         if max_resource != self.setting.max_resource:
             fresh = self.progress(self.setting).scheduler
             fresh.extend(replace(self.setting, max_resource=max_resource))
 
     def check_same(self, found: Mapping[str, Any], name: str, *, free: Sequence[str] = ()) -> None:
-        """Raise `OptionError` if a study is about something else than these settings, but for free ones."""
+        """Raise `OptionError` if a study has other settings than these, except for the keys in `free`."""
         ours = self.described()
         skips = {"lease", "rules", *free, *(() if self.named else ("searcher",))}
         if differ := [key for key in ours if key not in skips and ours[key] != found.get(key)]:
             key = differ[0]
             raise OptionError(
-                f"the study {name!r} is there already, with {key} = {found.get(key)!r} and not {ours[key]!r}"
+                f"the study {name!r} exists already, with {key} = {found.get(key)!r} and not {ours[key]!r}"
                 "; give it another name, or take it as it is by Study.load"
             )
 
@@ -174,7 +174,7 @@ def seconds_of(lease: Any) -> float:
 
 
 def _part(what: str, given: Any, registry: Mapping[str, Any], kind: type[Any]) -> tuple[str, Any, Any]:
-    """Return the name, the options and the maker of a scheduler or a searcher."""
+    """Return the name, the options and the factory of a scheduler or a searcher."""
     if isinstance(given, kind):
         options = as_json(given.options, f"options of {what} {given.name!r}")
         return given.name, options, lambda: type(given)(**options)

@@ -1,4 +1,4 @@
-"""``Study``: ask for a job, tell its value, and see what is best.
+"""``Study``: ask for a job, tell its value, and read the best trial.
 
 >>> from onlineauto.tune import Choice, Float, Study
 >>> study = Study({"rate": Float(1e-4, 1, log=True), "loss": Choice(["squared", "logistic"])}, max_trials=9)
@@ -48,27 +48,26 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("onlineauto")
 _MAX_RESOURCE = 81
 _LEASE = 60.0
-"""Seconds of a lease, where a study in a store does not say."""
+"""Default lease of a study in a store, in seconds."""
 
 
 class Study(StudyView):
     """A search for the best config of a space, alone or together with other processes.
 
-    Whoever gives the same `name` and `storage` works on the same study. All its methods may be called from
-    several threads.
+    All processes that pass the same `name` and `storage` work on the same study. All methods may be called
+    from several threads.
 
     Parameters
     ----------
     space : mapping or Space
         The parameters by their names.
     scheduler : str or Scheduler
-        ``hyperband``, ``race``, ``dehb``, ``asha``, ``median``, ``pbt`` or ``fifo``, or one of your own.
+        ``hyperband``, ``race``, ``dehb``, ``asha``, ``median``, ``pbt`` or ``fifo``, or a `Scheduler` object.
     searcher : str or Searcher, optional
-        ``random``, ``quasi``, ``grid`` or ``tpe``, or an object of one's own. By default ``tpe``; with
-        ``dehb`` ``random``, whose configs are uniform vectors.
+        ``random``, ``quasi``, ``grid`` or ``tpe``, or a `Searcher` object. The default is ``tpe``; with
+        ``dehb`` it is ``random``, which proposes uniform vectors.
     min_resource, max_resource : int
-        The least and the most that a trial is given, in any unit: epochs, events, … The most is 81 by
-        default.
+        The minimum and maximum resource of a trial, in any unit: epochs, events, … The default maximum is 81.
     eta : int
         The factor between one rung and the next.
     mode : str
@@ -80,20 +79,20 @@ class Study(StudyView):
     storage : str, Store or None
         The URL of a store; None to keep the study in memory.
     max_trials : int, optional
-        How many trials there are in all; as many as the space and the scheduler have if None. A study that
-        exists is extended if this, or `max_resource`, is larger than it was; see `extend`.
+        Maximum number of trials; None for no limit other than those of the space and the scheduler. An
+        existing study is extended if this number, or `max_resource`, has grown; see `extend`.
     lease : float, optional
-        Seconds after which a job may be claimed by another process, if its process is gone. A thread renews
-        the leases of a process that lives. The lease is a setting of the study: by default 60, or that of
-        the study that exists; another number is for the claims of this process. In memory, leases do not
-        expire by default.
+        Seconds after which another process may claim a job whose process has ended. While a process runs, a
+        thread renews its leases. The default is the lease of the existing study, or 60 for a new one. A
+        different number applies to the claims of this process only. In memory, leases do not expire by
+        default.
     retries : int
-        How often a job that failed is tried again. Jobs that were lost with their worker do not count.
+        How often a failed job is tried again. Jobs that were lost with their worker do not count.
 
     Raises
     ------
     OptionError
-        If a parameter is out of range, or `storage` has a study of this name that is about something else.
+        If a parameter is out of range, or `storage` has a study of this name with other settings.
     """
 
     def __init__(
@@ -127,10 +126,10 @@ class Study(StudyView):
             lease=lease,
         )
         store = open_store(storage, name)
-        found = store.begin({"kind": "study", "settings": settings.described()})
-        grows = {"max_trials": max_trials, "max_resource": max_resource}
-        settings.check_same(found["settings"], name, free=[key for key in grows if grows[key] is not None])
-        self._open(store, settings.of_study(found["settings"]), name, lease=lease, storage=storage)
+        first = store.begin({"kind": "study", "settings": settings.described()})
+        limits = {"max_trials": max_trials, "max_resource": max_resource}
+        settings.check_same(first["settings"], name, free=[key for key in limits if limits[key] is not None])
+        self._open(store, settings.of_study(first["settings"]), name, lease=lease, storage=storage)
         self.extend(max_trials=max_trials, max_resource=max_resource)
 
     @classmethod
@@ -143,14 +142,14 @@ class Study(StudyView):
         searcher: Searcher | None = None,
         lease: float | None = None,
     ) -> Study:
-        """Return a study that is in a store, as far as it is.
+        """Return an existing study of a store, in its present state.
 
         Parameters
         ----------
         name, storage, lease
             As for `Study`.
         scheduler, searcher : optional
-            Objects like those that the study was made with, where these are one's own.
+            Objects of the same kind as those of the study, if it was created with custom objects.
 
         Raises
         ------
@@ -180,13 +179,13 @@ class Study(StudyView):
         return self._replica.progress
 
     def ask(self, *, wait: bool = False) -> Job | None:
-        """Claim the next job, and keep its lease as long as this process lives.
+        """Claim the next job and return it; its lease is renewed while this process runs.
 
         Parameters
         ----------
         wait : bool
-            True to wait until there is a job: then None says that the study is done. Otherwise None says
-            that there is no job now; `is_done` says whether there will be one, and `wait` waits for it.
+            True to wait for a job: None then means that the study is done. False to return at once: None
+            then means that there is no job now; `wait` waits until there may be one.
 
         Raises
         ------
@@ -211,15 +210,15 @@ class Study(StudyView):
             return StudyState.BUSY if self._claims.found_no_job else StudyState.OPEN
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until there may be a job, and return True; return False if the study is done, or time is over.
+        """Wait until there may be a job and return True; return False if the study is done or time is over.
 
-        There may be one if the study has changed since `ask` returned None: another process has told, failed
-        or lost a job, or has added something. If `ask` did not return None, nothing is waited for.
+        There may be a job if the study has changed since `ask` returned None: another process has finished,
+        failed or lost a job, or has added a config. If the last `ask` returned a job, this returns at once.
 
         Parameters
         ----------
         timeout : float, optional
-            The most seconds to wait.
+            Maximum number of seconds to wait.
         """
         for _ in pauses(timeout):
             with self._lock:
@@ -228,44 +227,44 @@ class Study(StudyView):
         return False
 
     def report(self, job: Job, step: int, value: float, details: Mapping[str, Any] | None = None) -> Decision:
-        """Write down a value on the way and return whether the job goes on; this renews its lease.
+        """Record an intermediate value, renew the job's lease, and return whether the job continues.
 
-        If the answer is STOP, tell the study this value. A step beyond the job's resource counts as its
-        resource. Details say what the value is about, as plain JSON; they are in the `history`, and a
-        scheduler may read them.
+        If the answer is STOP, `tell` the study this value. A step beyond the job's resource counts as its
+        resource. Details describe the value as plain JSON; `history` contains them, and a scheduler may read
+        them.
 
         Raises
         ------
         LeaseLost
             If the job is not its owner's any more.
         OptionError
-            If the step is not a whole number, 0 or more, or a detail cannot be stored. Nothing is written.
+            If the step is not a whole number of at least 0, or a detail cannot be stored. Nothing is written.
         """
         with self._lock:
             return self._claims.report(job, step, value, details)
 
     def tell(self, job: Job, value: float, details: Mapping[str, Any] | None = None) -> None:
-        """Write down the value with which a job ended. NaN, or no number, is a failure for good.
+        """Record the final value of a job. NaN, or a value that is not a number, fails the trial finally.
 
-        Details are as those of `report`. A value is accepted as long as no other process has claimed the
-        job, also after its lease.
+        Details are the same as for `report`. A value is accepted until another process claims the job, even
+        after the lease has expired.
 
         Raises
         ------
         LeaseLost
-            If the job is not its owner's any more. Nothing is written; ask for another one.
+            If the job is not its owner's any more. Nothing is written; ask for another job.
         OptionError
             If a detail cannot be stored. Nothing is written.
         """
         with self._lock:
             loss = number(value)
             if isnan(loss):
-                self._claims.fail(job, f"the value is {value!r}, which is no number", final=True)
+                self._claims.fail(job, f"the value is {value!r}, which is not a number", final=True)
             else:
                 self._claims.tell(job, loss, details)
 
     def fail(self, job: Job, why: str) -> None:
-        """Write down that a job failed; it is tried again as often as `retries` says.
+        """Record that a job failed; it is tried again up to `retries` times.
 
         Raises
         ------
@@ -276,7 +275,7 @@ class Study(StudyView):
             self._claims.fail(job, why, final=False)
 
     def release(self, job: Job, *, early: bool = False) -> None:
-        """Give a job back: its trial is PENDING, and the next process that asks has it, without a delay.
+        """Give a job back: its trial becomes PENDING, and the next process that asks gets it without delay.
 
         Parameters
         ----------
@@ -294,20 +293,20 @@ class Study(StudyView):
             self._claims.release(job, early=early)
 
     def extend(self, *, max_trials: int | None = None, max_resource: int | None = None) -> None:
-        """Let the study have more trials, or a larger resource, than it began with; it goes on after its end.
+        """Raise the limits of the study; a study that is done continues.
 
-        The log keeps the change, and all processes follow it.
+        The change is a record of the log, so all processes follow it.
 
         Parameters
         ----------
         max_trials, max_resource : int, optional
-            As for `Study`, and not less than now; what is None stays as it is.
+            As for `Study`, and not less than now; None leaves a limit unchanged.
 
         Raises
         ------
         OptionError
             If a number is less than now, the scheduler cannot change its resource, or the study is done and
-            there would be no job: a larger resource alone is for trials that begin later.
+            would have no job. A larger resource applies only to trials that begin later.
         """
         with self._lock:
             self.refresh()
@@ -322,7 +321,7 @@ class Study(StudyView):
             before = inf if now.max_trials is None else now.max_trials
             if (inf if trials is None else trials) < before or resource < now.setting.max_resource:
                 raise OptionError(
-                    f"the study {self.name!r} is there already, with max_trials = {now.max_trials} and "
+                    f"the study {self.name!r} exists already, with max_trials = {now.max_trials} and "
                     f"max_resource = {now.setting.max_resource}, and not {max_trials} and {max_resource}: "
                     "these may only grow; give it another name, or take it as it is by Study.load"
                 )
@@ -337,13 +336,13 @@ class Study(StudyView):
             self._replica.follow(record, self._store.append(record))
 
     def enqueue(self, config: Mapping[str, Any]) -> None:
-        """Let a config be tried before any that the searcher proposes; a study that is done goes on with it.
+        """Try a config before those that the searcher proposes; a study that is done continues with it.
 
         Raises
         ------
         OptionError
-            If the config is not in the space; the message says what would be. Or if the study is done, and
-            has had its `max_trials` or a scheduler that takes no more.
+            If the config is not in the space, or if the study is done and cannot continue: it has had its
+            `max_trials`, or its scheduler accepts no more trials.
         """
         with self._lock:
             record = {"kind": "enqueued", "config": self.space.check(config)}
@@ -352,7 +351,7 @@ class Study(StudyView):
             if progress.searcher.left < 1:
                 most = f"the study {self.name!r} has max_trials = {progress.searcher.limit}"
                 if progress.is_done:
-                    raise OptionError(f"{most}, and is done: Study.extend(max_trials=…) lets it go on")
+                    raise OptionError(f"{most}, and is done: Study.extend(max_trials=…) continues it")
                 _LOG.warning("%s: the config that was enqueued is tried only if it is extended", most)
             elif progress.is_done and not self._replica.leads_to_job(record):
                 scheduler = progress.scheduler.name
@@ -362,7 +361,7 @@ class Study(StudyView):
             self._replica.follow(record, self._store.append(record))
 
     def heartbeat(self, jobs: Sequence[Job]) -> list[Job]:
-        """Renew the leases of jobs, and return those that are not their owner's any more."""
+        """Renew the leases of jobs and return the jobs that are not their owner's any more."""
         lost = set(self._store.heartbeat([claim_of(job) for job in jobs], self._claims.lease))
         return [job for job in jobs if claim_of(job) in lost]
 
@@ -379,37 +378,37 @@ class Study(StudyView):
         stoppers: Sequence[Stopper] = (),
         callbacks: Sequence[Callback] = (),
     ) -> Trial | None:
-        """Run jobs until there are no more, together with any other workers, and return the best trial.
+        """Run jobs until none is left, in parallel with any other workers, and return the best trial.
 
-        Without `max_trials`, `jobs`, `rounds` and `stoppers`, the scheduler goes once more through all.
+        Without `max_trials`, `jobs`, `rounds` and `stoppers`, the scheduler runs one more round.
 
         Parameters
         ----------
         trainable : function, class or str, optional
-            A function takes a config, if it wants a resource, and if it wants a report, and returns the value
-            after so much; a class is a `Trainable`. An exception fails the job. Or the name of one, as
-            ``MODULE:NAME``. What can be imported is noted in the study; None takes what was noted last.
+            A function that takes a config, and optionally a resource and a report function, and returns the
+            value at this resource; or a `Trainable` class; or the name of either, as ``MODULE:NAME``. An
+            exception fails the job. The study records an importable trainable; None uses the last recorded.
         workers : int, Workers or RayWorkers
-            Processes, which have to be able to import the trainable; 0 for this one. `Workers` also says
-            what they share, and how much of it a trial needs.
+            Number of processes, which must be able to import the trainable; 0 to run in this process.
+            `Workers` also defines the resources that they share and the demand of a trial.
         executor : str
-            ``processes`` of this machine, or actors of a cluster: ``ray``.
+            ``processes`` of this machine, or ``ray`` for actors of a cluster.
         jobs : int, optional
-            The most jobs to run.
+            Maximum number of jobs to run.
         rounds : int, optional
-            How often the scheduler goes through all it does, counted from the beginning of the study.
+            Number of rounds of the scheduler, counted from the beginning of the study.
         checkpoint_every : int
             Steps between two checkpoints.
         checkpoints : str or Path, optional
-            A folder for checkpoints, which all workers need. By default beside SQLite's file, in PostgreSQL
-            itself, or in memory.
+            A folder for checkpoints that all workers can reach. By default next to the SQLite file, in
+            PostgreSQL itself, or in memory.
         stoppers, callbacks : sequence
-            Rules that end trials or the run, and those who hear what happens.
+            Rules that end trials or the run, and objects that are notified of each step.
 
         Raises
         ------
         OptionError
-            If nothing says when to stop, or the trainable is none.
+            If nothing limits the run, or the trainable is not valid.
         """
         from onlineauto.tune.workers.running import run_study
 
@@ -451,7 +450,7 @@ class Study(StudyView):
         if self.is_done and sum(trial.attempt + 1 for trial in trials) == attempts:
             most = self.settings.max_trials
             _LOG.warning(
-                "the study %r is done, and runs no job: it has had %d trials%s; %s lets it go on",
+                "the study %r is done, and runs no job: it has had %d trials%s; %s continues it",
                 self.name,
                 len(trials),
                 "" if most is None else f" of {most}",
@@ -479,12 +478,12 @@ class Study(StudyView):
             return self._current().trials[job.trial].value if resumes else None
 
     def _trainable(self, given: What | str | None) -> What:
-        """Return what trials run, and note it if other processes can import it."""
+        """Return the trainable of the study, and record its name if other processes can import it."""
         noted = self._current().trainable
         if given is None and (noted is None or noted.startswith(OF_STREAM)):
             raise OptionError(
-                f"nobody has said what trials of {self.name!r} run: give a trainable; or, if they learn a "
-                "stream, begin as it was begun"
+                f"the study {self.name!r} has no trainable: pass one; or, if its trials learn a stream, "
+                "start it the same way as before"
             )
         what: What = imported(given or noted or "") if given is None or isinstance(given, str) else given
         about = about_stream(what, noted, self.name)
@@ -497,7 +496,7 @@ class Study(StudyView):
 
 
 def _lease(lease: Any, of_study: float | None, storage: object) -> float:
-    """Return the seconds of the claims of this process: those it asks for, the study's, or the default."""
+    """Return the seconds of a lease of this process: its own, or the study's, or the default."""
     if lease is None:
         return of_study or (inf if storage is None else _LEASE)
     return seconds_of(lease)

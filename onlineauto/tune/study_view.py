@@ -1,4 +1,4 @@
-"""``StudyView``: what can be read of a study: its settings, its trials, the best of them, and its history."""
+"""``StudyView``: the readable part of a study: its settings, trials, best trial and history."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class StudyState(StrEnum):
     """States of a study, for a process that asks for a job."""
 
     OPEN = "open"
-    """There may be a job: `ask`."""
+    """There may be a job: call `ask`."""
     NEEDS_RESOURCES = "needs resources"
-    """A job was given back, for lack of resources, and waits for a process that has them."""
+    """A job was given back for lack of resources, and waits for a process that has them."""
     BUSY = "busy"
-    """Other processes run all jobs that there are now: `wait`."""
+    """Other processes run all present jobs: call `wait`."""
     DONE = "done"
-    """No job is running, and there will be no other one."""
+    """No job is running, and there will be no other job."""
 
 
 class StudyView:
@@ -44,13 +44,13 @@ class StudyView:
     _lock: RLock
 
     def refresh(self) -> None:
-        """Read what other processes have written; asking and telling do so without it."""
+        """Read the records of other processes; `ask` and `tell` do this themselves."""
         with self._lock:
             self._replica.refresh()
 
     @property
     def settings(self) -> StudySettings:
-        """All that the study is about, with the limits that it has now."""
+        """The settings of the study, with its present limits."""
         progress = self._replica.progress
         return self._settings.grown(progress.searcher.limit, progress.scheduler.setting)
 
@@ -62,48 +62,48 @@ class StudyView:
 
     @property
     def rounds(self) -> int | None:
-        """Times that the scheduler has been through all it does; None if it has no such notion."""
+        """Number of rounds that the scheduler has completed; None if it has no rounds."""
         return self._replica.progress.scheduler.rounds
 
     @property
     def is_done(self) -> bool:
-        """True if no job is running, and there will never be another one."""
+        """True if no job is running, and there will never be another job."""
         with self._lock:
             return self._replica.progress.is_done
 
     @property
     def trials(self) -> list[Trial]:
-        """All trials, by their numbers; they do not change any more."""
+        """Copies of all trials, by number."""
         with self._lock:
             trials = self._replica.progress.trials
             return [_copied(trials[number]) for number in sorted(trials)]
 
     @property
     def best(self) -> Trial | None:
-        """The incumbent: of the trials that were given most, the one with the best value. None at first."""
+        """The incumbent: the trial with the best value at the largest resource so far. None at first."""
         with self._lock:
             progress = self._replica.progress
             return None if progress.best is None else _copied(progress.trials[progress.best])
 
     def needed(self, trial: int) -> set[int]:
-        """Return the resources at which a trial's checkpoints are needed, beside its newest ones."""
+        """Return the resources at which a trial's checkpoints are needed, in addition to the newest ones."""
         with self._lock:
             return self._replica.progress.needed(trial)
 
     def disposable(self) -> list[int]:
-        """Return trials, each once, that ended early and whose checkpoints nobody needs any more."""
+        """Return the trials, each once, that ended early and whose checkpoints no job needs any more."""
         with self._lock:
             return self._replica.progress.disposable()
 
     def saved(self, trial: int, *, checkpoints: str | Path | None = None) -> Any:
-        """Return what the last checkpoint of a trial has, as its trainable saved it; None if there is none.
+        """Return the object in the last checkpoint of a trial, as its trainable saved it, or None.
 
         Parameters
         ----------
         trial : int
-            Its number.
+            The number of the trial.
         checkpoints : str or Path, optional
-            The folder that `run` was given.
+            The folder that was passed to `run`.
 
         Raises
         ------
@@ -119,22 +119,22 @@ class StudyView:
             if trial not in trials:
                 raise OptionError(f"there is no trial {trial!r}; the study {self.name!r} has {len(trials)}")
             most = trials[trial].job_resource
-        found = checkpoints_of(self._store, checkpoints).newest(trial, most=most)
-        return None if found is None else unpacked(found.saved)
+        newest = checkpoints_of(self._store, checkpoints).newest(trial, most=most)
+        return None if newest is None else unpacked(newest.saved)
 
     def history(self, job: Job | None = None) -> list[dict[str, Any]]:
-        """Return a row for each value that was reported or told, in order, as for `pandas.DataFrame`.
+        """Return a row for each value that was reported or told, in order, for `pandas.DataFrame`.
 
         Parameters
         ----------
         job : Job, optional
-            Return the history as it was when this job was claimed, the same for the job's whole life.
+            Return the history up to the claim of this job; it stays the same while the job runs.
 
         Returns
         -------
         list of dict
-            Keys: ``trial``, ``attempt``, ``resource``, ``value``, ``told`` (False if it was reported), and
-            ``config_…`` for each parameter of the trial, and the details of the value, but for lists.
+            Keys: ``trial``, ``attempt``, ``resource``, ``value``, ``told`` (False if it was reported),
+            ``config_…`` for each parameter of the trial, and the details of the value except lists.
         """
         if job is not None and not isinstance(job, Job):
             raise OptionError(f"job = {job!r}: give what Study.ask returned, or None for all values")

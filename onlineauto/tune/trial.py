@@ -1,4 +1,4 @@
-"""``Trial`` and ``Job``: what a study has tried, what a worker is to do, and which states follow which."""
+"""``Trial`` and ``Job``: a config with its results, a task for a worker, and the transitions of states."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def may_become(before: State, after: State) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Take a trial to a resource.
+    """A task for a worker: train a trial up to a resource.
 
     Attributes
     ----------
@@ -43,17 +43,17 @@ class Job:
     config : dict
         Its config.
     resource : int
-        The resource that it is to have been given in the end, counted from its beginning.
+        The resource at the end of the job, counted from the beginning of the trial.
     resume_from : ResumeFrom or None
-        The trial and the resource of the checkpoint to begin with; None to begin anew.
+        The trial and the resource of the checkpoint to begin with; None to begin from scratch.
     attempt : int
-        How many jobs this trial had before.
+        Number of earlier jobs of this trial.
     owner : str
-        Who claimed it.
+        The name under which it was claimed.
     version : int
-        How many records the study had then: the history that this job sees.
+        Number of records of the study at the claim: the history that this job sees.
     step : int
-        The last step that need not be done again: its value was reported.
+        The last step that need not be repeated, because its value was reported.
     """
 
     trial: int
@@ -67,7 +67,7 @@ class Job:
 
     @classmethod
     def of(cls, record: Record, version: int, step: int) -> Job:
-        """Return the job of an ``asked`` record, which is the last one of this version."""
+        """Return the job of an ``asked`` record, which is the last record of this version."""
         came_from = record["resume_from"]
         return cls(
             record["trial"],
@@ -83,7 +83,7 @@ class Job:
 
 @dataclass(slots=True)
 class Trial:
-    """One config, and how far it has come.
+    """One config, with its state and results.
 
     Attributes
     ----------
@@ -102,11 +102,11 @@ class Trial:
     step : int
         The furthest step that was reported or told.
     failures, preemptions : int
-        How many jobs failed, and how many were lost with their worker.
+        Number of jobs that failed, and number of jobs that were lost with their worker.
     error : str
         Why the last job failed, or empty.
     traceback : str
-        Where the last job that failed raised its error, or empty.
+        The traceback of the last job that failed, or empty.
     """
 
     number: int
@@ -124,7 +124,7 @@ class Trial:
 
     @property
     def resource(self) -> int:
-        """The most that the trial was given, 0 if no job has ended."""
+        """The largest resource with a value; 0 if no job has ended."""
         return max(self.values, default=0)
 
     @property
@@ -152,7 +152,7 @@ def described(trial: Trial) -> dict[str, Any]:
 
 
 def restored(state: Mapping[str, Any]) -> Trial:
-    """Return the trial that `described` has described, also by an earlier version."""
+    """Return the trial from the output of `described`, also of an earlier version."""
     came_from = state["resume_from"]
     return Trial(
         **{

@@ -182,7 +182,7 @@ def test_an_interrupt_ends_all_and_the_same_command_goes_on(folder: Path) -> Non
         ("events = 500", "worker = 3", "jobs.toml:17: worker = 3: give names and amounts, as {CPU = 1}"),
         ("capacity = {CPU = 3}", "capacity = 3", "jobs.toml:2: capacity = 3: give names and amounts"),
         ("slot = 0.5", 'history = "no/h"', "jobs.toml:3: cannot write no/h: the folder .* does not exist"),
-        ("///study.db", "///no/study.db", "jobs.toml:7: study: the folder .*no of .* is not there"),
+        ("///study.db", "///no/study.db", "jobs.toml:7: study: the folder .*no of .* does not exist"),
         ('{rate = {type = "float", low = 0, high = 1}}', '"no.toml"', "jobs.toml:9: space: no.toml: No such"),
         (
             '{rate = {type = "float", low = 0, high = 1}}',

@@ -109,7 +109,7 @@ def test_a_study_that_cannot_be_run_is_the_error_of_its_job() -> None:
     cluster.run()
     [entry] = cluster.jobs
     assert entry.state == "failed"
-    assert entry.error.startswith("OptionError: nobody has said what trials of 'study' run")
+    assert entry.error.startswith("OptionError: the study 'study' has no trainable: pass one")
 
 
 def test_a_study_of_which_every_trial_failed_is_a_job_that_failed() -> None:

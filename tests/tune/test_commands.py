@@ -68,14 +68,17 @@ def test_a_worker_does_a_study(url: str, folder: Path, capsys: pytest.CaptureFix
         ([], "worker takes a store"),
         (
             ["--study", "URL"],
-            "nobody has said what trials of 'rates' run: give a trainable; or, if they learn",
+            "the study 'rates' has no trainable: pass one; or, if its trials learn",
         ),
         (["--study", "URL", "--trainable", "training"], "trainable = 'training': it is MODULE:NAME"),
         (["--study", "URL", "--trainable", "no_such_module:f"], "there is no module 'no_such_module' here"),
         (["--study", "URL", "--trainable", "training_of_a_test:f"], "'training_of_a_test' has no 'f'"),
         (["--study", "sqlite:///empty.db"], "there is no file empty.db, so no study"),
         (["--study", "URL", "--trainable", "time:time", "--name", "rate"], "there is no study 'rate'"),
-        (["--study", "x.db", "--trainable", "time:time", "--name", "rate"], "storage = 'x.db' is no store"),
+        (
+            ["--study", "x.db", "--trainable", "time:time", "--name", "rate"],
+            "storage = 'x.db' is not a known store",
+        ),
         (["--study", "URL", "--workers", "-1"], "--workers"),
     ],
 )

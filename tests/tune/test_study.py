@@ -121,7 +121,7 @@ def test_a_value_that_is_no_number_errs_the_trial_and_the_rung_goes_on() -> None
         study.tell(job, value)  # type: ignore[arg-type]
     errored = [trial for trial in study.trials if trial.state is State.ERRORED]
     assert [trial.number for trial in errored] == [0, 1, 2]
-    assert errored[0].error == "the value is nan, which is no number"
+    assert errored[0].error == "the value is nan, which is not a number"
     assert [asked(study).trial for _ in range(3)] == [8, 6, 7]
 
 
@@ -351,7 +351,7 @@ def test_the_same_name_is_the_same_study_or_an_error() -> None:
     store = MemoryStore()
     Study(SPACE, storage=store, name="rates")
     Study(SPACE, storage=store, name="rates")
-    with pytest.raises(OptionError, match="'rates' is there already, with eta = 3 and not 4"):
+    with pytest.raises(OptionError, match="'rates' exists already, with eta = 3 and not 4"):
         Study(SPACE, storage=store, name="rates", eta=4)
     with pytest.raises(OptionError, match="there is no study 'other'"):
         Study.load("other", storage=MemoryStore())
@@ -367,7 +367,7 @@ def test_parts_of_ones_own() -> None:
     store = MemoryStore()
     study = Study(SPACE, scheduler=Own(), storage=store, max_trials=3)
     study.tell(asked(study), 1.0)
-    with pytest.raises(OptionError, match="a scheduler 'own' of one's own: give it as scheduler="):
+    with pytest.raises(OptionError, match="a custom scheduler 'own': pass it as scheduler="):
         Study.load("study", storage=store)
     assert asked(Study.load("study", storage=store, scheduler=Own())).trial == 1
 
@@ -384,7 +384,7 @@ def test_parts_of_ones_own() -> None:
         ({"lease": nan}, "lease = nan"),
         ({"max_resource": 1}, "one rung"),
         ({"seed": "x"}, "seed = 'x': give a whole number"),
-        ({"storage": "nowhere://x"}, "no store that is known"),
+        ({"storage": "nowhere://x"}, "is not a known store"),
     ],
 )
 def test_bad_arguments_are_refused(arguments: dict[str, Any], message: str) -> None:

@@ -187,7 +187,7 @@ def test_the_best_flags_of_a_stream(workers: str, folder: Path, capsys: pytest.C
             ["--search", "learning_rate", "--max_resource", "9"],
             "--max_resource is of a function; a stream has",
         ),
-        (["--automl"], "automl: a trial is one config, which does not search by itself"),
+        (["--automl"], "automl: a trial is one config, without a search"),
         (["--max_examples", "1"], "one rung"),
         (["--window", "0"], "--window"),
     ],

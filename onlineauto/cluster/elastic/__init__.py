@@ -1,4 +1,4 @@
-"""The sharded streaming learner: workers and servers come and go in mid-stream."""
+"""The sharded streaming learner: workers and servers may join and leave during the stream."""
 
 from __future__ import annotations
 

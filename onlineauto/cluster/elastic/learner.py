@@ -1,4 +1,4 @@
-"""``ShardedLearner``: a linear model whose weights lie on servers, learnt by workers that come and go."""
+"""``ShardedLearner``: a linear model with weights on servers, learned by a changing number of workers."""
 
 from __future__ import annotations
 
@@ -23,36 +23,36 @@ if TYPE_CHECKING:
 
 
 class ShardedLearner:
-    r"""A linear model in blocks, learnt by workers in step; their number changes nothing of the result.
+    r"""A linear model in blocks, learned by synchronous workers; their number does not affect the result.
 
-    A *tick* of the stream has `parts` of `part_events` events. Each part is learnt as a workspace learns, one
-    event after the other, beginning with the weights of the tick before; then the servers put together what
-    the parts have made of the weights. That depends on how the stream is cut, and not on who learns which
-    part. So workers and servers may join and leave in mid-stream, and the weights are, bit for bit, those of
-    a run in which nobody did. With one part they are those of an ordinary workspace.
+    A *tick* of the stream has `parts` parts of `part_events` events. Each part is learned event by event,
+    like in a workspace, beginning with the weights of the previous tick. The servers then combine the weights
+    of the parts. The result depends on how the stream is divided, and not on which worker learns which part.
+    Workers and servers may therefore join and leave during the stream: the weights are bit-identical to those
+    of a run with a fixed layout. With one part they are those of an ordinary workspace.
 
     Parameters
     ----------
     parts : int
-        Parts of a tick: the most workers that have something to do.
+        Number of parts of a tick, which is the maximum number of useful workers.
     part_events : int
-        Events of a part. The larger, the less is sent for each event.
+        Number of events of a part. Larger parts need less communication per event.
     warm_up : int
-        Events at the start that are learnt in ticks of one part.
+        Number of events at the start that are learned in ticks of one part.
     blocks : int
-        Blocks of the weights: the most servers that have something to do. A power of two.
+        Number of blocks of the weights, a power of two, which is the maximum number of useful servers.
     **options
         Options of a `Workspace`: kind of events, interactions, update rule, a stateless explorer.
 
     Attributes
     ----------
     cutting : Cutting
-        How stream and weights are cut.
+        The division of the stream into parts and of the weights into blocks.
 
     Raises
     ------
     OptionError
-        An option is one that a sharded learner does not have, or a number is out of range.
+        An option is not supported by a sharded learner, or a number is out of range.
 
     Examples
     --------
@@ -87,7 +87,7 @@ class ShardedLearner:
             raise OptionError(f"blocks must be a power of two, at most {cells}, and is {blocks}")
 
     def __repr__(self) -> str:
-        """Show the options in force."""
+        """Return the options and the division as text."""
         return f"ShardedLearner({self._fresh.configuration.command()!r}, {self.cutting})"
 
     def run(
@@ -103,31 +103,31 @@ class ShardedLearner:
         snapshot_every: int | None = None,
         begin: Snapshot | None = None,
     ) -> ShardedRun:
-        """Return a run of a stream, which `start` starts.
+        """Return a run of a stream, which begins when `start` is called.
 
         Parameters
         ----------
         source : path, bytes or binary file
-            VW text or JSON, as the options say, packed or not. A path must be one that every node can read.
+            VW text or JSON, according to the options, compressed or not. Every node must be able to read a
+            path.
         workers, servers : int
-            How many there are at first.
+            Initial numbers.
         backend : {"local", "ray"}
-            Threads of this process, or actors of Ray, which then is initialised if it is not yet.
+            Threads of this process, or actors of Ray, which is initialised if necessary.
         worker, server : mapping, optional
-            Resources of each: by default one CPU of a worker, half of one of a server.
+            Resources of each: by default 1 CPU for a worker and 0.5 CPU for a server.
         margin : int
-            Ticks that servers may go on while a change is prepared.
+            Number of ticks that servers may continue while a change is prepared.
         snapshot_every : int, optional
-            Keep a snapshot each time that so many ticks have passed. A run goes back to the last one if a
-            server dies.
+            Number of ticks between two snapshots. A run returns to the last snapshot if a server dies.
         begin : Snapshot, optional
-            Go on from this snapshot of the same stream.
+            Continue from this snapshot of the same stream.
 
         Raises
         ------
         OptionError
-            There is no such backend; not all nodes can read the source; the snapshot is of other options; or
-            a number is out of range.
+            The backend is unknown, not all nodes can read the source, the snapshot has other options, or a
+            number is out of range.
         """
         check_layout(workers, servers)
         if margin < 0 or (snapshot_every is not None and snapshot_every < 1):
@@ -138,7 +138,7 @@ class ShardedLearner:
         if begin is not None and (begin.command, begin.cutting) != (command, self.cutting):
             raise OptionError("the snapshot is of other options, and its weights mean something else")
         if backend == "ray" and not can_be_read_again(source):
-            raise OptionError("on Ray each worker reads the stream by itself: give a path that all can read")
+            raise OptionError("on Ray each worker reads the stream: give a path that all nodes can read")
         demand = Demand(
             worker or {"CPU": 1.0}, server or {"CPU": 0.5}, self.cutting.parts, self.cutting.blocks
         )
@@ -160,15 +160,15 @@ class ShardedLearner:
         try:
             return run.workspace()
         finally:
-            run.stop()  # interrupted, it would go on in its threads
+            run.stop()  # after an interrupt the threads would continue
 
 
 def _backend(name: str) -> Callable[[], Backend]:
     if name == "local":
         return Threads
     if name == "ray":
-        imported_ray()  # or say how to install it
+        imported_ray()  # raises an error that explains how to install Ray
         from onlineauto.cluster.elastic.running.ray_actors import RayActors
 
         return RayActors
-    raise OptionError(f"there is no backend {name!r}: it is 'local' or 'ray'")
+    raise OptionError(f"backend = {name!r} is unknown; valid are local, ray")

@@ -1,4 +1,4 @@
-"""Options that a sharded learner has: those of a model whose weights are all that lasts."""
+"""Options of a sharded learner: those of a model whose state consists of weights only."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
     from onlineauto.options import Configuration
 
 _STATEFUL = {"first", "bag", "cover", "rnd", "epsilon_decay", "synthcover"}
-"""Explorers that keep more than weights from event to event, or several models."""
+"""Explorers with several models, or with a state other than weights."""
 
 
 def check_shardable(configuration: Configuration) -> None:
-    """Refuse what a sharded learner does not have.
+    """Reject options that a sharded learner does not support.
 
     Raises
     ------
     OptionError
-        An option is about a search, several models, several passes, or sums over all weights.
+        An option requires a search, several models, several passes, or sums over all weights.
     """
     run, update = configuration[RunOptions], configuration[UpdateOptions]
     if run.passes > 1:
-        _refuse("--passes", "a stream is learnt once")
+        _refuse("--passes", "a stream is learned once")
     if run.testonly:
         _refuse("--testonly", "it learns")
     if update.l1 or update.l2:

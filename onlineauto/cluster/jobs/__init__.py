@@ -1,4 +1,4 @@
-"""Jobs of a cluster: studies, streams and whatever has the three methods of `Job`."""
+"""Jobs of a cluster: studies, streams, and any object with the three methods of `Job`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``job_of``: make a job of what is given to `Cluster.submit`."""
+"""``job_of``: convert the argument of `Cluster.submit` to a job."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from onlineauto.workspace.run import Run
 
 
 def job_of(given: Any, **options: Any) -> Any:
-    """Return a job as it is; a study as a `StudyJob`, and a run as a `RunJob`, with these options.
+    """Return a study as a `StudyJob` and a run as a `RunJob`, with these options; a job is unchanged.
 
     Raises
     ------
     OptionError
-        It is no job, or one that takes no options.
+        The object is not a job, or is a job that takes no options.
     """
     if isinstance(given, Study):
         return StudyJob(given, **options)

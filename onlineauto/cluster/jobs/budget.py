@@ -1,4 +1,4 @@
-"""The budget of a study: how much all its trials together are expected to be given."""
+"""The budget of a study: the expected resource of all its trials together."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from onlineauto.tune.study import Study
 
 _MOST: Final = 10_000
-"""Jobs that are simulated."""
+"""Maximum number of simulated jobs."""
 
 
 def expected_budget(settings: StudySettings, *, rounds: int | None = None) -> int:
-    """Return the units of resource that a study will take in all, as its scheduler hands them out.
+    """Return the total units of resource that the scheduler of a study will allocate.
 
-    The scheduler works as it would, with losses drawn at random, which takes milliseconds. For Hyperband the
-    answer is exact, as what it hands out does not depend on losses; where trials end early, it is too high.
+    The scheduler is simulated with random losses, which takes milliseconds. The answer is exact for
+    Hyperband, whose allocations do not depend on losses. It is too high for schedulers that end trials early.
 
     >>> from onlineauto.tune import Float, Study
     >>> expected_budget(Study({"x": Float(0, 1)}, "fifo", max_resource=9, max_trials=5).settings)
@@ -28,12 +28,12 @@ def expected_budget(settings: StudySettings, *, rounds: int | None = None) -> in
     Parameters
     ----------
     settings : StudySettings
-        What the study is about.
+        The settings of the study.
     rounds : int, optional
-        How often the scheduler goes through all it does; until it ends, if None.
+        Number of rounds of the scheduler; None to continue until it ends.
     """
     scheduler = settings.scheduler[2]()
-    # A searcher that learns would be slow, and the number of configs depends on nothing but the space.
+    # A searcher that learns would be slow, and the number of configs depends only on the space.
     searcher = settings.searcher[2]() if settings.searcher[0] == "grid" else SEARCHERS["random"]()
     searcher.begin(settings.setting.space, seed=0)
     searcher.limit = settings.max_trials
@@ -54,7 +54,7 @@ def expected_budget(settings: StudySettings, *, rounds: int | None = None) -> in
 
 
 def spent(study: Study) -> int:
-    """Return the units of resource that all trials of a study were given so far; copies bring none along."""
+    """Return the units of resource of all trials of a study so far, without those of copied checkpoints."""
     units = 0
     for trial in study.trials:
         came_from = trial.resume_from

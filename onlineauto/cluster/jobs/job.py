@@ -1,4 +1,4 @@
-"""``Job``: what a cluster needs of anything that it gives workers to: three methods."""
+"""``Job``: the protocol of jobs of a cluster, which has three methods."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ if TYPE_CHECKING:
     from threading import Thread
 
 _LARGEST: Final = 1e100
-"""Amounts and units of work are smaller, so that no product of them overflows."""
+"""Upper bound of amounts and units of work, so that no product of them overflows."""
 
 
 _MOST_NODES: Final = 1_000_000
-"""The most workers, and servers, of a job."""
+"""Maximum number of workers, and of servers, of a job."""
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """Name what a job takes of the cluster.
+    """The resources that a job takes from a cluster.
 
     Attributes
     ----------
     worker, server : mapping
-        What one worker, and one server, takes of each resource, by name. A job without servers has none.
+        The demand of one worker and of one server by resource; `server` is empty for a job without servers.
     most_workers, most_servers : int
-        More than that it cannot use.
+        The maximum numbers that the job can use.
     """
 
     worker: Mapping[str, float] = field(default_factory=lambda: {"CPU": 1.0})
@@ -40,11 +40,11 @@ class Demand:
 
 
 class Job(Protocol):
-    """Work that workers, and maybe servers, do; more or fewer of them while it goes on.
+    """Work for a changing number of workers and, optionally, servers.
 
-    Three methods are all. A job that has a method ``stop`` is stopped by it when the cluster ends before the
-    job does. If workers that are taken from it leave only after a while, a property ``held`` says how many
-    workers and servers it still has; nobody else is given theirs before.
+    Two members are optional. A method ``stop`` is called when the cluster ends before the job. If workers
+    leave with a delay, a property ``held`` returns the numbers of workers and servers that the job still
+    occupies; their resources are not allocated to other jobs until then.
     """
 
     @property
@@ -52,10 +52,10 @@ class Job(Protocol):
         """The resources of one worker and of one server."""
 
     def progress(self) -> tuple[float, float]:
-        """Return units of work that are done, and that there are; it is over when these are the same.
+        """Return the done and the total units of work; the job ends when they are equal.
 
-        Both are numbers from 0 to 1e100, of any type that `float` takes; another answer fails the job. A job
-        may lose work: its next answer is smaller then.
+        Both are numbers from 0 to 1e100, of any type that `float` accepts; any other answer fails the job. If
+        a job loses work, its next answer is smaller.
 
         Raises
         ------
@@ -64,7 +64,7 @@ class Job(Protocol):
         """
 
     def resize(self, workers: int, servers: int) -> None:
-        """Go on with so many workers and servers; return at once. With none, wait."""
+        """Continue with these numbers of workers and servers; return at once. With 0 workers, pause."""
 
 
 def check_demand(demand: Demand) -> Demand:
@@ -73,22 +73,22 @@ def check_demand(demand: Demand) -> Demand:
     Raises
     ------
     OptionError
-        An amount is negative or no number, a worker takes nothing, or there are to be no workers.
+        An amount is negative or not a number, a worker takes nothing, or the maximum of workers is 0.
     """
     try:
-        given = ("worker", demand.worker), ("server", demand.server)
+        demands = ("worker", demand.worker), ("server", demand.server)
         most = ("most_workers", demand.most_workers, 1), ("most_servers", demand.most_servers, 0)
     except AttributeError:
         raise OptionError(f"demand = {demand!r}: give a Demand") from None
     amounts: list[dict[str, float]] = []
-    for what, takes in given:
+    for what, takes in demands:
         if not isinstance(takes, Mapping):
             raise OptionError(f"a {what} takes {takes!r}: give amounts by name, as in {{'CPU': 1}}")
-        found = {name: _number(amount) for name, amount in takes.items()}
-        for name, amount in found.items():
+        numbers = {name: _number(amount) for name, amount in takes.items()}
+        for name, amount in numbers.items():
             if amount is None:
                 raise OptionError(f"a {what} takes {name} = {takes[name]!r}: give a number, 0 or more")
-        amounts.append({name: amount for name, amount in found.items() if amount is not None})
+        amounts.append({name: amount for name, amount in numbers.items() if amount is not None})
     if not any(amounts[0].values()):
         raise OptionError("a worker takes nothing, so there could be any number: give it some CPU")
     counts = [_count(name, count, least) for name, count, least in most]
@@ -111,7 +111,7 @@ def check_progress(answer: Any) -> tuple[float, float]:
         done, total = map(_number, answer)
         if done is not None and total is not None:
             return done, total
-    raise OnlineautoError(f"progress() returned {_shown(answer)}: two numbers from 0 to 1e100 are needed")
+    raise OnlineautoError(f"progress() returned {_text(answer)}: two numbers from 0 to 1e100 are needed")
 
 
 def check_held(answer: Any) -> tuple[int, int]:
@@ -120,56 +120,56 @@ def check_held(answer: Any) -> tuple[int, int]:
     Raises
     ------
     OnlineautoError
-        The answer is not two whole numbers, 0 or more.
+        The answer is not two whole numbers of at least 0.
     """
     with suppress(TypeError, ValueError):
         workers, servers = map(_number, answer)
         if workers is not None and servers is not None and workers % 1 == servers % 1 == 0:
             return int(workers), int(servers)
-    raise OnlineautoError(f"held is {_shown(answer)}: two whole numbers, 0 or more, are needed")
+    raise OnlineautoError(f"held is {_text(answer)}: two whole numbers, 0 or more, are needed")
 
 
 def _number(value: Any) -> float | None:
-    """Return a number as a float, None if it is negative, not finite, or no number."""
+    """Return a number as a float; None if it is negative, not finite, or not a number."""
     if isinstance(value, str | bytes | bytearray | bool):
         return None
     try:
-        found = float(value)
-    except Exception:  # the type of the value is a stranger's
+        number = float(value)
+    except Exception:  # float() of a foreign type may raise any error
         return None
-    return found if isfinite(found) and 0 <= found < _LARGEST else None
+    return number if isfinite(number) and 0 <= number < _LARGEST else None
 
 
 def _count(name: str, value: Any, least: int) -> int:
-    """Return a whole number that is large enough, and no larger than makes sense.
+    """Return a value as a whole number from `least` to 1,000,000.
 
     Raises
     ------
     OptionError
-        The value is not one.
+        The value is not such a number.
     """
-    found = _number(value)
-    if found is None or found % 1 or not least <= found <= _MOST_NODES:
+    number = _number(value)
+    if number is None or number % 1 or not least <= number <= _MOST_NODES:
         raise OptionError(f"{name} = {value!r}: give a whole number from {least} to {_MOST_NODES:,}")
-    return int(found)
+    return int(number)
 
 
-def _shown(answer: Any) -> str:
+def _text(answer: Any) -> str:
     """Return an answer as text, for a message."""
     try:
         text = repr(answer)
-    except Exception:  # the type of the answer is a stranger's
+    except Exception:  # repr() of a foreign type may raise any error
         return f"an object of type {type(answer).__name__}"
     return text if len(text) <= 200 else text[:200] + "..."
 
 
 def check_stopped(thread: Thread | None) -> None:
-    """Refuse to go on with a job that was stopped, if what it did then has not ended yet.
+    """Check that the thread of a stopped job has ended, before the job continues.
 
     Raises
     ------
     OnlineautoError
-        The thread is alive.
+        The thread is still alive.
     """
     if thread is not None and thread.is_alive():
         raise OnlineautoError("it was stopped, and what it did then has not ended yet: try again later")

@@ -1,4 +1,4 @@
-"""``RunJob``: a stream that one learner learns, be it a search with all its live configs: one worker."""
+"""``RunJob``: a stream that one learner or one search learns in this process, with one worker."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ if TYPE_CHECKING:
     from onlineauto.workspace.run import Run
 
 _STEP: Final = 1000
-"""Events between two looks at whether it is to wait."""
+"""Number of events between two checks whether the job must pause."""
 
 
 class RunJob:
-    """Learns a stream in a thread while it has a worker. Live configs are learnt together, so one is enough.
+    """Learns a stream in a thread while it has a worker. One worker learns all live configs together.
 
-    The run is learnt in this process, whatever the backend of the cluster is. While the job works, the run
-    belongs to its thread; `Run.workspace` may be asked for predictions.
+    The run is in this process with any backend of the cluster. While the job works, only its thread may use
+    the run, except for predictions of `Run.workspace`.
 
-    With a `model`, the job survives a crash: the run is saved there every so many events, whenever it has to
-    wait, when it is stopped, and at its end. A job of ``Run.resume(model, source)`` goes on behind the last
-    save, with the same result as if nothing had happened.
+    With a `model`, the job survives a crash: the run is saved every `save_every` events, at each pause, when
+    it is stopped, and at its end. A job of ``Run.resume(model, source)`` continues after the last save, with
+    the same result as an uninterrupted run.
 
     Parameters
     ----------
     run : Run
         The stream, and the workspace that learns it.
     events : int, optional
-        How many there are; not known if None, and then some more are expected until the stream ends.
+        Number of events of the stream; None if unknown, in which case more events are expected until the end.
     worker : mapping, optional
-        What the learner takes of the cluster: one CPU by default.
+        Resources of the learner; 1 CPU by default.
     kind : str
         Learners of one kind have about the same speed.
     model : path, optional
-        The file to save the run in; it is replaced in one step.
+        The file for the run, which is replaced atomically.
     save_every : int
-        Events from one save to the next, while the job works.
+        Number of events between two saves, while the job works.
 
     Raises
     ------
@@ -77,16 +77,16 @@ class RunJob:
 
     @property
     def held(self) -> tuple[int, int]:
-        """One worker as long as it learns, and no servers."""
+        """One worker while the job learns, and no servers."""
         return int(self._works.is_set() or self._steps), 0
 
     def progress(self) -> tuple[float, float]:
-        """Return the events that were learnt, and how many there are.
+        """Return the number of learned events, and the total number.
 
         Raises
         ------
         Exception
-            What has ended the run.
+            The error that has ended the run.
         """
         if self._error is not None:
             raise self._error
@@ -96,9 +96,9 @@ class RunJob:
         return done, max(self._events or 0, done + _STEP)
 
     def resize(self, workers: int, servers: int) -> None:
-        """Learn, or wait after the events that are being learnt."""
+        """Learn, or pause after the present step of 1000 events."""
         del servers
-        if workers and self._stops:  # the cluster is run again
+        if workers and self._stops:  # the cluster runs again after a stop
             check_stopped(self._thread)
             self._stops, self._thread = False, None
         if workers and not self._ended:
@@ -110,7 +110,7 @@ class RunJob:
             self._thread.start()
 
     def stop(self) -> None:
-        """Stop learning after the events that are being learnt."""
+        """Stop learning after the present step of 1000 events."""
         self._stops = True
         self._works.set()
         if self._thread is not None:
@@ -132,7 +132,7 @@ class RunJob:
                     self._save(ended=events == 0)
                 self._ended = events == 0
             self._save()
-        except InputError as error:  # all before it is learnt, and need not be learnt again
+        except InputError as error:  # saves the events before the error
             self._error = error
             self._save()
         except BaseException as error:
@@ -142,7 +142,7 @@ class RunJob:
             self._works.clear()
 
     def _save(self, *, ended: bool = False) -> None:
-        """Save the run, if there is a file for it and anything new."""
+        """Save the run if it has a file and has learned more events since the last save."""
         if self._model is not None and (ended or self._learnt != self._saved):
             self.run.checkpoint(self._model)
             self._saved = self._learnt

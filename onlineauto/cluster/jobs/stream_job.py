@@ -1,4 +1,4 @@
-"""``StreamJob``: a stream that a sharded learner learns, with workers and servers that come and go."""
+"""``StreamJob``: a stream that a sharded learner learns with changing numbers of workers and servers."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class StreamJob:
-    """Learns a stream with as many workers and servers as the cluster gives it, with the same result.
+    """Learns a stream with the workers and servers that the cluster allocates; they do not affect the result.
 
-    If it is given none, it keeps a snapshot, ends all its nodes, and goes on from there another time. A
-    stream that cannot be read twice, as a pipe or an open file, keeps a worker and a server till its end.
+    Without an allocation, the job takes a snapshot, ends all nodes, and later continues from the snapshot. A
+    stream that cannot be read twice, like a pipe or an open file, retains a worker and a server to its end.
 
     Parameters
     ----------
@@ -30,13 +30,13 @@ class StreamJob:
     source : path, bytes or binary file
         The stream, as for `ShardedLearner.run`.
     worker, server : mapping, optional
-        What each takes of the cluster: one CPU of a worker, and half of one of a server, by default.
+        Resources of each: by default 1 CPU for a worker and 0.5 CPU for a server.
     backend : str
-        ``local`` or ``ray``; the cluster's by default.
+        ``local`` or ``ray``; by default the backend of the cluster.
     kind : str
         Streams of one kind have about the same speed.
     **options
-        Others of `ShardedLearner.run`: ``margin``, ``snapshot_every``.
+        Other options of `ShardedLearner.run`: ``margin``, ``snapshot_every``.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class StreamJob:
 
     @property
     def held(self) -> tuple[int, int]:
-        """The nodes of the layout that is in force, or of that which was asked for."""
+        """The larger numbers of workers and servers of the present and of the requested layout."""
         run, given = self._run, self._given
         if run is None or run.ended:
             return given
@@ -77,12 +77,12 @@ class StreamJob:
         return max(workers, given[0]), max(servers, given[1])
 
     def progress(self) -> tuple[float, float]:
-        """Return the events that are learnt, and how many there are as far as one knows.
+        """Return the number of learned events, and the total number as far as it is known.
 
         Raises
         ------
         Exception
-            What has ended the run.
+            The error that has ended the run.
         """
         if self._error is not None:
             raise self._error
@@ -100,7 +100,7 @@ class StreamJob:
     def resize(self, workers: int, servers: int) -> None:
         """Continue soon with this number of workers and servers; with 0, keep a snapshot and wait."""
         with self._changed:
-            if workers and self._stops:  # the cluster is run again
+            if workers and self._stops:  # the cluster runs again after a stop
                 self._begin_again()
             if not (workers and servers):
                 workers, servers = (1, 1) if any(self._given) and not self._can_wait else (0, 0)
@@ -125,7 +125,7 @@ class StreamJob:
         self._given = 0, 0
 
     def _begin_again(self) -> None:
-        """Forget the run that was stopped: another one goes on from the last snapshot, or begins."""
+        """Drop the stopped run; a new run begins at the last snapshot, if there is one."""
         check_stopped(self._thread)
         self._thread = None
         if self._run is not None and not self._can_wait:
@@ -133,12 +133,12 @@ class StreamJob:
         self._run, self._stops = None, False
 
     def workspace(self) -> Workspace:
-        """Return the model, once the stream has been learnt, as an ordinary workspace."""
+        """Wait for the end of the stream, and return the model as an ordinary workspace."""
         assert self._run is not None
         return self._run.workspace()
 
     def _direct(self) -> None:
-        """Bring the run to what is wanted, whenever that changes."""
+        """Apply each change of the requested numbers to the run."""
         try:
             while True:
                 with self._changed:
@@ -150,7 +150,7 @@ class StreamJob:
                         self._given = wanted
                 self._bring_to(*wanted)
         except BaseException as error:
-            if not self._stops:  # which ends a run whatever it does
+            if not self._stops:  # stop() itself makes the run raise an error
                 self._error = error
 
     def _bring_to(self, workers: int, servers: int) -> None:
@@ -174,7 +174,7 @@ class StreamJob:
             self._given = 0, 0
 
     def _pause(self, run: ShardedRun) -> None:
-        """Keep a snapshot and end all nodes; a run that has come to its end stays as it is."""
+        """Take a snapshot and end all nodes; a run that has ended is unchanged."""
         self._begin = run.snapshot()
         if not run.ended:
             self._known = run.progress()

@@ -1,4 +1,4 @@
-"""``StudyJob``: a study whose workers are the trials that run at once."""
+"""``StudyJob``: a study in which each parallel trial is a worker."""
 
 from __future__ import annotations
 
@@ -20,25 +20,26 @@ if TYPE_CHECKING:
 
 
 class StudyJob:
-    """Runs a study in a thread, with as many workers as the cluster gives it.
+    """Runs a study in a thread, with the number of workers that the cluster allocates.
 
-    A worker that is taken away ends its trial's job first; those that are added begin at once. Work is
-    counted in units of resource.
+    A removed worker first ends its present job; an added worker begins at once. Work is measured in units of
+    resource.
 
     Parameters
     ----------
     study : Study
         The study.
     trainable : function, class or str, optional
-        As for `Study.run`. It runs in other processes, which have to be able to import it.
+        As for `Study.run`. It runs in other processes, which must be able to import it.
     worker : mapping, optional
-        What a trial takes of the cluster: one CPU by default.
+        Resources of a trial; 1 CPU by default.
     most_workers : int
-        More trials than that do not run at once.
+        Maximum number of parallel trials.
     executor : str
-        ``processes``, or ``ray``; the cluster's backend by default.
+        ``processes`` or ``ray``; by default that of the cluster's backend.
     **options
-        Others of `Study.run`: ``rounds``, ``checkpoint_every``, ``checkpoints``, ``stoppers``, ``callbacks``.
+        Other options of `Study.run`: ``rounds``, ``checkpoint_every``, ``checkpoints``, ``stoppers``,
+        ``callbacks``.
     """
 
     def __init__(
@@ -71,13 +72,13 @@ class StudyJob:
 
     @property
     def kind(self) -> str:
-        """Studies of one scheduler and one trainable have about the same speeds."""
+        """The scheduler and the trainable, because studies that share them have about the same speeds."""
         name = getattr(self._trainable, "__name__", self._trainable or "study")
         return f"study-{self.study.settings.scheduler[0]}-{name}"
 
     @property
     def held(self) -> tuple[int, int]:
-        """The trials that run, and no servers."""
+        """The number of running trials, and no servers."""
         if self._ended or (self._headcount.is_closed and not self._runs):
             return 0, 0
         return max(self._headcount.busy, self._headcount.now), 0
@@ -87,12 +88,12 @@ class StudyJob:
         return self._thread is not None and self._thread.is_alive()
 
     def progress(self) -> tuple[float, float]:
-        """Return the units that trials were given, and how many there will be as far as one knows.
+        """Return the units of resource of all trials so far, and the expected total.
 
         Raises
         ------
         Exception
-            What has ended the run.
+            The error that has ended the run.
         OnlineautoError
             The study has ended, and all its trials failed.
         """
@@ -104,16 +105,16 @@ class StudyJob:
         return done, done if ended else max(self._expected, done + 1)
 
     def _check_value(self) -> None:
-        """Refuse a study that has ended without a value, since all its trials failed."""
+        """Raise an error if the study has ended without a value, because all its trials failed."""
         trials = self.study.trials
         if trials and self.study.best is None and all(trial.error for trial in trials):
             first = trials[0]
             raise OnlineautoError(f"all {len(trials)} trials failed, trial {first.number}: {first.error}")
 
     def resize(self, workers: int, servers: int) -> None:
-        """Let so many trials run; a study has no servers."""
+        """Set the number of parallel trials; a study has no servers."""
         del servers
-        if workers and self._headcount.is_closed:  # the cluster is run again
+        if workers and self._headcount.is_closed:  # the cluster runs again after a stop
             check_stopped(self._thread)
             self._thread = None
             self._headcount = Headcount(workers)
@@ -123,7 +124,7 @@ class StudyJob:
             self._thread.start()
 
     def stop(self) -> None:
-        """End the run at once; jobs are given back, and trials go on from their checkpoints another time."""
+        """End the run at once and release its jobs; trials can later continue from their checkpoints."""
         self._headcount.close()
         if self._thread is not None:
             self._thread.join(60)

@@ -1,4 +1,4 @@
-"""``Critic``: what an allocation is worth to each job, learnt from what jobs did."""
+"""``Critic``: the value of an allocation for each job, learned from the progress of jobs."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
     from onlineauto.cluster.policies.situation import Bools, Floats
 
 _SCALE: Final = 10.0
-"""Rewards of a job in a slot are about a tenth."""
+"""Scale of values; the reward of a job in a slot is about 0.1."""
 _WIDTH: Final = 64
 
 
 class Critic:
-    """Value partial allocations: how much of each job will be done in this slot, as the policy goes on.
+    """Estimates the value of partial allocations: the expected progress of each job in this slot.
 
-    The reward of a slot is a sum over jobs, and so is the value; each job teaches its own part of it.
+    The reward of a slot is a sum over jobs, and so is the value; each job trains its own part of the value.
 
     Parameters
     ----------
     kinds : int
-        Kinds of jobs that are known.
+        Number of known kinds of jobs.
     settings : Improving
-        How it learns.
+        Settings of the training.
     draw : numpy.random.Generator
-        Of weights.
+        Generator of initial weights.
     """
 
     def __init__(self, kinds: int, settings: Improving, draw: np.random.Generator) -> None:
@@ -46,7 +46,7 @@ class Critic:
         return np.asarray(_SCALE * reward)
 
     def values(self, jobs: NDArray[np.float32], cluster: NDArray[np.float32], valid: Bools) -> Floats:
-        """Return the value of each job, 0 in empty rows: float64[K, B, J] of K decisions in B clusters."""
+        """Return the value of each job, 0 in empty rows: float64[K, B, J] for K decisions in B clusters."""
         torch = require_torch()
         shape = valid.shape
         flat = (each.reshape(-1, *each.shape[2:]) for each in (jobs, cluster, valid))
@@ -55,7 +55,7 @@ class Critic:
         return np.asarray(of_jobs[..., 0].numpy().reshape(shape) * valid, np.float64)
 
     def update(self, jobs: Any, cluster: Any, valid: Any, targets: Any) -> None:
-        """Take a step towards what the jobs did."""
+        """Take a gradient step towards the target values of jobs."""
         of_jobs, _ = forward(self._weights, jobs, cluster, valid)
         loss = (((of_jobs[..., 0] - targets) ** 2) * valid).sum() / valid.sum().clamp(min=1)
         self._steps.zero_grad()
@@ -64,4 +64,4 @@ class Critic:
 
 
 _OF_POLICY: Final = ("mean_out", "cluster_out", "nothing_out")
-"""Outputs of the cluster, which a critic does not have."""
+"""Outputs of the cluster, which a critic does not use."""

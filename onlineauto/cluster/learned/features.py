@@ -1,4 +1,4 @@
-"""``Features``: a situation as the numbers that a network reads."""
+"""``Features``: a situation as the input of a network."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     from onlineauto.cluster.policies.situation import Bools, Floats, Situation
 
 OF_JOB: Final = 15
-"""Numbers of a job, beside one for each kind."""
+"""Number of features of a job, in addition to one for each kind."""
 OF_CLUSTER: Final = 6
-"""Numbers of a cluster."""
+"""Number of features of a cluster."""
 
 
 class Features(NamedTuple):
-    """Hold what a network reads.
+    """The input of a network.
 
     Attributes
     ----------
@@ -31,16 +31,16 @@ class Features(NamedTuple):
 
 
 def features(situation: Situation, kinds: tuple[str, ...], scales: Floats) -> Features:
-    """Return the numbers of a situation.
+    """Return the features of a situation.
 
     Parameters
     ----------
     situation : Situation
-        Clusters; their jobs may be of kinds that the network does not know.
+        Clusters, whose jobs may have unknown kinds.
     kinds : tuple of str
-        Those that it knows.
+        The known kinds.
     scales : float64[kinds + 1]
-        Slots that a unit of work of each kind takes with one bundle; the last one is of all other kinds.
+        Number of slots of a unit of work with one bundle, for each kind; the last entry is for other kinds.
     """
     numbers = {name: number for number, name in enumerate(kinds)}
     of = np.array([numbers.get(name, len(kinds)) for name in situation.kinds])[situation.kind]

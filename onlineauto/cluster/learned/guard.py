@@ -1,4 +1,4 @@
-"""``Guarded``: a policy that decides only where it is proved better than another one."""
+"""``Guarded``: a policy that decides only while it is proved to be faster than another policy."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ _SEED: Final = 700_000
 
 
 class Guarded(Policy):
-    """Decide as `policy` does while its shadow is faster than that of `by`, and as `by` does otherwise.
+    """Decide like `policy` while its shadow is faster than that of `by`, and like `by` otherwise.
 
-    The shadows of both work in simulated clusters: those of `judge`, or those that were fitted to what was
-    observed. Until the first time, and whenever the 95 % interval of the ratio of their completion times
-    reaches 1, `by` decides.
+    The shadows of both policies work in simulated clusters: those of `judge`, or those fitted to the observed
+    records. `by` decides before the first judgement, and while the 95 % interval of the ratio of completion
+    times contains 1.
 
     Parameters
     ----------
     policy, by : Policy
-        The two.
+        The guarded policy, and the reference policy.
     every : int
-        Slots from one judgement to the next.
+        Number of slots between two judgements.
     aside : bool
-        Judge in a thread, which a cluster does not wait for: with long jobs a judgement takes minutes.
+        True to judge in a separate thread, because with long jobs a judgement takes minutes.
 
     Attributes
     ----------
     trusted : bool
         True if `policy` decides.
     found : Compared or None
-        What the last judgement found.
+        The result of the last judgement.
     """
 
     name: ClassVar[str] = "guarded"
@@ -59,11 +59,11 @@ class Guarded(Policy):
         self._thread: Thread | None = None
 
     def __repr__(self) -> str:
-        """Show who decides."""
+        """Return both policies and which of them decides, as text."""
         return f"Guarded({self.policy!r}, by={self.by.name}, trusted={self.trusted})"
 
     def judge(self, workload: Workload) -> bool:
-        """Let both work in simulated clusters, and return whether the policy is trusted from here on."""
+        """Compare both policies in simulated clusters; return whether `policy` decides from now on."""
         return self._judge(workload, self.policy, self.by)
 
     def _judge(self, workload: Workload, policy: Policy, by: Policy) -> bool:
@@ -74,11 +74,11 @@ class Guarded(Policy):
         return self.trusted
 
     def score(self, situation: Situation) -> Floats:
-        """Return the scores of whoever decides."""
+        """Return the scores of the policy that decides."""
         return (self.policy if self.trusted else self.by).score(situation)
 
     def observe(self, records: Sequence[Record]) -> None:
-        """Learn from a slot; at times, fit a workload to all slots, and judge anew."""
+        """Learn from a slot; every `every` slots, fit a workload to all slots, and judge again."""
         self.policy.observe(records)
         self.by.observe(records)
         if not records:
@@ -93,10 +93,10 @@ class Guarded(Policy):
         if not self.aside:
             self._judge_by(self._history, self.policy, self.by)
             return
-        seen = History(self._history.head, list(self._history.records))
+        history = History(self._history.head, list(self._history.records))
         self._thread = Thread(
             target=self._judge_by,
-            args=(seen, deepcopy(self.policy), deepcopy(self.by)),
+            args=(history, deepcopy(self.policy), deepcopy(self.by)),
             name="guard of a cluster",
             daemon=True,
         )
@@ -105,5 +105,5 @@ class Guarded(Policy):
     def _judge_by(self, history: History, policy: Policy, by: Policy) -> None:
         from onlineauto.cluster.simulator.fitting import fit_workload
 
-        with suppress(InputError):  # too little has happened
+        with suppress(InputError):  # too few jobs have worked
             self._judge(fit_workload(history), policy, by)

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 _OUT_OF_PROPORTION: Final = 3
 _CHECKED: Final = 16
-"""Traces, at each rate, on which policies are compared."""
+"""Number of traces at each rate on which policies are compared."""
 _JOBS: Final = 40
 
 
 class _Sampling(Policy):
-    """Draw actions with the probabilities of a policy, and now and then give a job what it is short of."""
+    """Draw actions with the probabilities of a policy; sometimes correct a disproportion of a job."""
 
     name: ClassVar[str] = "sampling"
 
@@ -41,7 +41,7 @@ class _Sampling(Policy):
         self.scores: Floats
 
     def score(self, situation: Situation) -> Floats:
-        """Return the scores with noise whose maximum is an action drawn from the softmax."""
+        """Return the scores plus Gumbel noise, so that the maximum is an action drawn from the softmax."""
         self.read = features(situation, self.policy.kinds, self.policy.scales)
         self.scores = self.policy.net.scores(self.read)
         noisy = self.scores + self.draw.gumbel(size=self.scores.shape)
@@ -50,7 +50,7 @@ class _Sampling(Policy):
         return noisy
 
     def _short(self, situation: Situation) -> Bools:
-        """Return the actions that help a job whose workers and servers are out of proportion."""
+        """Return the actions that add workers or servers to a job that has too few of them."""
         workers, servers = situation.workers, situation.servers
         begun = situation.takes_servers & (workers > 0)
         tries = self.draw.random((len(workers), 1)) < self.explore
@@ -72,7 +72,7 @@ class _Slot:
         self.logs: list[Floats] = []
 
     def watch(self, situation: Situation, choices: Bools, actions: Ints) -> None:
-        """Keep a decision of each cluster whose slot goes on."""
+        """Record a decision of each cluster, and whether its slot continued until then."""
         scores = np.where(choices, self._sampling.scores, -np.inf)
         scores = scores - scores.max(1, keepdims=True)
         chosen = scores[np.arange(len(actions)), actions] - np.log(np.exp(scores).sum(1))
@@ -124,7 +124,7 @@ def _traces(workload: Workload, settings: Improving, seed: int) -> Traces:
 
 
 class _Judge:
-    """Compare policies on the same traces, which none of them learns from."""
+    """Compare policies on the same traces, which are not used for training."""
 
     def __init__(self, workload: Workload, settings: Improving) -> None:
         self._traces = [
@@ -138,16 +138,16 @@ class _Judge:
         self._fair = [run(Fair(), traces).mean for traces in self._traces]
 
     def ratio(self, policy: Policy) -> float:
-        """Return the mean completion time beside `Fair`, averaged over rates."""
-        found = [
+        """Return the mean completion time relative to `Fair`, averaged over rates."""
+        ratios = [
             paired(run(policy, traces, most_slots=1000).mean, fair)[0]
             for traces, fair in zip(self._traces, self._fair, strict=True)
         ]
-        return float(np.mean(found))
+        return float(np.mean(ratios))
 
 
 class _Training:
-    """Hold what changes from slot to slot."""
+    """The state of the training."""
 
     def __init__(self, policy: Learned, settings: Improving, draw: np.random.Generator) -> None:
         torch = require_torch()
@@ -161,20 +161,20 @@ class _Training:
         self._size = 1.0
 
     def policy(self) -> Learned:
-        """Return the policy as it is now."""
+        """Return the present policy."""
         return Learned(self._kinds, self._scales, as_weights(self._weights))
 
     def slot(self, simulation: Simulation, *, part: float) -> None:
-        """Work for a slot, and learn from it; `part` says how much of the training is over."""
+        """Simulate a slot and learn from it; `part` is the completed part of the training."""
         settings = self._settings
         sampling = _Sampling(self.policy(), settings.explore, self._draw)
-        kept = _Slot(sampling, len(simulation.traces))
-        given = allocate(sampling, simulation.situation(), watch=kept.watch)
+        decisions = _Slot(sampling, len(simulation.traces))
+        given = allocate(sampling, simulation.situation(), watch=decisions.watch)
         done = simulation.advance(given)
         reward = done.progress / np.maximum(done.total, 1e-12)
         if settings.permuted:
             reward = self._permuted(reward)
-        self._keep(kept, reward)
+        self._store(decisions, reward)
         for group in self._steps.param_groups:
             group["lr"] = settings.rate * (1 - 0.8 * part)
         for _ in range(settings.updates):
@@ -184,59 +184,59 @@ class _Training:
             self._replay.clear()
 
     def _permuted(self, reward: Floats) -> Floats:
-        """Return rewards of another cluster, of some slot before; empty rows stay without one."""
+        """Return random rewards of other clusters and earlier slots."""
         self._rewards = [*self._rewards[-31:], reward]
         other = self._rewards[self._draw.integers(len(self._rewards))]
         shuffled = other[self._draw.permutation(len(other))]
         return np.asarray(self._draw.permuted(shuffled, axis=1))
 
-    def _keep(self, kept: _Slot, reward: Floats) -> None:
-        """Value every decision of a slot, and keep it."""
-        many = len(kept.reads)
-        acts = np.stack(kept.acts)
-        jobs = np.stack([each.jobs for each in kept.reads]).astype(np.float32)
-        cluster = np.stack([each.cluster for each in kept.reads]).astype(np.float32)
-        valid = np.stack([each.valid for each in kept.reads])
+    def _store(self, decisions: _Slot, reward: Floats) -> None:
+        """Estimate the value of every decision of a slot, and add the decisions to the replay."""
+        many = len(decisions.reads)
+        acts = np.stack(decisions.acts)
+        jobs = np.stack([each.jobs for each in decisions.reads]).astype(np.float32)
+        cluster = np.stack([each.cluster for each in decisions.reads]).astype(np.float32)
+        valid = np.stack([each.valid for each in decisions.reads])
         values = self._critic.values(jobs, cluster, valid)  # [K, B, J]
         trace, reward = self._settings.trace, self._critic.scaled(reward) * valid[0]
         targets = np.empty_like(values)
         later = reward
         for at in range(many - 1, -1, -1):
             if at + 1 < many:
-                # Where the slot had ended by then, the reward itself is the value of what came of it.
+                # If the slot of a cluster has ended by then, the reward is the value.
                 goes_on = acts[at + 1][:, None]
                 mixed = trace * later + (1 - trace) * values[at + 1]
                 later = np.where(goes_on, mixed, reward)
             targets[at] = later
         gain = (targets - values).sum(2)
-        chose = acts & (np.stack(kept.choices).sum(2) > 1)
+        chose = acts & (np.stack(decisions.choices).sum(2) > 1)
         self._size = 0.95 * self._size + 0.05 * float(gain[chose].std() + 1e-6) if chose.any() else self._size
         self._replay.add(
             Sample(
                 jobs=jobs[acts],
                 cluster=cluster[acts],
                 valid=valid[acts],
-                choices=np.stack(kept.choices)[acts],
-                actions=np.stack(kept.actions)[acts],
-                logs=np.stack(kept.logs)[acts].astype(np.float32),
+                choices=np.stack(decisions.choices)[acts],
+                actions=np.stack(decisions.actions)[acts],
+                logs=np.stack(decisions.logs)[acts].astype(np.float32),
                 gain=gain[acts].astype(np.float32),
                 targets=targets[acts].astype(np.float32),
             )
         )
 
     def _update(self, sample: Sample) -> None:
-        """Take a step of the policy, and one of the critic."""
+        """Take a gradient step of the policy and of the critic."""
         torch = require_torch()
         settings = self._settings
         tensors: list[Any] = [torch.from_numpy(each) for each in sample]
         jobs, cluster, valid, choices, actions, before, gain, targets = tensors
-        found = log_probabilities(self._weights, jobs, cluster, valid, choices)
-        chosen = found.gather(1, actions[:, None])[:, 0]
+        logs = log_probabilities(self._weights, jobs, cluster, valid, choices)
+        chosen = logs.gather(1, actions[:, None])[:, 0]
         ratio = (chosen - before).clamp(-5, 5).exp()
         advantage = (gain / self._size).clamp(-5, 5)
         clipped = ratio.clamp(1 - settings.clip, 1 + settings.clip)
         surrogate = torch.minimum(ratio * advantage, clipped * advantage)
-        entropy = -(found.exp() * found.clamp(min=-50)).sum(1)
+        entropy = -(logs.exp() * logs.clamp(min=-50)).sum(1)
         loss = -(surrogate + settings.entropy * entropy).mean()
         self._steps.zero_grad()
         loss.backward()

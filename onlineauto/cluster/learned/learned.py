@@ -1,4 +1,4 @@
-"""``Learned``: a policy that imitates a teacher first and is improved in a simulator then."""
+"""``Learned``: a policy that first imitates a teacher and is then improved in a simulator."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ _COMMITTED = Path(__file__).with_name("mixed.npz")
 
 
 class Learned(Policy):
-    """Score actions by a small network: DL2, with what it takes to work on one machine.
+    """Score actions by a small network: DL2, adapted to one machine.
 
-    The network reads each job by itself and the mean of all, so any number of jobs will do. It needs no
-    formula of speeds: it was trained on jobs of these kinds. It decides in NumPy; only training needs
-    PyTorch, the extra ``learned``.
+    The network reads each job separately and the mean of all jobs, so any number of jobs is possible. It
+    needs no formula of speeds, because it was trained on jobs of these kinds. Decisions need only NumPy;
+    training needs PyTorch, the extra ``learned``.
 
     Source: Peng et al., *DL2: A deep learning-driven scheduler for deep learning clusters*, TPDS 2021.
-    docs/concepts/cluster.md says what is different here, and what it is worth.
+    docs/concepts/cluster.md lists the differences and the measured effect.
 
     Parameters
     ----------
     kinds : tuple of str
-        Names of the kinds of jobs that it knows.
+        Names of the known kinds of jobs.
     scales : float64[kinds + 1]
-        Slots that a unit of work of each kind takes with one bundle; the last one is of all other kinds.
+        Number of slots of a unit of work with one bundle, for each kind; the last entry is for other kinds.
     weights : Weights
-        Of the network.
+        Weights of the network.
 
     Examples
     --------
@@ -60,12 +60,12 @@ class Learned(Policy):
         self.net = Net(weights)
 
     def __repr__(self) -> str:
-        """Show how many kinds of jobs it knows."""
+        """Return the number of known kinds of jobs as text."""
         return f"Learned of {len(self.kinds)} kinds"
 
     @classmethod
     def untrained(cls, kinds: tuple[str, ...], scales: Floats | None = None, *, seed: int = 0) -> Learned:
-        """Return a policy that knows nothing."""
+        """Return a policy with random weights."""
         if scales is None:
             scales = np.ones(len(kinds) + 1)
         return cls(kinds, scales, draw_weights(np.random.default_rng([0xD12, seed]), len(kinds), 3))
@@ -79,22 +79,22 @@ class Learned(Policy):
         settings: WarmUp | None = None,
         seed: int = 0,
     ) -> Learned:
-        """Return a policy that decides about as its teacher does.
+        """Return a policy that imitates the decisions of a teacher.
 
-        It learns from the teacher's decisions in simulated clusters, by cross entropy. A teacher that gives
-        away everything never ends a slot; with its decisions smoothed over all choices, the policy does at
-        times, and so can find out that it pays.
+        The policy is trained by cross entropy on decisions of the teacher in simulated clusters. Decisions
+        are smoothed over all choices. A policy with a teacher that always allocates everything can therefore
+        learn later that leaving resources free may be better.
 
         Parameters
         ----------
         workload : Workload
             The clusters; `onlineauto.cluster.simulate` fits one to a history.
         teacher : Policy, optional
-            By default `Fair`.
+            The teacher; by default `Fair`.
         settings : WarmUp, optional
-            How it is done.
+            Settings of the training.
         seed : int
-            Of traces and weights.
+            Seed of traces and weights.
 
         Raises
         ------
@@ -109,20 +109,20 @@ class Learned(Policy):
     def improve(
         self, workload: Workload, *, slots: int = 800, settings: Improving | None = None, seed: int = 0
     ) -> Learned:
-        """Return a better policy, by reinforcement learning in simulated clusters.
+        """Return a policy improved by reinforcement learning in simulated clusters.
 
-        The best one on traces of its own is returned, which may be this one.
+        The result is the best policy of the training on separate traces, which may be this policy.
 
         Parameters
         ----------
         workload : Workload
             The clusters; `onlineauto.cluster.simulate` fits one to a history.
         slots : int
-            Slots that each of the simulated clusters works for.
+            Number of slots of each simulated cluster.
         settings : Improving, optional
-            How it is done.
+            Settings of the training.
         seed : int
-            Of traces and actions.
+            Seed of traces and actions.
 
         Raises
         ------
@@ -135,21 +135,21 @@ class Learned(Policy):
         return improved(self, workload, settings or Improving(slots=slots), seed=seed)
 
     def score(self, situation: Situation) -> Floats:
-        """Return what the network says."""
+        """Return the scores of the network."""
         return self.net.scores(features(situation, self.kinds, self.scales))
 
     def guarded(self, *, by: Policy | None = None) -> Guarded:
-        """Return a policy that does as this one does only where it is proved better than another one.
+        """Return a policy that decides like this one only while it is proved to be faster than another.
 
         Parameters
         ----------
         by : Policy, optional
-            By default `Fair`.
+            The other policy; by default `Fair`.
         """
         return Guarded(self, by or Fair())
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the policy into an ``.npz`` file, without pickle.
+        """Write the policy to an ``.npz`` file without pickle.
 
         Raises
         ------
@@ -160,15 +160,15 @@ class Learned(Policy):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str] = _COMMITTED) -> Learned:
-        """Read a policy; by default the one of this package, trained on the simulator's own workload.
+        """Return the policy of a file; by default that of this package, trained on the simulator's workload.
 
-        It knows the kinds of jobs that it was trained on. For a cluster with others, train one on the
-        workload that is fitted to its history, and let it be `guarded`.
+        A policy knows the kinds of jobs of its training. For a cluster with other kinds, train a policy on
+        the workload that `simulate` fits to its history, and use its `guarded` form.
 
         Raises
         ------
         InputError
-            If the file is not a policy, or not a whole one.
+            If the file is not a policy, or is incomplete.
         OSError
             If the file cannot be read.
         """

@@ -1,4 +1,4 @@
-"""``Net``: a network over a set of jobs, in NumPy: what it needs to decide, and nothing to learn with."""
+"""``Net``: a network over a set of jobs in NumPy, for decisions only; training is in `torch_net`."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from onlineauto.cluster.policies.situation import Floats
 
 WIDTH: Final = 32
-"""Units of a layer."""
+"""Number of units of a layer."""
 
 Weights = dict[str, "Floats"]
 """The arrays of a network by name; see `shapes`."""
 
 
 def shapes(kinds: int, outputs: int, width: int = WIDTH) -> dict[str, tuple[int, ...]]:
-    """Return the shape of each array of a network that knows so many kinds, with so many outputs a job.
+    """Return the shape of each array of a network, from the numbers of kinds and of outputs per job.
 
-    A first layer reads each job and the cluster. A second one reads that, and its mean over all jobs. It has
-    the outputs of each job, and one of the cluster, from the mean.
+    The first layer reads each job and the cluster. The second layer reads the first, and its mean over all
+    jobs. The outputs are those of each job, and one of the cluster, computed from the mean.
     """
     return {
         "job_in": (kinds + OF_JOB, width),
@@ -44,7 +44,7 @@ def shapes(kinds: int, outputs: int, width: int = WIDTH) -> dict[str, tuple[int,
 
 
 def draw_weights(draw: np.random.Generator, kinds: int, outputs: int, width: int = WIDTH) -> Weights:
-    """Draw the weights of a network that has learnt nothing; its outputs are small."""
+    """Draw random weights of an untrained network, whose outputs are small."""
     weights = {}
     for name, shape in shapes(kinds, outputs, width).items():
         scale = 0.0 if len(shape) == 1 else (0.1 if name.endswith("_out") else np.sqrt(2)) / np.sqrt(shape[0])
@@ -66,7 +66,7 @@ class Net:
 
     @property
     def size(self) -> int:
-        """The number of all weights."""
+        """Total number of weights."""
         return sum(each.size for each in self.weights.values())
 
     def scores(self, read: Features) -> Floats:

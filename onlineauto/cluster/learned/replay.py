@@ -18,13 +18,13 @@ class Sample(NamedTuple):
     Attributes
     ----------
     jobs, cluster, valid, choices, actions : array[n, ...]
-        What was seen, what could be chosen, and what was.
+        The input of the network, the possible actions, and the chosen action.
     logs : float32[n]
-        Logarithm of the probability that the action had.
+        Logarithm of the probability of the action.
     gain : float32[n]
-        How much better than expected it was.
+        Target value minus estimated value.
     targets : float32[n, J]
-        What each job's value turned out to be.
+        Target value of each job.
     """
 
     jobs: NDArray[np.float32]
@@ -38,14 +38,14 @@ class Sample(NamedTuple):
 
 
 class Replay:
-    """Keep the last decisions.
+    """A buffer of the last decisions.
 
     Parameters
     ----------
     most : int
-        How many; with 0 those that were added last.
+        Maximum number of decisions; the last added sample is always retained.
     draw : numpy.random.Generator
-        Of batches.
+        Generator of batches.
     """
 
     def __init__(self, most: int, draw: np.random.Generator) -> None:
@@ -57,18 +57,18 @@ class Replay:
         return sum(len(part.actions) for part in self._parts)
 
     def add(self, sample: Sample) -> None:
-        """Add decisions, and drop the oldest ones if they are too many."""
+        """Add decisions, and drop the oldest ones beyond the maximum."""
         self._parts.append(sample)
         while len(self._parts) > 1 and len(self) - len(self._parts[0].actions) >= self._most:
             del self._parts[0]
         self._all = None
 
     def clear(self) -> None:
-        """Drop all."""
+        """Drop all decisions."""
         self._parts, self._all = [], None
 
     def sample(self, many: int) -> Sample:
-        """Draw decisions, with replacement."""
+        """Draw `many` decisions with replacement."""
         if self._all is None:
             self._all = Sample(*(np.concatenate(each) for each in zip(*self._parts, strict=True)))
         at = self._draw.integers(len(self._all.actions), size=many)

@@ -1,4 +1,4 @@
-"""``read_saved`` and ``write_saved``: a learned policy as an ``.npz`` file, without pickle."""
+"""``read_saved`` and ``write_saved``: read and write a learned policy as an ``.npz`` file without pickle."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 _FORMAT: Final = 1
 _MOST: Final = 1 << 22
-"""Bytes of an array of such a file, and of the file: a small network."""
+"""Maximum size of an array of such a file, which has a small network."""
 _MOST_BYTES: Final = 1 << 24
 _MOST_KINDS: Final = 1000
 _BROKEN: Final = (
     *(ValueError, TypeError, KeyError, EOFError, IndexError, SyntaxError, RuntimeError, MemoryError),
     *(OverflowError, OSError, zipfile.BadZipFile, zlib.error, struct.error, tokenize.TokenError),
 )
-"""What reading a damaged archive, or a damaged array in it, may raise."""
+"""Exceptions that a damaged archive or a damaged array may raise."""
 
 
 def write_saved(
@@ -54,12 +54,12 @@ def write_saved(
 
 
 def read_saved(path: str | os.PathLike[str]) -> tuple[tuple[str, ...], Floats, Weights]:
-    """Read a policy: names of kinds, their scales, weights.
+    """Return the names of kinds, their scales and the weights of a policy in a file.
 
     Raises
     ------
     InputError
-        If it is not a policy, or not a whole one.
+        If the file is not a policy, or is incomplete.
     OSError
         If the file cannot be read.
     """
@@ -75,7 +75,7 @@ def read_saved(path: str | os.PathLike[str]) -> tuple[tuple[str, ...], Floats, W
 
 def _read(file: IO[bytes]) -> tuple[tuple[str, ...], Floats, Weights]:
     with zipfile.ZipFile(file) as archive:
-        # What an array takes is known before it is decompressed.
+        # The directory has the size of each array before it is decompressed.
         sizes = {each.filename: each.file_size for each in archive.infolist()}
     large = [name for name, size in sizes.items() if size > _MOST]
     if large:
@@ -89,7 +89,7 @@ def _read(file: IO[bytes]) -> tuple[tuple[str, ...], Floats, Weights]:
         if not isinstance(kinds, list) or not all(isinstance(each, str) for each in kinds):
             raise ValueError("it does not name its kinds of jobs")
         if len(kinds) > _MOST_KINDS or len({*kinds}) < len(kinds):
-            raise ValueError("a kind of jobs is there twice, or they are too many")
+            raise ValueError("a kind of jobs is repeated, or there are too many kinds")
         scales = _array(arrays, "scales", np.float32, (len(kinds) + 1,))
         width = _array(arrays, "bias", np.float32).size
         weights = {
@@ -102,12 +102,12 @@ def _read(file: IO[bytes]) -> tuple[tuple[str, ...], Floats, Weights]:
 
 
 def _array(arrays: Any, name: str, kind: type, shape: tuple[int, ...] | None = None) -> Any:
-    """Return an array that has the type and shape it ought to, and only finite numbers."""
-    found = arrays[name]
-    if found.dtype != kind or (shape is not None and found.shape != shape) or found.size > _MOST:
-        raise ValueError(f"{name} is {found.dtype}{list(found.shape)}")
+    """Return an array after a check of its type, its shape and its numbers, which must be finite."""
+    array = arrays[name]
+    if array.dtype != kind or (shape is not None and array.shape != shape) or array.size > _MOST:
+        raise ValueError(f"{name} is {array.dtype}{list(array.shape)}")
     if kind is np.uint8:
-        return found
-    if not np.isfinite(found).all():
+        return array
+    if not np.isfinite(array).all():
         raise ValueError(f"{name} has a number that is not finite")
-    return found.astype(np.float64)
+    return array.astype(np.float64)

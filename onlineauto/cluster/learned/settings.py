@@ -1,4 +1,4 @@
-"""``WarmUp`` and ``Improving``: how a policy is trained."""
+"""``WarmUp`` and ``Improving``: settings of the training of a policy."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarmUp:
-    """Set how a teacher is imitated.
+    """Settings of the imitation of a teacher.
 
     Attributes
     ----------
     traces, jobs : int
-        Simulated clusters, and jobs in each, in which the teacher decides.
+        Number of simulated clusters in which the teacher decides, and number of jobs in each.
     steps, batch : int
-        Steps of Adam, and decisions in each.
+        Number of steps of Adam, and number of decisions in each step.
     rate : float
         The learning rate.
     smoothing : float
-        The part of a decision that is spread evenly over all choices.
+        The part of the probability that is spread evenly over all choices (label smoothing).
     rates : tuple of float
-        The clusters' rates of arrival, as multiples of that of the workload.
+        Rates of arrival of the clusters, as multiples of the rate of the workload.
     """
 
     traces: int = 32
@@ -34,37 +34,36 @@ class WarmUp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Improving:
-    """Set how a policy is improved by reinforcement learning.
+    """Settings of the reinforcement learning of a policy.
 
     Attributes
     ----------
     slots : int
-        Slots that each cluster works for.
+        Number of slots of each cluster.
     clusters : int
-        Clusters beside each other; each decision of all of them is one call of the network.
+        Number of parallel clusters; one call of the network scores all of them.
     episode : int
-        Slots after which all clusters begin anew, with other jobs.
+        Number of slots after which all clusters restart with other jobs.
     rates : tuple of float
-        The clusters' rates of arrival, as multiples of that of the workload, in turn.
+        Rates of arrival of the clusters, in cyclic order, as multiples of the rate of the workload.
     rate, critic_rate : float
-        Learning rates of the policy, and of the network that values allocations; the first one falls to a
-        fifth.
+        Learning rates of the policy and of the critic; the rate of the policy decreases to a fifth.
     entropy : float
-        Weight of the entropy of decisions, which keeps trying.
+        Weight of the entropy of decisions, which encourages exploration.
     trace : float
-        Lambda: how far the value of later decisions of a slot is traced back to earlier ones.
+        Lambda of the value targets: the weight of later decisions of a slot in the targets of earlier ones.
     clip : float
-        By how much the probability of a decision may change before it no longer teaches (PPO).
+        Maximum relative change of the probability of a decision in the loss (PPO).
     replay : int
-        Decisions that are kept; 0 learns from those of the last slot alone.
+        Number of stored decisions; 0 to learn from decisions of the last slot only.
     batch, updates : int
-        Decisions of an update, and updates in a slot.
+        Number of decisions of an update, and number of updates in a slot.
     explore : float
-        Probability of giving a job what it is short of, where its workers and servers are out of proportion.
+        Probability of adding a worker or a server to a job with a disproportion of workers and servers.
     check : int
-        Slots after which the policy is compared with the best one so far.
+        Number of slots after which the policy is compared with the best one so far.
     permuted : bool
-        Shuffle rewards among clusters and slots: a control, which can learn nothing.
+        True to shuffle rewards among clusters and slots: a negative control, which cannot learn.
     """
 
     slots: int = 800

@@ -1,4 +1,4 @@
-"""The network in PyTorch: the same numbers as `onlineauto.cluster.learned.net`, with gradients."""
+"""The network of `onlineauto.cluster.learned.net` in PyTorch, with gradients."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Tensor = Any
 
 
 def require_torch() -> Any:
-    """Return the module ``torch``, on one thread: these networks are small.
+    """Return the module ``torch``.
 
     Raises
     ------
     OptionError
-        If it is missing.
+        If PyTorch is not installed.
     """
     try:
         import torch
@@ -40,7 +40,7 @@ def as_tensors(weights: Weights) -> dict[str, Tensor]:
 
 
 def as_weights(tensors: Mapping[str, Tensor]) -> Weights:
-    """Return weights as NumPy has them."""
+    """Return weights as arrays of NumPy."""
     return {name: each.detach().numpy().astype(np.float64) for name, each in tensors.items()}
 
 
@@ -64,7 +64,7 @@ def forward(
 def log_probabilities(
     weights: Mapping[str, Tensor], jobs: Tensor, cluster: Tensor, valid: Tensor, choices: Tensor
 ) -> Tensor:
-    """Return the logarithm of the probability of each action, [B, 3J + 1]; that of no choice is -1e9."""
+    """Return the logarithm of the probability of each action, [B, 3J + 1]; impossible actions have -1e9."""
     of_jobs, of_cluster = forward(weights, jobs, cluster, valid)
     scores = of_jobs.transpose(1, 2).flatten(1)
     torch = require_torch()

@@ -25,7 +25,7 @@ Decisions = tuple["Floats", "Floats", "Bools", "Bools", "Ints"]
 
 
 def scales_of(workload: Workload) -> Floats:
-    """Return how many slots a unit of work of each kind takes with one bundle, and that of other kinds."""
+    """Return the number of slots of a unit of work with one bundle, for each kind and for other kinds."""
     speeds = workload.speeds()
     times = [float(speeds.slowness(kind.name, 1, 1 if kind.server else 0)) for kind in workload.kinds]
     return np.array([*times, float(np.exp(np.mean(np.log(times))))])
@@ -34,8 +34,8 @@ def scales_of(workload: Workload) -> Floats:
 def decisions_of(
     teacher: Policy, workload: Workload, kinds: tuple[str, ...], scales: Floats, seeds: range, jobs: int
 ) -> Decisions:
-    """Return what a teacher decides in simulated clusters, where it had a choice."""
-    kept: list[tuple[Floats, Floats, Bools, Bools, Ints]] = []
+    """Return the decisions of a teacher in simulated clusters with at least two choices."""
+    decisions: list[tuple[Floats, Floats, Bools, Bools, Ints]] = []
     simulation = Simulation(draw_traces(workload, seeds, jobs=jobs))
     nothing = 3 * workload.places
     ended = np.zeros(len(seeds), np.bool_)
@@ -43,7 +43,7 @@ def decisions_of(
     def watch(situation: Situation, choices: Bools, actions: Ints) -> None:
         chose = ~ended & (choices.sum(1) > 1)
         read = features(situation, kinds, scales)
-        kept.append(
+        decisions.append(
             (read.jobs[chose], read.cluster[chose], read.valid[chose], choices[chose], actions[chose])
         )
         ended[:] |= actions == nothing
@@ -51,12 +51,12 @@ def decisions_of(
     while not simulation.is_done:
         ended[:] = False
         simulation.advance(allocate(teacher, simulation.situation(), watch=watch))
-    jobs_, cluster, valid, choices, actions = (np.concatenate(each) for each in zip(*kept, strict=True))
+    jobs_, cluster, valid, choices, actions = (np.concatenate(each) for each in zip(*decisions, strict=True))
     return jobs_, cluster, valid, choices, actions
 
 
 def warmed_up(workload: Workload, teacher: Policy, settings: WarmUp, *, seed: int) -> Learned:
-    """Return a policy that decides about as its teacher does; see `Learned.warm_up`."""
+    """Return a policy that imitates the decisions of a teacher; see `Learned.warm_up`."""
     torch = require_torch()
     torch.manual_seed(seed)
     torch.set_num_threads(1)
@@ -81,15 +81,15 @@ def warmed_up(workload: Workload, teacher: Policy, settings: WarmUp, *, seed: in
     weights = as_tensors(policy.net.weights)
     tensors = [torch.from_numpy(np.asarray(each, np.float32)) for each in (jobs, cluster)]
     masks = [torch.from_numpy(each) for each in (valid, choices)]
-    wanted = torch.from_numpy(target.astype(np.float32))
+    targets = torch.from_numpy(target.astype(np.float32))
     steps = torch.optim.Adam(list(weights.values()), lr=settings.rate)
     draw = np.random.default_rng([0x3A, seed])
     for step in range(settings.steps):
         for group in steps.param_groups:
             group["lr"] = settings.rate * (1 - 0.9 * step / settings.steps)
         batch = torch.from_numpy(draw.integers(len(actions), size=settings.batch))
-        found = log_probabilities(weights, *(each[batch] for each in (*tensors, *masks)))
-        loss = -(wanted[batch] * found).sum(1).mean()
+        logs = log_probabilities(weights, *(each[batch] for each in (*tensors, *masks)))
+        loss = -(targets[batch] * logs).sum(1).mean()
         steps.zero_grad()
         loss.backward()
         steps.step()
@@ -97,7 +97,7 @@ def warmed_up(workload: Workload, teacher: Policy, settings: WarmUp, *, seed: in
 
 
 def agreement(policy: Learned, decisions: Decisions) -> float:
-    """Return the part of decisions in which a policy would have chosen as the teacher did."""
+    """Return the part of decisions in which a policy chooses the same action as the teacher."""
     from onlineauto.cluster.learned.features import Features
     from onlineauto.cluster.policies.policy import best
 

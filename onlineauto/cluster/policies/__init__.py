@@ -1,4 +1,4 @@
-"""Policies decide who gets how much of a cluster. Their registry, and what they see."""
+"""Policies divide a cluster between jobs. This package has their registry and their input."""
 
 from __future__ import annotations
 
@@ -34,4 +34,4 @@ POLICIES: Mapping[str, type[Policy]] = {
     "srtf": Srtf,
     "tetris": Tetris,
 }
-"""By their names; called without arguments, each is as good as it can be without knowledge of the jobs."""
+"""Policies by name; called without arguments, each begins without knowledge of the jobs."""

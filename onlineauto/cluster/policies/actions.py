@@ -1,7 +1,7 @@
-"""The actions of a policy: a worker, a server or both for one job, or nothing more. 3J + 1 of them.
+"""The 3J + 1 actions of a policy: a worker, a server or both for one job, or nothing more.
 
-With J rows, action ``i`` gives row i a worker, ``J + i`` a server, ``2J + i`` both, and ``3J`` ends the slot:
-nothing more is given away.
+With J rows, action ``i`` gives row i a worker, ``J + i`` a server, and ``2J + i`` both. Action ``3J`` ends
+the allocation.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ NEVER = -np.inf
 
 
 def scores(worker: Floats, server: Floats, both: Floats, nothing: float = 0.0) -> Floats:
-    """Put the scores of three actions for each row, and of none, into one array: [B, J] to [B, 3J + 1]."""
+    """Join the scores of a worker, a server, both and nothing into one array: [B, J] to [B, 3J + 1]."""
     last = np.full((len(worker), 1), nothing)
     return np.concatenate([worker, server, both, last], 1)
 
 
 def bundles(situation: Situation, score: Floats, nothing: float = -1e18) -> Floats:
-    """Return scores of a policy that gives whole bundles: a worker, and a server if the job takes any.
+    """Return scores for whole bundles only: a worker, and a server if the job takes any.
 
     Parameters
     ----------
     situation : Situation
         The clusters.
     score : float64[B, J]
-        Of one more bundle for each job.
+        Score of one more bundle for each job.
     nothing : float
-        Score of nothing more.
+        Score of the action that ends the allocation.
     """
     takes = situation.takes_servers
     never = np.full_like(score, NEVER)

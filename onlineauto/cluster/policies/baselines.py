@@ -1,6 +1,6 @@
 """Simple policies to compare with: fair shares, first come, shortest first, and packing.
 
-All but `Fair` give a job the bundles, of a worker and a server, that it asks for, and no more.
+Except for `Fair`, each policy gives a job the bundles of a worker and a server that it asks for, and no more.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class Fair(Policy):
     """Give every job an equal dominant share: dominant resource fairness (DRF).
 
-    The dominant share of a job is the largest part that it has of any resource. It needs to know nothing of
-    the jobs, and gives away all there is: past the hump of their speeds too.
+    The dominant share of a job is the largest part that it has of any resource. `Fair` needs no knowledge of
+    the jobs. It allocates everything, even if more workers make a job slower.
 
     Source: Ghodsi et al., *Dominant resource fairness*, NSDI 2011.
     """
@@ -31,12 +31,12 @@ class Fair(Policy):
     name: ClassVar[str] = "fair"
 
     def score(self, situation: Situation) -> Floats:
-        """Return the smaller share as the higher score."""
+        """Return a higher score for a smaller share."""
         return bundles(situation, -situation.shares())
 
 
 class Fifo(Policy):
-    """Serve jobs in the order of their arrival; each gets what it asked for, and no more.
+    """Serve jobs in the order of their arrival; each gets `asked` bundles.
 
     Parameters
     ----------
@@ -56,12 +56,12 @@ class Fifo(Policy):
 
 
 class Srtf(Modelled):
-    """Serve the shortest remaining time first; each job gets what it asked for, and no more.
+    """Serve the shortest remaining time first; each job gets `asked` bundles.
 
     Parameters
     ----------
     speeds : Speeds, optional
-        How fast jobs are; by default it is learnt from what they do.
+        The speeds of jobs; by default they are learned from the history.
     asked : int
         Bundles, of a worker and a server, that each job asks for.
     """
@@ -73,19 +73,19 @@ class Srtf(Modelled):
         self.asked = _check_asked(asked)
 
     def score(self, situation: Situation) -> Floats:
-        """Return a higher score for less time that remains, with what each job asked for."""
+        """Return a higher score for less remaining time, with `asked` bundles for each job."""
         return _score_asked(situation, -_time_asked(situation, self.speeds, self.asked), self.asked)
 
 
 class Tetris(Modelled):
-    """Pack: a high score for demands that go along with what is left, and for little time that remains.
+    """Pack jobs: a high score for demands that align with the free resources, and for little remaining time.
 
     Source: Grandl et al., *Multi-resource packing for cluster schedulers*, SIGCOMM 2014.
 
     Parameters
     ----------
     speeds : Speeds, optional
-        How fast jobs are; by default it is learnt from what they do.
+        The speeds of jobs; by default they are learned from the history.
     asked : int
         Bundles, of a worker and a server, that each job asks for.
     """
@@ -97,7 +97,7 @@ class Tetris(Modelled):
         self.asked = _check_asked(asked)
 
     def score(self, situation: Situation) -> Floats:
-        """Return alignment less remaining time, each relative to the mean of all jobs."""
+        """Return alignment minus remaining time, each relative to the mean of all jobs."""
         has = np.maximum(situation.capacity, 1e-12)[:, None, :]
         demand = (situation.worker_demand + situation.server_demand) / has
         fits = (demand * situation.free[:, None, :] / has).sum(2)
@@ -115,12 +115,12 @@ def _relative(numbers: Floats, situation: Situation) -> Floats:
 
 
 def _check_asked(asked: int) -> int:
-    """Return how many bundles a job asks for, or refuse it.
+    """Return the number of bundles that a job asks for.
 
     Raises
     ------
     OptionError
-        It is not positive.
+        The number is not positive.
     """
     if asked < 1:
         raise OptionError(f"asked = {asked}: a job asks for one bundle at least")
@@ -128,12 +128,12 @@ def _check_asked(asked: int) -> int:
 
 
 def _score_asked(situation: Situation, score: Floats, asked: int) -> Floats:
-    """Return the scores of all actions: that of its job, until the job has what it asked for."""
+    """Return the scores of all actions: the score of each job, until the job has `asked` bundles."""
     return bundles(situation, np.where(situation.workers < asked, score, NEVER))
 
 
 def _time_asked(situation: Situation, speeds: Speeds, asked: int) -> Floats:
-    """Return the remaining time of each job, served as it asked."""
+    """Return the remaining time of each job with `asked` bundles."""
     workers = np.full_like(situation.workers, asked)
     servers = np.where(situation.takes_servers, workers, 0)
     return situation.remaining * speeds.times(situation, workers, servers)

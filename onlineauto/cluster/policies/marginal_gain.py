@@ -1,4 +1,4 @@
-"""``MarginalGain``: whoever gains the most time by one more worker or server is next."""
+"""``MarginalGain``: the next worker or server is for the job that saves the most time by it."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ if TYPE_CHECKING:
     from onlineauto.cluster.policies.speeds import Speeds
 
 _FIRST = 1e12
-"""Scores of first bundles are above those of all others."""
+"""Lower limit of the scores of first bundles, above the scores of all other actions."""
 
 
 class MarginalGain(Modelled):
-    """Give the next worker or server to the job whose remaining time it shortens most for what it takes.
+    """Give the next worker or server to the job that saves the most remaining time per dominant share.
 
-    Time is that of a fitted model of speeds (`onlineauto.cluster.policies.speeds.terms`); what it takes is
-    the dominant share. Nothing is given away that makes a job faster by less than `least`: it would stand
-    past the hump, or nearly so, and the next job to arrive has better use for it.
+    The time is predicted by a fitted model of speeds (`onlineauto.cluster.policies.speeds.terms`). Resources
+    that would make a job faster by less than `least` remain free for jobs that arrive later: such a job is
+    near the maximum of its speed, or past it.
 
-    Source: Peng et al., *Optimus*, EuroSys 2018; the limit is ours.
+    Source: Peng et al., *Optimus*, EuroSys 2018; the limit `least` is our addition.
 
     Parameters
     ----------
     speeds : Speeds, optional
-        How fast jobs are; by default it is learnt from what they do.
+        The speeds of jobs; by default they are learned from the history.
     least : float
-        The least relative gain of speed; 0 gives away whatever helps at all.
+        Minimum relative gain of speed; 0 allocates a resource for any gain.
     """
 
     name: ClassVar[str] = "marginal-gain"
@@ -44,7 +44,7 @@ class MarginalGain(Modelled):
         self.least = least
 
     def score(self, situation: Situation) -> Floats:
-        """Return time gained for each dominant share, and minus infinity where it is too little."""
+        """Return the time gained per dominant share, or minus infinity if the gain is too small."""
         before = self.speeds.times(situation, situation.workers, situation.servers)
         takes = situation.takes_servers
         worker = self._gain(situation, before, 1, 0)
@@ -53,7 +53,7 @@ class MarginalGain(Modelled):
         return scores(worker, server, both)
 
     def _gain(self, situation: Situation, before: Floats, workers: int, servers: int) -> Floats:
-        """Return the score of so many more workers and servers for each job."""
+        """Return the score of `workers` more workers and `servers` more servers for each job."""
         more: tuple[Ints, Ints] = (situation.workers + workers, situation.servers + servers)
         after = self.speeds.times(situation, *more)
         part = np.maximum(situation.parts(workers, servers), 1e-12)

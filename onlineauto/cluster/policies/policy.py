@@ -1,4 +1,4 @@
-"""``Policy``: scores the actions of a slot. The base class of all, and the one loop that follows it."""
+"""``Policy``: the base class of policies, which score actions, and the loop that follows the scores."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 class Policy(ABC):
-    """Decides who gets how much of a cluster, as a score of the 3J + 1 actions.
+    """Divides a cluster between jobs by scoring 3J + 1 actions.
 
-    A policy does not loop, does not count resources and cannot give away too much: `allocate` does what has
-    the highest score among what is possible, shows the policy the situation after it, and so on until
-    nothing more is best. Scores depend on the situation and on what was observed, and on nothing else.
+    A policy does not loop, does not count resources and cannot allocate too much. `allocate` takes the
+    possible action with the highest score and asks for the scores of the next situation, until the action
+    "nothing more" is best. Scores depend only on the situation and on the records that were observed.
 
     Attributes
     ----------
@@ -35,18 +35,18 @@ class Policy(ABC):
     def score(self, situation: Situation) -> Floats:
         """Return the score of each action in each cluster: float64[B, 3J + 1].
 
-        The last one is that of giving nothing more. Actions that are not possible may have any score, but no
-        score is NaN; minus infinity is not chosen, unless a job can only be begun so.
+        The last score belongs to the action "nothing more". Impossible actions may have any score except NaN.
+        An action with minus infinity is chosen only if a job cannot begin otherwise.
         """
 
     def observe(self, records: Sequence[Record]) -> None:  # noqa: B027
-        """Learn from what jobs did in the slot that has ended."""
+        """Learn from the records of the slot that has ended."""
 
 
 def best(score: Floats, choices: Bools) -> Ints:
     """Return the choice with the highest score in each cluster.
 
-    If all are minus infinity it is nothing more; or the first choice, where a job has to be begun.
+    If all scores are minus infinity, the choice is "nothing more", or the first choice if a job must begin.
 
     Raises
     ------
@@ -56,33 +56,33 @@ def best(score: Floats, choices: Bools) -> Ints:
     allowed = np.where(choices, score, -np.inf)
     if np.isnan(allowed).any():
         raise OptionError("a policy scored an action as NaN: scores are numbers, or minus infinity for never")
-    found = allowed.argmax(1)
-    none = np.isneginf(allowed[np.arange(len(found)), found])
+    highest = allowed.argmax(1)
+    none = np.isneginf(allowed[np.arange(len(highest)), highest])
     instead = np.where(choices[:, -1], score.shape[1] - 1, choices.argmax(1))
-    return np.asarray(np.where(none, instead, found))
+    return np.asarray(np.where(none, instead, highest))
 
 
 def allocate(
     policy: Policy, situation: Situation, *, watch: Callable[[Situation, Bools, Ints], None] | None = None
 ) -> Situation:
-    """Divide a slot: do what the policy scores highest until nothing more is best.
+    """Return the allocation for a slot: take the best action of the policy until it is "nothing more".
 
-    A job that has a row is given its first bundle, a worker and a server if it takes any, before any job gets
-    a second one, as long as it fits; the policy chooses in which order.
+    Each job with a row gets its first bundle (a worker, and a server if it takes any) before any job gets a
+    second bundle, as long as the bundle fits. The policy chooses the order.
 
     Parameters
     ----------
     policy : Policy
         Scores the actions.
     situation : Situation
-        The clusters; what was given away in it before is not.
+        The clusters; earlier allocations in it are ignored.
     watch : callable, optional
-        Is called for each action with the situation before it, the choices and the actions.
+        Called for each action with the situation before it, the choices and the actions.
 
     Returns
     -------
     Situation
-        Its `workers` and `servers` are the answer.
+        The allocation is in `workers` and `servers`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""``Situation``: what a policy sees of clusters while it divides a slot."""
+"""``Situation``: the input of a policy: jobs and free resources of clusters during an allocation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Bools = NDArray[np.bool_]
 """An array of truth values."""
 
 _ROUNDING = 1e-9
-"""The part of the capacity that sums of demands may seem to lack, whatever its unit is."""
+"""Relative error by which a sum of demands may exceed the capacity through rounding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +37,9 @@ class Row:
     done, remaining : float
         Units of work.
     worker, server : mapping
-        What one worker, and one server, takes of each resource; a job without servers has none in `server`.
+        The demand of one worker and of one server by resource; `server` is empty for a job without servers.
     most_workers, most_servers : int
-        More than that it cannot use.
+        The maximum numbers that the job can use.
     """
 
     kind: str
@@ -54,10 +54,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Situation:
-    """Hold B clusters with J rows each, one row for a job, while the workers of a slot are given away.
+    """Hold B clusters with J rows each, one row per job, during the allocation of a slot.
 
-    One real cluster is a batch of one; a simulator has many. Rows are in the order of arrival; a row that is
-    not `valid` is empty. Nothing here is ever changed in place: `after` returns another situation.
+    A real cluster is a batch of size 1; a simulator has larger batches. Rows are in the order of arrival; a
+    row that is not `valid` is empty. A situation is never changed in place: `after` returns a new situation.
 
     Attributes
     ----------
@@ -68,15 +68,15 @@ class Situation:
     kind : int64[B, J]
         Number of the kind of each job.
     age, done, remaining : float64[B, J]
-        Slots since it arrived; units of work.
+        Slots since the job arrived; units of work.
     workers, servers : int64[B, J]
-        What it was given in this slot so far.
+        The allocation of the job in this slot so far.
     most_workers, most_servers : int64[B, J]
-        More than that it cannot use; no servers for a job that takes none.
+        The maximum numbers that the job can use; 0 servers for a job that takes none.
     worker_demand, server_demand : float64[B, J, R]
-        What one worker, and one server, takes of each of R resources.
+        The demand of one worker, and of one server, for each of R resources.
     capacity, free : float64[B, R]
-        What the cluster has of each resource, and what is left of it.
+        The total and the free amount of each resource.
     backlog : int64[B]
         Jobs that wait for a row.
     """
@@ -101,23 +101,23 @@ class Situation:
     def of(
         cls, rows: Sequence[Row], capacity: Mapping[str, float], *, places: int = 12, backlog: int = 0
     ) -> Situation:
-        """Make the situation of one cluster, with nothing given away yet.
+        """Return the situation of one cluster before any allocation.
 
         Parameters
         ----------
         rows : sequence of Row
-            The unfinished jobs in the order of their arrival. Those past the first `places` wait.
+            The unfinished jobs in the order of their arrival. Jobs after the first `places` wait.
         capacity : mapping
-            How much of each resource the cluster has.
+            The amount of each resource in the cluster.
         places : int
             J, the number of rows.
         backlog : int
-            More jobs that wait.
+            Number of further jobs that wait.
 
         Raises
         ------
         OptionError
-            If a job takes a resource that the cluster does not have, or less than nothing of one.
+            If a job takes a resource that the cluster does not have, or a negative amount.
 
         Examples
         --------
@@ -167,22 +167,22 @@ class Situation:
 
     @property
     def takes_servers(self) -> Bools:
-        """bool[B, J]: jobs that need servers beside workers."""
+        """bool[B, J]: jobs that need servers in addition to workers."""
         return self.most_servers > 0
 
     @property
     def free_parts(self) -> Floats:
-        """float64[B, R]: the part of each resource that is left; 1 of one that the cluster has none of."""
+        """float64[B, R]: the free part of each resource; 1 for a resource that the cluster does not have."""
         has = self.capacity > 0
         return np.where(has, self.free / np.where(has, self.capacity, 1.0), 1.0)
 
     def cleared(self) -> Situation:
-        """Return the situation with nothing given away."""
+        """Return the situation without any allocation."""
         nothing = np.zeros_like(self.workers)
         return replace(self, workers=nothing, servers=nothing, free=self.capacity)
 
     def after(self, actions: Ints) -> Situation:
-        """Return the situation after one action in each cluster; they have to be legal.
+        """Return the situation after one legal action in each cluster.
 
         Parameters
         ----------
@@ -206,9 +206,9 @@ class Situation:
         return replace(self, workers=workers, servers=servers, free=self.free - taken)
 
     def legal(self) -> Bools:
-        """Return which actions can be done: bool[B, 3J + 1]. Doing nothing more always can.
+        """Return the possible actions: bool[B, 3J + 1]. "Nothing more" is always possible.
 
-        A job that takes servers begins with a worker and a server at once; neither works alone.
+        A job that takes servers begins with a worker and a server at once, because neither works alone.
         """
         begun = self.workers > 0
         takes = self.takes_servers
@@ -222,10 +222,10 @@ class Situation:
         return np.concatenate([worker, server, both, nothing], 1)
 
     def choices(self) -> Bools:
-        """Return which actions a policy chooses from: bool[B, 3J + 1].
+        """Return the actions from which a policy chooses: bool[B, 3J + 1].
 
-        As long as a job that has nothing can be begun, these are the actions that begin one: so no policy
-        lets a job starve while there is space for it. Then they are the legal ones.
+        While a job without workers can begin, only actions that begin a job are choices, so that no policy
+        starves a job. Afterwards all legal actions are choices.
         """
         legal = self.legal()
         idle = self.valid & (self.workers == 0)
@@ -237,7 +237,7 @@ class Situation:
         return self.parts(self.workers, self.servers)
 
     def parts(self, workers: Ints | int, servers: Ints | int) -> Floats:
-        """Return the dominant share that so many workers and servers of each job would have, [B, J]."""
+        """Return the dominant share of each job for given numbers of workers and servers: float64[B, J]."""
         taken = (
             np.asarray(workers)[..., None] * self.worker_demand
             + np.asarray(servers)[..., None] * self.server_demand
@@ -250,6 +250,6 @@ _EMPTY = Row(kind="", age=0, done=0, remaining=0, worker={}, server={}, most_wor
 
 
 def _demands(demands: Sequence[Mapping[str, float]], names: Sequence[str]) -> Floats:
-    """Return what each takes of each resource, [1, J, R]."""
+    """Return the demand of each job for each resource: float64[1, J, R]."""
     table = [[float(each.get(name, 0.0)) for name in names] for each in demands]
     return np.array(table, np.float64).reshape(1, len(demands), len(names))

@@ -1,4 +1,4 @@
-"""``Speeds``: how fast jobs of each kind are with so many workers and servers, fitted to what they did."""
+"""``Speeds``: the speed of each kind of job by workers and servers, fitted to the history."""
 
 from __future__ import annotations
 
@@ -17,26 +17,27 @@ if TYPE_CHECKING:
     from onlineauto.cluster.policies.situation import Floats, Ints, Situation
 
 TERMS: Final = 5
-"""Coefficients of a kind."""
+"""Number of coefficients of a kind."""
 _UNKNOWN: Final = (0.8, 0.1, 0.05, 0.03, 0.02)
-"""What a kind is taken for of which nothing was observed, relative to one worker with one server."""
+"""Coefficients of a kind without observations, relative to one worker with one server."""
 _SUPPORTS: Final = [each for size in range(1, TERMS + 1) for each in combinations(range(TERMS), size)]
 _KEPT: Final = 512
-"""Observations of a kind that a fit goes by, the latest ones."""
+"""Number of latest observations of a kind that a fit uses."""
 _EXTREME: Final = 1e100
-"""Slots for a unit of work, or units in a slot, from which nothing is learnt."""
+"""Observations with more slots per unit of work, or more units per slot, than this are ignored."""
 _WILD: Final = 1e15
-"""Times of a unit of work that are so many times those of others of its kind, or less, are cut to that."""
+"""Times per unit of work are clipped to this factor above and below the median of their kind."""
 _PRIOR: Final = 0.05
-"""Weight of `_UNKNOWN` in a fit, in observations: it decides where nothing was observed."""
+"""Weight of `_UNKNOWN` in a fit, in observations: it decides only where there are no observations."""
 
 
 def terms(workers: Floats | Ints, servers: Floats | Ints) -> Floats:
-    """Return the terms of the model of Optimus: 1/w, 1, w/u, w and u; without servers the last ones are 0.
+    """Return the terms of the model of Optimus, 1/w, 1, w/u, w and u, for w workers and u servers.
 
-    The time that one unit of work takes is a sum of these with coefficients that are not negative: the work
-    is divided among w workers (1/w); some of it is not (1); w workers share u servers (w/u); and all have to
-    be waited for (w, u). Speed has a hump: past it, more workers make a job slower.
+    The time of one unit of work is a sum of the terms with coefficients of at least 0. The work is divided
+    among w workers (1/w) except for a serial part (1); w workers share u servers (w/u); and synchronization
+    grows with both (w, u). Speed therefore has a maximum, past which more workers make a job slower. Without
+    servers, w/u and u are 0.
 
     Returns
     -------
@@ -50,21 +51,21 @@ def terms(workers: Floats | Ints, servers: Floats | Ints) -> Floats:
 
 
 def fit_slowness(rows: Floats, slowness: Floats, weights: Floats | None = None) -> Floats:
-    """Return the coefficients, none negative, that explain times for a unit of work with the least error.
+    """Return the non-negative coefficients that explain times per unit of work with the least error.
 
-    Errors are relative to the times. The model is linear in its coefficients, and there are five: the best
-    fit on each of the 31 sets of coefficients is tried, and the best one without a negative coefficient is
-    the answer, exactly. But so what happened to be fast counts more, and all times come out too short, by the
-    variance of the noise. The answer is therefore scaled so that speeds are right on average.
+    Errors are relative to the times. The model is linear in five coefficients, so the least-squares fit of
+    each of the 31 subsets is computed; the exact answer is the best fit without a negative coefficient.
+    Relative errors give fast observations more weight, which makes all times too short by the variance of the
+    noise. The answer is therefore scaled so that speeds are right on average.
 
     Parameters
     ----------
     rows : float64[n, 5]
         The terms of each observation; see `terms`.
     slowness : float64[n]
-        Time that one unit of work took.
+        Observed time per unit of work.
     weights : float64[n], optional
-        Of the squares of errors; 1 by default.
+        Weights of the squared errors; 1 by default.
 
     Returns
     -------
@@ -81,7 +82,7 @@ def fit_slowness(rows: Floats, slowness: Floats, weights: Floats | None = None) 
     target = np.ones(len(rows)) if weights is None else np.sqrt(weights)
     scaled = rows * (target / slowness)[:, None]
     squares, products = scaled.T @ scaled, scaled.T @ target
-    answer, least = np.zeros(TERMS), 0.0  # the error of all zeros, but for a constant
+    answer, least = np.zeros(TERMS), 0.0  # the error of all zeros, except for a constant
     for support in map(list, _SUPPORTS):
         found = np.linalg.lstsq(squares[np.ix_(support, support)], products[support], rcond=1e-12)[0]
         error = float(found @ squares[np.ix_(support, support)] @ found - 2 * found @ products[support])
@@ -93,12 +94,12 @@ def fit_slowness(rows: Floats, slowness: Floats, weights: Floats | None = None) 
 
 
 class Speeds:
-    """Know how fast jobs of each kind are; learn it from what they did.
+    """The speeds of jobs by kind, known or learned from the history.
 
     Parameters
     ----------
     coefficients : mapping, optional
-        Five numbers for each kind, by its name; see `terms`. Kinds that are not there are learnt.
+        Five numbers for each kind, by name; see `terms`. The coefficients of all other kinds are learned.
 
     Examples
     --------
@@ -113,12 +114,13 @@ class Speeds:
         self._seen: dict[str, list[tuple[float, float, float]]] = {}
         self._waiting: dict[
             str, Floats
-        ] = {}  # by job, since its last progress: time, and it by workers, servers
+        ] = {}  # by job, since its last progress: time, time × workers, time × servers
 
     def observe(self, records: Iterable[Record]) -> None:
-        """Take what jobs did in a slot: those that worked, and of endless ones those that lagged behind.
+        """Add observations of jobs that worked in a slot. An endless job that has kept up is ignored.
 
-        Slots without progress count towards the next that has some: a unit may take longer than a slot.
+        The time of slots without progress is added to the next slot with progress, because a unit of work may
+        take longer than a slot.
         """
         for each in records:
             made = each.done - each.before
@@ -141,7 +143,7 @@ class Speeds:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Kinds of which something is known."""
+        """Kinds that have coefficients or observations."""
         return tuple(sorted({*self._given, *self._seen}))
 
     def coefficients(self, kind: str) -> Floats:
@@ -164,7 +166,7 @@ class Speeds:
         times = np.clip(seen[:, 2] / unit, 1 / _WILD, _WILD)
         spread = np.array([1.0, 2.0, 4.0, 8.0, 16.0])
         guessed = terms(spread, spread if seen[:, 1].any() else 0 * spread)
-        # The guess weighs little: it decides only where no observation does.
+        # The prior has a small weight: it decides only where there are no observations.
         weights = np.repeat([1.0, _PRIOR / len(spread)], [len(rows), len(spread)])
         times = np.concatenate([times, scale / unit * (guessed @ unknown)])
         return unit * fit_slowness(np.concatenate([rows, guessed]), times, weights)
@@ -178,29 +180,29 @@ class Speeds:
         return _time(self.coefficients(kind), np.array(float(workers)), np.array(float(servers)))
 
     def times(self, situation: Situation, workers: Ints, servers: Ints) -> Floats:
-        """Return the time that one unit of work takes with so many workers and servers: float64[B, J].
+        """Return the time of one unit of work for given numbers of workers and servers: float64[B, J].
 
-        It is infinite without workers, and without servers if the job takes any.
+        The time is infinite without workers, and without servers if the job takes any.
         """
-        found = _time(self.table(situation.kinds)[situation.kind], workers, servers)
+        time = _time(self.table(situation.kinds)[situation.kind], workers, servers)
         alone = (workers == 0) | (situation.takes_servers & (servers == 0))
-        return np.where(alone, np.inf, found)
+        return np.where(alone, np.inf, time)
 
 
 def _time(coefficients: Floats, workers: Ints | Floats, servers: Ints | Floats) -> Floats:
-    """Return sums of terms; without workers they are infinite."""
+    """Return the time of one unit of work: the weighted sum of `terms`, or infinity without workers."""
     works = np.asarray(workers) > 0
-    found = (coefficients * terms(np.maximum(workers, 1), servers)).sum(-1)
-    return np.where(works, np.maximum(found, 1e-12), np.inf)
+    time = (coefficients * terms(np.maximum(workers, 1), servers)).sum(-1)
+    return np.where(works, np.maximum(time, 1e-12), np.inf)
 
 
 class Modelled(Policy):
-    """Base of the policies that go by speeds.
+    """Base class of policies that use speeds.
 
     Parameters
     ----------
     speeds : Speeds, optional
-        How fast jobs are; by default it is learnt from what they do.
+        The speeds of jobs; by default they are learned from the history.
     """
 
     def __init__(self, speeds: Speeds | None = None) -> None:

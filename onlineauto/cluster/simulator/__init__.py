@@ -1,4 +1,4 @@
-"""Simulate clusters: made-up ones, and those whose history there is."""
+"""Simulate clusters with synthetic workloads, or with workloads fitted to a history."""
 
 from __future__ import annotations
 

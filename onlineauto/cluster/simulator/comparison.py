@@ -1,4 +1,4 @@
-"""``compare``: policies beside each other on the same traces."""
+"""``compare``: compare policies on the same traces."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ _NORMAL: Final = 1.96
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """Hold one policy beside the one that all are compared with.
+    """The comparison of one policy with a reference policy.
 
     Attributes
     ----------
     name : str
-        Of the policy.
+        Name of the policy.
     ratio, low, high : float
-        Mean completion time divided by that of the other policy, trace by trace, on average, with a 95 %
-        interval. Less than 1 is faster.
+        Mean over traces of the ratio of mean completion times, policy / reference, with its 95 % interval. A
+        ratio below 1 is faster.
     mean, late : float
-        Slots that a job took, on average; the time that 5 % of jobs exceeded.
+        Mean and 95 % quantile of the completion times of jobs, in slots.
     finished : float
-        The part of all jobs that came to their end; less than 1 if some starve.
+        The part of all jobs that ended; less than 1 if jobs starve.
     """
 
     name: str
@@ -64,7 +64,7 @@ def paired(times: Floats, others: Floats) -> tuple[float, float, float]:
 
 
 def _quantile(many: int) -> float:
-    """Return the 97.5 % quantile of Student's distribution for so many numbers, to 0.3 %.
+    """Return the 97.5 % quantile of Student's distribution for a mean of `many` numbers, to 0.3 %.
 
     Source: Abramowitz and Stegun, *Handbook of mathematical functions*, 26.7.5; the last terms are fitted.
     """
@@ -73,12 +73,12 @@ def _quantile(many: int) -> float:
 
 
 def compare(policies: Mapping[str, Policy], traces: Traces, *, by: str) -> list[Compared]:
-    """Run all traces under each policy, and compare with the one called `by`; return a row for each.
+    """Run all traces under each policy; return the comparison of each with the policy named `by`.
 
     Raises
     ------
     OptionError
-        No policy is called `by`.
+        No policy is named `by`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""``simulate``: a workload fitted to the history of a cluster, and its jobs under other policies."""
+"""``simulate``: fit a workload to the history of a cluster, and run its jobs under other policies."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from onlineauto.cluster.policies.policy import Policy
 
 _RUN: Final = 8
-"""Jobs that follow each other in a history stay together in a made-up trace, in runs of about so many."""
+"""Number of consecutive jobs of a history that stay together in a synthetic trace (block bootstrap)."""
 _FEWEST: Final = 3
-"""Jobs from which something can be said."""
+"""Minimum number of jobs for a fit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Job:
-    """One job of a history: its kind, when it came, and how much there was to do."""
+    """One job of a history: its kind, its arrival and its work."""
 
     kind: str
     arrival: int
@@ -39,21 +39,21 @@ class _Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulated:
-    """Hold a workload that was fitted to a history, and the jobs of the history.
+    """A workload that was fitted to a history, and the jobs of the history.
 
     Attributes
     ----------
     workload : Workload
-        Kinds with fitted speeds; the rate at which jobs came.
+        Kinds with fitted speeds, and the rate of arrivals.
     replay : Traces
-        The jobs of the history, once.
+        One trace with the jobs of the history.
     policy : str
-        Name of the policy that had decided.
+        Name of the policy of the history.
     actual : float
         Mean completion time of the jobs of the history, in slots; NaN if not all of them finished.
     left_out : mapping
-        How many jobs of a kind are left out, by kind: all jobs of these kinds only waited, or worked without
-        progress, so nobody knows how fast they would have been.
+        Number of omitted jobs by kind. The speeds of these kinds are unknown, because all their jobs waited
+        or made no progress.
     """
 
     workload: Workload
@@ -63,7 +63,7 @@ class Simulated:
     left_out: Mapping[str, int] = field(default_factory=dict)
 
     def traces(self, seeds: Sequence[int]) -> Traces:
-        """Draw traces like the history: its jobs, with their gaps, in another order and frequency."""
+        """Draw traces like the history by a block bootstrap of its jobs and the gaps between them."""
         arrival, kind, work = (each[0] for each in (self.replay.arrival, self.replay.kind, self.replay.work))
         gaps = np.diff(arrival, prepend=arrival[0])
         many, size = len(work), min(_RUN, len(work))
@@ -83,16 +83,16 @@ class Simulated:
     def compare(
         self, policies: Mapping[str, Policy] | None = None, *, by: str = "", traces: int = 32
     ) -> list[Compared]:
-        """Run made-up traces like the history under policies; return a row for each.
+        """Run synthetic traces like the history under policies; return the comparison of each.
 
         Parameters
         ----------
         policies : mapping, optional
             Policies by name; by default all of `onlineauto.cluster.POLICIES`, with the fitted speeds.
         by : str
-            The one that others are compared with; by default the one that had decided, or ``fair``.
+            Name of the reference policy; by default the policy of the history, or ``fair``.
         traces : int
-            How many.
+            Number of traces.
         """
         policies = policies_for(self.workload) if policies is None else policies
         if not by:
@@ -100,9 +100,9 @@ class Simulated:
         return compare(policies, self.traces(range(traces)), by=by)
 
     def error(self) -> float:
-        """Return by how much the simulator is wrong about the history itself, under the same policy.
+        """Return the relative error of the simulated mean completion time for the history itself.
 
-        The simulated mean completion time divided by the actual one, less 1; NaN if it cannot be known.
+        error = simulated / actual - 1, under the policy of the history; NaN if it is unknown.
         """
         policy = policies_for(self.workload).get(self.policy)
         if policy is None or np.isnan(self.actual):
@@ -111,25 +111,25 @@ class Simulated:
 
 
 def policies_for(workload: Workload) -> dict[str, Policy]:
-    """Return all policies of the registry by name, those that go by speeds with those of a workload."""
+    """Return all policies of the registry by name; those that use speeds get the speeds of the workload."""
     speeds = workload.speeds()
     return {name: make(speeds) if issubclass(make, Modelled) else make() for name, make in POLICIES.items()}
 
 
 def simulate(history: History, *, places: int = 12) -> Simulated:
-    """Fit a simulator to the history of a cluster, to see which policy would have been faster.
+    """Fit a simulator to the history of a cluster, to find the policy that would have been fastest.
 
     Parameters
     ----------
     history : History
-        What `Cluster.history` returns, or `History.load` reads.
+        The history of `Cluster.history` or `History.load`.
     places : int
-        Jobs that have a row at once.
+        Maximum number of jobs with a row.
 
     Raises
     ------
     InputError
-        If too few jobs worked in it.
+        If too few jobs of the history worked.
 
     Examples
     --------
@@ -141,8 +141,8 @@ def simulate(history: History, *, places: int = 12) -> Simulated:
     True
     """
     workload = fit_workload(history, places=places)
-    found = _jobs(history)
-    named = {name: job for name, job in found.items() if job.kind in workload.names}
+    finite = _jobs(history)
+    named = {name: job for name, job in finite.items() if job.kind in workload.names}
     jobs = [*named.values()]
     numbers = {name: number for number, name in enumerate(workload.names)}
     first = jobs[0].arrival
@@ -155,7 +155,7 @@ def simulate(history: History, *, places: int = 12) -> Simulated:
     )
     times = history.completion_times()
     actual = float(np.mean([times.get(name, float("nan")) for name in named]))
-    left_out = Counter(job.kind for job in found.values() if job.kind not in workload.names)
+    left_out = Counter(job.kind for job in finite.values() if job.kind not in workload.names)
     return Simulated(
         workload=workload, replay=replay, policy=history.head.policy, actual=actual, left_out=left_out
     )
@@ -164,21 +164,21 @@ def simulate(history: History, *, places: int = 12) -> Simulated:
 def fit_workload(history: History, *, places: int = 12) -> Workload:
     """Return the workload of a history: kinds with their speeds, the rate of arrivals, the spread of work.
 
-    Streams, which have no end, are not jobs of the workload: what they take on average is taken off the
-    capacity. Kinds of which no job ever made progress are left out.
+    Endless streams are not jobs of the workload: their average resources are subtracted from the capacity.
+    Kinds without any progress are omitted.
 
     Raises
     ------
     InputError
-        If too few jobs worked in it, or a kind takes more than the cluster has.
+        If too few jobs of the history worked, or a kind takes more than the cluster has.
     """
     speeds = Speeds()
     ended = [each for each in history.records if not each.endless]
     speeds.observe(ended)
-    found = _jobs(history).values()
-    jobs = [job for job in found if job.kind in speeds.kinds]
+    finite = _jobs(history).values()
+    jobs = [job for job in finite if job.kind in speeds.kinds]
     if len(jobs) < _FEWEST:
-        never = sorted({job.kind for job in found} - {*speeds.kinds})
+        never = sorted({job.kind for job in finite} - {*speeds.kinds})
         why = f"; jobs of kind {', '.join(never)} never made progress" if never else ""
         raise InputError(
             f"the history has {len(jobs)} jobs with an end that worked, and {_FEWEST} are the fewest to go by"
@@ -203,21 +203,21 @@ def fit_workload(history: History, *, places: int = 12) -> Workload:
 
 
 def _jobs(history: History) -> dict[str, _Job]:
-    """Return the jobs that have an end by their names, in the order of arrival."""
-    found: dict[str, _Job] = {}
-    first: dict[str, float] = {}  # what was done before the history begins: a study may go on from its store
+    """Return the finite jobs by name, in the order of arrival."""
+    jobs: dict[str, _Job] = {}
+    first: dict[str, float] = {}  # work before the history: a study may continue from its store
     for each in history.records:
         if each.endless:
             continue
-        if each.job not in found:
+        if each.job not in jobs:
             arrival = min(int(np.ceil(each.arrived)), each.slot)
             first[each.job] = each.before
-            found[each.job] = _Job(kind=each.kind, arrival=max(arrival, 0), work=each.total - each.before)
+            jobs[each.job] = _Job(kind=each.kind, arrival=max(arrival, 0), work=each.total - each.before)
         else:
-            known = found[each.job]
-            found[each.job] = replace(known, work=max(known.work, each.total - first[each.job]))
-    there = {name: job for name, job in found.items() if job.work > 0}
-    return dict(sorted(there.items(), key=lambda each: each[1].arrival))
+            known = jobs[each.job]
+            jobs[each.job] = replace(known, work=max(known.work, each.total - first[each.job]))
+    with_work = {name: job for name, job in jobs.items() if job.work > 0}
+    return dict(sorted(with_work.items(), key=lambda each: each[1].arrival))
 
 
 def _kind(record: Record, speeds: Speeds, works: list[float]) -> Kind:
@@ -233,7 +233,7 @@ def _kind(record: Record, speeds: Speeds, works: list[float]) -> Kind:
 
 
 def _noise(records: Sequence[Record], speeds: Speeds) -> float:
-    """Return the standard deviation of the logarithm of speeds about the fitted ones."""
+    """Return the standard deviation of the logarithm of observed speeds relative to fitted speeds."""
     errors = [
         float(
             np.log(
@@ -247,9 +247,9 @@ def _noise(records: Sequence[Record], speeds: Speeds) -> float:
 
 
 def _capacity(history: History, kinds: Sequence[Kind]) -> dict[str, float]:
-    """Return the capacity less what streams take on average; without a head, the most that was in use.
+    """Return the capacity minus the average use of streams; without a head, the maximum use is the capacity.
 
-    One worker, with a server, of each kind has space in it, though streams may on average leave less.
+    The result is at least one bundle (a worker and a server) of each kind, even if streams leave less.
     """
     slots: dict[int, dict[str, float]] = {}
     streams: dict[str, float] = {}

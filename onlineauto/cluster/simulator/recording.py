@@ -1,4 +1,4 @@
-"""``record``: a simulated cluster's history, as a real one writes it."""
+"""``record``: return the history of a simulated cluster in the form of a real one."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def record(policy: Policy, traces: Traces, *, learns: bool = False) -> History:
     Parameters
     ----------
     policy : Policy
-        Decides.
+        The policy.
     traces : Traces
-        The first one is run.
+        The traces, of which only the first is run.
     learns : bool
-        Let the policy observe each slot, as on a real cluster.
+        True to let the policy observe each slot, like on a real cluster.
 
     Examples
     --------

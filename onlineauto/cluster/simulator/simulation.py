@@ -1,4 +1,4 @@
-"""``Simulation``: many clusters in lock-step, a slot at a time."""
+"""``Simulation``: simulate a batch of clusters, slot by slot."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ if TYPE_CHECKING:
     from onlineauto.cluster.simulator.traces import Traces
 
 _MOST_SLOTS: Final = 5000
-"""A run that takes longer is given up: some jobs starve."""
+"""Maximum number of slots of a run, which is exceeded if jobs starve."""
 _LARGE: Final = 8
-"""Workers of a job that suffers all of the interference there is."""
+"""Number of workers from which on a job has the full interference."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Slot:
-    """Hold what happened in one slot of B clusters.
+    """The results of one slot of B clusters.
 
     Attributes
     ----------
     progress : float64[B, J]
-        Units of work that the job of each row did.
+        Units of work of the job of each row in this slot.
     total : float64[B, J]
-        Units of work there are to do in it, from its arrival on.
+        Total units of work of the job.
     used : float64[B, J]
-        The part of the slot for which it was there; less than 1 if it came to its end.
+        The part of the slot before the end of the job; 1 if the job did not end.
     waiting : float64[B]
-        Jobs in the cluster, with a row or without, averaged over the slot.
+        Mean number of jobs in the cluster during the slot, with or without a row.
     """
 
     progress: Floats
@@ -46,19 +46,18 @@ class Slot:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Ran:
-    """Hold what became of traces under a policy.
+    """The results of traces under a policy.
 
     Attributes
     ----------
     times : float64[B, N]
-        Slots from the arrival of each job to its end; until the run was given up, if it had no end. NaN where
-        there is no job.
+        Slots from the arrival of each job to its end, or to the end of the run. NaN if there is no job.
     finished : bool[B, N]
-        Jobs that came to their end.
+        Jobs that ended.
     waiting : float64[B]
-        Jobs in the cluster, summed over time: by Little's law the same as the sum of the times.
+        Number of jobs in the cluster, summed over time: by Little's law the same as the sum of the times.
     slots : int64[B]
-        Slots in which there was a job.
+        Number of slots with any job.
     """
 
     times: Floats
@@ -73,10 +72,10 @@ class Ran:
 
 
 class Simulation:
-    """Run B clusters in lock-step: show the situation, take an allocation, do a slot of work.
+    """Run B clusters synchronously: return the situation, accept an allocation, simulate a slot.
 
-    Jobs arrive at the beginning of a slot and end anywhere within one; what an ended job leaves is given away
-    in the next slot. The first J unfinished jobs have rows.
+    Jobs arrive at the beginning of a slot and end at any time in a slot; the resources of an ended job are
+    free in the next slot. The first J unfinished jobs have rows.
 
     Parameters
     ----------
@@ -112,16 +111,16 @@ class Simulation:
 
     @property
     def is_done(self) -> bool:
-        """True if all jobs of all clusters have come to their end."""
+        """True if all jobs of all clusters have ended."""
         return not (self._left > 0).any()
 
     @property
     def jobs(self) -> Ints:
-        """int64[B, J]: the number of the job in each row; anything in empty rows."""
+        """int64[B, J]: the number of the job in each row; undefined in empty rows."""
         return self._rows
 
     def situation(self) -> Situation:
-        """Return what a policy sees now, with nothing given away."""
+        """Return the present situation for a policy, before any allocation."""
         workload, rows = self.traces.workload, self._rows
         kind = np.take_along_axis(self.traces.kind, rows, 1)
         left = np.take_along_axis(self._left, rows, 1)
@@ -143,11 +142,11 @@ class Simulation:
             server_demand=self._server[kind],
             capacity=self._capacity,
             free=self._capacity,
-            backlog=self._there().sum(1) - self._valid.sum(1),
+            backlog=self._present().sum(1) - self._valid.sum(1),
         )
 
     def advance(self, given: Situation) -> Slot:
-        """Do a slot of work with the workers and servers that were given, and return what happened."""
+        """Simulate a slot with the workers and servers of an allocation, and return its results."""
         rows, traces = self._rows, self.traces
         noise = traces.noise[:, self.now % traces.noise.shape[1], :]
         speed = self._speed(given) * np.take_along_axis(noise, rows, 1)
@@ -155,11 +154,11 @@ class Simulation:
         ends = self._valid & (speed >= left) & (speed > 0)
         progress = np.where(ends, left, np.where(self._valid, speed, 0.0))
         used = np.where(ends, left / np.maximum(speed, 1e-300), np.where(self._valid, 1.0, 0.0))
-        there = self._there()
-        waiting = there.sum(1) - (ends * (1 - used)).sum(1)
+        present = self._present()
+        waiting = present.sum(1) - (ends * (1 - used)).sum(1)
         self._waiting += waiting
-        self._slots += there.any(1)
-        cluster, row = np.nonzero(self._valid)  # empty rows may repeat a job, which is not to be written
+        self._slots += present.any(1)
+        cluster, row = np.nonzero(self._valid)  # excludes empty rows, which may repeat a job
         self._left[cluster, rows[cluster, row]] = np.where(ends, 0.0, left - progress)[cluster, row]
         cluster, row = np.nonzero(ends)
         self._end[cluster, rows[cluster, row]] = self.now + used[cluster, row]
@@ -169,29 +168,29 @@ class Simulation:
         return Slot(progress=progress, total=total, used=used, waiting=waiting)
 
     def ran(self) -> Ran:
-        """Return what became of the jobs until now."""
+        """Return the results of all jobs so far."""
         exists = self.traces.work > 0
         finished = exists & (self._left == 0)
         until = np.where(finished, self._end, float(self.now))
         times = np.where(exists, until - self.traces.arrival, np.nan)
         return Ran(times=times, finished=finished, waiting=self._waiting.copy(), slots=self._slots.copy())
 
-    def _there(self) -> Bools:
-        """Return which jobs have arrived and not come to their end."""
+    def _present(self) -> Bools:
+        """Return which jobs have arrived and not ended: bool[B, N]."""
         return np.asarray((self.traces.arrival <= self.now) & (self._left > 0))
 
     def _choose(self) -> tuple[Ints, Bools]:
-        """Return the jobs that have rows, and which rows have one."""
-        there = self._there()
+        """Return the number of the job in each row, and which rows have a job."""
+        present = self._present()
         places = self.traces.workload.places
-        order = np.argsort(~there, axis=1, kind="stable")[:, :places]
+        order = np.argsort(~present, axis=1, kind="stable")[:, :places]
         if order.shape[1] < places:
             order = np.concatenate([order, np.repeat(order[:, :1], places - order.shape[1], 1)], 1)
-        valid = np.arange(places) < there.sum(1, keepdims=True)
+        valid = np.arange(places) < present.sum(1, keepdims=True)
         return order, valid
 
     def _speed(self, given: Situation) -> Floats:
-        """Return the speed of each job, with the interference that no policy knows of."""
+        """Return the speed of each job, including the interference that policies do not know."""
         works = (given.workers > 0) & (~given.takes_servers | (given.servers > 0))
         slowness = self._coefficients[given.kind] * terms(np.maximum(given.workers, 1), given.servers)
         full = 1 - given.free_parts.min(1, keepdims=True)
@@ -201,7 +200,7 @@ class Simulation:
 
 
 def run(policy: Policy, traces: Traces, *, most_slots: int = _MOST_SLOTS) -> Ran:
-    """Run traces under a policy until all jobs have come to their end."""
+    """Return the results of traces under a policy, until all jobs have ended or `most_slots` is reached."""
     simulation = Simulation(traces)
     while not simulation.is_done and simulation.now < most_slots:
         simulation.advance(allocate(policy, simulation.situation()))

@@ -1,4 +1,4 @@
-"""``Traces``: which jobs come to simulated clusters, and when, from seeds."""
+"""``Traces``: the jobs of simulated clusters and their arrivals, drawn from seeds."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ if TYPE_CHECKING:
     from onlineauto.cluster.simulator.workload import Workload
 
 _REPEATS: Final = 64
-"""Slots after which the noise of a job repeats."""
+"""Number of slots after which the noise of a job repeats."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Traces:
-    """Hold the jobs of B simulated clusters, N in each, in the order of arrival.
+    """The jobs of B simulated clusters, N in each, in the order of arrival.
 
     Attributes
     ----------
     workload : Workload
-        The clusters, which are all alike.
+        The workload of all clusters.
     arrival : int64[B, N]
-        The slot at whose beginning a job is there.
+        The slot at whose beginning a job arrives.
     kind : int64[B, N]
-        Its number among the kinds of the workload.
+        The index of its kind in the workload.
     work : float64[B, N]
-        Its units of work; 0 for no job, where a cluster has fewer than N.
+        Its units of work; 0 marks a missing job of a cluster with fewer than N jobs.
     noise : float64[B, S, N]
-        By what the speed of a job is multiplied in slot s, s + S, …; the same under each policy.
+        Factor of the speed of a job in slots s, s + S, …; it is the same under each policy.
     """
 
     workload: Workload
@@ -46,9 +46,9 @@ class Traces:
 
 
 def draw_traces(workload: Workload, seeds: Sequence[int], *, jobs: int = 40) -> Traces:
-    """Draw a trace for each seed; the same seed gives the same trace, whatever is beside it.
+    """Draw a trace for each seed; a trace depends on its own seed only.
 
-    Arrivals are a Poisson process whose rate swings, and work is log-normal.
+    Arrivals are a Poisson process with a periodic rate, and work is log-normal.
 
     Examples
     --------

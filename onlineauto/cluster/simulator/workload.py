@@ -1,4 +1,4 @@
-"""``Workload``: what a simulated cluster is, which kinds of jobs come to it, and how often."""
+"""``Workload``: the capacity of a simulated cluster, the kinds of its jobs, and their rate of arrival."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class Kind:
     Attributes
     ----------
     name : str
-        As in a history.
+        Name of the kind, like in a history.
     coefficients : tuple of float
-        Of the time that a unit of work takes; see `onlineauto.cluster.policies.speeds.terms`.
+        Coefficients of the time of a unit of work; see `onlineauto.cluster.policies.speeds.terms`.
     work : float
         Mean units of work of a job.
     worker, server : mapping
-        What one worker, and one server, takes of each resource; nothing if the kind has no servers.
+        The demand of one worker and of one server by resource; `server` is empty for a kind without servers.
     most_workers, most_servers : int
-        More than that it cannot use.
+        The maximum numbers that a job can use.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Kind:
 
 MIXED: Final = (
     Kind(
-        name="search",  # trials of a study side by side
+        name="search",  # parallel trials of a study
         coefficients=(0.8911, 0.10, 0.0, 0.0089, 0.0),
         work=7.5,
         worker={"CPU": 1, "memory": 1.5},
@@ -57,57 +57,58 @@ MIXED: Final = (
         worker={"CPU": 1, "memory": 2.5},
     ),
     Kind(
-        name="sharded",  # a sparse model; its servers keep up easily
+        name="sharded",  # a sparse model with little load on servers
         coefficients=(0.7885, 0.10, 0.08, 0.0160, 0.0155),
         work=7.5,
         worker={"CPU": 1, "memory": 1},
         server={"CPU": 1, "memory": 2},
     ),
     Kind(
-        name="embedding",  # a large model; servers are soon too few
+        name="embedding",  # a large model with high load on servers
         coefficients=(0.5850, 0.15, 0.20, 0.0325, 0.0325),
         work=7.5,
         worker={"CPU": 1, "memory": 2},
         server={"CPU": 1, "memory": 3},
     ),
     Kind(
-        name="rules",  # a part of it is serial
+        name="rules",  # a job with a serial part
         coefficients=(0.6300, 0.25, 0.05, 0.0350, 0.0350),
         work=7.5,
         worker={"CPU": 1, "memory": 2},
         server={"CPU": 1, "memory": 1},
     ),
     Kind(
-        name="race",  # challengers beside a champion, on one stream: little to divide
+        name="race",  # challengers and a champion on one stream, with little parallel work
         coefficients=(0.6030, 0.25, 0.08, 0.0335, 0.0335),
         work=7.5,
         worker={"CPU": 1, "memory": 1},
         server={"CPU": 1, "memory": 1},
     ),
 )
-"""Six kinds after the jobs of this project. A bundle does one unit a slot; humps are at 10, 6, 5, 3, 3, 3."""
+"""Six kinds modelled on jobs of this project. One bundle does one unit per slot; the fastest numbers of
+workers are 10, 6, 5, 3, 3 and 3."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """Describe a cluster and the jobs that come to it.
+    """Describe a cluster and the jobs that arrive at it.
 
     Attributes
     ----------
     kinds : tuple of Kind
-        A job is of any of them with the same probability.
+        The kinds, which are equally likely.
     capacity : mapping
-        How much of each resource the cluster has.
+        The amount of each resource of the cluster.
     places : int
-        J, the number of jobs that have a row at once; the others wait.
+        J, the maximum number of jobs with a row; later jobs wait.
     rate : float
-        Jobs that arrive in a slot, on average.
+        Mean number of jobs that arrive in a slot.
     swing, period : float
-        By how much of itself the rate goes up and down, and in how many slots: day and night.
+        Relative amplitude of the periodic rate, and its period in slots, as for day and night.
     spread : float
         Standard deviation of the logarithm of a job's work.
     interference : float
-        The part of its speed that a large job loses on a full cluster; no policy knows of it.
+        The part of its speed that a large job loses on a full cluster, which policies do not know.
     noise : float
         Standard deviation of the logarithm of speeds from slot to slot.
     """
@@ -140,15 +141,15 @@ class Workload:
         return tuple(kind.name for kind in self.kinds)
 
     def speeds(self) -> Speeds:
-        """Return the speeds of the kinds, exactly, but for interference and noise."""
+        """Return the exact speeds of the kinds, without interference and noise."""
         return Speeds({kind.name: kind.coefficients for kind in self.kinds})
 
     def demands(self) -> tuple[Floats, Floats]:
-        """Return what a worker and a server of each kind take: float64[kinds, R] twice."""
+        """Return the demands of a worker and of a server of each kind: float64[kinds, R] twice."""
         return self._demands("worker"), self._demands("server")
 
     def most(self) -> tuple[Ints, Ints]:
-        """Return the most workers and servers of each kind; no servers where it takes none."""
+        """Return the maximum numbers of workers and servers of each kind; 0 servers if it takes none."""
         workers = np.array([kind.most_workers for kind in self.kinds])
         return workers, np.array([kind.most_servers if kind.server else 0 for kind in self.kinds])
 

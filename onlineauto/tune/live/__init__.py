@@ -1,4 +1,4 @@
-"""Trials that are live learners: runs on one stream, compared on the same events."""
+"""Trials that are live learners: runs on one stream that are compared on the same events."""
 
 from onlineauto.tune.live.budget import Budget
 from onlineauto.tune.live.handing_over import hand_over

@@ -1,4 +1,4 @@
-"""``Budget``: ends a run when all trials together have learnt so many events."""
+"""``Budget``: ends a run when its trials together have learned a number of events."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ if TYPE_CHECKING:
 
 
 class Budget(Stopper):
-    """Begins no job once a budget is spent; the jobs that run then come to their end.
+    """Ends a run once a budget is spent; running jobs continue to their end.
 
     Parameters
     ----------
     study : Study
         The study.
     events : int
-        The events that its trials may learn, all together.
+        Number of events that its trials may learn together.
 
     Raises
     ------
     OptionError
-        It is not positive.
+        The number is not positive.
     """
 
     def __init__(self, study: Study, events: int) -> None:
@@ -39,11 +39,11 @@ class Budget(Stopper):
 
 
 def spent(study: Study) -> int:
-    """Return how many events all trials of a study have come through."""
+    """Return the number of events that all trials of a study have learned together."""
     return sum(trial.step - _copied(trial) for trial in study.trials)
 
 
 def _copied(trial: Trial) -> int:
-    """Return the events that a trial has not learnt itself: it began as a copy of another one."""
+    """Return the number of events that a trial has not learned itself, because it began as a copy."""
     begun = trial.resume_from
     return min(begun.resource, trial.step) if begun is not None and begun.trial != trial.number else 0

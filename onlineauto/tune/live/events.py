@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from onlineauto.options import Configuration
 
 _LOG: Final = logging.getLogger("onlineauto")
-_LOOKED_AT = 64
-"""Namespaces of actions are those of so many events of each block."""
+_SAMPLED = 64
+"""Number of events of each block in which the namespaces of actions are looked up."""
 
 
 _DIGESTED = ("hash", "value", "label", "weight", "cost_action", "cost", "probability")
-"""Columns of a block that make one stream another."""
+"""Columns of a block that identify a stream."""
 
 
 class Events:
@@ -34,16 +34,16 @@ class Events:
     Parameters
     ----------
     source : Sources
-        What `Workspace.stream` takes; it is read once, and to its end.
+        A source as for `Workspace.stream`, which is read once to its end.
     configuration : Configuration
-        The options by which it is read.
+        The options for the reader.
     most : int, optional
-        No more events than these.
+        Maximum number of events.
 
     Attributes
     ----------
     blocks : list of Block
-        All events, in their order.
+        All events, in order.
 
     Raises
     ------
@@ -55,26 +55,26 @@ class Events:
         self.blocks: list[Block] = []
         self._configuration = configuration
         self._n_events = 0
-        found = Diagnostics()
-        for block in read_blocks(source, configuration, found):
+        diagnostics = Diagnostics()
+        for block in read_blocks(source, configuration, diagnostics):
             part = block if most is None else block.head(min(len(block), most - self._n_events))
             self.blocks.append(part)
             self._n_events += len(part)
             if self._n_events == most:
                 break
         if not self._n_events:
-            why = f": {found.summary()}" if found.total else ""
+            why = f": {diagnostics.summary()}" if diagnostics.total else ""
             raise InputError(f"the stream has no events, so there is nothing to learn from{why}")
-        if found.total:
-            _LOG.warning("%s", found.summary())
+        if diagnostics.total:
+            _LOG.warning("%s", diagnostics.summary())
 
     def __len__(self) -> int:
-        """Count the events."""
+        """Return the number of events."""
         return self._n_events
 
     @property
     def digest(self) -> str:
-        """A digest of all features, labels and costs, however they are divided into blocks."""
+        """A digest of all features, labels and costs, independent of the division into blocks."""
         whole = blake2b(digest_size=8)
         for column in _DIGESTED:
             for block in self.blocks:
@@ -91,9 +91,9 @@ class Events:
         """The namespaces of actions, none if events are single lines."""
         if not kind_of(self._configuration).endswith("adf"):
             return frozenset()
-        looked_at = ((block, event) for block in self.blocks for event in range(min(len(block), _LOOKED_AT)))
-        return frozenset().union(*(of_actions(block, event) for block, event in looked_at))
+        sample = ((block, event) for block in self.blocks for event in range(min(len(block), _SAMPLED)))
+        return frozenset().union(*(of_actions(block, event) for block, event in sample))
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the events to a file of blocks, from which other processes read them without parsing."""
+        """Write the events to a file of blocks, which other processes read without parsing."""
         write_blocks(path, self.blocks, rules=rules_of(self._configuration))

@@ -1,4 +1,4 @@
-"""The space of the flags of a learner, and the options that a config of it stands for."""
+"""The space of the flags of a learner, and the options of each config in this space."""
 
 from __future__ import annotations
 
@@ -17,40 +17,40 @@ if TYPE_CHECKING:
     from onlineauto.tune.live.events import Events
 
 INTERACTIONS: Final = "interactions"
-"""Names all interactions that could be of use, each a parameter of its own: used or not."""
+"""Name for all useful interactions, each of which is a separate parameter: used or not used."""
 _SPECIAL: Final = frozenset(b"*:")
-"""Bytes that mean something where interactions are written; a namespace with one is not crossed."""
+"""Bytes with a special meaning in interactions; namespaces that contain them are not crossed."""
 _FLAG: Final = "experimental_full_name_interactions"
 
 
 def base_of(base: str | Mapping[str, Any]) -> Configuration:
-    """Return the options that all trials have in common.
+    """Return the options that all trials share.
 
     Raises
     ------
     OptionError
-        An option is unknown, or none that a trial could have.
+        An option is unknown, or not allowed for trials.
     """
     configuration = REGISTRY.parse(base) if isinstance(base, str) else REGISTRY.from_keywords(**base)
     refuse_command_line(configuration)
     if configuration[RunOptions].passes > 1:
         raise OptionError("passes: a trial reads its stream once; leave it out")
     if configuration.get("automl"):
-        raise OptionError("automl: a trial is one config, which does not search by itself; leave it out")
+        raise OptionError("automl: a trial is one config, without a search; leave it out")
     return configuration
 
 
 def space_of_flags(names: Sequence[str], events: Events) -> Space:
-    """Return the space of options, by their names, and of ``interactions``.
+    """Return the space of named options and, if named, of ``interactions``.
 
-    Interactions are those of the namespaces that the stream has: all pairs. If events have actions, they are
-    namespaces of the context, and pairs of these, crossed with one of the actions: no others distinguish
-    actions.
+    Interactions are all pairs of namespaces of the stream. If events have actions, each interaction is one or
+    two namespaces of the context crossed with one namespace of the actions, because no other interaction
+    distinguishes actions.
 
     Raises
     ------
     OptionError
-        If there are no names, or a name is not that of a tunable option.
+        If there are no names, or a name is not the name of a tunable option.
     """
     if not names:
         raise OptionError(f"search names nothing: name options, or {INTERACTIONS}")
@@ -66,16 +66,16 @@ def _crossed(events: Events) -> Iterator[str]:
     known = [name for name in events.namespaces if not _SPECIAL.intersection(name)]
     actions = [name for name in known if name in events.of_actions]
     context = [name for name in known if name not in actions]
-    found: Iterable[tuple[bytes, ...]] = combinations_with_replacement(known, 2)
+    interactions: Iterable[tuple[bytes, ...]] = combinations_with_replacement(known, 2)
     if actions:
         crossed = chain(combinations(context, 1), combinations(context, 2))
-        found = ((*names, action) for names in crossed for action in actions)
-    for names in found:
+        interactions = ((*names, action) for names in crossed for action in actions)
+    for names in interactions:
         yield "*".join(name.decode("utf-8", "surrogateescape") for name in names)
 
 
 def config_of(base: Configuration, space: Space, *, crossed: bool = False) -> dict[str, Any]:
-    """Return the config of a space that is nearest to some options, with all interactions or none."""
+    """Return the config of a space that is nearest to the options `base`, with all interactions or none."""
     config: dict[str, Any] = {}
     for name, parameter in space.parameters.items():
         if _is_crossed(name):
@@ -89,17 +89,17 @@ def config_of(base: Configuration, space: Space, *, crossed: bool = False) -> di
 
 
 def configured(base: Configuration, config: Mapping[str, Any]) -> Configuration:
-    """Return the options of a trial: those of the base, and those of its config.
+    """Return the options of a trial: the base options with those of its config.
 
     >>> configured(base_of("--quadratic ab"), {"power_t": 0.2, "b*c": True, "a*c": False}).command()
     "--quadratic ab --experimental_full_name_interactions 'b|c' --power_t 0.2"
     """
-    given: dict[str, Any] = {option: base.get(option) for option in base.supplied}
-    given |= {name: value for name, value in config.items() if not _is_crossed(name)}
+    options: dict[str, Any] = {option: base.get(option) for option in base.supplied}
+    options |= {name: value for name, value in config.items() if not _is_crossed(name)}
     pairs = [name.replace("*", "|") for name in _used(config)]
     if pairs:
-        given[_FLAG] = (*given.get(_FLAG, ()), *pairs)
-    return REGISTRY.from_keywords(**given)
+        options[_FLAG] = (*options.get(_FLAG, ()), *pairs)
+    return REGISTRY.from_keywords(**options)
 
 
 def _used(config: Mapping[str, Any]) -> Iterable[str]:

@@ -1,4 +1,4 @@
-"""``hand_over``: let a streaming search try what a study has found."""
+"""``hand_over``: make the best trial of a study a challenger of a streaming search."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def hand_over(
 ) -> int:
     """Make the best trial of a study a challenger of a streaming search, and return its live index.
 
-    The challenger has the trial's flags and its weights. It is a member of the ensemble, with the weight 0
-    at first. It becomes the champion when the test of the search proves it better, and the former champion
-    returns if the test proves that one better later. A search that has learnt nothing yet has no champion to
-    protect: it begins with the trial as its champion, and 0 is returned.
+    The challenger has the flags and weights of the trial. It is a member of the ensemble, at first with the
+    weight 0. It becomes the champion when the test of the search proves it better. The former champion
+    returns if the test later proves it better again. A search that has not learned any event has no champion
+    to protect: the trial becomes its champion, and 0 is returned.
 
     Parameters
     ----------
@@ -46,18 +46,18 @@ def hand_over(
     search : Workspace or model of `onlineauto.api`
         The search, with ``--automl`` and ``--search`` for each option that the study has searched.
     trial : int, optional
-        Another trial than the best.
+        The number of a trial; by default the best one.
     since : Sources, optional
-        Events that the stream has had since the study ended: the trial learns them first.
+        Events of the stream after the end of the study, which the trial learns first.
     checkpoints : str or Path, optional
-        The folder that the study ran with.
+        The folder of checkpoints of the study.
 
     Raises
     ------
     OptionError
-        The study has no such trial or no checkpoint of it, or the search cannot have its flags.
+        The study has no such trial or no checkpoint of it, or the search does not support its flags.
     InputError
-        The checkpoint is not one of a live learner.
+        The checkpoint is not a checkpoint of a live learner.
 
     Examples
     --------
@@ -68,21 +68,21 @@ def hand_over(
     >>> hand_over(study, search)
     1
     """
-    found = (
+    chosen = (
         study.best if trial is None else next((each for each in study.trials if each.number == trial), None)
     )
-    if found is None:
+    if chosen is None:
         raise OptionError(
             "the study has no trial with a value yet" if trial is None else f"there is no trial {trial}"
         )
-    saved = study.saved(found.number, checkpoints=checkpoints)
+    saved = study.saved(chosen.number, checkpoints=checkpoints)
     if not isinstance(saved, bytes):
-        raise OptionError(f"trial {found.number} has no checkpoint of a live learner to be handed over")
+        raise OptionError(f"trial {chosen.number} has no checkpoint of a live learner to be handed over")
     model, _ = model_of(saved)
     if since is not None:
         model.fit(since)
     workspace = search if isinstance(search, Workspace) else search.workspace
-    name = f"trial {found.number} of {study.name!r}"
+    name = f"trial {chosen.number} of {study.name!r}"
     if not (workspace.searching.n_events or workspace.learner.model.touched.any()):
         warm_start(workspace, model, name=name)
         return 0

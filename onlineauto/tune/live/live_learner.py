@@ -24,44 +24,44 @@ if TYPE_CHECKING:
 
 _REPORTS, _BATCHES = 32, 512
 MISSED: Final = ("catch_up", "match")
-"""What a learner does about events between its checkpoint and the window in which it is scored."""
+"""Modes for events between a checkpoint and the next scored window: learn them, or leave them out."""
 
 
 class LiveLearner:
-    """Trials that learn one stream, each with flags of its own, and are compared on the same events.
+    """Trials that learn one stream, each with its own flags, and are compared on the same events.
 
-    A trial's resource is an offset of the stream: how many events it has come through. Its value there is the
-    mean progressive loss of the last `window` events before it, so all trials with a value at a resource have
-    it from the same events. The losses of these are reported too, in batches, for tests on pairs.
+    The resource of a trial is an offset of the stream: the number of events so far. Its value there is the
+    mean progressive loss of the last `window` events before the offset, so all values at one resource are
+    from the same events. The losses of these events are also reported in batches, for paired tests.
 
-    A trial that goes on from a checkpoint may have missed events before the window of its next value. It
-    learns them first, which costs their number (``catch_up``), or leaves them out (``match``). Each report
-    has details: `offset_from` and `offset_to`, the events that its value is about; and `missed`, which is
-    ``caught_up``, ``matched``, or ``nothing``.
+    A trial that resumes from a checkpoint may have missed events before the window of its next value. It
+    either learns them first, which takes their time (``catch_up``), or leaves them out (``match``). Each
+    report has details: `offset_from` and `offset_to`, the range of events of its value; and `missed`, which
+    is ``caught_up``, ``matched``, or ``nothing``.
 
-    Give it to `Study.run`; processes parse the stream once each.
+    Pass an object of this class to `Study.run`; each process parses the stream once.
 
     Parameters
     ----------
     events : Sources
-        The stream; for other processes a path, bytes, or a list of these.
+        The stream; for worker processes a path, bytes, or a list of these.
     base : str or mapping
-        The options that all trials have in common, as on the command line or by name.
+        The options that all trials share, as on the command line or by name.
     window : int, optional
-        How many events a value is about; None for all from the beginning.
+        Number of events of a value; None for all events from the beginning.
     missed : {"catch_up", "match"}
-        What is done about events that were missed.
+        Whether a trial learns missed events or leaves them out.
     every : int, optional
-        Events between two reports; by default there are 32 up to the resource of a job.
+        Number of events between two reports; by default a job has 32 reports.
     batch : int, optional
-        Events in a batch of reported losses; by default there are 512 up to the resource of a job.
+        Number of events in a batch of reported losses; by default a job has 512 batches.
     most : int, optional
-        Read no more events than these.
+        Maximum number of events to read.
 
     Raises
     ------
     OptionError
-        An option of the base is none that a trial could have, or a number is out of range.
+        An option of the base is not allowed for trials, or a number is out of range.
 
     Examples
     --------
@@ -103,34 +103,34 @@ class LiveLearner:
         self._events: Events | None = None
 
     def __reduce__(self) -> tuple[Callable[..., LiveLearner], tuple[dict[str, Any]]]:
-        """Return how another process makes the same: it parses the stream itself."""
+        """Return the arguments for a copy in another process, which parses the stream itself."""
         return _made, (self._arguments,)
 
     @property
     def events(self) -> Events:
-        """The stream, which is read when it is first asked for."""
+        """The stream, which is read on first access."""
         if self._events is None:
             self._events = Events(self._arguments["events"], self.base, most=self._arguments["most"])
         return self._events
 
     @property
     def about(self) -> str:
-        """The events, the options that all trials have in common, and the window: all that values depend on.
+        """Description of everything that values depend on: the events, the shared options and the window.
 
-        A study notes it, and refuses to go on with another.
+        A study records the description, and rejects a different one.
         """
         events = self.events
-        seen = "all events" if self._window is None else f"a window of {self._window} events"
+        scored = "all events" if self._window is None else f"a window of {self._window} events"
         flags = self.base.command() or "no flags"
-        return f"{OF_STREAM}{events.digest} of {len(events)} events with {flags}, by {seen}, {self._missed}"
+        return f"{OF_STREAM}{events.digest} of {len(events)} events with {flags}, by {scored}, {self._missed}"
 
     def __call__(self, config: Config, resource: int, report: Report) -> None:
-        """Take a trial to a resource, from the checkpoint that the report has.
+        """Train a trial up to a resource, from the checkpoint of the report.
 
         Raises
         ------
         InputError
-            The stream has fewer events.
+            The stream has fewer events than the resource.
         """
         if resource > len(self.events):
             raise InputError(f"the stream has {len(self.events)} events, and a trial is to learn {resource}")
@@ -161,9 +161,9 @@ class LiveLearner:
         return 0 if self._window is None else max(resource - self._window, 0)
 
     def _opened(self, configuration: Configuration, scored: int, saved: bytes | None) -> tuple[Run, Losses]:
-        """Return the run of a trial, and its losses: from a checkpoint, or from the beginning.
+        """Return the run of a trial and its losses, from a checkpoint or from the beginning.
 
-        The checkpoint may be one of a trial with other flags. The trial then has a copy of its state.
+        The checkpoint may be that of a trial with other flags, whose state is then copied.
         """
         workspace, losses = Workspace(configuration=configuration), Losses()
         stored: Mapping[str, Any] = {}
@@ -194,16 +194,16 @@ def _saved(run: Run, losses: Losses) -> bytes:
 
 
 def model_of(saved: bytes) -> tuple[Workspace, int]:
-    """Return the workspace of a trial's checkpoint, and the offset of the stream that it has come to.
+    """Return the workspace of a trial's checkpoint, and its offset in the stream.
 
     Raises
     ------
     InputError
-        It is not a checkpoint of a live learner.
+        The bytes are not a checkpoint of a live learner.
     """
     file = io.BytesIO(saved)
     try:
         end = Losses.read(file).end
     except (ValueError, EOFError) as error:
-        raise InputError(f"this is no checkpoint of a live learner: {error}") from None
+        raise InputError(f"this is not a checkpoint of a live learner: {error}") from None
     return load_run(file.read(), REGISTRY.parse(""))[0], end

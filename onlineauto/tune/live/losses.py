@@ -1,4 +1,4 @@
-"""``Losses``: the progressive losses of the events that a trial has learnt, from one offset on."""
+"""``Losses``: the progressive losses of the events that a trial has learned, from one offset on."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 class Losses:
-    """Takes the losses and the weights of consecutive events; a sink of a `Run`.
+    """Collects the losses and weights of consecutive events; a sink of a `Run`.
 
     Parameters
     ----------
     begin : int
         The offset of the first event.
     skipped : int
-        How many events before it were not learnt.
+        Number of earlier events that were not learned.
 
     Attributes
     ----------
@@ -35,14 +35,14 @@ class Losses:
 
     @property
     def end(self) -> int:
-        """The offset behind the last event."""
+        """The offset after the last event."""
         return self.begin + self._size
 
     def take(self, block: Block, outcomes: Outcomes) -> None:
-        """Take the outcomes of a block, a row for each event."""
+        """Append the outcomes of a block, one row per event."""
         slots = outcomes.slots
         sums = np.array([outcomes.loss, outcomes.weight], np.float64)
-        if slots is not None:  # an event has a row for each of its slots
+        if slots is not None:  # an event has one row per slot
             sums = np.array([np.bincount(slots.event, each, len(block)) for each in sums])
         self._append(sums)
 
@@ -54,7 +54,7 @@ class Losses:
         self._size = size
 
     def state(self) -> dict[str, object]:
-        """Return what a model file keeps of this: nothing, since `save` writes it beside the model."""
+        """Return no state for the model file, because `write` stores the losses in front of the model."""
         return {}
 
     def mean(self, begin: int, end: int) -> float:
@@ -63,7 +63,7 @@ class Losses:
         return float(losses / weights) if weights else 0.0
 
     def batches(self, begin: int, end: int, size: int) -> list[float]:
-        """Return the mean losses of whole batches of events, to seven digits."""
+        """Return the mean losses of whole batches of events, rounded to seven digits."""
         losses, weights = self._between(begin, end).reshape(2, -1, size).sum(axis=2)
         return [float(f"{mean:.7g}") for mean in losses / np.maximum(weights, 1e-30)]
 
@@ -71,13 +71,13 @@ class Losses:
         return self._taken[:, begin - self.begin : end - self.begin]
 
     def write(self, file: BinaryIO) -> None:
-        """Write everything to a file."""
+        """Write the losses to a file."""
         np.save(file, np.array([self.begin, self.skipped]), allow_pickle=False)
         np.save(file, self._taken[:, : self._size], allow_pickle=False)
 
     @classmethod
     def read(cls, file: BinaryIO) -> Losses:
-        """Return what was written."""
+        """Return the losses that `write` has written."""
         begin, skipped = np.load(file, allow_pickle=False).tolist()
         losses = cls(begin, skipped=skipped)
         losses._append(np.load(file, allow_pickle=False))

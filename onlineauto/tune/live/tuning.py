@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from onlineauto.tune.workers.stoppers import Stopper
 
 SEARCHED: Final = ("learning_rate", "power_t", "interactions")
-"""What is searched if nothing else is named."""
+"""The options that are searched by default."""
 _RUNGS: Final = 3
 
 
@@ -52,39 +52,39 @@ def tune_stream(
 ) -> Study:
     """Search the flags of a learner on a stream, and return the study.
 
-    Its trials learn the stream from the beginning, each with flags of its own, and are compared by the mean
-    progressive loss of the same events. The first two have the flags of the base, without interactions, and
-    with all that are searched. Whoever gives the same
-    `name` and `storage` works on the same study; a study that was interrupted goes on.
+    Trials learn the stream from the beginning, each with its own flags, and are compared by the mean
+    progressive loss of the same events. The first two trials have the flags of the base: one without
+    interactions, one with all of them. All processes that pass the same `name` and `storage` work on the same
+    study; an interrupted study continues.
 
     Parameters
     ----------
     events : Sources
         The stream; a path, bytes, or a list of these.
     base : str or mapping
-        The options that all trials have in common, as on the command line or by name.
+        The options that all trials share, as on the command line or by name.
     search : sequence of str
-        What is searched: names of tunable options, and ``interactions`` for pairs of namespaces.
+        Names of tunable options, and ``interactions`` for pairs of namespaces.
     scheduler, searcher
         As for `Study`.
     max_examples, min_examples : int, optional
-        The most and the least events that a trial learns. By default all, and a 27th of them.
+        Maximum and minimum number of events of a trial. By default all events, and a 27th of them.
     eta : int
         The factor between one rung and the next.
     window : int, optional
-        Compare by so many events before each rung; None for all from the beginning.
+        Number of events before each rung by which trials are compared; None for all from the beginning.
     missed : {"catch_up", "match"}
-        What a trial does about events between its checkpoint and the window: learn them, or leave them out.
+        Whether a trial learns the events between its checkpoint and the window, or leaves them out.
     budget : int, optional
-        The events that all trials together may learn; the jobs that run when it is spent come to their end.
+        Number of events that all trials together may learn; running jobs continue to their end.
     max_trials, jobs, rounds, workers, seed, name, storage, checkpoints, stoppers, callbacks
-        As for `Study` and `Study.run`. Without `budget` and the first three, the scheduler goes once more
-        through all it does.
+        As for `Study` and `Study.run`. Without `budget` and the first three, the scheduler runs one more
+        round.
 
     Raises
     ------
     OptionError
-        A name is not that of a tunable option, or a number is out of range.
+        A name is not the name of a tunable option, or a number is out of range.
     InputError
         The stream cannot be read, or has fewer events than a rung.
 
@@ -118,7 +118,7 @@ def tune_stream(
         for config in first if first[0] != first[1] else first[:1]:
             study.enqueue(config)
     with ExitStack() as stack:
-        if workers:  # they need not parse the stream again
+        if workers:  # worker processes then need not parse the stream
             path = Path(stack.enter_context(TemporaryDirectory())) / "events.blocks"
             learner.events.write(path)
             learner = LiveLearner(path, base, window=window, missed=missed)
@@ -141,7 +141,7 @@ def _copies(scheduler: str | Scheduler) -> bool:
 
 
 def flags_of(config: Mapping[str, Any], base: str | Mapping[str, Any] = "") -> str:
-    """Return a config of `tune_stream`, with its base, as words of the command line.
+    """Return a config of `tune_stream` together with its base as command-line flags.
 
     >>> flags_of({"learning_rate": 0.1, "a*b": True, "a*c": False}, "--l2 0.001")
     "--experimental_full_name_interactions 'a|b' --learning_rate 0.1 --l2 0.001"

@@ -1,4 +1,4 @@
-"""Schedulers decide which trial gets how much. One file for each, and their registry."""
+"""Schedulers allocate resources to trials. One file for each scheduler, and their registry."""
 
 from __future__ import annotations
 
@@ -34,4 +34,4 @@ SCHEDULERS: Mapping[str, type[Scheduler]] = {
     "pbt": Pbt,
     "fifo": Fifo,
 }
-"""By their names."""
+"""Schedulers by name."""

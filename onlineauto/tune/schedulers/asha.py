@@ -1,7 +1,7 @@
-"""``Asha``: successive halving that waits for nobody.
+"""``Asha``: asynchronous successive halving, in which no trial waits for others.
 
-A rung compares the trials that have come so far. By *promotion* a trial is paused at each rung, and goes on
-when it is among the best 1/eta there. By *stopping* it goes on at once, or never.
+A rung compares the trials that have reached it so far. With *promotion* a trial pauses at each rung, and
+continues when it is among the best 1/eta of the rung. With *stopping* it continues at once, or never.
 
 Source: Li and others: A system for massively parallel hyperparameter tuning, MLSys 2020.
 """
@@ -32,7 +32,7 @@ class Asha(Fifo):
     Parameters
     ----------
     variant : str
-        ``promotion`` or ``stopping``. Stopping needs values that are reported on the way.
+        ``promotion`` or ``stopping``. Stopping needs intermediate values.
 
     Raises
     ------
@@ -57,7 +57,7 @@ class Asha(Fifo):
         self._at: dict[int, int] = {}
 
     def extend(self, setting: Setting) -> None:
-        """Add rungs above the highest one; trials that have come to that one have ended."""
+        """Add rungs above the highest one; trials that have reached the former highest rung have ended."""
         super().extend(setting)
         self._promoted[-1] |= {trial for _, trial in self._rungs[-1]}
         for level in levels(setting.min_resource, setting.max_resource, setting.eta):
@@ -85,13 +85,13 @@ class Asha(Fifo):
         return begun._replace(resource=self.levels[0])
 
     def _promotable(self, rung: int) -> int | None:
-        """Return the best trial that is in the best share of a rung and has not left it."""
-        gone = self._promoted[rung]
+        """Return the best trial among the best 1/eta of a rung that was not promoted yet, or None."""
+        promoted = self._promoted[rung]
         best = self._rungs[rung][: len(self._rungs[rung]) // self.setting.eta]
-        return next((trial for _, trial in best if trial not in gone), None)
+        return next((trial for _, trial in best if trial not in promoted), None)
 
     def quantile(self, rung: int) -> float:
-        """Return the loss that divides the best 1/eta of a rung from the others."""
+        """Return the loss that separates the best 1/eta of a rung from the others."""
         return quantile([loss for loss, _ in self._rungs[rung]], 1 / self.setting.eta)
 
     def on_report(self, trial: int, resource: int, loss: float) -> Decision:  # noqa: D102
@@ -104,7 +104,7 @@ class Asha(Fifo):
         return Decision.CONTINUE if loss <= self.quantile(self._at[trial] - 1) else Decision.STOP
 
     def _arrives(self, trial: int, resource: int, loss: float) -> bool:
-        """Record a trial at the highest rung that it has come to; return whether it is a new one."""
+        """Record a trial at the highest rung that it has reached; return whether the rung is new to it."""
         rung = self._at[trial]
         while rung < len(self.levels) and self.levels[rung] <= resource:
             rung += 1

@@ -1,4 +1,4 @@
-"""``Bracket``: successive halving of one group of trials. The slots of a rung are handed out and filled."""
+"""``Bracket``: successive halving of one group of trials, which run in the slots of each rung."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Place(NamedTuple):
-    """A slot that was handed out.
+    """A pending slot.
 
     Attributes
     ----------
@@ -23,7 +23,7 @@ class Place(NamedTuple):
     slot : int
         The slot's number in its rung.
     trial : int or None
-        The trial that has come here from the rung before; None if the slot is for a new one.
+        The trial that was promoted from the previous rung; None if the slot is for a new trial.
     """
 
     rung: int
@@ -35,8 +35,8 @@ class Place(NamedTuple):
 class Bracket:
     """Rungs whose slots are free, pending or occupied, and the promotion from one rung to the next.
 
-    A rung is complete when all its slots are occupied. Then the best of it are the trials of the next rung.
-    Trials that failed are never promoted; if they leave too few, the next rung is smaller.
+    A rung is complete when all its slots are occupied. Its best trials are then the trials of the next rung.
+    Failed trials are never promoted; if too few trials remain, the next rung is smaller.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class Bracket:
     Attributes
     ----------
     rung : int
-        The rung that is being filled; the number of rungs if the bracket is complete.
+        Index of the present rung; the number of rungs if the bracket is complete.
     trials : list of list of (int or None)
         For each rung so far, the trial in each slot.
     losses : list of list of (float or None)
@@ -75,7 +75,7 @@ class Bracket:
         return self._pending
 
     def next_place(self) -> Place | None:
-        """Hand out the first free slot of the rung; None if there is none."""
+        """Return the first free slot of the present rung, which becomes pending; None if there is none."""
         if self.is_complete or self._free == len(self.trials[self.rung]):
             return None
         slot = self._free
@@ -84,17 +84,17 @@ class Bracket:
         return Place(self.rung, self.rungs[self.rung][1], slot, self.trials[self.rung][slot])
 
     def assign(self, place: Place, trial: int) -> None:
-        """Say which new trial runs in a pending slot."""
+        """Record the new trial of a pending slot."""
         self.trials[place.rung][place.slot] = trial
 
     def on_result(self, place: Place, loss: float) -> list[int] | None:
-        """Occupy a pending slot with a loss, NaN if the trial failed.
+        """Occupy a pending slot with a loss; NaN means that the trial failed.
 
         Returns
         -------
         list of int or None
-            If this completes the rung, the trials of it that have a loss and are not promoted. None if it
-            does not, or if the rung was the last one. A bracket that does not promote ends no trial.
+            If this completes the rung, its trials that have a loss and are not promoted (none in a bracket
+            that does not promote). None if the rung is not complete, or was the last one.
 
         Raises
         ------
@@ -109,18 +109,18 @@ class Bracket:
         return self._completed()
 
     def close(self) -> list[int] | None:
-        """Take the free slots away, since there are no trials for them; return what `on_result` does."""
+        """Remove the free slots, because there are no trials for them; return the same as `on_result`."""
         if not self.is_complete:
             del self.trials[self.rung][self._free :]
             del self.losses[self.rung][self._free :]
         return None if self.is_complete else self._completed()
 
     def best(self, rung: int, size: int) -> list[int]:
-        """Return the slots of the best of a rung, the best first; none of them failed."""
+        """Return the slots of the best trials of a rung that did not fail, the best first."""
         return best_places(self.losses[rung], size)
 
     def _completed(self) -> list[int] | None:
-        """Go to the next rung, if this one is complete."""
+        """If this rung is complete, begin the next rung and return the trials that are not promoted."""
         if self._pending or self._free < len(self.trials[self.rung]):
             return None
         trials, losses = self.trials[self.rung], self.losses[self.rung]
@@ -129,18 +129,20 @@ class Bracket:
         if self.is_complete:
             return None
         size = self.rungs[self.rung][0]
-        kept = best_places(losses, size)
-        coming: list[int | None] = [trials[slot] for slot in kept] if self.promotes else [None] * size
-        if not coming:
+        best = best_places(losses, size)
+        next_trials: list[int | None] = [trials[slot] for slot in best] if self.promotes else [None] * size
+        if not next_trials:
             self.rung = len(self.rungs)
             return []
-        self.trials.append(coming)
-        self.losses.append([None] * len(coming))
+        self.trials.append(next_trials)
+        self.losses.append([None] * len(next_trials))
         if not self.promotes:
             return []
-        went_on = {trials[slot] for slot in kept}
+        promoted = {trials[slot] for slot in best}
         valid = best_places(losses, len(losses))
-        return sorted(trial for slot in valid if (trial := trials[slot]) is not None and trial not in went_on)
+        return sorted(
+            trial for slot in valid if (trial := trials[slot]) is not None and trial not in promoted
+        )
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state as plain JSON."""
@@ -154,7 +156,7 @@ class Bracket:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state; the rungs are the same."""
+        """Restore a state of a bracket with the same rungs."""
         self.rung, self._free, self._pending = state["rung"], state["free"], state["pending"]
         self.promotes = state["promotes"]
         self.trials = [list(each) for each in state["trials"]]
@@ -162,10 +164,10 @@ class Bracket:
 
 
 def best_places(losses: Sequence[float | None], size: int) -> list[int]:
-    """Return the places of the lowest losses, the lowest first; of equal ones, the first.
+    """Return the indices of the `size` lowest losses, the lowest first; of equal losses the first.
 
     >>> best_places([3.0, float("nan"), 1.0, None, 3.0], 2)
     [2, 0]
     """
-    valid = [place for place, loss in enumerate(losses) if loss is not None and not isnan(loss)]
-    return sorted(valid, key=lambda place: losses[place] or 0.0)[:size]
+    valid = [index for index, loss in enumerate(losses) if loss is not None and not isnan(loss)]
+    return sorted(valid, key=lambda index: losses[index] or 0.0)[:size]

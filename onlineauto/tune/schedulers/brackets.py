@@ -1,4 +1,4 @@
-"""``Brackets``: the open brackets of Hyperband. One more is opened when no other has work."""
+"""``Brackets``: the open brackets of Hyperband. A new bracket is opened when no other has a free slot."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Slot(NamedTuple):
-    """A place in one of the brackets."""
+    """A pending slot of one of the brackets."""
 
     bracket: int
     place: Place
@@ -23,14 +23,14 @@ class Slot(NamedTuple):
 class Brackets:
     """Brackets in their order; bracket `b` has the rungs of ``system[b % len(system)]``.
 
-    The *primary* bracket is the first that is not complete. Work is looked for from there on.
+    The *primary* bracket is the first that is not complete. The search for a free slot begins there.
 
     Parameters
     ----------
     system : sequence of rungs
         The kinds of brackets.
     keeps : bool
-        True to remember brackets that are complete.
+        True to retain complete brackets.
     promoting : int or None
         Brackets from this number on do not promote: all their slots are for new trials.
 
@@ -38,12 +38,12 @@ class Brackets:
     ----------
     primary : int
     count : int
-        How many brackets were opened.
+        Number of brackets that were opened.
     """
 
     def __init__(self, system: Sequence[Rungs], *, keeps: bool = False, promoting: int | None = None) -> None:
         self.system = system
-        self._systems: list[tuple[int, Sequence[Rungs]]] = [(0, system)]  # from which bracket on
+        self._systems: list[tuple[int, Sequence[Rungs]]] = [(0, system)]  # by first bracket
         self.primary = 0
         self.count = 0
         self._keeps = keeps
@@ -51,11 +51,11 @@ class Brackets:
         self._brackets: dict[int, Bracket] = {}
 
     def __getitem__(self, bracket: int) -> Bracket:
-        """Return a bracket by its number; those that are complete are gone, unless they are kept."""
+        """Return a bracket by its number; complete brackets exist only if `keeps` is True."""
         return self._brackets[bracket]
 
     def extend(self, system: Sequence[Rungs]) -> None:
-        """Let the brackets that are opened from now on have the rungs of another system."""
+        """Use the rungs of another system for brackets that are opened from now on."""
         self.system = system
         self._systems.append((self.count, system))
 
@@ -79,12 +79,12 @@ class Brackets:
 
     @property
     def trials(self) -> set[int]:
-        """The trials in the rungs that are being filled."""
+        """The trials in the present rungs of all open brackets."""
         rungs = (each.trials[each.rung] for each in self._brackets.values() if not each.is_complete)
         return {trial for rung in rungs for trial in rung if trial is not None}
 
     def next_slot(self, *, opens: bool = True) -> Slot | None:
-        """Hand out a free slot of the first bracket that has one; if none has and it may, open the next."""
+        """Return a free slot of the first bracket that has one, or else, if `opens`, of a new bracket."""
         for number in range(self.primary, self.count):
             bracket = self._brackets.get(number)
             place = bracket.next_place() if bracket is not None else None
@@ -93,7 +93,7 @@ class Brackets:
         return self._open() if opens else None
 
     def on_result(self, slot: Slot, loss: float) -> list[int]:
-        """Occupy a pending slot; return the trials that this shows to be at their end.
+        """Occupy a pending slot; return the trials that are not promoted and therefore end.
 
         Raises
         ------
@@ -106,7 +106,7 @@ class Brackets:
         return self._ended(slot.bracket, bracket, bracket.on_result(slot.place, loss))
 
     def close(self) -> list[int]:
-        """Take free slots away that are for new trials, in all brackets; return as `on_result` does."""
+        """Remove the free slots for new trials in all brackets; return the same as `on_result`."""
         ended: list[int] = []
         for number in range(self.primary, self.count):
             bracket = self._brackets.get(number)
@@ -136,7 +136,7 @@ class Brackets:
         self._brackets[number] = bracket = self._bracket(number)
         self.count += 1
         place = bracket.next_place()
-        assert place is not None  # a rung has a slot at least
+        assert place is not None  # each rung has at least one slot
         return Slot(number, place)
 
     def state_dict(self) -> dict[str, Any]:
@@ -149,7 +149,7 @@ class Brackets:
         return state | ({"systems": self._systems} if len(self._systems) > 1 else {})
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state; the system is the same."""
+        """Restore a state of brackets with the same system."""
         self.primary, self.count = state["primary"], state["count"]
         if "systems" in state:
             self._systems = [

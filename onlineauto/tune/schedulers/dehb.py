@@ -1,8 +1,8 @@
 """``Dehb``: differential evolution in the brackets of Hyperband.
 
-There are two kinds of it, which differ in where parents and targets come from; see `populations` and
-`parent_slots`. Both keep one loss for each trial and level, so losses of different levels are never compared,
-and both ask a job's own bracket what it is, not the newest one.
+There are two variants, which differ in the source of parents and targets; see `populations` and
+`parent_slots`. Both store one loss for each trial and level, so losses of different levels are never
+compared. Both look up a job in its own bracket and not in the newest one.
 
 Source: Awad, Mallik and Hutter: DEHB, IJCAI 2021.
 """
@@ -34,16 +34,16 @@ _PURPOSE = 2
 _PURPOSE_OF_CODES = 4
 _VARIANTS: Mapping[str, type[Parents]] = {"population": Populations, "slots": ParentSlots}
 _TRIES = 50
-"""So often another child is made if a config was tried before; the second half are random configs."""
+"""Maximum number of children per trial if configs were tried before; the second half are random configs."""
 
 
 class Dehb(Scheduler):
-    """DEHB: evolved configs instead of random ones, and in later brackets new ones instead of promoted ones.
+    """DEHB: evolved configs in place of random ones; later brackets have new configs in all rungs.
 
     Parameters
     ----------
     variant : str
-        ``population``: each level has a population that lasts. ``slots``: parents are the slots of earlier
+        ``population``: each level has a permanent population. ``slots``: parents are the slots of earlier
         brackets, and only the first bracket promotes.
     factor : float
         The step of a mutation.
@@ -51,11 +51,11 @@ class Dehb(Scheduler):
         The chance that a parameter comes from the mutant.
     strategy : str
         Mutation and crossover: one of ``rand1``, ``rand2``, ``rand2dir``, ``best1``, ``best2``,
-        ``currenttobest1``, ``randtobest1``, then ``_bin`` or ``_exp``. Slots have ``rand1_bin`` alone.
+        ``currenttobest1``, ``randtobest1``, then ``_bin`` or ``_exp``. ``slots`` allows only ``rand1_bin``.
     allow_duplicates : bool
         True if a config may be tried again as a new trial.
     brackets : int, optional
-        How many kinds of brackets take turns; all if None.
+        Number of kinds of brackets that alternate; all if None.
 
     Raises
     ------
@@ -116,7 +116,7 @@ class Dehb(Scheduler):
         )
         self._parents.brackets = self._brackets
         self._running: dict[int, tuple[Slot, int | None]] = {}
-        self._asked = 1  # number 0 drew the populations
+        self._asked = 1  # random stream 0 creates the populations
         self._exhausted = False
 
     def extend(self, setting: Setting) -> None:  # noqa: D102
@@ -159,7 +159,7 @@ class Dehb(Scheduler):
     def _child(
         self, slot: Slot, target: int | None, rng: np.random.Generator
     ) -> tuple[Config | None, np.ndarray | None]:
-        """Return a config that was not tried yet, and its code; None if none is found."""
+        """Return an untried config and its code, or None and None if all attempts were tried before."""
         for tried in range(_TRIES):
             by_chance = 2 * tried >= _TRIES
             code = (
@@ -186,7 +186,7 @@ class Dehb(Scheduler):
         return Suggestion(trial, self._configs[trial], slot.place.level, came_from)
 
     def _without_more(self, slot: Slot, searcher: Searcher) -> Suggestion | None:
-        """Fill the rungs without the new trials that there are not, and look for others to resume."""
+        """Close the rungs that lack new trials, because there are none, and suggest a trial to resume."""
         self._exhausted = True
         self._brackets.close()
         self._brackets.on_result(slot, nan)
@@ -200,9 +200,9 @@ class Dehb(Scheduler):
         if resource != slot.place.level:
             raise ValueError(f"trial {trial} ended at {resource}, not at its rung's level {slot.place.level}")
         self._reached[trial] = resource
-        kept = self._parents.selected(slot, trial, target, loss)
-        self._brackets[slot.bracket].assign(slot.place, kept[0])
-        ended = self._brackets.on_result(slot, kept[1])
+        selected, selected_loss = self._parents.selected(slot, trial, target, loss)
+        self._brackets[slot.bracket].assign(slot.place, selected)
+        ended = self._brackets.on_result(slot, selected_loss)
         changed = {trial: State.PAUSED if self._parents.pauses(slot) else State.TERMINATED}
         return changed | self._ended(ended)
 
@@ -212,7 +212,7 @@ class Dehb(Scheduler):
         return self._ended(self._brackets.on_result(slot, nan))
 
     def _ended(self, trials: list[int]) -> dict[int, State]:
-        """Return the changes of trials that are not promoted, or that no bracket can promote any more."""
+        """Return the state changes of trials that are not promoted, now or in any later bracket."""
         if self._parents.is_past_promotion():
             trials = [*trials, *(each for each in self._reached if each not in self._running)]
         for each in trials:

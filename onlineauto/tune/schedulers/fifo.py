@@ -1,4 +1,4 @@
-"""``Fifo``: every trial is given all there is, in the order of the searcher."""
+"""``Fifo``: every trial gets the maximum resource, in the order of the searcher."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Fifo(Scheduler):
-    """Runs each trial to the end. Base of schedulers that stop some of them early."""
+    """Runs each trial to the end. Base class of schedulers that stop some trials early."""
 
     name = "fifo"
 

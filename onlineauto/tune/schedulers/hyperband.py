@@ -1,6 +1,6 @@
 """``Hyperband``: synchronous successive halving in brackets that trade many short trials for few long ones.
 
-A rung is compared only when all its trials are there. Who asks meanwhile gets a slot of a later bracket.
+A rung is compared only when all its trials have ended. Until then, idle workers get slots of later brackets.
 
 Source: Li, Jamieson, DeSalvo, Rostamizadeh and Talwalkar: Hyperband, JMLR 2018.
 """
@@ -27,11 +27,11 @@ SYSTEMS: Mapping[str, Callable[[int, int, int, int | None], list[Rungs]]] = {
     "geometric": geometric,
     "hpbandster": hpbandster,
 }
-"""Rung systems by their names."""
+"""Rung systems by name."""
 
 
 def system_of(setting: Setting, sizes: str, brackets: int | None) -> list[Rungs]:
-    """Return the rung system of a study; raise `OptionError` if there is none of this name."""
+    """Return the rung system of a study; raise `OptionError` if its name is unknown."""
     if sizes not in SYSTEMS:
         raise OptionError(f"sizes = {sizes!r} is unknown; valid are {', '.join(SYSTEMS)}")
     return SYSTEMS[sizes](setting.min_resource, setting.max_resource, setting.eta, brackets)
@@ -43,10 +43,10 @@ class Hyperband(Scheduler):
     Parameters
     ----------
     sizes : str
-        ``geometric``: sizes are rounded up, levels anchored at the least resource. ``hpbandster``: rounded
-        down, anchored at the most.
+        ``geometric``: sizes are rounded up, and levels start from the minimum resource. ``hpbandster``: sizes
+        are rounded down, and levels start from the maximum resource.
     brackets : int, optional
-        How many kinds of brackets take turns; all if None. With 1 this is successive halving.
+        Number of kinds of brackets that alternate; all if None. With 1 this is successive halving.
 
     Raises
     ------
@@ -97,7 +97,7 @@ class Hyperband(Scheduler):
         return Suggestion(trial, config, place.level)
 
     def _without_more(self, slot: Slot, searcher: Searcher) -> Suggestion | None:
-        """Fill the rungs without the new trials that there are not, and look for others to resume."""
+        """Close the rungs that lack new trials, because there are none, and suggest a trial to resume."""
         self._exhausted = True
         self._ended += self._brackets.close()
         self._ended += self._brackets.on_result(slot, nan)
@@ -124,7 +124,7 @@ class Hyperband(Scheduler):
         return changed
 
     def _occupied(self, trial: int, loss: float, changed: dict[int, State]) -> dict[int, State]:
-        """Fill the slot of a trial, and add to the changes the trials that are not promoted."""
+        """Occupy the slot of a trial; return `changed` with the trials that are not promoted."""
         self._ended += self._brackets.on_result(self._running.pop(trial), loss)
         for each in self._ended:
             changed[each] = State.TERMINATED

@@ -1,4 +1,4 @@
-"""``Median``: stop a trial whose average is worse than that of half the others were at the same resource.
+"""``Median``: stop a trial whose average is worse than the median average of others at the same resource.
 
 Source: Golovin and others: Google Vizier, 2017.
 """
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 class Median(Fifo):
-    """Stops by the running average of the values that a trial has reported.
+    """Stops trials by the running average of their reported values.
 
     Parameters
     ----------
     grace_population : int
-        No trial is stopped before so many others have reported at this resource.
+        Number of trials that must have reported at a resource before any trial is stopped there.
     cutoff : float
-        The share of the others that a trial must be no worse than; 0.5 is the median.
+        The quantile of other averages that a trial must reach; 0.5 is the median.
 
     Raises
     ------

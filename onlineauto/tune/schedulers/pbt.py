@@ -1,4 +1,4 @@
-"""``Pbt``: population based training. A bad member becomes a copy of a good one, with other hyperparameters.
+"""``Pbt``: population based training. A copy of a good member with new hyperparameters replaces a bad one.
 
 Source: Jaderberg and others: Population based training of neural networks, 2017.
 """
@@ -24,28 +24,28 @@ if TYPE_CHECKING:
 
 _PURPOSE = 3
 _TRIES = 20
-"""So often hyperparameters are explored until they differ from the donor's."""
+"""Maximum number of draws of hyperparameters until they differ from the donor's."""
 
 
 class Pbt(Fifo):
     """A population in which good members are copied and bad ones end.
 
-    A member reports on the way. Whenever it has been given `interval` more, it is compared with the others.
-    If it is among the worst it stops, and a new trial goes on from the checkpoint of one of the best. With
-    fewer workers than members, the members take turns: each pauses after its interval if others wait.
+    Each member reports intermediate values. After each `interval` it is compared with the other members. If
+    it is among the worst it stops, and a new trial continues from the checkpoint of one of the best. With
+    fewer workers than members, members alternate: each pauses after its interval if others wait.
 
     Parameters
     ----------
     population : int
-        How many members there are, beside the copies that take the places of others. A config that is
-        enqueued once all have begun is one more.
+        Number of members, not counting the copies that replace others. A config that is enqueued after all
+        members have begun adds one member.
     interval : int
         The resource between two comparisons.
     share : float
         The share of the population that counts as the worst, and as the best.
     resample : float
-        The chance that a hyperparameter of a copy is drawn anew; otherwise a number is multiplied by one of
-        `factors`, and a word stays.
+        The probability that a hyperparameter of a copy is drawn again. Otherwise a number is multiplied by
+        one of `factors`, and a word is unchanged.
     factors : sequence of float
 
     Raises
@@ -85,14 +85,14 @@ class Pbt(Fifo):
         self._draw = Draw(setting.seed, _PURPOSE)
         self._configs: dict[int, Config] = {}
         self._scores: dict[int, tuple[int, float]] = {}  # resource and loss at the last comparison
-        self._since: dict[int, int] = {}  # the resource from which the next interval counts
+        self._since: dict[int, int] = {}  # the resource at which the present interval began
         self._donors: list[ResumeFrom] = []
         self._donated: list[Config] = []
         self._drawn = 0
-        self._pausing: dict[int, int] = {}  # the resource at which a member that runs alone is to pause
+        self._pausing: dict[int, int] = {}  # the resource at which a member pauses
         self._paused: list[ResumeFrom] = []
         self._copies = 0
-        self._may_have_more = False  # more than the population, as a config may have been enqueued
+        self._may_have_more = False  # true if an enqueued config may add a member
 
     def extend(self, setting: Setting) -> None:  # noqa: D102
         super().extend(setting)
@@ -118,7 +118,7 @@ class Pbt(Fifo):
         return self._exhausted or members >= self._population
 
     def _resumed(self) -> Suggestion | None:
-        """Return the job of the member that has been paused for longest."""
+        """Return the job of the member that was paused first, or None."""
         if not self._paused:
             return None
         origin = self._paused.pop(0)
@@ -148,7 +148,7 @@ class Pbt(Fifo):
         return rng
 
     def _explored(self, config: Config, rng: np.random.Generator) -> Config:
-        """Return a config around another one, and different if it can be."""
+        """Return a random config near another one, which differs from it unless all attempts fail."""
         space = self.setting.space
         for _ in range(_TRIES):
             explored: Config = {}
@@ -166,7 +166,7 @@ class Pbt(Fifo):
         return parameter.decode(rng.random(parameter.width).tolist())
 
     def _moved(self, parameter: Parameter, value: Value, rng: np.random.Generator) -> Value:
-        """Return a number times one of the factors, within its bounds; a word as it is."""
+        """Return a number times a random factor, clipped to its bounds; a word is returned unchanged."""
         if isinstance(parameter, Choice):
             return value
         low, high = parameter.described()["low"], parameter.described()["high"]
@@ -192,7 +192,7 @@ class Pbt(Fifo):
         return Decision.STOP
 
     def _turn(self, trial: int, resource: int) -> Decision:
-        """Let a member pause if others wait, so that it can be compared with them."""
+        """Return STOP to pause a member if others wait, so that it can be compared with them."""
         runs_alone = self._running == {trial}
         others_wait = self._paused or not self._is_full or (runs_alone and self._donors)
         if not others_wait or (self.setting.rules < 2 and not runs_alone):
@@ -219,7 +219,7 @@ class Pbt(Fifo):
         del self._configs[trial]
 
     def resumable(self) -> Iterable[ResumeFrom]:
-        """Return the checkpoints that are copied next, and those of all members at their last comparison."""
+        """Return the checkpoints that are copied next, and those of the last comparisons of all members."""
         return [
             *self._donors,
             *self._paused,

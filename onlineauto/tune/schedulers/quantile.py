@@ -1,4 +1,4 @@
-"""``quantile``: of numbers that are sorted already, as NumPy counts it."""
+"""``quantile``: a quantile of sorted numbers, by NumPy's definition."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def quantile(ascending: Sequence[float], share: float) -> float:
-    """Return what `numpy.quantile` does, to the bit, without an array.
+    """Return the same number as `numpy.quantile`, to the bit, without an array.
 
     >>> quantile([1.0, 2.0, 4.0], 0.75)
     3.0
@@ -17,7 +17,7 @@ def quantile(ascending: Sequence[float], share: float) -> float:
     at = (len(ascending) - 1) * share
     before = int(at)
     low, high = ascending[before], ascending[min(before + 1, len(ascending) - 1)]
-    if low == high:  # also where both are infinite
+    if low == high:  # avoids inf - inf if both are infinite
         return low
     over = at - before
     return high - (high - low) * (1 - over) if over >= 0.5 else low + (high - low) * over

@@ -1,15 +1,19 @@
-"""``Race``: Hyperband whose rungs close early, by tests on pairs that hold whenever one looks.
+"""``Race``: Hyperband whose rungs close early, by paired tests that are valid at any time.
 
-A trial reports the losses that it had on batches of events, and the trials of a rung have theirs on the same
-events. So two of them are compared by differences, which vary far less than losses do. A trial ends as soon
-as as many others are proved better as the rung promotes: it could not be among those.
+A trial reports its losses on batches of events, and all trials of a rung learn the same events. Two trials
+are therefore compared by paired differences, which vary far less than losses. If a rung promotes k trials, a
+trial ends as soon as k others are proved better, because it can no longer be promoted.
 
-Each proof is one of the champion test, on the batches of this rung alone; what promoted a trial before does
-not count again. If n trials are in a rung, of which k are promoted, each test has the level k·α/(n - 1). The
-best trial meets n - 1 others, so no more than k·α of them are expected to be taken for better; that k are,
-has a probability of α at most. Hence a rung drops its best trial, by the mean loss on the events that the two
-have in common, with that probability at most, however often one looks. This is about trials that were chosen
-without these events. A searcher that has seen how others did on the same events makes it a rule of thumb.
+Each proof is a champion test on the batches of this rung alone; batches of earlier rungs do not count again.
+In a rung of n trials, each test has the level k·α/(n - 1).
+
+*Guarantee.* A rung drops its best trial with a probability of at most α, however often the test is evaluated.
+Proof: the best trial is tested against n - 1 others, so the expected number of false proofs is at most k·α.
+By Markov's inequality, the probability of k false proofs is at most α. "Best" refers to the mean loss on the
+events that two trials have in common.
+
+The guarantee assumes that trials were chosen without these events. It is only approximate if the searcher has
+seen losses of other trials on the same events.
 """
 
 from __future__ import annotations
@@ -35,21 +39,21 @@ if TYPE_CHECKING:
 class Race(Hyperband):
     """Hyperband whose trials end when enough others of their rung are proved better on the same events.
 
-    A trial reports the details ``batch``, how many events a batch has; ``first``, the offset of the first one
-    reported; and ``losses``, their mean losses: lower ones are better, whatever the mode. Without
-    these it is Hyperband.
+    A trial reports the details ``batch``, the number of events of a batch; ``first``, the offset of the first
+    event; and ``losses``, the mean losses of batches, of which lower is better in both modes. Without these
+    details, `Race` is the same as `Hyperband`.
 
     Parameters
     ----------
     sizes, brackets
-        As for `Hyperband`; two kinds of brackets by default, since bad trials end early anyway.
+        As for `Hyperband`; two kinds of brackets by default, because bad trials end early anyway.
     alpha : float
-        Most probability with which a rung drops its best trial.
+        Maximum probability that a rung drops its best trial.
 
     Raises
     ------
     OptionError
-        If `sizes` is unknown, or `alpha` is no probability; from `begin`, if the ladder has one rung only.
+        If `sizes` is unknown, or `alpha` is not a probability; from `begin`, if the ladder has one rung only.
     """
 
     name = "race"
@@ -87,9 +91,10 @@ class Race(Hyperband):
         return Decision.STOP
 
     def _is_behind(self, trial: int, slot: Slot) -> bool:
-        """Return whether as many trials of the rung are proved better as it promotes: those with most gain.
+        """Return whether k trials of the rung are proved better, where k trials are promoted.
 
-        The one with least gain among them comes first: most often, that is the only test.
+        Only the k trials with the largest gains are tested. The smallest of these gains is tested first,
+        because this test most often decides.
         """
         bracket, rung = self._brackets[slot.bracket], slot.place.rung
         trials = bracket.trials[rung]
@@ -139,14 +144,14 @@ class Race(Hyperband):
 
 
 def _is_complete(details: Mapping[str, Any]) -> bool:
-    """Return whether details have all that a test needs; a log may have others, which are left alone."""
+    """Return whether details have all entries that a test needs; a log may have details without them."""
     batch, first, losses = (details.get(name) for name in ("batch", "first", "losses"))
     whole = isinstance(batch, int) and batch >= 1 and isinstance(first, int)
     return whole and isinstance(losses, list) and all(isinstance(each, int | float) for each in losses)
 
 
 class _Losses:
-    """The mean losses of consecutive batches, the first of which has the number `first`."""
+    """The mean losses of consecutive batches; the first batch has the number `first`."""
 
     def __init__(self, first: int = 0, means: Sequence[float] = ()) -> None:
         self.first, self.means = first, list(means)
@@ -156,13 +161,13 @@ class _Losses:
         return self.first + len(self.means)
 
     def add(self, first: int, means: Sequence[float]) -> None:
-        """Add batches; where some are missing between, begin anew."""
+        """Append batches; if batches are missing in between, drop the earlier ones."""
         if first != self.end:
             self.first, self.means = first, []
         self.means += means
 
     def mean_gain(self, other: _Losses) -> float:
-        """Return how much lower the losses of another one are on average, where both have them."""
+        """Return the mean of these losses minus the mean of the others, on the batches that both have."""
         begin, end = max(self.first, other.first), min(self.end, other.end)
         if begin >= end:
             return 0.0
@@ -178,7 +183,7 @@ class _Duel:
         self._next = 0
 
     def is_lost(self, mine: _Losses, theirs: _Losses, level: float) -> bool:
-        """Return whether the other one is proved better."""
+        """Return whether the other trial is proved better."""
         begin = max(self._next, mine.first, theirs.first)
         for batch in range(begin, min(mine.end, theirs.end)):
             gain = theirs.means[batch - theirs.first] - mine.means[batch - mine.first]

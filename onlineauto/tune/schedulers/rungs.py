@@ -1,7 +1,7 @@
-"""Rung systems: how many trials each bracket of Hyperband compares at which resources.
+"""Rung systems: the number of trials and the resource of each rung of the brackets of Hyperband.
 
-A bracket is a list of rungs, each a pair of a size and a level. Sizes fall and levels rise, strictly. Both
-formulas count with whole numbers: a logarithm that is a little too small loses a rung.
+A bracket is a list of rungs, each a pair of a size and a level. Sizes decrease and levels increase, strictly.
+Both formulas use whole numbers, because a logarithm with a small rounding error could lose a rung.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Final
 from onlineauto.errors import OptionError
 
 _MOST: Final = 2**24
-"""The most trials of a rung: each is a slot in memory, and in each snapshot of a study."""
+"""Maximum number of trials of a rung, because each takes space in memory and in each snapshot of a study."""
 
 Rungs = list[tuple[int, int]]
 """One bracket: pairs of a size and a level."""
 
 
 def geometric(min_resource: int, max_resource: int, eta: int, brackets: int | None = None) -> list[Rungs]:
-    """Return brackets whose levels are anchored at the least resource.
+    """Return brackets whose levels are computed from the minimum resource.
 
     The smallest `s` with ``min_resource * eta**s >= max_resource`` is the number of the last rung. Bracket
     `b` begins at level ``min_resource * eta**b``; the last level is exactly `max_resource`.
@@ -29,7 +29,7 @@ def geometric(min_resource: int, max_resource: int, eta: int, brackets: int | No
     min_resource, max_resource, eta : int
         The ladder.
     brackets : int, optional
-        How many; as many as there are levels if it is None or more.
+        Maximum number of brackets; None for one bracket per level.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def geometric(min_resource: int, max_resource: int, eta: int, brackets: int | No
 
 
 def hpbandster(min_resource: int, max_resource: int, eta: int, brackets: int | None = None) -> list[Rungs]:
-    """Return brackets whose levels are anchored at the most resource; the lowest may be above the least.
+    """Return brackets whose levels are computed from the maximum; the lowest may exceed the minimum.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def levels(min_resource: int, max_resource: int, eta: int) -> list[int]:
 
 
 def _check_size(size: int, min_resource: int, max_resource: int, eta: int) -> None:
-    """Raise `OptionError` if the first rung of a bracket has more trials than can be kept."""
+    """Raise `OptionError` if the first rung of a bracket would have too many trials."""
     if size > _MOST:
         raise OptionError(
             f"max_resource = {max_resource}, min_resource = {min_resource}, eta = {eta}: the first rung "
@@ -105,7 +105,7 @@ def _check_size(size: int, min_resource: int, max_resource: int, eta: int) -> No
 
 
 def _rungs_above(min_resource: int, max_resource: int, eta: int) -> int:
-    """Return how often the least resource is multiplied by eta to be at least the most."""
+    """Return the smallest `s` with ``min_resource * eta**s >= max_resource``."""
     last = 0
     while min_resource * eta**last < max_resource:
         last += 1

@@ -1,4 +1,4 @@
-"""``Scheduler``: decides which trial gets how much. The base class of all, and their vocabulary."""
+"""``Scheduler``: the base class of schedulers, which allocate resources to trials, and their vocabulary."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 _SEED_BITS: Final = 1024
 RULES: Final = 2
-"""The rules of new studies. By 1, copies of PBT took the places of members that had not begun, a member
-paused only if it ran alone, a config that was enqueued reopened only a study that was done, and ``idle`` did
-not say where it belongs."""
+"""The version of the rules for new studies. Studies with version 1 differ in four points: copies of PBT
+replaced members that had not begun, a member paused only if it ran alone, an enqueued config reopened only a
+study that was done, and ``idle`` had no position."""
 
 
 class State(StrEnum):
     """The state of a trial."""
 
     PENDING = "PENDING"
-    """Its job waits for a worker: its worker was lost, or it failed and is tried again."""
+    """The job waits for a worker, because its worker was lost, or it failed and is tried again."""
     RUNNING = "RUNNING"
     PAUSED = "PAUSED"
-    """It has a result, and may be resumed from there."""
+    """The trial has a result, and may be resumed from it."""
     TERMINATED = "TERMINATED"
     ERRORED = "ERRORED"
 
@@ -40,29 +40,29 @@ class Decision(StrEnum):
 
     CONTINUE = "CONTINUE"
     STOP = "STOP"
-    """End the job here: tell the study this value."""
+    """End the job here and tell the study this value."""
 
 
 class ResumeFrom(NamedTuple):
-    """A checkpoint: the trial that wrote it, and the resource that had been spent on it."""
+    """A checkpoint: the trial that saved it, and the resource of the trial at this point."""
 
     trial: int
     resource: int
 
 
 class Suggestion(NamedTuple):
-    """A job to do next: take a trial to a resource.
+    """The next job: train a trial up to a resource.
 
     Attributes
     ----------
     trial : int
-        Its number. New trials are numbered 0, 1, 2, …
+        The number of the trial. New trials are numbered 0, 1, 2, …
     config : dict
         Its config.
     resource : int
-        The resource that the trial is to have been given in the end, counted from its beginning.
+        The resource at the end of the job, counted from the beginning of the trial.
     resume_from : ResumeFrom or None
-        The checkpoint to begin with; None to begin anew.
+        The checkpoint to begin with; None to begin from scratch.
     """
 
     trial: int
@@ -79,18 +79,18 @@ class Setting:
     ----------
     space : Space
     min_resource, max_resource : int
-        The least and the most that a trial is given.
+        The minimum and maximum resource of a trial.
     eta : int
         The factor between one rung and the next.
     seed : int
-        Of random numbers.
+        Seed of random numbers.
     rules : int
-        The rules by which the log of the study is repeated: `RULES` of a new one, less of an older one.
+        Version of the rules by which the log is repeated: `RULES` for a new study, less for an older one.
 
     Raises
     ------
     OptionError
-        If the resources are no whole numbers with ``1 <= min_resource <= max_resource < 2**53``, or `eta` is
+        If the resources are not whole numbers with ``1 <= min_resource <= max_resource < 2**53``, or `eta` is
         less than 2.
     """
 
@@ -118,11 +118,11 @@ class Setting:
 
 
 class Scheduler(ABC):
-    """Decides which trial is given how much, and which go on.
+    """Allocates resources to trials, and decides which trials continue.
 
-    A scheduler is plain values: no clock, no files, and the same calls always give the same answers. It sees
-    losses: lower is better, whatever the mode of the study. Infinity is a loss. NaN is an error, and a
-    scheduler never sees one. Every job that it suggests ends in one call of `on_result` or `on_error`; jobs
+    A scheduler is deterministic: it uses no clock and no files, and the same calls always give the same
+    answers. It receives losses, of which lower is better in both modes of a study. A loss may be infinity,
+    but never NaN, which is an error. Every suggested job ends in one call of `on_result` or `on_error`; jobs
     may end in any order.
 
     Attributes
@@ -130,11 +130,11 @@ class Scheduler(ABC):
     name : str
         The name in the registry, or any other.
     options : dict
-        What the constructor was called with, as plain JSON: called with these it makes the same again.
+        The arguments of the constructor as plain JSON, from which an equal scheduler can be constructed.
     ends : bool
-        True if it comes to an end by itself, whatever the searcher has.
+        True if its number of jobs is finite with any searcher.
     default_searcher : str
-        The name of the searcher of a study that names none.
+        The name of the default searcher.
     setting : Setting
         Set by `begin`.
     """
@@ -146,18 +146,18 @@ class Scheduler(ABC):
     setting: Setting
 
     def begin(self, setting: Setting) -> None:
-        """Set what the study is about; called once, before all else."""
+        """Set the setting of the study; called once, before all other methods."""
         self.setting = setting
 
     def extend(self, setting: Setting) -> None:
-        """Go on, also after the end: there may be more trials, and `max_resource` may be larger.
+        """Allow more trials and a larger `max_resource`, also after the end of the study.
 
-        It is called at any time, and whenever a config is enqueued.
+        This may be called at any time, and is called whenever a config is enqueued.
 
         Raises
         ------
         OptionError
-            If this scheduler cannot change `max_resource`; then nothing is changed.
+            If this scheduler cannot change `max_resource`. Nothing is changed then.
         """
         if setting.max_resource != self.setting.max_resource:
             raise OptionError(
@@ -168,41 +168,41 @@ class Scheduler(ABC):
 
     @abstractmethod
     def suggest(self, searcher: Searcher) -> Suggestion | None:
-        """Return the next job, or None if there is none before another job ends, or ever.
+        """Return the next job, or None if there is no job until another job ends, or ever.
 
-        New configs come from ``searcher.ask()``. Once it returns None it has no more.
-        A config that the scheduler makes itself is counted by ``searcher.take(config)``, which returns False
-        if there may be no more trials. A call that returns None without having asked the searcher in vain
-        changes nothing.
+        New configs are returned by ``searcher.ask()``; after it has returned None, it has no more configs. A
+        config of the scheduler itself is counted by ``searcher.take(config)``, which returns False if there
+        may be no more trials. A call that returns None changes the state only if the searcher has refused a
+        config.
         """
 
     def on_details(self, trial: int, details: Mapping[str, Any]) -> None:  # noqa: B027
-        """Receive what the next loss of a trial is about, if it comes with details; plain JSON."""
+        """Receive the details of the next loss of a trial, if it has any, as plain JSON."""
 
     def on_report(self, trial: int, resource: int, loss: float) -> Decision:  # noqa: ARG002
-        """Return whether a running trial goes on, now that it has this loss at this resource."""
+        """Return whether a running trial continues after this loss at this resource."""
         return Decision.CONTINUE
 
     @abstractmethod
     def on_result(self, trial: int, resource: int, loss: float) -> dict[int, State]:
-        """Receive the loss with which a job ended; return the states of all trials that it changes."""
+        """Receive the final loss of a job; return the new states of all trials that change."""
 
     @abstractmethod
     def on_error(self, trial: int) -> dict[int, State]:
-        """Receive that a job failed; return the states of all other trials that it changes."""
+        """Receive that a job failed; return the new states of all other trials that change."""
 
     @property
     @abstractmethod
     def is_done(self) -> bool:
-        """True if no job is running and there will never be another one."""
+        """True if no job is running and there will never be another job."""
 
     def resumable(self) -> Iterable[ResumeFrom]:
-        """Return the checkpoints of trials that are not paused that a later job may begin with."""
+        """Return the checkpoints, of trials that are not paused, from which later jobs may begin."""
         return ()
 
     @property
     def rounds(self) -> int | None:
-        """The number of times that it has been through all it does; None if there is no such thing."""
+        """Number of completed rounds; None if the scheduler has no rounds."""
         return None
 
     @abstractmethod
@@ -211,4 +211,4 @@ class Scheduler(ABC):
 
     @abstractmethod
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state; `begin` was called before, with the same setting."""
+        """Restore a state; `begin` was called before with the same setting."""

@@ -21,4 +21,4 @@ SEARCHERS: Mapping[str, type[Searcher]] = {
     "grid": GridSearcher,
     "tpe": TpeSearcher,
 }
-"""By their names."""
+"""Searchers by name."""

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 class GridSearcher(Searcher):
-    """Proposes each combination once, and then nothing. The last parameter changes fastest.
+    """Proposes each combination once, and then None. The last parameter changes fastest.
 
     Parameters
     ----------
     points : int
-        The values of each number; a `Choice` has all of its own.
+        Number of values of each numeric parameter; a `Choice` contributes all its values.
 
     Raises
     ------
@@ -52,7 +52,7 @@ class GridSearcher(Searcher):
         return self.propose(number, self._draw.at(number)) is None
 
     def _combinations(self) -> Iterator[Config]:
-        """Yield all configs; where a parameter does not exist, only its first value counts."""
+        """Yield all configs, each once; a parameter that does not exist adds no combinations."""
         grids = {name: each.grid(self._points) for name, each in self.space.parameters.items()}
         for values in product(*grids.values()):
             config = dict(zip(grids, values, strict=True))
@@ -61,7 +61,7 @@ class GridSearcher(Searcher):
                 yield {name: value for name, value in config.items() if name not in absent}
 
     def _absent(self, config: Config) -> set[str]:
-        """Return the parameters that do not exist, also because one that they need does not."""
+        """Return the parameters that do not exist, including those that depend on an absent parameter."""
         present = dict(config)
         while absent := [name for name in present if not self.space.exists(name, present)]:
             for name in absent:

@@ -1,8 +1,8 @@
 """``Parzen``: a density around observed codes, to draw from and to compare.
 
-Each observation is a kernel: a normal distribution that is cut off at 0 and 1 for each number, and for each
-word the observed one with most of the weight. One more kernel covers the whole space. Where a parameter does
-not exist in an observation, its kernel is uniform in that dimension: the observation says nothing about it.
+Each observation is a kernel. For a number the kernel is a normal distribution truncated to [0, 1]; for a word
+it puts most of the weight on the observed word. One more kernel covers the whole space. If a parameter does
+not exist in an observation, the kernel is uniform in that dimension, because nothing was observed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _WIDTH = 0.07
 _NARROWEST = 0.01
 _RECENT = 25
-"""So many of the newest observations have full weight; older ones have less, the oldest least."""
+"""Number of newest observations with full weight; the weight of older observations decreases with age."""
 
 
 class Parzen:
@@ -28,9 +28,9 @@ class Parzen:
     numbers : float64[n, d]
         The codes of numbers, in [0, 1].
     words : int64[n, c]
-        The places of words.
+        The indices of words.
     categories : sequence of int
-        How many words each of the `c` choices has.
+        Number of words of each of the `c` choices.
 
     Source: Bergstra and others: Algorithms for hyper-parameter optimization, 2011; Falkner and others: BOHB,
     2018, for kernels of several dimensions.
@@ -43,14 +43,14 @@ class Parzen:
         self._numbers = numbers
         self._scaled = numbers / self._widths
         self._words = words
-        self._uniform = 1.0 / (count + 1)  # what the words that were not observed share in a kernel
+        self._uniform = 1.0 / (count + 1)  # weight in a kernel of all words that were not observed
         self._categories = np.array(categories)
         self._logs = np.log(self._weights[:-1]) - _log_mass(numbers, self._widths)
         self._logs -= np.log(self._widths * np.sqrt(2 * np.pi)).sum()
         self._prior = np.log(self._weights[-1]) - dimensions * np.log(_ERF_HALF * np.sqrt(2 * np.pi))
 
     def draw(self, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Return codes of numbers and places of words that are drawn from the density."""
+        """Return codes of numbers and indices of words drawn from the density."""
         chosen = np.searchsorted(np.cumsum(self._weights[:-1]), rng.random(size), side="right")
         everywhere = chosen == len(self._numbers)
         around = np.append(self._numbers, np.full((1, self._numbers.shape[1]), 0.5), axis=0)[chosen]
@@ -81,7 +81,7 @@ class Parzen:
 
 
 class ConditionalParzen(Parzen):
-    """The density around observations in a space in which some parameters exist only with others.
+    """The density around observations in a space with conditional parameters.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class ConditionalParzen(Parzen):
         self._log_heights = -_log_masses(numbers, self._widths) - np.log(self._widths * np.sqrt(2 * np.pi))
 
     def draw(self, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Return codes of numbers and places of words; those that do not exist in a kernel are uniform."""
+        """Return codes of numbers and indices of words; they are uniform if they do not exist in a kernel."""
         chosen = np.searchsorted(np.cumsum(self._weights[:-1]), rng.random(size), side="right")
         around = np.append(self._numbers, np.full((1, self._numbers.shape[1]), 0.5), axis=0)[chosen]
         exist = np.append(self._numbers_exist, np.zeros((1, self._numbers.shape[1]), bool), axis=0)[chosen]
@@ -124,7 +124,7 @@ class ConditionalParzen(Parzen):
     def log_density_where(
         self, numbers: np.ndarray, words: np.ndarray, numbers_exist: np.ndarray, words_exist: np.ndarray
     ) -> np.ndarray:
-        """Return the logarithm of the density at codes, float64[n], in the dimensions that exist there."""
+        """Return the logarithm of the density at codes in the dimensions that exist: float64[n]."""
         distances = (numbers[:, None, :] - self._numbers) / self._widths
         both = numbers_exist[:, None, :] & self._numbers_exist
         logs = np.log(self._weights[:-1]) + np.where(both, self._log_heights - distances**2 / 2, 0.0).sum(2)
@@ -147,7 +147,7 @@ def widths(numbers: np.ndarray, words: int) -> np.ndarray:
 
 
 def _weights(count: int) -> np.ndarray:
-    """Return the weights of observations, the oldest first, and of the kernel that covers all."""
+    """Return the weights of observations, the oldest first, and of the kernel for the whole space."""
     weights = np.ones(count + 1)
     if count > _RECENT:
         weights[: count - _RECENT] = np.linspace(1 / count, 1, count - _RECENT)
@@ -166,7 +166,7 @@ def _log_masses(numbers: np.ndarray, widths: np.ndarray) -> np.ndarray:
 
 
 def _erf(at: np.ndarray) -> np.ndarray:
-    """Return the error function of numbers that are not negative, to seven digits.
+    """Return the error function of numbers of at least 0, to seven digits.
 
     Source: Abramowitz and Stegun: Handbook of mathematical functions, 7.1.26.
     """
@@ -176,4 +176,4 @@ def _erf(at: np.ndarray) -> np.ndarray:
 
 
 _ERF_HALF = 0.3829249225480262
-"""The mass of a standard normal distribution between -1/2 and 1/2: that of the kernel that covers all."""
+"""The mass of a standard normal distribution between -1/2 and 1/2, for the kernel of the whole space."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from onlineauto.tune.spaces import Config, Space
 
 _FIRST = 6
-"""The first block has 2 to this power of points; each further one is as long as all before it."""
+"""Binary logarithm of the size of the first block of points; each further block doubles their number."""
 _SEQUENCES = ("sobol", "halton")
 
 
@@ -53,7 +53,7 @@ class QuasiSearcher(Searcher):
         return self.space.decode(self._points[number])
 
     def _first(self, power: int) -> np.ndarray:
-        """Return the first 2**power points; they do not depend on how many are asked for."""
+        """Return the first 2**power points; more points begin with the same ones."""
         try:
             from scipy.stats import qmc
         except ImportError as error:

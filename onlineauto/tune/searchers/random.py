@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class RandomSearcher(Searcher):
-    """Proposes independent configs; in a small space, those that were not tried yet come first."""
+    """Proposes independent configs; in a small space, it prefers configs that were not tried yet."""
 
     name = "random"
 

@@ -20,34 +20,34 @@ if TYPE_CHECKING:
 
 _PURPOSE = 1
 _SMALL = 1000
-"""The most configs of a space in which a config that was tried is not proposed before all others."""
+"""Maximum size of a space in which untried configs are preferred."""
 _TRIES = 50
-"""Random configs that are drawn to find one that was not tried."""
+"""Maximum number of random configs that are drawn to find an untried one."""
 
 
 class Searcher(ABC):
-    """Proposes configs, and learns from the losses of those that were tried.
+    """Proposes configs, and learns from the losses of trials.
 
-    A searcher is plain values: no clock, no files, and its random numbers depend on the seed and on how many
-    configs it has proposed. A subclass has `propose`; one that learns has `on_result` too, and one that
-    remembers anything has `remember` and `recall`.
+    A searcher is deterministic: it uses no clock and no files, and its random numbers depend only on the seed
+    and the number of proposals. A subclass defines `propose`; if it learns, also `on_result`; and if it has a
+    state, also `remember` and `recall`.
 
     Attributes
     ----------
     name : str
         The name in the registry, or any other.
     options : dict
-        What the constructor was called with, as plain JSON: called with these it makes the same again.
+        The arguments of the constructor as plain JSON, from which an equal searcher can be constructed.
     ends : bool
-        True if it comes to an end by itself.
+        True if the number of its proposals is finite.
     space : Space
         Set by `begin`.
     limit : int or None
-        How many trials there may be in all; the study sets it.
+        Maximum number of trials; the study sets it.
     count : int
-        How often `propose` was called.
+        Number of calls of `propose`.
     refusals : int
-        How often the scheduler got no new trial.
+        Number of times that the scheduler got no new trial.
     """
 
     name: ClassVar[str]
@@ -56,7 +56,7 @@ class Searcher(ABC):
     space: Space
 
     def begin(self, space: Space, *, seed: int) -> None:
-        """Set the space and the seed; called once, before all else."""
+        """Set the space and the seed; called once, before all other methods."""
         self.space = space
         self.limit: int | None = None
         self.count = 0
@@ -69,45 +69,45 @@ class Searcher(ABC):
 
     @abstractmethod
     def propose(self, number: int, rng: np.random.Generator) -> Config | None:
-        """Return a config, or None if there is no other one, now or ever.
+        """Return a config, or None if there is no further config.
 
         Parameters
         ----------
         number : int
-            Counts from 0.
+            Number of the proposal, counted from 0.
         rng : Generator
-            Random numbers that belong to this number.
+            Random numbers for this proposal.
         """
 
-    def may_end(self, number: int) -> bool:  # noqa: ARG002 - for those who know better
-        """Return whether `propose` may have returned None for this number; True where that is not known."""
+    def may_end(self, number: int) -> bool:  # noqa: ARG002 - subclasses use it
+        """Return False if `propose` never returns None for this number, True if it may."""
         return True
 
     def on_ask(self, config: Config) -> None:
-        """Learn that a config is tried now, whoever proposed it."""
+        """Learn that a trial of a config begins, whether or not this searcher proposed it."""
 
     def on_report(self, config: Config, resource: int, loss: float) -> None:
-        """Learn a loss on the way: of each new step that a running trial reports."""
+        """Learn an intermediate loss, of each new step that a running trial reports."""
 
     def on_result(self, config: Config, resource: int, loss: float) -> None:
-        """Learn the loss of a config at a resource; lower is better. Infinity is a loss, NaN is none."""
+        """Learn the loss of a config at a resource; lower is better. It may be infinity, but not NaN."""
 
     def on_retry(self, config: Config, why: str) -> None:
         """Learn that a job failed and is tried again."""
 
     def on_error(self, config: Config) -> None:
-        """Learn that a trial of a config failed for good."""
+        """Learn that a trial of a config failed finally."""
 
     def on_complete(self, config: Config) -> None:
-        """Learn that a trial of a config has ended well: no loss of it follows."""
+        """Learn that a trial of a config has ended well; no further loss follows."""
 
     @property
     def is_small(self) -> bool:
-        """True if the space has so few configs that they are soon all tried."""
+        """True if the space has at most 1000 configs."""
         return self.space.size <= _SMALL
 
     def untried(self, tried: Collection[tuple[Any, ...]], rng: np.random.Generator) -> Config:
-        """Return a random config; in a small space one that was not tried, if one is found."""
+        """Return a random config; in a small space an untried one, unless 50 draws find none."""
         config = self.space.decode(rng.random(self.space.width))
         for _ in range(_TRIES if self.is_small else 0):
             if tuple(config.items()) not in tried:
@@ -116,35 +116,35 @@ class Searcher(ABC):
         return config
 
     def enqueue(self, config: Config) -> None:
-        """Let a config be the next one that `ask` returns, behind those that wait already."""
+        """Append a config to the queue from which `ask` returns first."""
         self._queue.append(config)
 
     @property
     def queued(self) -> bool:
-        """True if a config waits that was enqueued."""
+        """True if an enqueued config waits."""
         return bool(self._queue)
 
     @property
     def known(self) -> Config | None:
-        """While a log is repeated: the config of the trial that the log has next."""
+        """While a log is repeated: the config of the next trial of the log."""
         return self._known
 
     def ask(self, unwanted: Callable[[Config], bool] | None = None) -> Config | None:
-        """Return the next config: one that waits, or a proposal; None if there is none any more.
+        """Return the next config: an enqueued one, or a proposal; None if there are no more.
 
-        A proposal that is `unwanted` is dropped, and None is returned, which is no refusal then.
+        A proposal that is `unwanted` is dropped. None is then returned, which does not count as a refusal.
 
         Raises
         ------
         OptionError
-            If `propose` returns what is not in the space.
+            If `propose` returns a config outside the space.
         """
         queued, over = self.queued, self._is_over()
         config = self._next()
         if config is None and self._repeats and not over and not self.may_end(self.count - 1):
             if unwanted is None:
                 raise ValueError(f"searcher {self.name!r} has a config for a new trial")
-            return None  # it was dropped when this was decided
+            return None  # the proposal was dropped when the record was written
         if config is None:
             self.refusals += 1
         elif unwanted is not None and not queued and not self._repeats and unwanted(config):
@@ -173,9 +173,9 @@ class Searcher(ABC):
 
     @contextmanager
     def repeating(self, known: Config | None) -> Iterator[None]:
-        """Let `ask` return what it returned when this was decided, and not propose it anew.
+        """Make `ask` return the config of the log in place of a new proposal.
 
-        With `known` None it returned None, if it was asked at all.
+        If `known` is None, `ask` returns None.
         """
         self._known, self._repeats = known, True
         try:
@@ -184,13 +184,13 @@ class Searcher(ABC):
             self._known, self._repeats = None, False
 
     def refuse(self) -> None:
-        """Count that there is no new trial, because the scheduler has no config for one."""
+        """Count a refusal, because the scheduler has no config for a new trial."""
         self.refusals += 1
 
     def take(self, config: Config) -> bool:
-        """Count a trial whose config the scheduler made; return False if there may be no more.
+        """Count a trial with a config of the scheduler; return False if the limit is reached.
 
-        While a log is repeated, the config is the one that the log has: `known`.
+        While a log is repeated, the config is the config of the log: `known`.
         """
         if self._is_over():
             self.refusals += 1
@@ -201,18 +201,18 @@ class Searcher(ABC):
 
     @property
     def left(self) -> float:
-        """The number of trials that may still begin, beside those of configs that wait already."""
+        """Number of trials that may still begin, without those of enqueued configs."""
         return inf if self.limit is None else self.limit - self._begun - len(self._queue)
 
     def _is_over(self) -> bool:
         return self.limit is not None and self._begun >= self.limit
 
     def remember(self) -> dict[str, Any]:
-        """Return what a subclass remembers, as plain JSON."""
+        """Return the state of a subclass as plain JSON."""
         return {}
 
     def recall(self, remembered: Mapping[str, Any]) -> None:
-        """Set what `remember` returned."""
+        """Restore the state that `remember` returned."""
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state as plain JSON."""
@@ -225,7 +225,7 @@ class Searcher(ABC):
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state; `begin` was called before, with the same space and seed."""
+        """Restore a state; `begin` was called before with the same space and seed."""
         self.count, self._begun, self.refusals = state["count"], state["begun"], state["refusals"]
         self._queue = deque(dict(config) for config in state["queue"])
         self.recall(state)

@@ -1,13 +1,14 @@
-"""``TpeSearcher``: proposes where good configs are dense and others are not.
+"""``TpeSearcher``: proposes configs in regions where good configs are dense and other configs are not.
 
-The tree-structured Parzen estimator splits what was tried into a few good configs and the others, and models
-the density of both. Of some draws from the good density it proposes the one at which good is likeliest.
+The tree-structured Parzen estimator splits the tried configs into a few good ones and the others, and models
+the density of both. It draws candidates from the good density and proposes the candidate with the largest
+ratio of the two densities.
 
-Losses are compared at the highest resource that enough trials have come to. Those that were given less come
-after them, the ones with the most first: a scheduler gave up on them.
+Losses are compared at the highest resource that enough trials have reached. Trials with less resource rank
+after them, in decreasing order of resource, because a scheduler has stopped them.
 
-In a space in which some parameters exist only with others, an observation says nothing about a parameter that
-it does not have; and more configs count as good, since they divide among the branches.
+In a space with conditional parameters, an observation has no effect on a parameter that it does not have.
+More configs count as good there, because they divide among the branches.
 """
 
 from __future__ import annotations
@@ -31,18 +32,18 @@ _MOST_GOOD = 25
 _MORE_GOOD = 1.5
 """The factor of the share that counts as good in a space with conditions."""
 _ENOUGH = 25
-"""Losses are compared at the highest resource that so many trials have come to."""
+"""Number of trials that must have reached the resource at which losses are compared."""
 
 
 class TpeSearcher(Searcher):
-    """Proposes by densities of good and other configs; random configs at first.
+    """Proposes configs by the densities of good and other configs, after some random configs.
 
     Parameters
     ----------
     startup : int
-        So many configs are random.
+        Number of random configs at the beginning.
     candidates : int
-        Draws from the good density for each proposal.
+        Number of draws from the good density for each proposal.
     good : float
         The share of configs that count as good; never more than 25 configs.
 
@@ -83,7 +84,7 @@ class TpeSearcher(Searcher):
         self._exist = np.ones((size, len(self._plain) + len(self._choices)), dtype=bool)
 
     def on_ask(self, config: Config) -> None:
-        """Count a config as bad until it has a result, so that others do not crowd around it."""
+        """Count a config as bad until it has a result, which spreads parallel proposals."""
         row = self._size
         if row == len(self._losses):
             before = self._columns
@@ -132,8 +133,8 @@ class TpeSearcher(Searcher):
         return self._config(numbers[best], words[best])
 
     def _first_untried(self, configs: Sequence[Config], gain: np.ndarray, rng: np.random.Generator) -> Config:
-        """Return the best candidate; in a small space the best that was not tried, or any that was not."""
-        ordered: list[Config] = [configs[place] for place in np.argsort(-gain, kind="stable").tolist()]
+        """Return the best candidate; in a small space the best untried one, or else a random untried one."""
+        ordered: list[Config] = [configs[index] for index in np.argsort(-gain, kind="stable").tolist()]
         if not self.is_small:
             return ordered[0]
         for config in (*ordered, self.untried(self._rows, rng)):
@@ -163,7 +164,7 @@ class TpeSearcher(Searcher):
         return configs, gain
 
     def _split(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the rows of good configs and of the others, the oldest first."""
+        """Return the rows of good configs and of other configs, the oldest first."""
         levels, losses = self._levels[: self._size], self._losses[: self._size]
         tried = levels[levels > 0]
         compared = np.sort(tried)[max(len(tried) - _ENOUGH, 0)]

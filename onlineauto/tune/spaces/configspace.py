@@ -1,4 +1,4 @@
-"""Spaces of the package ConfigSpace: read them, and make them."""
+"""Convert spaces from and to the package ConfigSpace."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def from_configspace(theirs: Any) -> Space:
     Raises
     ------
     OptionError
-        If it has what a space cannot: another distribution, another condition, or a forbidden clause.
+        If it has an unsupported distribution or condition, or a forbidden clause.
     """
     if theirs.forbidden_clauses:
         raise OptionError(f"a space has no forbidden clauses: {theirs.forbidden_clauses[0]}")
@@ -34,7 +34,7 @@ def from_configspace(theirs: Any) -> Space:
 
 
 def _read(condition: Any) -> Iterator[tuple[str, str, list[Value]]]:
-    """Yield the child, the parent and the parent's values of a condition, and of each in a conjunction."""
+    """Yield child, parent and values of the parent of a condition, or of each part of a conjunction."""
     kind = type(condition).__name__
     if kind == "AndConjunction":
         for part in condition.components:
@@ -62,7 +62,7 @@ def _parameter(theirs: Any, when: dict[str, list[Value]]) -> Parameter:
 
 
 def _plain(value: Any) -> Value:
-    """Return a value as plain Python; NumPy's have `item`."""
+    """Return a value of Python or NumPy as plain Python."""
     plain: Value = value.item() if hasattr(value, "item") else value
     return plain
 

@@ -1,4 +1,4 @@
-"""``Draw``: random numbers that are known by their number."""
+"""``Draw``: reproducible random generators, addressed by whole numbers."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import numpy as np
 
 
 class Draw:
-    """A generator for each whole number: what it draws depends on a seed, a purpose and that number alone.
+    """A random generator for each whole number, which depends only on a seed, a purpose and this number.
 
-    So the random state of a scheduler or a searcher is one count. It goes on after a restart, in another
-    process or on another machine, and nothing has to be drawn again to get there.
+    The random state of a scheduler or a searcher is therefore one counter. After a restart, in another
+    process or on another machine, it continues without repeating earlier draws.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Draw:
         self._bits = bits
 
     def at(self, number: int) -> np.random.Generator:
-        """Return the generator of a number; the one that was returned before ends."""
+        """Return the generator of a number; this invalidates the generator that was returned before."""
         self._state["state"]["counter"][:] = (0, number, 0, 0)
         self._bits.state = self._state  # type: ignore[assignment]
         return self._generator

@@ -1,7 +1,7 @@
-"""``Parameter``: one number or word that a tuner chooses. ``Float``, ``Int`` and ``Choice`` are the kinds.
+"""``Parameter``: one number or word that a tuner chooses. The kinds are ``Float``, ``Int`` and ``Choice``.
 
-A parameter is also a code: a block of numbers between 0 and 1. Uniform numbers decode to the parameter's own
-distribution: uniform, log-uniform, or every integer and every word equally likely.
+Each value has a code: a block of numbers between 0 and 1. Uniform codes decode to the distribution of the
+parameter: uniform, log-uniform, or every integer and every word equally likely.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Parameter(ABC):
     kind : str
         The name of the kind in TOML.
     when : mapping of str to sequence
-        The parameter exists only where each of these other parameters has one of these values.
+        The parameter exists only if each of these other parameters has one of these values.
     """
 
     kind: ClassVar[str]
@@ -80,24 +80,24 @@ class Parameter(ABC):
         """Return whether a value is valid."""
 
     def plain(self, value: Any) -> Any:
-        """Return a value as a config stores it: NumPy's numbers and others become Python's own."""
+        """Return a value as a config stores it: numbers of NumPy and others become Python numbers."""
         return scalar(value)
 
     @abstractmethod
     def grid(self, points: int) -> list[Value]:
-        """Return about `points` values, evenly spread in the code, without repetitions."""
+        """Return up to `points` distinct values, evenly spaced in the code."""
 
     @abstractmethod
     def described(self) -> dict[str, Any]:
         """Return the declaration as plain JSON, without `when`."""
 
     def __str__(self) -> str:
-        """Return what is valid, for messages."""
+        """Return the valid values, for messages."""
         return ", ".join(f"{name} {value}" for name, value in self.described().items())
 
 
 def _conditions(when: Mapping[str, Any] | None) -> dict[str, tuple[Value, ...]]:
-    """Return conditions with a tuple of values each; a single value may stand for itself."""
+    """Return conditions with a tuple of values each; a single value becomes a tuple of one."""
     if when is not None and not isinstance(when, Mapping):
         raise OptionError(
             f"when = {when!r}: give values by names of parameters, as in {{'loss': 'logistic'}}"
@@ -114,9 +114,9 @@ def _check_bounds(kind: str, low: float, high: float, lowest: float | None) -> N
     bounds: tuple[Any, ...] = low, high
     for bound in bounds:  # math.isfinite raises an error for a larger int
         if not abs(bound) <= (_LARGEST if kind == "Int" else sys.float_info.max):
-            given = str(bound) if isinstance(bound, float) else f"{bound.bit_length()} bits"
+            actual = str(bound) if isinstance(bound, float) else f"{bound.bit_length()} bits"
             most = "1e300" if kind == "Int" else "1.797e308"
-            raise OptionError(f"{kind}: the bounds must be finite, and up to {most}; one has {given}")
+            raise OptionError(f"{kind}: the bounds must be finite, and up to {most}; one has {actual}")
     if low > high:
         raise OptionError(f"{kind}({low}, {high}) has no values: the lower bound comes first")
     if lowest is not None and low < lowest:
@@ -203,7 +203,7 @@ class Float(Parameter):
 class Int(Parameter):
     """A whole number between two bounds, both included.
 
-    Without `log` every number is equally likely; with it, a number is as likely as its share of the
+    Without `log` every number is equally likely. With `log`, the probability of a number is its share of the
     logarithmic scale from ``low - 1/2`` to ``high + 1/2``.
 
     Parameters
@@ -287,21 +287,22 @@ class Int(Parameter):
 
 @dataclass(frozen=True, slots=True)
 class Choice(Parameter):
-    """One of a few words or numbers that have no order.
+    """One of a few words or numbers without an order.
 
-    The code of three and more is a block with a number for each; the highest wins. Two share one number.
+    The code of three or more values has one number per value, and the highest number wins. The code of two
+    values is one number.
 
     Parameters
     ----------
     values : sequence
-        The words, each once: text, numbers, booleans or None.
+        Distinct values: text, numbers, booleans or None.
     when : mapping, optional
         Where the parameter exists: ``when={"loss": "logistic"}``.
 
     Raises
     ------
     OptionError
-        If there is no value, one is there twice, or one is not plain JSON.
+        If there is no value, a value is repeated, or a value is not plain JSON.
 
     Examples
     --------
@@ -322,13 +323,13 @@ class Choice(Parameter):
         if not values:
             raise OptionError("Choice([]) has no values: name at least one")
         if plain := [each for each in values if not isinstance(each, Value)]:
-            raise OptionError(f"Choice: {plain[0]!r} is no text, number, boolean or None")
+            raise OptionError(f"Choice: {plain[0]!r} is not a text, number, boolean or None")
         for each in values:
             as_json(each, "a value of Choice")
         if any(isinstance(each, float) and math.isnan(each) for each in values):
             raise OptionError(f"Choice({list(values)}): NaN does not equal itself; give None or a text")
         if len({_key(each) for each in values}) < len(values):
-            raise OptionError(f"Choice({list(values)}): a value is there twice")
+            raise OptionError(f"Choice({list(values)}): a value is repeated")
 
     @property
     def categories(self) -> int:
@@ -337,11 +338,11 @@ class Choice(Parameter):
 
     @property
     def width(self) -> int:
-        """The length of the code: 0 for one word, 1 for two, and one number for each of more."""
+        """The length of the code: 0 for one word, 1 for two words, n for n > 2 words."""
         return self.categories if self.categories > 2 else self.categories - 1
 
     def index(self, value: Value) -> int:
-        """Return the place of a value."""
+        """Return the index of a value."""
         return [_key(each) for each in self.values].index(_key(value))
 
     def encode(self, value: Value) -> list[float]:  # noqa: D102
@@ -379,11 +380,11 @@ class Choice(Parameter):
 
 
 def _log_of_ratio(value: float, low: float) -> float:
-    """Return the logarithm of a ratio, also where the ratio is beyond the range of floats."""
+    """Return the logarithm of a ratio, even if the ratio exceeds the range of floats."""
     ratio = value / low
     return math.log(value) - math.log(low) if math.isinf(ratio) else math.log(ratio)
 
 
 def _key(value: Value) -> tuple[bool, Value]:
-    """Return a value such that True and 1 are not the same."""
+    """Return a key that distinguishes True from 1."""
     return isinstance(value, bool), value

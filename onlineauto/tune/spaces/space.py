@@ -29,20 +29,20 @@ class Space:
     Parameters
     ----------
     parameters : mapping of str to Parameter or mapping
-        The parameters by their names. A mapping is what TOML has: ``{"type": "float", "low": 0, "high": 1}``.
+        The parameters by name, as objects or as in TOML: ``{"type": "float", "low": 0, "high": 1}``.
 
     Attributes
     ----------
     parameters : dict of str to Parameter
     blocks : dict of str to slice
-        The place of each parameter in the code.
+        The position of each parameter in the code.
     width : int
-        How many numbers the code of a config has.
+        Length of the code of a config.
 
     Raises
     ------
     OptionError
-        If there is no parameter, a parameter has no values, or a condition names none that is there.
+        If there is no parameter, a parameter has no values, or a condition names an unknown parameter.
 
     Examples
     --------
@@ -58,7 +58,7 @@ class Space:
             raise OptionError(f"space = {parameters!r}: give parameters by their names")
         names: list[Any] = list(parameters)
         if odd := [name for name in names if not isinstance(name, str)]:
-            raise OptionError(f"{odd[0]!r} is no name of a parameter: give a text")
+            raise OptionError(f"{odd[0]!r} is not a name of a parameter: give a text")
         self.parameters = {
             name: each if isinstance(each, Parameter) else _read(name, each)
             for name, each in parameters.items()
@@ -91,7 +91,7 @@ class Space:
             raise OptionError(f"{path or 'the space'}: {error}") from error
 
     def described(self) -> dict[str, Any]:
-        """Return the declaration as plain JSON, as `Space` takes it."""
+        """Return the declaration as plain JSON, which `Space` accepts."""
         return {
             name: parameter.described()
             | (
@@ -112,17 +112,17 @@ class Space:
         return config
 
     def encode(self, config: Mapping[str, Any]) -> np.ndarray:
-        """Return the code of a config, float64[width]; what does not exist in it is coded as 0.5."""
+        """Return the code of a config, float64[width]; parameters that do not exist are coded as 0.5."""
         code = [0.5] * self.width
         for name, value in config.items():
             code[self.blocks[name]] = self.parameters[name].encode(value)
         return np.array(code)
 
     def encode_within(self, config: Mapping[str, Any], rng: np.random.Generator) -> np.ndarray:
-        """Return a code that is uniform at random among those that decode to a config, float64[width].
+        """Return a random code, uniform among all codes that decode to a config: float64[width].
 
-        A config that was decoded from a uniform code gets a uniform code: `encode` would put all codes of a
-        word or a whole number into one point. Random numbers are drawn for each parameter, present or not.
+        `encode`, in contrast, maps all codes of a word or a whole number to one point. Random numbers are
+        drawn for each parameter, whether or not it exists.
         """
         code = rng.random(self.width)
         for name, value in config.items():
@@ -137,11 +137,11 @@ class Space:
 
     @property
     def ordered(self) -> tuple[str, ...]:
-        """The names of the parameters, each after those that it depends on."""
+        """The names of the parameters, each after its parents."""
         return tuple(name for name, _ in self._ordered)
 
     def exists(self, name: str, config: Mapping[str, Any]) -> bool:
-        """Return whether a parameter exists where the others have these values."""
+        """Return whether a parameter exists if the other parameters have these values."""
         return all(
             parent in config and config[parent] in values
             for parent, values in self.parameters[name].when.items()
@@ -153,7 +153,7 @@ class Space:
         Raises
         ------
         OptionError
-            If a name is unknown or missing, or a value is not valid; the message says what would be.
+            If a name is unknown or missing, or a value is not valid; the message lists the valid values.
         """
         if not isinstance(config, Mapping):
             raise OptionError(
@@ -181,7 +181,7 @@ class Space:
                 raise OptionError(f"{name} depends on {parent} = {wrong[0]!r}, which is outside {other}")
 
     def _in_order(self) -> tuple[tuple[str, Parameter], ...]:
-        """Return the parameters such that each comes after those that it depends on."""
+        """Return the parameters in an order in which each is after its parents."""
         ordered: dict[str, Parameter] = {}
         while len(ordered) < len(self.parameters):
             ready = {

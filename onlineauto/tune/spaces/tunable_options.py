@@ -1,4 +1,4 @@
-"""``space_of_options``: the space of all options that say how they are searched (``tunable=``)."""
+"""``space_of_options``: the space of all options that declare a range for a search (``tunable=``)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def space_of_options(registry: Registry, names: Sequence[str] | None = None) -> Space:
-    """Return the space of a registry's tunable options, or of those that are named.
+    """Return the space of a registry's tunable options, or of the named ones.
 
     Raises
     ------
     OptionError
-        If a name is not that of a tunable option; the message lists those.
+        If a name is not the name of a tunable option; the message lists the valid names.
 
     Examples
     --------
@@ -29,10 +29,10 @@ def space_of_options(registry: Registry, names: Sequence[str] | None = None) -> 
     >>> space_of_options(REGISTRY, ["learning_rate"]).parameters
     {'learning_rate': Float(low=0.0001, high=10.0, log=True, when={})}
     """
-    found = {option.name: option for option in registry.options if option.tunable is not None}
-    if unknown := [name for name in names or () if name not in found]:
-        raise OptionError(f"{unknown[0]!r} cannot be searched; these can: {', '.join(found)}")
-    return Space({name: _parameter(found[name]) for name in (found if names is None else names)})
+    tunable = {option.name: option for option in registry.options if option.tunable is not None}
+    if unknown := [name for name in names or () if name not in tunable]:
+        raise OptionError(f"{unknown[0]!r} cannot be searched; these can: {', '.join(tunable)}")
+    return Space({name: _parameter(tunable[name]) for name in (tunable if names is None else names)})
 
 
 def _parameter(option: Option) -> Parameter:

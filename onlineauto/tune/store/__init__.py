@@ -1,4 +1,4 @@
-"""Stores keep studies: the protocol of all of them, and the one in memory."""
+"""Stores of studies: their protocol, and the store in memory."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Statements of PostgreSQL that do at once what takes SQLite a transaction of several: fewer round trips.
+"""Single PostgreSQL statements in place of transactions of several statements, which saves round trips.
 
-Each locks the study's row first, as every writer does, so that nobody deadlocks. One that finds no job of its
-owner writes nothing, and returns no version.
+Each statement locks the study's row first, like every writer, which prevents deadlocks. If the job is not its
+owner's any more, a statement writes nothing and returns no version.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _MINE: Final = sa.and_(
 
 
 def _text(statement: Any) -> str:
-    """Return a statement as psycopg takes it: compiled once, and not each time that it is run."""
+    """Return a statement as text for psycopg, compiled once for all runs."""
     return str(statement.compile(dialect=PGDialect_psycopg()))  # type: ignore[no-untyped-call]
 
 
 def _recorded(change: Any) -> str:
-    """Return the statement that changes a job, if it is its owner's, counts on, and appends a record."""
+    """Return a statement that changes a job of its owner, increments the version and appends a record."""
     locked = sa.select(STUDIES.c.id).where(STUDIES.c.id == _STUDY).with_for_update().cte("locked")
     changed = change.where(_MINE, JOBS.c.study == locked.c.id).returning(JOBS.c.study).cte("changed")
     counted = (
@@ -81,4 +81,4 @@ ADD_ASKED: Final = _text(
     .add_cte(_leased)
     .returning(RECORDS.c.version)
 )
-"""Append ``asked``, and lease the job; the study is locked already."""
+"""Append ``asked`` and lease the job, in a transaction that has locked the study."""

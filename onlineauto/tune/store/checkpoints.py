@@ -1,4 +1,4 @@
-"""Checkpoints of trials: what is saved, what keeps them, and where to go on from."""
+"""Checkpoints of trials: their content, the protocol of their stores, and a store in memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _BYTES: Final = b"B"
 _JSON: Final = b"J"
-"""The first byte says what follows."""
+"""The first byte gives the format of the rest."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -26,9 +26,9 @@ class Checkpoint:
     Attributes
     ----------
     step, attempt : int
-        The steps that were done, and the attempt that saved it.
+        Number of steps of the trial, and the attempt that saved the state.
     saved : bytes
-        What `packed` returned.
+        The result of `packed`.
     """
 
     step: int
@@ -37,7 +37,7 @@ class Checkpoint:
 
 
 def packed(saved: Any) -> bytes:
-    """Return bytes, or what JSON can write, as bytes that `unpacked` reads.
+    """Return bytes, or an object that JSON can represent, as bytes for `unpacked`.
 
     >>> unpacked(packed({"loss": 0.5})), unpacked(packed(b"weights"))
     ({'loss': 0.5}, b'weights')
@@ -45,13 +45,13 @@ def packed(saved: Any) -> bytes:
     Raises
     ------
     OptionError
-        It is neither.
+        The object is neither.
     """
     if isinstance(saved, bytes | bytearray | memoryview):
         return _BYTES + bytes(saved)
     try:
         return _JSON + json.dumps(saved).encode()
-    except (TypeError, ValueError):  # it has NumPy's numbers, or what cannot be stored
+    except (TypeError, ValueError):  # as_json() converts NumPy's numbers and explains other errors
         pass
     try:
         return _JSON + json.dumps(as_json(saved, "a checkpoint")).encode()
@@ -61,66 +61,65 @@ def packed(saved: Any) -> bytes:
 
 
 def unpacked(content: bytes) -> Any:
-    """Return what was packed."""
+    """Return the object from the result of `packed`."""
     return content[1:] if content[:1] == _BYTES else json.loads(content[1:])
 
 
 class Checkpoints(Protocol):
-    """Keeps checkpoints of trials, each under the job that it is on the way of."""
+    """Stores checkpoints of trials by the job that saved them."""
 
     def keep(self, claim: Claim, job: str, step: int, saved: bytes, needed: Collection[int] = ()) -> None:
-        """Keep a state, and of this attempt the one before it and those at steps that are needed.
+        """Save a state; retain the previous state of this attempt, and the states at steps in `needed`.
 
         Raises
         ------
         LeaseLost
-            If the claim is over.
+            If the claim is not valid any more.
         """
         ...
 
     def remove(self, trials: Collection[int]) -> None:
-        """Forget all states of some trials."""
+        """Remove all states of some trials."""
         ...
 
     def newest(self, trial: int, *, most: int, job: str | None = None) -> Checkpoint | None:
-        """Return the good state of a trial with most steps.
+        """Return the undamaged state of a trial with the most steps.
 
         Parameters
         ----------
         trial : int
             The trial.
         most : int
-            Largest number of steps.
+            Maximum number of steps.
         job : str, optional
-            Only what was kept on the way of this job, by whichever attempt.
+            Only states that this job has saved, in any attempt.
         """
         ...
 
 
 class MemoryCheckpoints:
-    """Checkpoints in the memory of this process, for a study that is there too."""
+    """Checkpoints in memory, for a study in memory."""
 
     def __init__(self) -> None:
-        self._kept: dict[int, dict[str, list[Checkpoint]]] = {}
+        self._states: dict[int, dict[str, list[Checkpoint]]] = {}
 
     def keep(self, claim: Claim, job: str, step: int, saved: bytes, needed: Collection[int] = ()) -> None:
-        """Keep a state, and of the same job the one before it and those at steps that are needed."""
-        states = self._kept.setdefault(claim.trial, {}).setdefault(job, [])
+        """Save a state; retain the previous state of the same job, and the states at steps in `needed`."""
+        states = self._states.setdefault(claim.trial, {}).setdefault(job, [])
         states[:] = [each for each in states[:-1] if each.step in needed] + states[-1:]
         states.append(Checkpoint(step, claim.attempt, saved))
 
     def remove(self, trials: Collection[int]) -> None:
-        """Forget all states of some trials."""
+        """Remove all states of some trials."""
         for trial in trials:
-            self._kept.pop(trial, None)
+            self._states.pop(trial, None)
 
     def newest(self, trial: int, *, most: int, job: str | None = None) -> Checkpoint | None:
-        """Return the state of a trial with most steps."""
-        kept = self._kept.get(trial, {})
-        found = [
+        """Return the state of a trial with the most steps."""
+        matches = [
             each
-            for name, states in kept.items()
+            for name, states in self._states.get(trial, {}).items()
             for each in states
             if each.step <= most and job in (None, name)
         ]
-        return max(found, default=None)
+        return max(matches, default=None)

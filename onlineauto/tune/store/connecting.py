@@ -1,8 +1,8 @@
-"""Connect to the database of a store: its URLs, how connections begin, what errors mean.
+"""Connect to the database of a store: parse its URL, set up connections, translate errors.
 
-SQLite keeps a write-ahead log, so that readers and the one writer do not wait for each other. With
-``?synchronous=full`` behind its URL each commit is on the disk when it returns; without, a power failure may
-lose the last commits, and a killed process loses none.
+SQLite uses a write-ahead log, so that readers and the single writer do not wait for each other. A killed
+process loses no commit. A power failure may lose the last commits, unless the URL ends with
+``?synchronous=full``: each commit is then on the disk when it returns.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 _WAL_PAGES: Final = 1000
 _WAL_PAGES_IF_SHORT: Final = 100
-"""Pages of 4 kB of the write-ahead log after which SQLite folds it into its file; fewer if room is short."""
+"""Pages of 4 kB of the write-ahead log after which SQLite checkpoints it; fewer if disk space is short."""
 _SHORT: Final = 64_000_000
-"""Bytes of a disk; with less, room is short. Folding more often takes a quarter of the time of a trial."""
+"""Free bytes below which disk space is short. Frequent checkpoints take a quarter of the time of a trial."""
 _NO_ROOM: Final = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE)
 _BUSY: Final = 60
-"""Seconds that SQLite waits for the writer before it gives up."""
+"""Seconds that SQLite waits for the lock of the writer."""
 _CONNECT: Final = 10
 """Seconds that a PostgreSQL server may take to answer."""
 _SYNCHRONOUS: Final = ("normal", "full")
@@ -38,23 +38,23 @@ _FORMS: Final = "sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE"
 
 
 def connect(url: str) -> sa.Engine:
-    """Make an engine for the database at `url`, which opens its connections when they are needed.
+    """Return an engine for the database at `url`, which opens connections on demand.
 
     Raises
     ------
     OptionError
-        It is no URL of SQLite or PostgreSQL, its folder is not there, or the driver is not installed.
+        The URL is not one of SQLite or PostgreSQL, its folder does not exist, or the driver is not installed.
     """
     try:
         parsed = sa.make_url(url)
     except ArgumentError:
-        raise OptionError(f"{without_password(url)!r} is no URL of a store; one is {_FORMS}") from None
+        raise OptionError(f"{without_password(url)!r} is not the URL of a store; valid is {_FORMS}") from None
     name = parsed.get_backend_name()
     if name == "sqlite":
         return _sqlite(parsed)
     if name in ("postgresql", "postgres"):
         return _postgres(parsed)
-    raise OptionError(f"a store cannot be kept in {name}; its URL is {_FORMS}")
+    raise OptionError(f"a store cannot be in {name}; valid is {_FORMS}")
 
 
 def shown(url: str) -> str:
@@ -71,10 +71,10 @@ def _sqlite(url: sa.URL) -> sa.Engine:
         raise OptionError(
             "a store in SQLite needs a file: sqlite:///study.db; without storage it is in memory"
         )
-    file = Path(url.database).resolve()  # the directory of the process may change
+    file = Path(url.database).resolve()  # the working directory may change
     folder = file.parent
     if not folder.is_dir():
-        raise OptionError(f"the folder {folder} of {url.render_as_string()} is not there")
+        raise OptionError(f"the folder {folder} of {url.render_as_string()} does not exist")
     synchronous = str(url.query.get("synchronous", "normal")).lower()
     if synchronous not in _SYNCHRONOUS or set(url.query) - {"synchronous"}:
         raise OptionError(f"{url.render_as_string()}: what may follow is ?synchronous=full, and nothing else")
@@ -84,7 +84,7 @@ def _sqlite(url: sa.URL) -> sa.Engine:
 
     @sa.event.listens_for(engine, "connect")
     def _begin_life(connection: Any, _: object) -> None:
-        connection.isolation_level = None  # transactions begin where we say so
+        connection.isolation_level = None  # the listener below begins transactions
         cursor = connection.cursor()
         cursor.execute("PRAGMA journal_mode = WAL")
         cursor.execute(f"PRAGMA synchronous = {synchronous}")
@@ -105,13 +105,13 @@ def _sqlite(url: sa.URL) -> sa.Engine:
 
 
 def _check_is_there(file: Path, first: os.stat_result) -> None:
-    """Raise `StoreError` if a file that is open is no longer at its path: commits would be lost with it."""
+    """Raise `StoreError` if the open file is no longer at its path, because commits would be lost."""
     try:
         if os.path.samestat(file.stat(), first):
             return
         what = "another file is in its place"
     except FileNotFoundError:
-        what = "it is not there any more"
+        what = "it does not exist any more"
     raise StoreError(
         f"the file {file} was removed while its studies were open: {what}. What was written since is lost; "
         "copy a backup there, and begin again"
@@ -128,7 +128,7 @@ def _postgres(url: sa.URL) -> sa.Engine:
 
 @contextmanager
 def writing(engine: sa.Engine) -> Iterator[sa.Connection]:
-    """Yield a connection in a transaction that writes: on SQLite, the only one there is."""
+    """Yield a connection in a write transaction; on SQLite it excludes all other writers."""
     with explained(engine), engine.connect() as connection:
         connection = connection.execution_options(writes=True)
         with connection.begin():
@@ -137,16 +137,16 @@ def writing(engine: sa.Engine) -> Iterator[sa.Connection]:
 
 @contextmanager
 def each_alone(engine: sa.Engine) -> Iterator[sa.Connection]:
-    """Yield a connection each of whose statements is a transaction of its own."""
+    """Yield a connection in which each statement is a separate transaction."""
     with explained(engine), engine.connect() as connection:
         yield connection.execution_options(isolation_level="AUTOCOMMIT")
 
 
 @contextmanager
 def reading(engine: sa.Engine) -> Iterator[sa.Connection]:
-    """Yield a connection that sees one state of the database, whatever others commit meanwhile."""
+    """Yield a connection that reads one state of the database while other processes commit."""
     with explained(engine), engine.connect() as connection:
-        if engine.dialect.name != "sqlite":  # whose readers always do
+        if engine.dialect.name != "sqlite":  # a transaction of SQLite always reads one state
             connection = connection.execution_options(
                 isolation_level="REPEATABLE READ", postgresql_readonly=True
             )
@@ -156,22 +156,23 @@ def reading(engine: sa.Engine) -> Iterator[sa.Connection]:
 
 @contextmanager
 def explained(engine: sa.Engine) -> Iterator[None]:
-    """Raise what the driver raises as an error of ours, which names the database.
+    """Translate an error of the driver into one of this package that names the database.
 
     Raises
     ------
     UnreachableError
-        No server answers, it has gone away, or the file is locked or cannot be opened: later it may work.
+        No server answers, the connection broke, or the file is locked or cannot be opened. A later call may
+        succeed.
     StoreError
-        The database is damaged, or is not ours.
+        The database is damaged, or is not a store.
     """
-    shown_url = engine.url.set(query={}, drivername=engine.url.get_backend_name())
-    url = shown_url.render_as_string(hide_password=True)
+    plain_url = engine.url.set(query={}, drivername=engine.url.get_backend_name())
+    url = plain_url.render_as_string(hide_password=True)
     try:
         yield
     except (OperationalError, InterfaceError) as error:
         if getattr(error.orig, "sqlite_errorcode", None) in _NO_ROOM:
-            _fold_in_log(engine)
+            _truncate_log(engine)
         raise UnreachableError(f"{url} cannot be used: {_first_line(error)}{_advice(error)}") from error
     except DBAPIError as error:
         if error.connection_invalidated:
@@ -179,8 +180,8 @@ def explained(engine: sa.Engine) -> Iterator[None]:
         raise StoreError(f"{url} is damaged, or not a store: {_first_line(error)}") from error
 
 
-def _fold_in_log(engine: sa.Engine) -> None:
-    """Write SQLite's log into its file and truncate it, so that it does not hold what room there is."""
+def _truncate_log(engine: sa.Engine) -> None:
+    """Checkpoint and truncate SQLite's write-ahead log to free disk space."""
     with suppress(DBAPIError), engine.connect() as connection:
         raw = connection.connection.driver_connection
         if isinstance(raw, sqlite3.Connection):
@@ -189,12 +190,12 @@ def _fold_in_log(engine: sa.Engine) -> None:
 
 
 def _advice(error: DBAPIError) -> str:
-    """Return what to do about an error, as the end of a message."""
+    """Return advice about an error as the end of a message."""
     if not isinstance(error.orig, sqlite3.Error):
         return "; is this the URL of a server that runs?"
     code = getattr(error.orig, "sqlite_errorcode", 0)
     if code in _NO_ROOM:
-        return "; make room on this disk: the study goes on when there is 1 MB"
+        return "; free space on this disk: the study continues when 1 MB is free"
     advice = {
         sqlite3.SQLITE_READONLY: "a study is written to when it is opened: copy the file, and FILE-wal if "
         "there is one, to a folder that you may write to",

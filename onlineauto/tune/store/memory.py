@@ -1,4 +1,4 @@
-"""``MemoryStore``: the log of a study in this process. It is gone when the process is."""
+"""``MemoryStore``: the log of a study in memory, which is lost when the process ends."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 class MemoryStore(Store):
-    """Keeps a study in a list.
+    """The log of a study in a list.
 
     Parameters
     ----------
     clock : callable
-        Returns the time in seconds; leases are counted by it.
+        Returns the time in seconds, for leases.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class MemoryStore(Store):
         self._earliest = min(self._earliest, now + lease)
 
     def _expire(self, now: float) -> None:
-        """Record and forget the leases that are over."""
+        """Record and remove expired leases."""
         over = [claim for claim, _, ends in self._leases.values() if ends < now]
         for claim in over:
             del self._leases[claim.trial]
@@ -87,7 +87,7 @@ class MemoryStore(Store):
 
     def commit(self, claim: Claim, record: Record) -> int:  # noqa: D102
         with self._lock:
-            lease = self._held(claim)
+            lease = self._lease_of(claim)
             if record["kind"] == "reported":
                 self._lease(claim, lease, self._clock())
             else:
@@ -97,13 +97,13 @@ class MemoryStore(Store):
     def fail(self, claim: Claim, record: Record) -> int:  # noqa: D102
         return self.commit(claim, record)
 
-    def _held(self, claim: Claim) -> float:
-        """Return the length of a lease, if it still holds."""
-        found, lease, _ = self._leases.get(claim.trial, (None, 0.0, 0.0))
-        if found != claim:
+    def _lease_of(self, claim: Claim) -> float:
+        """Return the seconds of the lease of a claim; raise `LeaseLost` if the claim is not valid."""
+        valid, lease, _ = self._leases.get(claim.trial, (None, 0.0, 0.0))
+        if valid != claim:
             raise LeaseLost(
                 f"trial {claim.trial}, attempt {claim.attempt} is not {claim.owner}'s any more: "
-                f"{'it has ended or waits for another worker' if found is None else f'{found.owner} has it'}"
+                f"{'it has ended or waits for another worker' if valid is None else f'{valid.owner} has it'}"
             )
         return lease
 

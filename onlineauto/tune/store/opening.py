@@ -1,4 +1,4 @@
-"""``open_store``: from ``storage=`` to a store."""
+"""``open_store``: return the store that ``storage=`` describes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STORES: dict[str, Callable[[str, str], Store]] = {
     "postgresql": _in_database,
     "postgres": _in_database,
 }
-"""By the scheme of their URLs: each opens a URL and the study of a name in it."""
+"""Stores by the scheme of their URLs; each is a function of a URL and the name of a study."""
 
 
 def open_store(storage: str | Store | None, name: Any) -> Store:
@@ -50,7 +50,5 @@ def open_store(storage: str | Store | None, name: Any) -> Store:
     scheme = storage.partition(":")[0].partition("+")[0]
     if scheme not in STORES:
         valid = ", ".join(f"{each}:…" for each in STORES) or "None, in memory"
-        raise OptionError(
-            f"storage = {without_password(storage)!r} is no store that is known; valid are {valid}"
-        )
+        raise OptionError(f"storage = {without_password(storage)!r} is not a known store; valid are {valid}")
     return STORES[scheme](storage, name)

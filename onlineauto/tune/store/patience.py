@@ -1,4 +1,4 @@
-"""``patiently``: call something that needs a store again while the store cannot be reached."""
+"""``patiently``: repeat a call that needs a store while the store is unreachable."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 _LOG: Final = logging.getLogger("onlineauto")
 _FIRST_WAIT: Final = 0.05
 _LONGEST_WAIT: Final = 5.0
-"""Seconds between two attempts to reach a store."""
+"""Seconds between two attempts to reach a store, at first and at most."""
 
 _T = TypeVar("_T")
 
 
 def patiently(call: Callable[[], _T], seconds: float) -> _T:
-    """Return what a call returns; try again for some seconds while its store cannot be reached.
+    """Return the result of a call; repeat it for up to `seconds` while its store is unreachable.
 
     Raises
     ------
     UnreachableError
-        The store could not be reached in that time.
+        The store was unreachable for this time.
     """
     end = time.monotonic() + seconds
     wait = _FIRST_WAIT

@@ -1,29 +1,29 @@
-"""``Store``: the log of one study, shared by all who work on it.
+"""``Store``: the log of one study, shared by all processes that work on it.
 
-A study is its log. Every change is one record, a JSON object, and whoever reads the same records in the same
-order has the same study. Records are numbered 1, 2, 3, … without gaps; the number of the last one is the
-*version* of the study. A record never changes, so a reader who remembers a version sees that history again.
+A study is its log. Every change is one record, a JSON object, and the same records in the same order give the
+same study. Records are numbered 1, 2, 3, … without gaps; the number of the last one is the *version* of the
+study. A record never changes, so a version always identifies the same history.
 
 ========= ================================================= ==================================================
 kind      other keys                                        meaning
 ========= ================================================= ==================================================
-study     settings                                          record 1: what the study is about
+study     settings                                          record 1: the settings of the study
 enqueued  config                                            a config that is tried first
-named     trainable                                         what trials run, MODULE:NAME; the last one holds
+named     trainable                                         what trials run, MODULE:NAME; the last one counts
 asked     trial, attempt, owner, config, resource,          a job, claimed by an owner
           resume_from (null or [trial, resource])
-reported  trial, attempt, step, value, and maybe details    a value on the way, and what it is about
+reported  trial, attempt, step, value, and maybe details    an intermediate value, and its description
 told      trial, attempt, resource, value, maybe details    the job ended well
 failed    trial, attempt, why, final, maybe traceback       the job ended badly; final: it is not tried again
 expired   trial, attempt                                    a lease ended; the job waits for its next attempt
 released  trial, attempt, maybe early                       its owner gave it back; early: it had not begun
-extended  max_trials, max_resource                          the study may have more, from here on
-idle      trials, refusals                                  the scheduler was asked, and changed without a job
+extended  max_trials, max_resource                          the limits of the study, from this record on
+idle      trials, refusals                                  the scheduler had no job, but changed its state
 ========= ================================================= ==================================================
 
 A reader skips a record that it cannot apply, and applies everything after it.
 
-A job is known by its trial and its attempt. A trial that is resumed goes on counting attempts, so no two jobs
+A job is identified by its trial and its attempt. A resumed trial continues to count attempts, so no two jobs
 have the same pair. At most one job of a trial has an owner at any time.
 """
 
@@ -41,17 +41,17 @@ Record = Mapping[str, Any]
 Decide = Callable[[Sequence[Record]], Record | None]
 """Takes all records after a version and returns the next, or None if nothing changed.
 
-It is ``asked``, ``idle``, or ``failed`` of a job without an owner, which loses its process each time.
+The next record is ``asked``, ``idle``, or ``failed`` for a job that lost each of its processes.
 """
 
 
 class LeaseLost(OnlineautoError):  # noqa: N818 - the name says what happened
-    """A job is no longer its owner's: its lease ended, or it was told already. Drop it and ask again."""
+    """A job is no longer its owner's: its lease expired, or it has ended. Drop the job and ask again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The right to write about one job. Every write is fenced by all three.
+    """The right to write about one job. A store checks all three fields on every write.
 
     Attributes
     ----------
@@ -68,12 +68,12 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The state after the first `version` records, so that nobody has to decide them again.
+    """The state after the first `version` records, so that no process has to apply them again.
 
     Attributes
     ----------
     version : int
-        How many records the state contains.
+        Number of records that the state contains.
     state : mapping
         Plain JSON.
     """
@@ -83,18 +83,18 @@ class Snapshot:
 
 
 class Store(Protocol):
-    """Keeps the log of one study, and who has which job until when.
+    """The log of one study, and the owner and lease of each job.
 
-    Time is the store's own; no caller says what time it is. All methods may be called from several threads
+    The store uses its own clock; callers pass durations only. All methods may be called from several threads
     and processes at once.
     """
 
     def begin(self, record: Record) -> Record:
-        """Append ``study``, if the log is empty; return record 1, whoever wrote it. One atomic step."""
+        """Append ``study`` if the log is empty, and return record 1, in one atomic step."""
         ...
 
     def load(self, after: int = 0) -> Sequence[Record]:
-        """Return all records behind the first `after`, in order, as one consistent reading."""
+        """Return all records after the first `after`, in order, from one consistent read."""
         ...
 
     def snapshot(self) -> Snapshot | None:
@@ -102,7 +102,7 @@ class Store(Protocol):
         ...
 
     def save(self, snapshot: Snapshot) -> None:
-        """Keep a state; an older one may be forgotten, and an older one never replaces a newer one."""
+        """Save a state. It may replace an older state, but never a newer one."""
         ...
 
     def append(self, record: Record) -> int:
@@ -110,42 +110,47 @@ class Store(Protocol):
         ...
 
     def claim(self, owner: str, lease: float, *, after: int, decide: Decide) -> Sequence[Record]:
-        """Let a function decide on the next job, and write it down, as one atomic step.
+        """Append the record that a function decides on, and lease its job, in one atomic step.
 
-        In one transaction that excludes every other writer of this study: append ``expired`` for every job
-        whose lease is over; read all records after `after`; call `decide` with them; append what it returns,
-        and if that is ``asked``, lease the job to `owner` for `lease` seconds. If `decide` raises, nothing is
-        written. It is called at most once, because what it decides changes the caller.
+        One transaction, which excludes every other writer of this study:
+
+        1. appends ``expired`` for every job whose lease has expired,
+        2. reads all records after `after` and calls `decide` with them,
+        3. appends the record that `decide` returns, and leases the job of an ``asked`` record to `owner` for
+           `lease` seconds.
+
+        If `decide` raises, nothing is written. `decide` changes the state of the caller, so it is called at
+        most once.
 
         Returns
         -------
         sequence of Record
-            All records after `after`. The last one is what `decide` returned, if it returned one.
+            All records after `after`; the last one is the record of `decide`, if it returned one.
         """
         ...
 
     def commit(self, claim: Claim, record: Record) -> int:
-        """Append ``reported`` or ``told``, if the claim still holds, and return its version.
+        """Append ``reported`` or ``told`` if the claim is valid, and return the version of this record.
 
-        The version is that of this record. A store that does not append a step again which the same attempt
-        has reported before returns 0, never the version of another record.
+        A store may skip a step that the same attempt has reported before. It then returns 0, never the
+        version of another record.
 
-        ``told`` ends the claim, and ``reported`` renews its lease; the same transaction does both.
+        ``told`` ends the claim, and ``reported`` renews its lease, in the same transaction.
 
         Raises
         ------
         LeaseLost
             If the job is recorded as expired, has another attempt or owner by now, or has ended. Nothing is
-            written then. A lease that is over, but not recorded as expired yet, still holds.
+            written then. A lease that has expired, but is not recorded as expired yet, is still valid.
         """
         ...
 
     def fail(self, claim: Claim, record: Record) -> int:
-        """Append ``failed`` or ``released``, end the claim, return the version; else as `commit`."""
+        """Append ``failed`` or ``released``, end the claim, and return the version; see `commit`."""
         ...
 
     def heartbeat(self, claims: Sequence[Claim], lease: float) -> Sequence[Claim]:
-        """Renew leases to `lease` seconds from now and return the claims that no longer hold.
+        """Renew leases to `lease` seconds from now and return the claims that are no longer valid.
 
         Renewals are not in the log.
         """

@@ -1,4 +1,4 @@
-"""The tables of a store in a database, the same on SQLite and PostgreSQL, and the version of this schema."""
+"""The tables of a store, which are the same on SQLite and PostgreSQL, and the version of this schema."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from sqlalchemy.sql.compiler import SQLCompiler
 
 SCHEMA: Final = 1
-"""Version of the schema; one more with each change."""
+"""Version of the schema; it increases by 1 with each change."""
 _LOCK: Final = 7_236_524
-"""A number for locks of ours, drawn at random."""
+"""A random number that identifies the locks of this package."""
 _TABLES: Final = sa.MetaData()
 _VERSIONS: Final = sa.Table(
     "onlineauto_schema", _TABLES, sa.Column("version", sa.Integer, primary_key=True, autoincrement=False)
@@ -59,7 +59,7 @@ JOBS: Final = sa.Table(
     sa.Column("lease_until", sa.Double, nullable=False),
     sa.Column("step", sa.Double, nullable=True),
 )
-"""Claimed jobs: who has which, for how many seconds, until when; and its last reported step."""
+"""Claimed jobs: owner, duration of the lease in seconds, end of the lease, and last reported step."""
 SNAPSHOTS: Final = sa.Table(
     "onlineauto_snapshot",
     _TABLES,
@@ -85,7 +85,7 @@ CHECKPOINTS: Final = sa.Table(
 
 
 class Now(sa.sql.expression.ColumnElement[float]):
-    """The database's own time, in seconds."""
+    """The time of the database's clock, in seconds."""
 
     type = sa.Double()
     inherit_cache = True
@@ -104,18 +104,18 @@ def _now_in_postgres(element: Now, compiler: SQLCompiler, **words: Any) -> str:
 
 
 def alone(connection: sa.Connection) -> None:
-    """Exclude, to the end of this transaction, all others that make tables or studies; on SQLite it does."""
+    """Lock the creation of tables and studies until this transaction ends; SQLite needs no extra lock."""
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
 
 
 def prepare(connection: sa.Connection, url: str) -> None:
-    """Make the tables where there are none, within a transaction that excludes other writers.
+    """Create missing tables, in a transaction that excludes other writers.
 
     Raises
     ------
     StoreError
-        The tables are those of a later version of onlineauto, or somebody else's.
+        The tables were created by a later version of onlineauto or by another program.
     """
     alone(connection)
     if not sa.inspect(connection).has_table(_VERSIONS.name):
@@ -126,5 +126,5 @@ def prepare(connection: sa.Connection, url: str) -> None:
         raise StoreError(f"{url} is damaged: its schema has no version")
     if found != SCHEMA:
         raise StoreError(
-            f"{url} has schema {found}, which a later version of onlineauto has made; this one reads {SCHEMA}"
+            f"{url} has schema {found}, which a later version of onlineauto wrote; this one reads {SCHEMA}"
         )

@@ -1,4 +1,4 @@
-"""Seal JSON with a checksum, and open it again: what was damaged is found, and refused by name."""
+"""Seal JSON with a checksum, and open it again; damage is detected and reported by name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def sealed(value: Mapping[str, Any], version: int = 0) -> tuple[str, int]:
-    """Return a JSON object as text, and its checksum plus its version: no two may change places.
+    """Return a JSON object as text, and its checksum plus its version, which detects swapped records.
 
     >>> sealed({"kind": "told"}, 3)
     ('{"kind":"told"}', 2043669275)
@@ -28,7 +28,8 @@ def opened(text: str, crc: int, version: int, what: str, where: str) -> dict[str
     Raises
     ------
     StoreError
-        It is not what was sealed as this version; `what` names it, and `where` says which store it is in.
+        The text is damaged, or was sealed as another version. `what` and `where` describe the text and its
+        store in the message.
     """
     if zlib.crc32(text.encode()) + version == crc:
         value = json.loads(text)

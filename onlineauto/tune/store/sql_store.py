@@ -1,8 +1,8 @@
 """``SqlStore``: a study in SQLite or PostgreSQL, shared by processes on one machine or on many.
 
-Every write is one short transaction that excludes the other writers of the study: on SQLite because it
-begins with ``BEGIN IMMEDIATE``, on PostgreSQL because it locks the study's row first. Claims live in a table
-of their own, at most one for each trial, and are compared with the database's clock.
+Every write is one short transaction that excludes other writers of the study: on SQLite it begins with
+``BEGIN IMMEDIATE``, on PostgreSQL it locks the study's row first. Claims are in a separate table, at most one
+per trial, and expire by the database's clock.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _MINE: Final = sa.and_(
     JOBS.c.attempt == sa.bindparam("of_attempt"),
     JOBS.c.owner == sa.bindparam("of_owner"),
 )
-"""The fence: a job that is still its owner's."""
+"""Condition on every write about a job: the claim is still its owner's."""
 _NAMES: Final = sa.select(STUDIES.c.name).order_by(STUDIES.c.name)
 _VERSION: Final = sa.select(STUDIES.c.version).where(STUDIES.c.id == _OF_STUDY)
 _LOCKED: Final = _VERSION.with_for_update()
@@ -60,7 +60,7 @@ _NEXT_VERSION: Final = (
     .values(version=STUDIES.c.version + 1)
     .returning(STUDIES.c.version)
 )
-"""Locks the study, too."""
+"""Increments the version, which also locks the study."""
 _EXPIRED: Final = (
     sa.delete(JOBS)
     .where(JOBS.c.study == _OF_STUDY, JOBS.c.lease_until < _NOW)
@@ -88,18 +88,18 @@ class SqlStore:
     Parameters
     ----------
     url : str
-        ``sqlite:///FILE`` or ``postgresql://…``; the tables are made where there are none.
+        ``sqlite:///FILE`` or ``postgresql://…``; missing tables are created.
     name : str
         Name of the study.
 
     Raises
     ------
     OptionError
-        The URL is wrong.
+        The URL is not valid.
     UnreachableError
         No server answers, or the file cannot be opened.
     StoreError
-        The database is of a later version, damaged, or not a store.
+        The database was written by a later version, is damaged, or is not a store.
     """
 
     def __init__(self, url: str, name: str) -> None:
@@ -113,10 +113,10 @@ class SqlStore:
             self._find(connection)
 
     def __reduce__(self) -> tuple[type[SqlStore], tuple[str, str]]:
-        return SqlStore, (self.url, self.name)  # another process opens connections of its own
+        return SqlStore, (self.url, self.name)  # another process opens its own connections
 
     def begin(self, record: Record) -> Record:
-        """Append ``study``, if the log is empty; return record 1, whoever wrote it."""
+        """Append ``study`` if the log is empty, and return record 1."""
         with writing(self.engine) as connection:
             alone(connection)
             if self._find(connection) is None:
@@ -126,7 +126,7 @@ class SqlStore:
         return self.load()[0]
 
     def load(self, after: int = 0) -> Sequence[Record]:
-        """Return all records behind the first `after`, in order, as one consistent reading.
+        """Return all records after the first `after`, in order, from one consistent read.
 
         Raises
         ------
@@ -152,12 +152,12 @@ class SqlStore:
         )
 
     def save(self, snapshot: Snapshot) -> None:
-        """Keep a state, unless a newer one is kept."""
+        """Save a state, unless a newer one is saved already."""
         body, crc = sealed(snapshot.state, snapshot.version)
         with writing(self.engine) as connection:
             self._lock(connection)
-            kept = sa.select(SNAPSHOTS.c.version).where(SNAPSHOTS.c.study == self.study)
-            if (connection.execute(kept).scalar() or 0) < snapshot.version:
+            saved = sa.select(SNAPSHOTS.c.version).where(SNAPSHOTS.c.study == self.study)
+            if (connection.execute(saved).scalar() or 0) < snapshot.version:
                 connection.execute(sa.delete(SNAPSHOTS).where(SNAPSHOTS.c.study == self.study))
                 row = {"study": self.study, "version": snapshot.version, "body": body, "crc": crc}
                 connection.execute(sa.insert(SNAPSHOTS).values(row))
@@ -168,7 +168,7 @@ class SqlStore:
             return self._append(connection, self.study, self._lock(connection), [record])
 
     def claim(self, owner: str, lease: float, *, after: int, decide: Decide) -> Sequence[Record]:
-        """Append what `decide` returns and lease that job to `owner`; return all records after `after`."""
+        """Append the record of `decide` and lease its job to `owner`; return all records after `after`."""
         with writing(self.engine) as connection:
             locked = connection.execute(_LOCKED_FOR_CLAIM, self._mine).first()
             version = self._existing(None if locked is None else locked.version)
@@ -179,28 +179,28 @@ class SqlStore:
                 ]
                 version = self._append(connection, self.study, version, expired)
             records = self._read(connection, after, version) if version != after else []
-            asked = decide(records)
-            if asked is None:
+            record = decide(records)
+            if record is None:
                 return records
-            if asked["kind"] != "asked":
-                self._append(connection, self.study, version, [asked])
-                return [*records, asked]
-            job = Claim(asked["trial"], asked["attempt"], owner)
+            if record["kind"] != "asked":
+                self._append(connection, self.study, version, [record])
+                return [*records, record]
+            job = Claim(record["trial"], record["attempt"], owner)
             if self._at_once:
-                body, crc = sealed(asked)
+                body, crc = sealed(record)
                 words = {**self._fence(job), "seconds": lease, "body": body, "crc": crc}
                 connection.exec_driver_sql(at_once.ADD_ASKED, words)
             else:
-                self._append(connection, self.study, version, [asked])
+                self._append(connection, self.study, version, [record])
                 lent = {"study": self.study, "trial": job.trial, "attempt": job.attempt, "owner": owner}
                 connection.execute(_LEASE, {**lent, "lease": lease, "seconds": lease})
-            return [*records, asked]
+            return [*records, record]
 
     def commit(self, claim: Claim, record: Record) -> int:
-        """Append ``reported`` or ``told``, if the claim still holds, and return its version.
+        """Append ``reported`` or ``told`` if the claim is valid, and return the record's version.
 
-        A step that this attempt has reported before is not appended again: a worker that lost its connection
-        may try again. Then 0 is returned.
+        If this attempt has reported the step before, nothing is appended and 0 is returned, because a worker
+        that lost its connection may repeat a report.
 
         Raises
         ------
@@ -231,28 +231,28 @@ class SqlStore:
         Raises
         ------
         LeaseLost
-            As `commit`.
+            Like `commit`.
         """
         return self._finish(claim, record)
 
     def heartbeat(self, claims: Sequence[Claim], lease: float) -> Sequence[Claim]:
-        """Renew leases to `lease` seconds from now and return the claims that no longer hold."""
+        """Renew leases to `lease` seconds from now and return the claims that are no longer valid."""
         with writing(self.engine) as connection:
             return [
                 claim
-                for claim in sorted(claims, key=lambda each: each.trial)  # in one order, so nobody deadlocks
+                for claim in sorted(claims, key=lambda each: each.trial)  # a fixed order prevents deadlocks
                 if not connection.execute(_RENEW, {**self._fence(claim), "seconds": lease}).rowcount
             ]
 
     def check(self, connection: sa.Connection, claim: Claim) -> None:
-        """Exclude other writers, and raise `LeaseLost` if a claim no longer holds."""
+        """Exclude other writers, and raise `LeaseLost` if a claim is no longer valid."""
         self._lock(connection)
         if connection.execute(_HOLDS, self._fence(claim)).first() is None:
             raise self._lost(claim)
 
     @property
     def engine(self) -> sa.Engine:
-        """The engine of this process; connections are not shared with a process that was forked."""
+        """The engine of this process; a forked process does not share connections."""
         if self._process != os.getpid():
             self._engine, self._process = self._connect()
         return self._engine
@@ -269,7 +269,7 @@ class SqlStore:
         Raises
         ------
         OptionError
-            It was not begun.
+            The store does not have the study.
         """
         if self._study is None:
             with reading(self.engine) as connection:
@@ -289,13 +289,13 @@ class SqlStore:
         return f"study {self.name!r} of {self._where}"
 
     def _connect(self) -> tuple[sa.Engine, int]:
-        """Return an engine that is closed with this object, and the number of this process."""
+        """Return an engine that is closed together with this object, and the number of this process."""
         engine, process = connect(self.url), os.getpid()
         weakref.finalize(self, _close, engine, process)
         return engine, process
 
     def _find(self, connection: sa.Connection) -> int | None:
-        """Learn and return the number of the study, or None if it was not begun."""
+        """Look up and return the number of the study, or None if it does not exist."""
         if self._study is None:
             number = sa.select(STUDIES.c.id).where(STUDIES.c.name == self.name)
             self._study = connection.execute(number).scalar()
@@ -311,15 +311,15 @@ class SqlStore:
         return version
 
     def _append(self, connection: sa.Connection, study: int, version: int, records: Sequence[Record]) -> int:
-        """Write records behind the first `version`; return the version of the last one."""
+        """Write records after version `version`; return the version of the last one."""
         if not records:
-            return version  # a lease that seemed to be over was renewed while we waited for the lock
+            return version  # an expired lease may have been renewed while this process waited for the lock
         last = self._insert(connection, study, version, records)
         connection.execute(_SET_VERSION, {"of_study": study, "last": last})
         return last
 
     def _insert(self, connection: sa.Connection, study: int, version: int, records: Sequence[Record]) -> int:
-        """Write records behind the first `version`, in a study whose version is set apart."""
+        """Write records after version `version` without updating the study's version; return the last one."""
         rows = []
         for number, record in enumerate(records, version + 1):
             body, crc = sealed(record, number)
@@ -328,7 +328,7 @@ class SqlStore:
         return version + len(rows)
 
     def _read(self, connection: sa.Connection, after: int, version: int) -> list[Record]:
-        """Return all records behind the first `after`, of which the last one has this version."""
+        """Return the records after the first `after`, up to this version."""
         if version < after:
             counts = f"has {version} records, and {after} were read before"
             raise StoreError(f"{self._described} {counts}: an older one is in its place")
@@ -342,12 +342,12 @@ class SqlStore:
         ]
 
     def _write_at_once(self, statement: str, claim: Claim, record: Record, **words: Any) -> int | None:
-        """Run a statement that is a transaction of its own; return the record's version, None without one."""
+        """Run a statement as a separate transaction; return the version of its record, if any."""
         body, crc = sealed(record)
         words |= {**self._fence(claim), "body": body, "crc": crc}
         with each_alone(self.engine) as connection:
-            found: int | None = connection.exec_driver_sql(statement, words).scalar()
-            return found
+            version: int | None = connection.exec_driver_sql(statement, words).scalar()
+            return version
 
     def _still_holds(self, claim: Claim) -> None:
         with writing(self.engine) as connection:
@@ -355,11 +355,11 @@ class SqlStore:
 
     def _finish(self, claim: Claim, record: Record) -> int:
         if self._at_once:
-            told = self._write_at_once(at_once.END, claim, record)
-            if told is None:
-                self._still_holds(claim)  # raises what is wrong
+            ended = self._write_at_once(at_once.END, claim, record)
+            if ended is None:
+                self._still_holds(claim)  # raises the specific error
                 raise self._lost(claim)
-            return told
+            return ended
         with writing(self.engine) as connection:
             version = self._existing(connection.execute(_NEXT_VERSION, self._mine).scalar())
             if not connection.execute(_END, self._fence(claim)).rowcount:
@@ -381,7 +381,7 @@ class SqlStore:
 
 
 def _close(engine: sa.Engine, process: int) -> None:
-    """Close the connections of an engine; those of a parent are only forgotten."""
+    """Close the connections of an engine; after a fork, leave those of the parent open."""
     engine.dispose(close=os.getpid() == process)
 
 
@@ -391,13 +391,13 @@ def names_of_studies(url: str) -> list[str]:
     Raises
     ------
     OptionError
-        The URL is wrong, or names a file that is not there; it is not made then.
+        The URL is not valid, or the file does not exist; it is not created then.
     """
     engine = connect(url)
     file = engine.url.database
     if engine.dialect.name == "sqlite" and file is not None and not Path(file).exists():
         engine.dispose()
-        raise OptionError(f"there is no file {file}, so no study; onlineauto tune makes it")
+        raise OptionError(f"there is no file {file}, so no study; onlineauto tune creates it")
     try:
         with writing(engine) as connection:
             prepare(connection, shown(url))

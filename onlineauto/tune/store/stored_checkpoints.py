@@ -1,9 +1,8 @@
 """``StoredCheckpoints``: checkpoints that outlive a process, for a study in a database.
 
-A checkpoint is written beside its place, synced, renamed, hashed, and only then named in the database, in the
-transaction that asks whether the trial is still its owner's. So a checkpoint that the database names is
-complete. One that was damaged afterwards is found by its hash, named in a warning, and the one before it is
-used.
+A checkpoint is written to a temporary file, synced, renamed and hashed. Only then the database records it, in
+the transaction that checks the claim of the trial, so every checkpoint in the database is complete. If a
+checkpoint is damaged later, its hash does not match: a warning names it, and the previous one is used.
 """
 
 from __future__ import annotations
@@ -30,21 +29,21 @@ if TYPE_CHECKING:
 
 _LOG: Final = logging.getLogger("onlineauto")
 _AT_ONCE: Final = 500
-"""Trials whose checkpoints one statement removes."""
-_KEPT: Final = 2
-"""Checkpoints of an attempt that are kept: the last one, and the one that is used if it is damaged."""
+"""Maximum number of trials whose checkpoints one statement removes."""
+_RETAINED: Final = 2
+"""Number of checkpoints retained per attempt: the last one, and its predecessor in case of damage."""
 
 
 class StoredCheckpoints:
-    """Checkpoints of a study in a database: in files that the database names, or in the database itself.
+    """Checkpoints of a study in a database: in files that the database lists, or in the database itself.
 
     Parameters
     ----------
     store : SqlStore
         The study.
     folder : str or Path, optional
-        Where files are written; all workers need it. By default it stands beside the file of SQLite, and
-        PostgreSQL keeps the bytes itself, so that workers need no disk in common.
+        Folder of the files, which all workers must reach. By default it is next to the SQLite file;
+        PostgreSQL stores the bytes itself, so that workers need no shared disk.
     """
 
     def __init__(self, store: SqlStore, folder: str | Path | None = None) -> None:
@@ -52,14 +51,14 @@ class StoredCheckpoints:
         self._folder = _default_folder(store) if folder is None else Path(folder)
 
     def keep(self, claim: Claim, job: str, step: int, saved: bytes, needed: Collection[int] = ()) -> None:
-        """Write a state, sync it, and name it in the database.
+        """Write a state, sync it, and record it in the database.
 
-        Of an attempt the two last ones are kept, and those at steps that are needed.
+        The last two checkpoints of an attempt are retained, and those at steps in `needed`.
 
         Raises
         ------
         LeaseLost
-            The claim is over; nothing is kept.
+            The claim is not valid any more. Nothing is saved.
         OSError
             The file cannot be written.
         """
@@ -73,7 +72,7 @@ class StoredCheckpoints:
         self._unlink(forgotten)
 
     def remove(self, trials: Collection[int]) -> None:
-        """Forget all states of some trials."""
+        """Remove all checkpoints of some trials."""
         table, ordered = CHECKPOINTS, sorted(trials)
         files: list[str | None] = []
         for at in range(0, len(ordered), _AT_ONCE):
@@ -89,7 +88,7 @@ class StoredCheckpoints:
                 (self._folder / file).unlink(missing_ok=True)
 
     def newest(self, trial: int, *, most: int, job: str | None = None) -> Checkpoint | None:
-        """Return the state with most steps that is as it was written; warn of each that is not."""
+        """Return the undamaged checkpoint with the most steps; log a warning for each damaged one."""
         table = CHECKPOINTS
         wanted = sa.select(table).where(
             table.c.study == self._store.study, table.c.trial == trial, table.c.step <= most
@@ -106,7 +105,7 @@ class StoredCheckpoints:
         return None
 
     def _write(self, claim: Claim, step: int, saved: bytes) -> Path | None:
-        """Write the file, if there are files, and return its path."""
+        """Write the checkpoint to a file and return its path; None if the database stores checkpoints."""
         if self._folder is None:
             return None
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -118,7 +117,7 @@ class StoredCheckpoints:
     def _name(
         self, claim: Claim, job: str, step: int, saved: bytes, path: Path | None, needed: Collection[int]
     ) -> list[str | None]:
-        """Commit a checkpoint, if the claim holds; return the files that are not needed any more."""
+        """Commit a checkpoint if the claim is valid; return the files that are not needed any more."""
         table = CHECKPOINTS
         key = {"study": self._store.study, "trial": claim.trial, "attempt": claim.attempt}
         attempt = sa.and_(*(table.c[name] == value for name, value in key.items()))
@@ -133,21 +132,21 @@ class StoredCheckpoints:
         with writing(self._store.engine) as connection:
             self._store.check(connection, claim)
             connection.execute(sa.delete(table).where(attempt, table.c.step == step))
-            kept = connection.execute(
+            earlier = connection.execute(
                 sa.select(table.c.step, table.c.file).where(attempt).order_by(table.c.step.desc())
             ).all()
-            old = [each for each in kept[_KEPT - 1 :] if each.step not in needed]
+            old = [each for each in earlier[_RETAINED - 1 :] if each.step not in needed]
             connection.execute(sa.delete(table).where(attempt, table.c.step.in_([each.step for each in old])))
             connection.execute(sa.insert(table).values(row))
         return [each.file for each in old]
 
     def _read(self, row: Any) -> bytes:
-        """Return the content that a row names or has.
+        """Return the content of a row, from its file or from the database.
 
         Raises
         ------
         StoreError
-            It cannot be read, or is not what was written.
+            The content cannot be read, or is damaged.
         """
         content, name = row.content, f"{row.step} steps of trial {row.trial}, attempt {row.attempt}"
         if content is None:

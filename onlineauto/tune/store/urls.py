@@ -1,4 +1,4 @@
-"""URLs of stores, as messages may show them."""
+"""URLs of stores without passwords, for messages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _IN_QUERY: Final = re.compile(r"((?:^|[?&\s])(?:ssl)?password=)[^&\s]*", re.IGNO
 
 
 def without_password(url: str) -> str:
-    """Return a URL without its password, which may be wrong in any other way.
+    """Return a URL without its password; the URL need not be valid.
 
     >>> without_password("mysql://me:sec/r@t@host/db?password=other&x=1")
     'mysql://me:***@host/db?password=***&x=1'

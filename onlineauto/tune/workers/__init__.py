@@ -1,1 +1,1 @@
-"""Workers: trainables, the processes that run them, and the controller that brings both to a study."""
+"""Workers: trainables, the processes that run them, and the controller that connects them to a study."""

@@ -1,4 +1,4 @@
-"""``Callback``: hears what happens to the jobs of one process."""
+"""``Callback``: is notified of the events of the jobs of one process."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ if TYPE_CHECKING:
 
 
 class Callback:
-    """Override what you want to hear; an error that you raise ends the run, and loses no trial."""
+    """Override the events of interest. An error of a callback ends the run and loses no trial."""
 
     def on_begin(self, study: Any) -> None:
-        """Hear which `Study` is run, before all else."""
+        """Receive the `Study` before the run begins."""
 
     def on_start(self, job: Job) -> None:
-        """Hear that a job begins, or begins again after an interruption."""
+        """Receive a job that begins, or begins again after an interruption."""
 
     def on_report(self, job: Job, step: int, value: float) -> None:
-        """Hear a value on the way; the last one is not among them."""
+        """Receive an intermediate value; the final value is passed to `on_result`."""
 
     def on_checkpoint(self, job: Job, step: int) -> None:
-        """Hear that a state was kept."""
+        """Receive the step of a checkpoint that was saved."""
 
     def on_result(self, job: Job, value: float) -> None:
-        """Hear the value with which a job ended."""
+        """Receive the final value of a job."""
 
     def on_error(self, job: Job, why: str) -> None:
-        """Hear that a job ended badly."""
+        """Receive the reason why a job failed."""
 
     def on_lost(self, job: Job, why: str) -> None:
-        """Hear that this process has a job no more: its lease is lost, or its process was killed."""
+        """Receive a job that this process has lost, because its lease expired or its process was killed."""

@@ -1,8 +1,8 @@
-"""``Controller``: takes jobs from a study to workers, and values and checkpoints back.
+"""``Controller``: passes jobs from a study to workers, and values and checkpoints from workers to the study.
 
-It is told what happens and decides what follows; it starts no process and waits for none. A job that is lost,
-because its lease ended or its process was killed, is dropped here and claimed anew by whoever asks next; it
-goes on behind its last checkpoint.
+The controller reacts to events of workers; it starts no process and waits for none. A job whose lease expired
+or whose process was killed is dropped here. The next process that asks claims the job again and continues
+from its last checkpoint.
 """
 
 from __future__ import annotations
@@ -35,42 +35,42 @@ __all__ = ["TRIES", "Controller"]
 
 _LOG: Final = logging.getLogger("onlineauto")
 _AT_ONCE: Final = 20
-"""Trials whose checkpoints are removed together."""
+"""Number of trials whose checkpoints are removed together."""
 
 _T = TypeVar("_T")
 
 
 class Controller:
-    """Holds the jobs of this process; enter it to keep their leases.
+    """The jobs of this process. As a context manager, it renews their leases.
 
     Parameters
     ----------
     study : Jobs
         The study.
     store : Store
-        Where its log is kept.
+        The store of its log.
     checkpoints : Checkpoints
-        Where states are kept.
+        The store of checkpoints.
     lease : float
-        Seconds for which the study leases a job; it is renewed three times as often.
+        Seconds for which the study leases a job; the lease is renewed three times in this period.
     heartbeat : Heartbeat, optional
-        Renews the leases of the study; one of this controller if None.
+        Renews the leases of the study; None to create one for this controller.
     known : callable, optional
-        Returns the value that a job has without being run; None if it has to be run.
+        Returns the value that a job has without being run; None if the job must run.
     jobs : int, optional
-        The most jobs to begin.
+        Maximum number of jobs to begin.
     waits : bool
-        Whether others may work on the study, so that there may be a job later when there is none now.
+        True if other processes may work on the study, so that there may be a job later if there is none now.
     every : int
         Steps between two checkpoints.
     stoppers : sequence of Stopper
         Rules that end trials, or the run.
     callbacks : sequence of Callback
-        They hear what happens.
+        Objects that are notified of each event.
     patience : float
-        Seconds for which a store that cannot be reached is tried again.
+        Seconds for which calls to an unreachable store are repeated.
     tries : int
-        A trial whose process was lost so often, and that came no further between, is an error of its own.
+        Number of processes that a trial may lose without progress before it fails.
     """
 
     def __init__(
@@ -100,8 +100,8 @@ class Controller:
         self._callbacks = callbacks
         self._patience = patience
         self._tries = tries
-        self._reached: dict[int, int] = {}  # by trial: the last step that was heard of
-        self._killed: dict[int, tuple[int, int]] = {}  # by trial: how often, and the step it had reached
+        self._reached: dict[int, int] = {}  # by trial: the last step that was received
+        self._killed: dict[int, tuple[int, int]] = {}  # by trial: number of losses, and the last step
         self._jobs: dict[Claim, Job] = {}
         self._disposable: list[int] = []
         self._values: dict[Claim, float] = {}
@@ -114,7 +114,7 @@ class Controller:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Stop the heartbeat, and give back what is still held, so that others need not wait."""
+        """Stop the heartbeat and release all jobs, so that other processes can claim them at once."""
         self._own.stop()
         for job in [*self._jobs.values()]:
             self._release(job)
@@ -123,7 +123,7 @@ class Controller:
 
     @property
     def is_over(self) -> bool:
-        """True if no more jobs are to begin."""
+        """True if no further job will begin."""
         return self._ends or self._patiently(lambda: self._study.is_done)
 
     @property
@@ -131,7 +131,7 @@ class Controller:
         return self._left <= 0 or any(stopper.ends_run() for stopper in self._stoppers)
 
     def next(self) -> Job | None:
-        """Claim a job; None if there is none now."""
+        """Claim a job and return it; None if there is no job now."""
         job = None
         while not self._ends:
             job = self._patiently(self._study.ask)
@@ -150,25 +150,25 @@ class Controller:
         return job
 
     def _promote(self, job: Job, value: float) -> None:
-        """Tell the value of a job without running it."""
+        """Tell the study the known value of a job without running the job."""
         try:
             self._patiently(lambda: self._tell(job, value))
         except LeaseLost as error:
             self._lose(job, str(error))
 
     def postpone(self, job: Job) -> None:
-        """Give back a job that cannot begin now, for lack of resources: its trial is PENDING again."""
+        """Give back a job that cannot begin for lack of resources; its trial becomes PENDING again."""
         self._left += 1
         self._patiently(lambda: self._release(job, early=True))
         for callback in self._callbacks:
             callback.on_lost(job, "it waits for resources")
 
     def task(self, job: Job) -> Task:
-        """Return what a worker is to do, from the last good checkpoint on."""
+        """Return the task of a job, which begins at the last valid checkpoint."""
         return self._patiently(lambda: self._task(job))
 
     def step(self, job: Job, step: Step) -> bool:
-        """Receive a step; return whether the worker goes on."""
+        """Receive a step; return whether the worker continues."""
         try:
             return self._patiently(lambda: self._step(job, step))
         except LeaseLost as error:
@@ -176,14 +176,14 @@ class Controller:
             return False
 
     def end(self, job: Job, end: Ended | Failed) -> None:
-        """Receive that a worker has done its task."""
+        """Receive the end of a worker's task."""
         try:
             self._patiently(lambda: self._end(job, end))
         except LeaseLost as error:
             self._lose(job, str(error))
 
     def killed(self, job: Job, fate: str) -> None:
-        """Receive that the worker's process is dead: others go on with the job, unless it happens again."""
+        """Receive that the worker's process has died: release the job, or fail it after repeated losses."""
         if claim_of(job) not in self._jobs:
             return
         reached = self._reached.get(job.trial, 0)
@@ -198,20 +198,20 @@ class Controller:
             self._lose(job, f"its process was {fate}")
 
     def _task(self, job: Job) -> Task:
-        before = job.resource - 1  # the last step is done again if its value was not told
-        reported = min(before, job.step)  # a step whose value was not reported is done again, too
-        found = self._checkpoints.newest(job.trial, most=reported, job=name_of(job))
-        if found is None and job.resume_from is not None:
+        before = job.resource - 1  # the last step is repeated if its value was not told
+        reported = min(before, job.step)  # a step without a reported value is repeated, too
+        newest = self._checkpoints.newest(job.trial, most=reported, job=name_of(job))
+        if newest is None and job.resume_from is not None:
             trial, resource = job.resume_from
-            found = self._checkpoints.newest(trial, most=min(resource, before))
-        if found is None:
+            newest = self._checkpoints.newest(trial, most=min(resource, before))
+        if newest is None:
             return Task(job.config, job.resource, every=self._every)
-        return Task(job.config, job.resource, found.step, found.saved, self._every)
+        return Task(job.config, job.resource, newest.step, newest.saved, self._every)
 
     def _end(self, job: Job, end: Ended | Failed) -> None:
         claim = claim_of(job)
         if claim not in self._jobs:
-            return  # its value was told with its last step, or its lease is lost
+            return  # its last step has ended the job, or its lease is lost
         if isinstance(end, Failed):
             self._fail(job, Reason(end.why, end.details))
         elif claim in self._values:
@@ -236,7 +236,7 @@ class Controller:
                 self._tell(job, value, step.details)
                 return False
             stops = self._study.report(job, step.step, value, step.details) == "STOP"
-        except OptionError as error:  # what the step says cannot be stored
+        except OptionError as error:  # the details of the step cannot be stored
             self._fail(job, f"after step {step.step}: {error}")
             return False
         self._values[claim] = value
@@ -248,7 +248,7 @@ class Controller:
         return True
 
     def _keep(self, job: Job, step: int, saved: bytes) -> None:
-        """Keep a checkpoint; without a place for it, the trial goes on, and the one before it remains."""
+        """Save a checkpoint; if the disk fails, the trial continues with the previous checkpoint."""
         try:
             needed = self._study.needed(job.trial)
             self._checkpoints.keep(claim_of(job), name_of(job), step, saved, needed)
@@ -275,7 +275,7 @@ class Controller:
             callback.on_error(job, why)
 
     def _dispose(self, least: int) -> None:
-        """Remove checkpoints that nobody needs any more, if there are more than so many."""
+        """Remove the checkpoints of disposable trials if there are more than `least` such trials."""
         self._disposable += self._study.disposable()
         if len(self._disposable) > least:
             self._checkpoints.remove(self._disposable)
@@ -288,7 +288,7 @@ class Controller:
             callback.on_lost(job, why)
 
     def _release(self, job: Job, *, early: bool = False) -> None:
-        """Give back a job whose process is well: this does not count as a loss."""
+        """Give back a job whose process is alive, which does not count as a loss."""
         release = getattr(self._study, "release", None)
         if release is None:
             self._give_back(job)
@@ -302,7 +302,7 @@ class Controller:
             _LOG.warning("trial %d is free when its lease ends: %s", job.trial, error)
 
     def _give_back(self, job: Job) -> None:
-        """End the lease of a job now: its process is dead."""
+        """End the lease of a job whose process has died."""
         claim = claim_of(job)
         self._forget(job)
         try:
@@ -317,12 +317,12 @@ class Controller:
         self._heartbeat.drop(claim)
 
     def _patiently(self, call: Callable[[], _T]) -> _T:
-        """Call something that needs the store; try again while it cannot be reached."""
+        """Call a function that needs the store; repeat the call while the store is unreachable."""
         return patiently(call, self._patience)
 
 
 def _without_lists(details: Details) -> Details:
-    """Return details whose lists were reported already."""
+    """Return details without their lists, which were reported already."""
     if details is None:
         return None
     return {name: each for name, each in details.items() if not isinstance(each, list)}

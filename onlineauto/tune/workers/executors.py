@@ -1,4 +1,4 @@
-"""Executors: run all jobs of a study in this process, in processes that stay alive, or in actors of Ray."""
+"""Executors: run all jobs of a study in this process, in long-lived processes, or in actors of Ray."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def run_here(controller: Controller, what: What) -> None:
-    """Run jobs one after the other in this process until there will never be another one."""
+    """Run jobs one after the other in this process until the study is done."""
     _check(what)
-    kept: Trainable | None = None
+    reusable: Trainable | None = None
     pause = SHORTEST
     with controller:
         while not controller.is_over:
@@ -32,14 +32,14 @@ def run_here(controller: Controller, what: What) -> None:
                 continue
             pause = SHORTEST
             listener = _Listener(controller, job)
-            end, kept = perform(what, controller.task(job), kept, listener.say)
+            end, reusable = perform(what, controller.task(job), reusable, listener.say)
             if listener.error is not None:
                 raise listener.error
             controller.end(job, end)
 
 
 def run_in_processes(controller: Controller, what: What, workers: int | Workers) -> None:
-    """Run jobs in processes, several at once, until there will never be another one.
+    """Run jobs in parallel processes until the study is done.
 
     Raises
     ------
@@ -52,7 +52,7 @@ def run_in_processes(controller: Controller, what: What, workers: int | Workers)
 
 
 def run_on_ray(controller: Controller, what: What, workers: int | Workers | RayWorkers) -> None:
-    """Run jobs in actors of a Ray cluster, several at once, until there will never be another one.
+    """Run jobs in parallel actors of a Ray cluster until the study is done.
 
     Raises
     ------
@@ -63,15 +63,15 @@ def run_on_ray(controller: Controller, what: What, workers: int | Workers | RayW
     from onlineauto.tune.workers.on_ray.actors import Actors
     from onlineauto.tune.workers.on_ray.connecting import connected
 
-    asked = RayWorkers.of(workers)
-    with connected(asked.address):
-        account = Free(workers) if isinstance(workers, Workers) else Checked(asked)
-        with Actors(what, asked, lease=controller.lease) as actors:
-            run_pool(controller, Pool(controller, actors, asked.count, account))
+    requested = RayWorkers.of(workers)
+    with connected(requested.address):
+        account = Free(workers) if isinstance(workers, Workers) else Checked(requested)
+        with Actors(what, requested, lease=controller.lease) as actors:
+            run_pool(controller, Pool(controller, actors, requested.count, account))
 
 
 def run_pool(controller: Controller, pool: Pool[Any]) -> None:
-    """Run jobs in the workers of a pool, and end all of these in any case."""
+    """Run jobs in the workers of a pool, and end all workers in any case."""
     with controller:
         try:
             pool.run()
@@ -85,14 +85,14 @@ def _check(what: What) -> None:
 
 
 class _Listener:
-    """Hands steps to a controller, and keeps its errors apart from those of the trainable.
+    """Passes steps to a controller, and separates its errors from errors of the trainable.
 
     Parameters
     ----------
     controller : Controller
-        Hears of steps.
+        Receives the steps.
     job : Job
-        Whose steps.
+        The job of the steps.
     """
 
     def __init__(self, controller: Controller, job: Job) -> None:
@@ -101,7 +101,7 @@ class _Listener:
         self.error: Exception | None = None
 
     def say(self, step: Step) -> bool:
-        """Hand on a step; return whether to go on."""
+        """Pass a step to the controller; return whether the trial continues."""
         try:
             return self._controller.step(self._job, step)
         except Exception as error:

@@ -1,4 +1,4 @@
-"""``Headcount``: how many workers a run has, which another thread may change while it goes on."""
+"""``Headcount``: the number of workers of a run, which another thread may change during the run."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from typing import Any, Final
 from onlineauto.errors import OptionError
 
 _MOST: Final = 100_000
-"""The most workers of a run."""
+"""Maximum number of workers of a run."""
 
 
 class Headcount:
-    """A number of workers that may change. A worker that is one too many leaves when its job has ended.
+    """A number of workers that may change. A surplus worker leaves when its job has ended.
 
     >>> workers = Headcount(2)
     >>> workers.now = 0  # the run waits
-    >>> workers.close()  # it ends at once, and gives back its jobs
+    >>> workers.close()  # the run ends at once, and gives back its jobs
     >>> workers.now, workers.is_closed
     (0, True)
 
     Parameters
     ----------
     now : int
-        How many there are to be at first; 0 for a run that waits.
+        Initial number of workers; 0 for a run that waits.
 
     Raises
     ------
     OptionError
-        The number is negative, or larger than makes sense.
+        The number is not from 0 to 100,000.
     """
 
     def __init__(self, now: int) -> None:
@@ -40,7 +40,7 @@ class Headcount:
 
     @property
     def now(self) -> int:
-        """The number of workers that the run is to have."""
+        """The target number of workers."""
         return self._now
 
     @now.setter
@@ -52,18 +52,18 @@ class Headcount:
 
     @property
     def busy(self) -> int:
-        """Workers that have a job, which after `now` became smaller may be more than that for a while."""
+        """Number of workers that have a job; it may exceed `now` for a while after `now` was reduced."""
         return self._busy
 
     def take(self) -> bool:
-        """Count one more busy worker, if that is not too many; return whether it is not."""
+        """Count one more busy worker if there are fewer than `now`; return whether it was counted."""
         with self._lock:
             may = self._busy < self._now
             self._busy += may
             return may
 
     def give_back(self) -> None:
-        """Count one busy worker less."""
+        """Count one busy worker fewer."""
         with self._lock:
             self._busy -= 1
 
@@ -73,5 +73,5 @@ class Headcount:
         return self._is_closed
 
     def close(self) -> None:
-        """End the run at once; what its workers do is lost since the last checkpoint."""
+        """End the run at once; its workers lose all steps since their last checkpoints."""
         self._is_closed = True

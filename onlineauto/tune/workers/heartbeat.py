@@ -15,22 +15,22 @@ if TYPE_CHECKING:
 
 _LOG: Final = logging.getLogger("onlineauto")
 _BEATS: Final = 3
-"""Renewals in one lease, so that two may come late."""
+"""Number of renewals during one lease, so that two of them may be late."""
 _SHORTEST: Final = 0.01
-"""The least seconds between two renewals."""
+"""Minimum number of seconds between two renewals."""
 
 
 class Heartbeat:
     """Renews leases from the first claim on, until no claim is left or `stop` is called.
 
-    The thread is a daemon: it does not keep the process alive, and a claim lives as long as its process.
+    The thread is a daemon: it does not keep the process alive, and claims expire after the process has ended.
 
     Parameters
     ----------
     store : Store
-        Where the claims are.
+        The store of the claims.
     lease : float
-        Seconds; infinity for leases that do not end.
+        Seconds; infinity for leases that do not expire.
 
     Attributes
     ----------
@@ -42,15 +42,15 @@ class Heartbeat:
         self.lease = lease
         self._claims: set[Claim] = set()
         self._lock = threading.Lock()
-        self._over: SimpleQueue[None] = SimpleQueue()  # a finalizer may put into it at any time
-        self._process = 0  # whose thread renews; a process that was forked starts a thread of its own
+        self._over: SimpleQueue[None] = SimpleQueue()  # put() is safe in a finalizer
+        self._process = 0  # of the renewing thread; a forked process starts its own thread
 
     def add(self, claim: Claim) -> None:
         """Begin to renew a claim."""
         if not math.isfinite(self.lease):
             return
         if self._process not in (0, os.getpid()):
-            self._lock = threading.Lock()  # a thread of the parent may have had the other one
+            self._lock = threading.Lock()  # a thread of the parent may hold the old lock
         with self._lock:
             if self._process != os.getpid():
                 self._process = os.getpid()
@@ -61,16 +61,16 @@ class Heartbeat:
             self._claims.add(claim)
 
     def drop(self, claim: Claim) -> None:
-        """Renew a claim no more."""
+        """Stop renewing a claim."""
         with self._lock:
             self._claims.discard(claim)
 
     def stop(self) -> None:
-        """Renew no claim any more."""
+        """Stop renewing all claims."""
         self._over.put(None)
 
     def _beat(self) -> bool:
-        """Renew the leases; return False, and end the thread, if there is none."""
+        """Renew the leases; return False, which ends the thread, if there is no claim."""
         with self._lock:
             claims = list(self._claims)
             if not claims:
@@ -78,7 +78,7 @@ class Heartbeat:
                 return False
         try:
             lost = self._store.heartbeat(claims, self.lease)
-        except Exception as error:  # the next beat tries again, and a lease that is lost will be noticed
+        except Exception as error:  # the next beat tries again and reports lost leases
             _LOG.warning("leases were not renewed: %s", error)
             return True
         for claim in lost:
@@ -87,7 +87,7 @@ class Heartbeat:
 
 
 def _renew(heartbeat: weakref.ref[Heartbeat], over: SimpleQueue[None], pause: float) -> None:
-    """Renew leases until there is none. While the thread rests, it keeps neither the store nor the study."""
+    """Renew leases until there is no claim. Between beats the thread has no reference to the heartbeat."""
     while True:
         try:
             over.get(timeout=pause)
@@ -95,7 +95,7 @@ def _renew(heartbeat: weakref.ref[Heartbeat], over: SimpleQueue[None], pause: fl
             pass
         else:
             return
-        found = heartbeat()
-        if found is None or not found._beat():  # noqa: SLF001 - its own thread
+        alive = heartbeat()
+        if alive is None or not alive._beat():  # noqa: SLF001 - its own thread
             return
-        del found
+        del alive

@@ -1,4 +1,4 @@
-"""``Jobs``: what workers need of a study."""
+"""``Jobs``: the part of a study that workers need."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _LONGEST = 4000
-"""The most characters of a traceback that a study keeps: the last ones."""
+"""Maximum number of characters of a traceback that a study stores; earlier characters are dropped."""
 
 
 class Reason(str):
@@ -27,7 +27,7 @@ class Reason(str):
 
 
 class Job(Protocol):
-    """A piece of a trial: take it to a resource."""
+    """A part of a trial: train it up to a resource."""
 
     @property
     def trial(self) -> int:
@@ -35,7 +35,7 @@ class Job(Protocol):
 
     @property
     def attempt(self) -> int:
-        """The number of the attempt, which is another one after each loss."""
+        """The number of the attempt, which increases after each loss."""
 
     @property
     def owner(self) -> str:
@@ -47,15 +47,15 @@ class Job(Protocol):
 
     @property
     def resource(self) -> int:
-        """Steps that the trial is to have done in the end."""
+        """Number of steps of the trial at the end of the job."""
 
     @property
     def step(self) -> int:
-        """The last step that need not be done again: its value was reported."""
+        """The last step that need not be repeated, because its value was reported."""
 
     @property
     def resume_from(self) -> tuple[int, int] | None:
-        """Trial and steps of the checkpoint to begin with; None to begin anew."""
+        """Trial and steps of the checkpoint to begin with; None to begin from scratch."""
 
 
 class Jobs(Protocol):
@@ -66,22 +66,22 @@ class Jobs(Protocol):
         """True if there will never be another job."""
 
     def ask(self) -> Job | None:
-        """Claim the next job; None if nothing can be handed out now, or ever."""
+        """Claim the next job; None if there is no job now, or will never be one."""
 
     def report(self, job: Any, step: int, value: float, details: Mapping[str, Any] | None = ...) -> str:
-        """Receive a value on the way, and what it is about; return ``CONTINUE`` or ``STOP``."""
+        """Receive an intermediate value and its details; return ``CONTINUE`` or ``STOP``."""
 
     def tell(self, job: Any, value: float, details: Mapping[str, Any] | None = ...) -> None:
-        """Receive the value with which a job ended, and what it is about."""
+        """Receive the final value of a job and its details."""
 
     def needed(self, trial: int) -> set[int]:
-        """Return the resources at which a trial's checkpoints are needed, beside its newest ones."""
+        """Return the resources at which a trial's checkpoints are needed, in addition to the newest ones."""
 
     def disposable(self) -> list[int]:
-        """Return trials, each once, whose checkpoints nobody needs any more."""
+        """Return the trials, each once, whose checkpoints no job needs any more."""
 
     def fail(self, job: Any, why: str) -> None:
-        """Receive that a job ended badly."""
+        """Receive the reason why a job failed."""
 
 
 def claim_of(job: Job) -> Claim:
@@ -90,7 +90,7 @@ def claim_of(job: Job) -> Claim:
     Raises
     ------
     OptionError
-        It is no job.
+        The object is not a job.
     """
     try:
         return Claim(job.trial, job.attempt, job.owner)
@@ -99,9 +99,9 @@ def claim_of(job: Job) -> Claim:
 
 
 def name_of(job: Job) -> str:
-    """Return the name of a job that all its attempts have.
+    """Return the name of a job, which all its attempts share.
 
-    A trial may be sent to the same resource twice, from other beginnings.
+    The name contains the beginning: a trial may have two jobs to one resource from different checkpoints.
     """
     if job.resume_from is None:
         return f"0 to {job.resource}"

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from onlineauto.tune.workers.trainable import What
 
 OF_STREAM = "stream "
-"""How what a study notes begins if its trials learn a stream: no other process can import that."""
+"""Prefix of the recorded trainable if trials learn a stream, which no other process can import."""
 
 
 def imported(text: str) -> Any:
-    """Return what ``MODULE:NAME`` names.
+    """Return the object with the name ``MODULE:NAME``.
 
     >>> imported("json:dumps") is imported("json:encoder.JSONEncoder.encode")
     False
@@ -25,23 +25,23 @@ def imported(text: str) -> Any:
     Raises
     ------
     OptionError
-        If it is not there.
+        If there is no such module or object.
     """
     module, colon, name = text.partition(":")
     if not (module and colon and name):
         raise OptionError(f"trainable = {text!r}: it is MODULE:NAME, as in train:loss for loss in train.py")
     try:
-        found: Any = importlib.import_module(module)
+        target: Any = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise
         raise OptionError(f"trainable = {text!r}: there is no module {error.name!r} here") from None
     for part in name.split("."):
         try:
-            found = getattr(found, part)
+            target = getattr(target, part)
         except AttributeError:
             raise OptionError(f"trainable = {text!r}: the module {module!r} has no {part!r}") from None
-    return found
+    return target
 
 
 def name_of_trainable(what: What) -> str | None:
@@ -55,19 +55,19 @@ def name_of_trainable(what: What) -> str | None:
     if not (isinstance(module, str) and isinstance(name, str)) or module == "__main__":
         return None
     try:
-        found: Any = reduce(getattr, name.split("."), sys.modules.get(module))
+        target: Any = reduce(getattr, name.split("."), sys.modules.get(module))
     except AttributeError:
         return None
-    return f"{module}:{name}" if found is what else None
+    return f"{module}:{name}" if target is what else None
 
 
 def about_stream(what: What, noted: str | None, study: str) -> str | None:
-    """Return the stream that trials learn by `what`, None if they learn none.
+    """Return the description of the stream that trials learn, or None.
 
     Raises
     ------
     OptionError
-        The study has noted another stream, or the same with other flags.
+        The study has recorded another stream, or the same stream with other flags.
     """
     about: str | None = getattr(what, "about", None)
     if noted is not None and noted.startswith(OF_STREAM) and about != noted:

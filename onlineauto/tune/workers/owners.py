@@ -1,4 +1,4 @@
-"""Owners of jobs: a name for each study that is open somewhere, and whether its process is dead."""
+"""Owners of jobs: a name for each open study, and a test whether its process has died."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ _PIDS: Final = Path("/proc/self/ns/pid")
 
 
 def new_owner() -> str:
-    """Return a name that no other owner has: host, process, where this process is alone with its number."""
-    return f"{socket.gethostname()}-{os.getpid()}-{_place()}-{secrets.token_hex(4)}"
+    """Return a unique name: host, process number, hash of kernel and process namespace, random digits."""
+    return f"{socket.gethostname()}-{os.getpid()}-{_namespace()}-{secrets.token_hex(4)}"
 
 
 def is_dead(owner: str) -> bool:
-    """Return whether the process of an owner was one of this machine, and is there no more.
+    """Return whether an owner was a process of this machine that has ended.
 
-    Names of hosts are not unique, and containers count processes by themselves: so the running kernel and the
-    name space of process numbers have to be the same. Where these are not known, nobody is known to be dead.
+    Host names are not unique, and containers number their processes separately. The running kernel and the
+    process namespace must therefore be the same. If they are unknown, the answer is False.
 
     >>> is_dead(new_owner()), is_dead("somewhere-1-else-0")
     (False, False)
     """
-    _, process, place, _ = ["", "", "", *owner.rsplit("-", 3)][-4:]
-    if not place or place != _place() or not process.isdecimal():
+    _, process, namespace, _ = ["", "", "", *owner.rsplit("-", 3)][-4:]
+    if not namespace or namespace != _namespace() or not process.isdecimal():
         return False
     try:
         os.kill(int(process), 0)
     except ProcessLookupError:
         return True
-    except OSError:  # it is somebody else's
+    except OSError:  # the process exists and belongs to another user
         return False
     return _is_zombie(process)
 
 
 def free_jobs_of_dead(store: Store, trials: Iterable[Trial]) -> None:
-    """End the leases of jobs whose process was one of this machine and is dead: nobody waits for it."""
+    """End the leases of jobs whose process ran on this machine and has ended."""
     running = {(each.number, each.attempt) for each in trials if each.state is State.RUNNING}
     if not running:
         return
@@ -60,11 +60,11 @@ def free_jobs_of_dead(store: Store, trials: Iterable[Trial]) -> None:
         if (each.get("trial"), each.get("attempt")) in running and is_dead(str(each.get("owner")))
     ]
     if claims:
-        store.heartbeat(claims, -1)  # over at once, by the database's clock
+        store.heartbeat(claims, -1)  # expires at once by the clock of the database
 
 
 def _is_zombie(process: str) -> bool:
-    """Return whether a process has ended and waits to be reaped, as it may for long in a container."""
+    """Return whether a process has ended and was not reaped, which can last long in a container."""
     try:
         state = Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2][:1]
     except OSError:
@@ -72,8 +72,8 @@ def _is_zombie(process: str) -> bool:
     return state in ("Z", "X")
 
 
-def _place() -> str:
-    """Return what tells this kernel and its process numbers from others; empty if that is not known."""
+def _namespace() -> str:
+    """Return a hash of the running kernel and its process namespace; empty if they are unknown."""
     try:
         known = f"{_BOOT.read_text()} {_PIDS.readlink()}"
     except OSError:

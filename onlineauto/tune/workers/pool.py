@@ -1,9 +1,9 @@
-"""``Pool``: gives jobs to workers that stay alive, be they processes of this machine or actors of a cluster.
+"""``Pool``: gives jobs to long-lived workers, which are processes of this machine or actors of a cluster.
 
-A worker knows neither the study nor the store. It is given a `Task`, says a `Step` after each unit of
-resource and waits for whether to go on, and at the end says `Ended` or `Failed`. All writes are the pool's,
-through the controller, and fenced by the attempt: what a worker does after it was given up for lost is heard
-by nobody.
+A worker knows neither the study nor the store. It receives a `Task`, sends a `Step` after each unit of
+resource, and waits for permission to continue. At the end it sends `Ended` or `Failed`. The pool does all
+writes through the controller. Each write names its attempt, so messages of a worker that counts as lost are
+ignored.
 """
 
 from __future__ import annotations
@@ -26,42 +26,42 @@ if TYPE_CHECKING:
     from onlineauto.tune.workers.trainable import Config
 
 SHORTEST: Final = 0.02
-"""Seconds until a study that has no job now is asked again, at first."""
+"""Seconds between two requests to a study that has no job now, at first."""
 
 _LONGEST: Final = 1.0
-"""The same, at last."""
+"""Maximum of these seconds, which double with each request."""
 
 _NOTICED: Final = 0.2
-"""Seconds after which a change of the number of workers is noticed at the latest."""
+"""Maximum number of seconds until a change of the number of workers takes effect."""
 
 _MOST_LOST: Final = 5
-"""Workers that may be lost one after the other before any is up."""
+"""Number of workers lost in a row before any is up that ends the run."""
 
 
 class Worker(Protocol):
-    """Runs one task after another. All methods but the last two raise `WorkerLost` if it is gone."""
+    """Runs one task after another. Methods except `close` and `kill` raise `WorkerLost` if it has ended."""
 
     @property
     def is_up(self) -> bool:
-        """True if it need not be waited for before it is given a task."""
+        """True if the worker can receive a task at once."""
 
     def greet(self) -> None:
-        """Receive that it is up."""
+        """Receive the message that the worker is up."""
 
     def begin(self, task: Task) -> None:
-        """Give it a task."""
+        """Send a task."""
 
     def receive(self) -> Step | Ended | Failed:
-        """Return what it says."""
+        """Return the next message."""
 
     def answer(self, goes_on: bool) -> None:
-        """Say whether it goes on after its last step."""
+        """Answer the last step: whether the worker continues."""
 
     def close(self) -> None:
-        """Let it leave, if it has no task."""
+        """End the worker, which has no task."""
 
     def kill(self) -> None:
-        """End it at once."""
+        """End the worker at once."""
 
 
 W = TypeVar("W", bound=Worker)
@@ -72,35 +72,35 @@ class Crew(Protocol[W]):
 
     @property
     def is_uniform(self) -> bool:
-        """True if every worker may run every trial, so that workers are started before there are jobs."""
+        """True if every worker can run every trial, so that workers are started before there are jobs."""
 
     @property
     def costs_idle(self) -> bool:
-        """True if a worker takes resources from others though it has no job."""
+        """True if an idle worker occupies resources that others could use."""
 
     def start(self, config: Config | None) -> W:
-        """Start a worker, for trials that need what this config needs."""
+        """Start a worker for trials with the resource demand of this config."""
 
     def fits(self, worker: W, config: Config) -> bool:
-        """Return whether a worker has what a trial needs."""
+        """Return whether a worker has the resources that a trial needs."""
 
     def wait(self, workers: Sequence[W], seconds: float | None) -> Sequence[W]:
-        """Return workers that are up, or say something, or are gone; none if time is over."""
+        """Return workers that are up, have sent a message, or have ended; none after the timeout."""
 
 
 class Pool(Generic[W]):
-    """Workers, and the job that each one has.
+    """Workers with their jobs.
 
     Parameters
     ----------
     controller : Controller
-        Hands out jobs, and receives values.
+        Provides jobs and receives values.
     crew : Crew
         Starts workers.
     count : int or Headcount
-        How many.
+        Number of workers.
     account : Account, optional
-        Knows what is free of what trials share.
+        Tracks the free resources.
     """
 
     def __init__(
@@ -114,22 +114,22 @@ class Pool(Generic[W]):
         self._starting: list[W] = []
         self._idle: list[W] = []
         self._busy: dict[W, Job] = {}
-        self._lacks = False  # whether the next job waits until another one gives its resources back
+        self._lacks = False  # whether the next job waits for resources of another job
         self._lost = 0
 
     def run(self) -> None:
-        """Hand out jobs and hear of them until all is done."""
+        """Give jobs to workers and receive their messages until the run ends."""
         pause = SHORTEST
         while not self._count.is_closed:
             self._follow_count()
-            begun, in_vain = self._begin_jobs()
+            has_begun, found_none = self._begin_jobs()
             if not self._busy and (
-                self._controller.is_over or (in_vain and not begun and not self._controller.waits)
+                self._controller.is_over or (found_none and not has_begun and not self._controller.waits)
             ):
                 return
             waited = [*self._starting, *self._busy]
             if not waited:
-                pause = SHORTEST if begun else rest(self._controller, min(pause, self._noticed or pause))
+                pause = SHORTEST if has_begun else rest(self._controller, min(pause, self._noticed or pause))
                 continue
             asks_again = self._has_room and not self._controller.is_over
             ready = self._crew.wait(waited, pause if asks_again else self._noticed)
@@ -138,7 +138,7 @@ class Pool(Generic[W]):
                 self._hear(worker)
 
     def close(self) -> None:
-        """End all workers, those that have a job at once; nobody is busy any more."""
+        """End all workers: kill those that start or have a job, and close those that are idle."""
         for worker in [*self._busy, *self._starting]:
             worker.kill()
         for worker in self._idle:
@@ -158,11 +158,11 @@ class Pool(Generic[W]):
         return bool(self._idle) or (not self._crew.is_uniform and self._has_vacancy)
 
     def _follow_count(self) -> None:
-        """Start workers that are missing; let those leave that are too many and have no job."""
+        """Start missing workers, and end surplus workers that have no job."""
         while self._crew.is_uniform and self._has_vacancy:
             self._start()
         if not self._crew.costs_idle:
-            return  # they begin sooner when there are more again
+            return  # an idle worker saves its start when the number grows again
         too_many = len(self._starting) + len(self._idle) + len(self._busy) - self._count.now
         for _ in range(min(too_many, len(self._starting))):
             self._starting.pop().kill()
@@ -175,14 +175,14 @@ class Pool(Generic[W]):
         (self._idle if worker.is_up else self._starting).append(worker)
 
     def _begin_jobs(self) -> tuple[bool, bool]:
-        """Give jobs to idle workers; return whether there were any, and whether there was none in the end."""
-        begun = False
+        """Give jobs to idle workers; return whether a job has begun, and whether the study had no more."""
+        has_begun = False
         while self._has_room and self._count.take():
             job = self._next()
             if job is None:
                 self._count.give_back()
-                return begun, not self._lacks
-            begun = True
+                return has_begun, not self._lacks
+            has_begun = True
             task = self._controller.task(job)
             worker = self._worker_for(job.config)
             self._busy[worker] = job
@@ -190,10 +190,10 @@ class Pool(Generic[W]):
                 worker.begin(task)
             except WorkerLost as error:
                 self._bury(worker, f"{error}")
-        return begun, False
+        return has_begun, False
 
     def _worker_for(self, config: Config) -> W:
-        """Return an idle worker that has what a trial needs, if need be instead of one that has not."""
+        """Return a worker that fits a trial; if none is idle, start one, if necessary in place of another."""
         for worker in reversed(self._idle):
             if self._crew.fits(worker, config):
                 self._idle.remove(worker)
@@ -203,7 +203,7 @@ class Pool(Generic[W]):
         return self._crew.start(config)
 
     def _next(self) -> Job | None:
-        """Return a job whose needs are met; the first whose needs are not is PENDING, and not overtaken."""
+        """Return the next job if its resources are free. Otherwise postpone it; no later job overtakes it."""
         job = None if self._lacks else self._controller.next()
         if job is None or self._account is None:
             return job
@@ -213,12 +213,12 @@ class Pool(Generic[W]):
         except Exception as error:  # a function of the config may raise anything
             self._controller.end(job, Failed(f"{type(error).__name__}: {error}", traceback.format_exc()))
             return self._next()
-        self._lacks = bool(self._busy)  # whose ends are waited for; without any, the study is asked again
+        self._lacks = bool(self._busy)  # wait for a busy worker to end; without any, ask the study again
         self._controller.postpone(job)
         return None
 
     def _hear(self, worker: W) -> None:
-        """Receive one message of a worker, or that it is gone."""
+        """Receive one message of a worker, or its end."""
         try:
             if worker in self._starting:
                 self._greet(worker)
@@ -242,7 +242,7 @@ class Pool(Generic[W]):
         self._idle.append(worker)
 
     def _bury(self, worker: W, fate: str) -> None:
-        """Give back the job of a worker that is gone; another one is started for it."""
+        """Give back the job of a worker that has ended; the pool then starts another worker."""
         worker.kill()
         if worker in self._starting:
             self._starting.remove(worker)
@@ -264,7 +264,7 @@ class Pool(Generic[W]):
 
 
 def rest(controller: Controller, pause: float) -> float:
-    """Wait until it is worth to ask again; return how long to wait next time."""
+    """Sleep for `pause` seconds unless the run is over; return the length of the next pause."""
     if not controller.is_over:
         time.sleep(pause)
     return min(2 * pause, _LONGEST)

@@ -1,8 +1,8 @@
-"""A process that stays alive and runs one piece of a trial after another, and the pipe to it.
+"""A long-lived process that runs one part of a trial after another, and the pipe to it.
 
-The process knows neither the study nor the store. It is sent a ``Task``; it sends back a ``Step`` after each
-unit of resource and waits for whether to go on; at the end it sends ``Ended`` or ``Failed``. It leaves when
-its pipe is closed, so no process outlives the one that started it.
+The process knows neither the study nor the store. It receives a ``Task``, sends a ``Step`` after each unit of
+resource, and waits for permission to continue. At the end it sends ``Ended`` or ``Failed``. It exits when its
+pipe is closed, so no worker outlives the process that started it.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ if TYPE_CHECKING:
     from onlineauto.tune.workers.trainable import Config, Details, Saved, Trainable, What
 
 _PATIENCE: Final = 5
-"""Seconds that a process has to leave before it is killed."""
+"""Seconds that a process has to exit before it is killed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A piece of a trial.
+    """A part of a trial.
 
     Attributes
     ----------
     config : mapping
         The hyperparameters.
     resource, step : int
-        Steps to have done in the end, and steps that were done before.
+        Number of steps at the end of the task, and number of steps that are done before it.
     saved : bytes or None
-        The packed checkpoint to go on from.
+        The packed checkpoint from which to continue.
     every : int
-        A checkpoint is saved after each multiple of so many steps, and after the last one.
+        A checkpoint is saved after each multiple of `every` steps, and after the last step.
     """
 
     config: Config
@@ -54,7 +54,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A unit of resource is done: how many are, the value, a packed checkpoint or None, and details."""
+    """The end of a unit of resource: number of steps, value, packed checkpoint or None, and details."""
 
     step: int
     value: Any
@@ -64,29 +64,29 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The task is done, or was told not to go on."""
+    """The task is done, or was stopped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The trainable raised an error: its last line, and all of it."""
+    """The trainable raised an error: `why` is its last line, `details` its traceback."""
 
     why: str
     details: str
 
 
 class WorkerLost(OnlineautoError):  # noqa: N818 - the name says what happened
-    """A worker is gone. The message says how, as the end of a sentence that begins 'its process was'."""
+    """A worker has ended. The message completes a sentence that begins with 'its process was'."""
 
 
 Say: TypeAlias = Callable[[Step], bool]
-"""Receives a step and returns whether to go on."""
+"""Receives a step and returns whether the trial continues."""
 
 
 def perform(
     what: What, task: Task, kept: Trainable | None, say: Say
 ) -> tuple[Ended | Failed, Trainable | None]:
-    """Run a task in this process; return how it ended, and the object for the next one.
+    """Run a task in this process; return its end, and the object that the next task may reuse.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def perform(
     kept : Trainable or None
         The object of an earlier task.
     say : callable
-        Receives each `Step` and returns whether to go on. It raises nothing.
+        Receives each `Step` and returns whether the trial continues. It raises nothing.
     """
 
     def hear(step: int, value: Any, save: Callable[[], Saved] | None, details: Details) -> bool:
@@ -109,18 +109,18 @@ def perform(
         kept = train(
             what, task.config, resource=task.resource, step=task.step, saved=saved, hear=hear, kept=kept
         )
-    except (Exception, SystemExit) as error:  # not an interrupt: Ctrl-C and SIGTERM end the command
+    except (Exception, SystemExit) as error:  # KeyboardInterrupt ends the command
         return Failed(f"{type(error).__name__}: {error}", traceback.format_exc()), None
     return Ended(), kept
 
 
 class Process:
-    """A process, as the one who started it sees it.
+    """A worker process, in the process that started it.
 
     Parameters
     ----------
     what : class or function
-        The trainable, which the process has to be able to import.
+        The trainable, which the process must be able to import.
 
     Raises
     ------
@@ -138,22 +138,22 @@ class Process:
 
     @property
     def is_up(self) -> bool:
-        """True: a task waits in the pipe until it is."""
+        """True: the pipe buffers a task until the process is up."""
         return True
 
     def greet(self) -> None:
-        """Receive nothing, as it is up from the beginning."""
+        """Do nothing, because a process sends no message when it is up."""
 
     def begin(self, task: Task) -> None:
-        """Give it a task; raise `WorkerLost` if it is dead."""
+        """Send a task; raise `WorkerLost` if the process has died."""
         self._send(task)
 
     def answer(self, goes_on: bool) -> None:
-        """Say whether it goes on; raise `WorkerLost` if it is dead."""
+        """Send whether the process continues; raise `WorkerLost` if it has died."""
         self._send(goes_on)
 
     def receive(self) -> Step | Ended | Failed:
-        """Return its next message; raise `WorkerLost` if it is dead."""
+        """Return the next message; raise `WorkerLost` if the process has died."""
         try:
             message: Step | Ended | Failed = self.pipe.recv()
         except (EOFError, OSError):
@@ -167,7 +167,7 @@ class Process:
             raise WorkerLost(self._fate()) from None
 
     def _fate(self) -> str:
-        """Return the end of the process, whose pipe is closed, in words."""
+        """Return how the process, whose pipe is closed, has ended, for a message."""
         self._process.join(_PATIENCE)
         if self._process.is_alive():
             self._process.kill()
@@ -181,7 +181,7 @@ class Process:
         self.close()
 
     def close(self) -> None:
-        """Close the pipe, wait until the process has left, and kill it if it does not."""
+        """Close the pipe, wait until the process has exited, and kill it after five seconds."""
         self.pipe.close()
         self._process.join(_PATIENCE)
         if self._process.is_alive():
@@ -206,7 +206,7 @@ class Processes:
         self._what = what
 
     def start(self, config: Config | None) -> Process:
-        """Start a process; every one can run every trial."""
+        """Start a process, which can run every trial."""
         del config
         return Process(self._what)
 
@@ -216,13 +216,13 @@ class Processes:
         return True
 
     def wait(self, workers: Sequence[Process], seconds: float | None) -> Sequence[Process]:
-        """Return processes that say something, or are dead; none if time is over."""
+        """Return processes that have sent a message or died; none after the timeout."""
         ready = wait([each.pipe for each in workers], seconds)
         return [each for each in workers if each.pipe in ready]
 
 
 def _context() -> Any:
-    """Return the way to start processes: none inherits the threads and the connections of this one."""
+    """Return a start method whose processes do not inherit threads and connections of this process."""
     methods = multiprocessing.get_all_start_methods()
     return multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
 
@@ -240,9 +240,9 @@ def _by_name(what: What) -> bytes:
 
 def _serve(pipe: Connection, what: bytes) -> None:
     """Run tasks until the pipe is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started us says when to leave
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process decides when to exit
     trainable: What = pickle.loads(what)  # noqa: S301 - a name that our own parent sent
-    kept: Trainable | None = None
+    reusable: Trainable | None = None
 
     def say(step: Step) -> bool:
         pipe.send(step)
@@ -251,7 +251,7 @@ def _serve(pipe: Connection, what: bytes) -> None:
     try:
         while True:
             task = pipe.recv()
-            end, kept = perform(trainable, task, kept, say)
+            end, reusable = perform(trainable, task, reusable, say)
             pipe.send(end)
     except (EOFError, OSError):
         return

@@ -1,4 +1,4 @@
-"""``Workers``: processes, and what they share, of which each trial needs a part."""
+"""``Workers``: the processes of a run, the resources that they share, and the demand of each trial."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from onlineauto.tune.workers.trainable import Config
 
 _SLACK = 1e-9
-"""Parts are added and subtracted in floating point."""
+"""Tolerance for rounding errors of sums of demands."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workers:
-    """Processes for `Study.run`, and what they share. A job begins when what its trial needs is free.
+    """Processes for `Study.run`, and their shared resources. A job begins when its resources are free.
 
     >>> Workers(4, has={"gpu": 2, "memory": 64}, needs={"gpu": 0.5, "memory": 8}).needed({})
     {'gpu': 0.5, 'memory': 8}
@@ -28,16 +28,16 @@ class Workers:
     Parameters
     ----------
     count : int or Headcount
-        How many processes; a `Headcount` may change while they work.
+        Number of processes; a `Headcount` may change during the run.
     has : mapping of str to float
-        How much there is of what; the names are yours.
+        Total amount of each resource, by any names.
     needs : mapping, or callable
-        How much of it a trial needs; or a function of the config that returns this.
+        Amount of each resource that a trial needs, or a function of the config that returns this mapping.
 
     Raises
     ------
     OptionError
-        An amount is no number, or a trial needs what there is not.
+        An amount is not a number, or a trial needs more than there is.
     """
 
     count: int | Headcount
@@ -52,12 +52,12 @@ class Workers:
             self.needed({})
 
     def needed(self, config: Config) -> Mapping[str, float]:
-        """Return what a trial needs.
+        """Return the resources that a trial needs.
 
         Raises
         ------
         OptionError
-            There is not so much, or it is no number.
+            An amount is not a number, or larger than the total.
         """
         needs = self.needs(config) if callable(self.needs) else self.needs
         for name, amount in needs.items():
@@ -69,7 +69,7 @@ class Workers:
 
 
 def check_count(count: Any) -> None:
-    """Raise `OptionError` if there cannot be so many workers."""
+    """Raise `OptionError` if `count` is not a valid number of workers."""
     if isinstance(count, Headcount):
         return
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
@@ -79,17 +79,17 @@ def check_count(count: Any) -> None:
 
 
 class Account(Protocol):
-    """Says whether what a trial needs is free."""
+    """Tracks which resources are free."""
 
     def take(self, trial: int, config: Config) -> bool:
-        """Take what a trial needs, if it is free; return whether it is. What it raises is its trial's end."""
+        """Take the resources of a trial if they are free; return if they are. An error fails the trial."""
 
     def give_back(self, trial: int) -> None:
         """Give back what a trial has taken."""
 
 
 class Free:
-    """Keeps account of what is free.
+    """Tracks the free resources of a `Workers` object.
 
     Parameters
     ----------
@@ -101,12 +101,12 @@ class Free:
         self._taken: dict[int, Mapping[str, float]] = {}
 
     def take(self, trial: int, config: Config) -> bool:
-        """Take what a trial needs, if it is free; return whether it is.
+        """Take the resources of a trial if they are free; return whether they are.
 
         Raises
         ------
         OptionError
-            There will never be so much.
+            The trial needs more than the total.
         """
         needs = self._workers.needed(config)
         used: Counter[str] = Counter()
@@ -123,5 +123,5 @@ class Free:
 
 
 def is_amount(amount: Any) -> bool:
-    """Return whether there can be so much of anything."""
+    """Return whether `amount` is a number of at least 0."""
     return isinstance(amount, int | float) and not isinstance(amount, bool) and amount >= 0

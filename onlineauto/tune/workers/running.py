@@ -1,4 +1,4 @@
-"""``run_study``: run the jobs of a study, here, in processes or on Ray, until there are no more."""
+"""``run_study``: run the jobs of a study in this process, in worker processes or on Ray."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from onlineauto.tune.workers.trainable import What
 
 EXECUTORS: Final = ("processes", "ray")
-"""What workers are: processes of this machine, or actors of a Ray cluster."""
+"""Kinds of workers: processes of this machine, or actors of a Ray cluster."""
 
 
 def run_study(
@@ -44,36 +44,36 @@ def run_study(
     stoppers: Sequence[Stopper] = (),
     callbacks: Sequence[Callback] = (),
 ) -> None:
-    """Run jobs until there will never be another one.
+    """Run jobs until the study is done or a limit is reached.
 
     Parameters
     ----------
     study, store : Jobs, Store
-        The study, and where its log is.
+        The study, and the store of its log.
     what : class or function
         The trainable; see `onlineauto.tune.workers.trainable`.
     workers : int, Workers or RayWorkers
-        How many; 0 for this process.
+        Number of workers; 0 for this process.
     executor : str
-        What workers are: one of `EXECUTORS`.
+        Kind of workers: one of `EXECUTORS`.
     heartbeat : Heartbeat
         Renews the leases of the study.
     known : callable
-        Returns the value of the trial that a job resumes, None if it resumes none: a function of the config
-        alone is not called again for it.
+        Returns the value of the trial that a job resumes, or None. A function of the config alone is not
+        called again for a resumed trial.
     jobs : int, optional
-        The most jobs to begin.
+        Maximum number of jobs to begin.
     every : int
         Steps between two checkpoints.
     folder : str or Path, optional
-        Where checkpoints are written, if not beside SQLite's file, or into PostgreSQL.
+        Folder of checkpoints; by default next to the SQLite file, or in PostgreSQL.
     stoppers, callbacks : sequence
-        Rules that end trials or the run, and those who hear what happens.
+        Rules that end trials or the run, and objects that are notified of each event.
 
     Raises
     ------
     OptionError
-        The trainable is none, or no process can import it; there is no such executor, or no Ray.
+        The trainable is not valid, or no process can import it; or the executor is unknown or not installed.
     UnreachableError
         The store could not be reached for five minutes.
     """
@@ -102,7 +102,7 @@ def run_study(
 
 
 def checkpoints_of(store: Store, folder: str | Path | None = None) -> Checkpoints:
-    """Return the checkpoints of a study, which live as long as its store."""
+    """Return the checkpoints of a study, which exist as long as its store."""
     if isinstance(store, MemoryStore):
         return store.checkpoints
     from onlineauto.tune.store.sql_store import SqlStore

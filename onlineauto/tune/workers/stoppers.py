@@ -1,4 +1,4 @@
-"""Stoppers: rules that end a trial, or the whole run, beside those of the scheduler."""
+"""Stoppers: rules that end a trial or the whole run, in addition to the rules of the scheduler."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 class Stopper:
-    """A rule. Override one of the two questions; each answers no."""
+    """A rule. Override one of the two methods, which return False by default."""
 
     def ends_trial(self, trial: int, step: int, value: float) -> bool:  # noqa: ARG002
         """Return whether a trial ends here, given its newest value."""
         return False
 
     def ends_run(self) -> bool:
-        """Return whether no more jobs are to begin; those that run come to their end."""
+        """Return whether no more jobs may begin; running jobs continue to their end."""
         return False
 
 
@@ -33,9 +33,9 @@ class Plateau(Stopper):
     Parameters
     ----------
     values : int
-        How many values are compared, at least 2.
+        Number of values that are compared, at least 2.
     tolerance : float
-        Largest difference of the largest and the smallest.
+        Maximum difference between the largest and the smallest of these values.
     """
 
     def __init__(self, *, values: int = 5, tolerance: float = 0.001) -> None:
@@ -46,7 +46,7 @@ class Plateau(Stopper):
         self._last: dict[int, list[float]] = {}
 
     def ends_trial(self, trial: int, step: int, value: float) -> bool:
-        """Return whether the last values of the trial are all alike; a trial that went back begins anew."""
+        """Return whether the last values of the trial differ by no more than the tolerance."""
         del step
         last = self._last.setdefault(trial, [])
         last[:] = [*last[1 - self._values :], value]
@@ -54,14 +54,14 @@ class Plateau(Stopper):
 
 
 class Rounds(Stopper):
-    """Ends the run when the scheduler has been so often through all it does.
+    """Ends the run when the scheduler has completed a number of rounds.
 
     Parameters
     ----------
     rounds : int
-        How often, counted from the beginning of the study.
+        Number of rounds, counted from the beginning of the study.
     so_far : callable
-        Returns how often it has, which is `Study.rounds`.
+        Returns the number of completed rounds, `Study.rounds`.
     """
 
     def __init__(self, rounds: int, so_far: Callable[[], int | None]) -> None:
@@ -70,19 +70,19 @@ class Rounds(Stopper):
         self._rounds, self._so_far = rounds, so_far
 
     def ends_run(self) -> bool:
-        """Return whether it has."""
+        """Return whether the rounds are completed."""
         return (self._so_far() or 0) >= self._rounds
 
 
 class Target(Stopper):
-    """Ends the run when a value is as good as wanted.
+    """Ends the run when a value reaches a target.
 
     Parameters
     ----------
     value : float
-        As good as this.
+        The target.
     mode : {"min", "max"}
-        Which values are good.
+        ``min`` if lower values are better, ``max`` if higher values are.
     """
 
     def __init__(self, value: float, *, mode: str = "min") -> None:
@@ -93,13 +93,13 @@ class Target(Stopper):
         self._reached = False
 
     def ends_trial(self, trial: int, step: int, value: float) -> bool:
-        """Return whether the value is good enough; then the run ends too."""
+        """Return whether the value has reached the target; the run then ends, too."""
         del trial, step
         self._reached |= self._sign * value <= self._sign * self._value
         return self._reached
 
     def ends_run(self) -> bool:
-        """Return whether any value was good enough."""
+        """Return whether any value has reached the target."""
         return self._reached
 
 
@@ -109,9 +109,9 @@ class Timeout(Stopper):
     Parameters
     ----------
     seconds : float
-        Counted from now.
+        Seconds from now.
     clock : callable, optional
-        What time it is.
+        Returns the time in seconds.
     """
 
     def __init__(self, seconds: float, *, clock: Callable[[], float] = time.monotonic) -> None:

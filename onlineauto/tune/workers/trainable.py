@@ -1,7 +1,7 @@
-"""Trainables: the classes and the functions that a trial runs, and how both are driven in the same way.
+"""Trainables: the classes and functions that a trial runs, and one driver for both.
 
-A *class* does one unit of resource in each ``step``, can be saved after any of them, and may be used for one
-trial after another:
+A *class* does one unit of resource in each ``step``. Its objects can be saved after any step, and may be
+reused for the next trial:
 
 >>> class Falling(Trainable):
 ...     def setup(self, config):
@@ -15,7 +15,7 @@ trial after another:
 ...         self.loss = saved
 
 A *function* takes the config, or the config and the resource, and returns its value. With a third argument it
-reports one after each unit of resource, and may save what it needs to go on:
+reports a value after each unit of resource, and may save the state that it needs to continue:
 
 >>> def falling(config, resource, report):
 ...     loss = 1.0 if report.saved is None else report.saved
@@ -23,7 +23,7 @@ reports one after each unit of resource, and may save what it needs to go on:
 ...         loss *= 1 - config["rate"]
 ...         report(loss, save=loss)
 
-What is saved is bytes, or what JSON can write.
+A saved state is bytes, or an object that JSON can represent.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ _ANY_NUMBER: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KE
 Config: TypeAlias = Mapping[str, Any]
 """Values of hyperparameters by name."""
 Saved: TypeAlias = Any
-"""What a checkpoint holds: bytes, or what JSON can write."""
+"""The content of a checkpoint: bytes, or an object that JSON can represent."""
 Function: TypeAlias = Callable[..., Any]
 """A function of a config, of a config and a resource, or of these and a `Report`."""
 Details: TypeAlias = Mapping[str, Any] | None
-"""What a value is about, as plain JSON: it is written down with the value, and a scheduler may read it."""
+"""Description of a value as plain JSON, which is recorded with the value and may be read by a scheduler."""
 Hear: TypeAlias = Callable[[int, Any, Callable[[], Saved] | None, Details], bool]
-"""Receives step, value, how to save, and details; returns whether the trial goes on."""
+"""Receives step, value, a function that saves, and details; returns whether the trial continues."""
 
 
 class Leave(BaseException):
-    """A function has done what its job asks for; `Report` raises it, and `train` catches it."""
+    """End a function whose job is done. `Report` raises it, and `train` catches it."""
 
 
 class Trainable(ABC):
-    """Does a trial, one unit of resource after the other."""
+    """Runs a trial, one unit of resource after the other."""
 
     @abstractmethod
     def setup(self, config: Config) -> None:
@@ -62,37 +62,37 @@ class Trainable(ABC):
 
     @abstractmethod
     def step(self) -> float:
-        """Do one unit of resource and return the value that it has now."""
+        """Do one unit of resource and return the value after it."""
 
     def save(self) -> Saved:
-        """Return all that `load` needs to go on from here; None if a trial has to begin anew."""
+        """Return the state that `load` needs to continue from here; None if trials cannot be resumed."""
         return None
 
     def load(self, saved: Saved) -> None:
-        """Go on from what `save` has returned."""
+        """Restore a state that `save` has returned."""
         raise NotImplementedError(f"{type(self).__name__} saves, and has no load")
 
     def reset(self, config: Config) -> bool:
-        """Begin another trial in this object, which is quicker than a new one; return whether it can."""
+        """Begin another trial in this object, which is faster than a new one; return False if unsupported."""
         del config
         return False
 
 
 What: TypeAlias = Function | type[Trainable]
-"""What can be trained."""
+"""A function or a class that a trial can run."""
 
 
 class Report:
-    """Handed to a function, which calls it with a value after each unit of resource.
+    """The third argument of a function, which calls it with a value after each unit of resource.
 
     Attributes
     ----------
     resource : int
-        The step after which the function is to return.
+        The step after which the function must return.
     step : int
-        Steps that are done, 0 at first; more if the trial was resumed.
+        Number of steps that are done: 0 at first, or more if the trial was resumed.
     saved : object
-        What the last checkpoint has, or None.
+        The content of the last checkpoint, or None.
     """
 
     def __init__(self, *, resource: int, step: int, saved: Saved, hear: Hear) -> None:
@@ -106,16 +106,16 @@ class Report:
     def __call__(
         self, value: float, *, step: int | None = None, save: Saved = None, details: Details = None
     ) -> None:
-        """Report the value after one more step, or after `step` steps in all; and what a checkpoint keeps.
+        """Report the value after one more step, or after `step` steps, and the content of a checkpoint.
 
-        Steps may be counted from 0, too: if the first one that is reported is the number of steps that were
-        done before, 0 at first, each step counts as one more. If `save` is a function, it is called when a
-        checkpoint is kept, and returns it.
+        Steps may also be counted from 0: if the first reported step equals the number of earlier steps (0 in
+        a new trial), 1 is added to each step. If `save` is a function, it is called when a checkpoint is
+        saved, and returns its content.
 
         Raises
         ------
         OptionError
-            If the step is not a whole number, 0 or more, or a detail cannot be stored: the trial fails.
+            If the step is not a whole number of at least 0, or a detail cannot be stored. The trial fails.
         """
         if step is None:
             self.step, self._begins = self.step + 1, None
@@ -133,7 +133,7 @@ class Report:
         self._hear(self.step, value, None, None)
 
     def _counted(self, step: Any) -> int:
-        """Return a step as a number of steps that are done."""
+        """Return the number of steps that are done, from a step counted from 0 or 1."""
         at = whole(step)
         if at is None or at < 0:
             raise OptionError(f"report(step={step!r}): a step is a whole number, 0 or more")
@@ -152,7 +152,7 @@ def train(
     hear: Hear,
     kept: Trainable | None = None,
 ) -> Trainable | None:
-    """Run a trial from `step` to `resource`; return its object, in which the next trial may run.
+    """Run a trial from `step` to `resource`; return its object, which the next trial may reuse.
 
     Parameters
     ----------
@@ -161,18 +161,18 @@ def train(
     config : mapping
         Its hyperparameters.
     resource, step : int
-        Steps to have done in the end, and steps that were done when `saved` was.
+        Number of steps at the end, and number of steps at the checkpoint `saved`.
     saved : object
-        What the checkpoint holds; None to begin anew.
+        The content of the checkpoint; None to begin from scratch.
     hear : callable
-        Receives each step, its value, how to save, and details; returns False to end the trial here.
+        Receives each step, its value, a function that saves, and details; returns False to end the trial.
     kept : Trainable, optional
         The object of an earlier trial.
 
     Raises
     ------
     OptionError
-        If it is neither a class of trainables nor a function of one to three arguments.
+        If `what` is neither a subclass of `Trainable` nor a function of one to three arguments.
     """
     if isinstance(what, type) and issubclass(what, Trainable):
         trained = kept if kept is not None and kept.reset(config) else _new(what, config)
@@ -196,7 +196,7 @@ def _new(what: type[Trainable], config: Config) -> Trainable:
 
 
 def _call(what: Function, config: Config, report: Report) -> None:
-    """Call a function; what it returns, if it returns anything, is its value after the last step."""
+    """Call a function, and report its return value, unless that is None, as the value of the last step."""
     try:
         value = what(*(config, report.resource, report)[: arguments(what)])
         if value is not None:
@@ -211,7 +211,7 @@ def is_of_config_alone(what: Any) -> bool:
 
 
 def arguments(what: Any) -> int:
-    """Return how many arguments a function takes: a config, a resource, a `Report`.
+    """Return the number of arguments that a function takes: a config, a resource, a `Report`.
 
     >>> arguments(lambda config, scale=2: 0), arguments(lambda config, resource: 0), arguments(lambda *_: 0)
     (1, 2, 2)
@@ -219,19 +219,19 @@ def arguments(what: Any) -> int:
     Raises
     ------
     OptionError
-        If it cannot be called with one, two or three.
+        If it cannot be called with one, two or three arguments.
     """
     if callable(what):
         try:
             parameters = inspect.signature(what).parameters.values()
-        except ValueError:  # one of those in C that say nothing
+        except ValueError:  # a C function without a signature
             return 1
-        by_place = [
+        positional = [
             each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
         ]
         needed = [each for each in parameters if each.default is each.empty and each.kind not in _ANY_NUMBER]
         any_number = any(each.kind is each.VAR_POSITIONAL for each in parameters)
-        if (by_place or any_number) and len(needed) <= 3 and set(needed) <= set(by_place):
+        if (positional or any_number) and len(needed) <= 3 and set(needed) <= set(positional):
             return max(2 if any_number else 1, len(needed))
     raise OptionError(
         f"{what!r} cannot be run: a trainable is a class of Trainable, f(config), f(config, resource) or "

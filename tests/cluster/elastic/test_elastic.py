@@ -206,7 +206,7 @@ def test_files_that_are_no_snapshots(tmp_path: Path) -> None:
     path = tmp_path / "snapshot"
     for content in (b"", b"nothing", b"PK\x03\x04"):
         path.write_bytes(content)
-        with pytest.raises(InputError, match="no snapshot"):
+        with pytest.raises(InputError, match="not a snapshot"):
             Snapshot.load(path)
 
 

@@ -165,7 +165,7 @@ def test_a_stream_that_is_too_short_is_found() -> None:
         take(LiveLearner(["1 |a x"] * 9), RATE, 10)
     with pytest.raises(InputError, match="has no events"):
         take(LiveLearner([]), RATE, 10)
-    with pytest.raises(InputError, match="no checkpoint of a live learner"):
+    with pytest.raises(InputError, match="not a checkpoint of a live learner"):
         model_of(b"nothing of the kind")
 
 
@@ -185,5 +185,5 @@ def test_a_study_goes_on_with_the_same_stream_and_flags_alone(tmp_path: Path) ->
     ):
         with pytest.raises(OptionError, match="give the study another name"):
             study().run(other, jobs=1)
-    with pytest.raises(OptionError, match="begin as it was begun"):
+    with pytest.raises(OptionError, match="has no trainable: pass one"):
         study().run(jobs=1)

@@ -231,10 +231,10 @@ def test_who_begins_second_gets_what_the_first_one_wrote(url: str) -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ("study.db", "'study.db' is no URL of a store; one is sqlite:///FILE or postgresql://"),
-        ("mysql://host/x", "a store cannot be kept in mysql"),
+        ("study.db", "'study.db' is not the URL of a store; valid is sqlite:///FILE or postgresql://"),
+        ("mysql://host/x", "a store cannot be in mysql"),
         ("sqlite://", "needs a file: sqlite:///study.db"),
-        ("sqlite:////no/such/folder/x.db", "the folder /no/such/folder of .* is not there"),
+        ("sqlite:////no/such/folder/x.db", "the folder /no/such/folder of .* does not exist"),
         ("sqlite:///x.db?synchronous=off", r"\?synchronous=full, and nothing else"),
     ],
 )

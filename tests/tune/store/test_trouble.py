@@ -48,7 +48,7 @@ def test_a_study_goes_on_when_there_is_room_again(small_disk: Path) -> None:
         while True:
             file.write(b"0" * 4096)
     with pytest.raises(
-        UnreachableError, match=r"disk is full; make room on this disk|disk I/O error; make room"
+        UnreachableError, match=r"disk is full; free space on this disk|disk I/O error; free space"
     ):
         tells(100)
     told = len(Study.load("study", storage=study._store).trials)
@@ -86,7 +86,7 @@ def test_the_log_of_sqlite_stays_small_if_room_is_short(
         (sqlite3.SQLITE_PROTOCOL, "does not lock files: keep the file on a local disk"),
         (sqlite3.SQLITE_IOERR_LOCK, "does not lock files, as some network file systems"),
         (sqlite3.SQLITE_CANTOPEN, "FILE-wal and FILE-shm beside the file"),
-        (sqlite3.SQLITE_FULL, "make room on this disk"),
+        (sqlite3.SQLITE_FULL, "free space on this disk"),
     ],
 )
 def test_errors_of_sqlite_say_what_to_do(code: int, message: str, tmp_path: Path) -> None:

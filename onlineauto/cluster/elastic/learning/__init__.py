@@ -1,1 +1,1 @@
-"""The model of a workspace in blocks: what a worker pulls, learns and pushes, and how that is combined."""
+"""The model of a workspace in blocks: workers pull, learn and push cells, and servers combine them."""

@@ -1,4 +1,4 @@
-"""List the cells of the weight table that events need, each once; copy cells out of the table and into it."""
+"""List the cells of the weight table that events need, each once; copy cells from and to the table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @inline_kernel
 def _is_shared(run: Run, product: int, n_shared: int) -> bool:
-    """Return whether all factors of a looked-up product are groups of the shared line."""
+    """Return whether all factors of a product are groups of the shared line; `look_up` was called before."""
     interactions = run.interactions
     for k in range(interactions.start[product], interactions.start[product + 1]):
         short_loop()
@@ -34,7 +34,7 @@ def _is_shared(run: Run, product: int, n_shared: int) -> bool:
 
 @inline_kernel
 def _list_linear(run: Run, n_shared: int, groups: int, again: bool, listing: Listing) -> int:
-    """List the features of groups by themselves, those of the shared line once; return their number."""
+    """List the cells of single features of groups, those of the shared line once; return their number."""
     n, features = 0, run.stream.features
     for group in range(n_shared if again else 0, groups):
         short_loop()
@@ -56,11 +56,11 @@ def list_cells(
     found: NDArray[np.uint32],
     n: int,
 ) -> int:
-    """Append to the `n` cells found those of the first `last` events; return their number.
+    """Append the cells of the first `last` events to the `n` entries of `found`; return the new number.
 
-    A cell that was `seen` with this stamp is not found again. The cells of all actions count, since all are
-    scored, with those of the interactions. What only the shared line has is the same for all actions, and is
-    listed once, unless an action has features in a namespace of the shared line.
+    A cell whose entry in `seen` equals `stamp` is in `found` already. The cells include interactions and all
+    actions, because all actions are scored. Cells of the shared line alone are the same for all actions, so
+    they are listed once, unless an action has features in a namespace of the shared line.
     """
     run, buffers = run_on(context, stream), context.buffers
     listing, interactions = Listing(buffers.cell, buffers.value, run.task.mask), run.interactions
@@ -95,7 +95,7 @@ def list_cells(
 
 @entry_kernel
 def take_cells(model: Model, cells: NDArray[np.uint32], taken: NDArray[np.float32]) -> None:
-    """Copy the first numbers of cells out of a model, as many as `taken` has columns."""
+    """Copy the first numbers of cells of a model to `taken`, one number per column."""
     lanes = model.weights.shape[1]
     for i in range(len(cells)):
         short_loop()
@@ -111,7 +111,7 @@ def put_cells(
     values: NDArray[np.float32],
     rows: NDArray[np.uint32],
 ) -> None:
-    """Copy rows of values into the first numbers of cells of a model."""
+    """Copy rows of `values` to the first numbers of cells of a model."""
     lanes = model.weights.shape[1]
     for i in range(len(cells)):
         short_loop()

@@ -1,12 +1,12 @@
-"""Put together what the parts of a tick have made of the same cells.
+"""Combine the cells of the parts of a tick.
 
-Each part has learnt its events one after the other, beginning with the weights of the last tick. A cell that
-one part has changed takes what it has become. Where several have, evidence adds up, the largest scale
-counts, and weights are put together in proportion to the evidence:
+Each part has learned its events one after the other, beginning with the weights of the last tick. If one part
+has changed a cell, its values are the result. If several parts have changed a cell, evidence is added, the
+largest scale is used, and weights are averaged in proportion to the evidence:
 
     w = w₀ + Σ sₚ (wₚ - w₀) with sₚ = Δaₚ / Σ Δa
 
-Parts count in their order, so the sums are the same numbers whoever has computed which part.
+Sums are in the order of the parts, so rounding does not depend on which worker has computed which part.
 
 Source: Agarwal et al., *A Reliable Effective Terascale Linear Learning System*, 2014, section 3.1, which
 averages once a pass.
@@ -27,7 +27,7 @@ _ZERO = np.float32(0)
 _ONE = np.float32(1)
 
 FIELDS = 3
-"""Numbers of a cell that are kept for each lane: weight, evidence, scale. The last rate is scratch."""
+"""Numbers of a cell for each lane: weight, evidence, scale. The last rate is scratch and is not stored."""
 
 
 class Rows(NamedTuple):
@@ -38,7 +38,7 @@ class Rows(NamedTuple):
 
 
 class Arrivals(NamedTuple):
-    """Cells as the parts of a tick have left them."""
+    """The cells of the parts of a tick after learning."""
 
     cell: NDArray[np.uint32]  # [n]: cell of the block
     value: NDArray[np.float32]  # [n, FIELDS · lanes]
@@ -46,7 +46,7 @@ class Arrivals(NamedTuple):
 
 
 class Undo(NamedTuple):
-    """The cells that a tick has changed, as they were before; in ascending order."""
+    """The previous values of the cells that a tick has changed, in ascending order."""
 
     cell: NDArray[np.uint32]  # [n]
     value: NDArray[np.float32]  # [n, FIELDS · lanes]
@@ -54,7 +54,7 @@ class Undo(NamedTuple):
 
 @inline_kernel
 def _rescaled(weight: F32, scale: F32, largest: F32) -> F32:
-    """Return a weight for a larger scale of its feature, as the update rule rescales it."""
+    """Return a weight for a larger scale of its feature, rescaled like in the update rule."""
     return weight * (scale / largest) if _ZERO < scale < largest else weight
 
 
@@ -62,7 +62,7 @@ def _rescaled(weight: F32, scale: F32, largest: F32) -> F32:
 def _combine_lane(
     rows: Rows, arrivals: Arrivals, begin: int, end: int, lane: int, lanes: int, rescales: bool
 ) -> None:
-    """Put together one lane of a cell that several parts have changed."""
+    """Combine one lane of a cell that several parts have changed."""
     cell = arrivals.cell[arrivals.order[begin]]
     at_a, at_n = lanes + lane, 2 * lanes + lane
     before, evidence, scale = rows.value[cell, lane], rows.value[cell, at_a], rows.value[cell, at_n]
@@ -90,7 +90,7 @@ def _combine_lane(
 
 @entry_kernel
 def combine(rows: Rows, arrivals: Arrivals, undo: Undo, lanes: int, rescales: bool) -> int:
-    """Apply the arrivals of a tick to a block; fill `undo`, and return how many cells were changed."""
+    """Apply the arrivals of a tick to a block; fill `undo`, and return the number of changed cells."""
     n, begin, total = 0, 0, len(arrivals.order)
     while begin < total:
         short_loop()

@@ -1,4 +1,4 @@
-"""Feed: cut a stream of bytes into the parts of ticks, without reading the events."""
+"""``Feed``: divide a stream of bytes into the parts of ticks without parsing the events."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ _LINE = re.compile(rb"\n")
 
 
 class Feed:
-    r"""The bytes of a stream, in ticks of so many parts of so many events each.
+    r"""The bytes of a stream, in ticks of `parts` parts of `part_events` events each.
 
-    An event is a line or, if events are `multiline`, all up to a blank line. Ticks that nobody needs any
-    more are dropped. Several threads may ask at once.
+    An event is a line or, if events are `multiline`, all lines up to a blank line. `drop_before` drops ticks
+    that no worker needs any more. The object is thread-safe.
 
     Parameters
     ----------
     source : path, bytes or binary file
-        Text or JSON, packed or not.
+        Text or JSON, compressed or not.
     parts, part_events : int
-        Parts of a tick, and events of a part.
+        Number of parts of a tick, and number of events of a part.
     warm_up : int
         Number of events at the start whose ticks have one part each.
     multiline : bool
         Whether a blank line ends an event.
     tick : int
-        The first tick that is asked for; what is before it is skipped.
+        The first tick that is needed; earlier ticks are skipped.
 
     Examples
     --------
@@ -65,7 +65,7 @@ class Feed:
         self._count = 0
 
     def parts_of(self, tick: int, rank: int, n: int) -> list[bytes] | None:
-        """Return the parts of a tick that belong to a rank among `n`, in order; None behind the end."""
+        """Return the parts of a tick for a rank among `n`, in order; None after the end of the stream."""
         with self._lock:
             while tick >= self._next and self.end is None:
                 self._read_tick()
@@ -75,13 +75,13 @@ class Feed:
         return parts[rank * len(parts) // n : (rank + 1) * len(parts) // n]
 
     def drop_before(self, tick: int) -> None:
-        """Forget the ticks before this one."""
+        """Drop the ticks before this one."""
         with self._lock:
             for old in [each for each in self._ticks if each < tick]:
                 del self._ticks[old]
 
     def close(self) -> None:
-        """Close the stream, if it was opened here."""
+        """Close the stream if this object has opened it."""
         with self._lock:
             self._source.close()
 
@@ -104,19 +104,19 @@ class Feed:
         self._next += 1
 
     def _make_parts(self) -> Iterator[bytes]:
-        """Yield parts of so many events each; the last one has what is left."""
-        left, searched, begun, n = b"", 0, 0, 0
+        """Yield parts of equal numbers of events; the last part has the remaining ones."""
+        left, searched, start, n = b"", 0, 0, 0
         while chunk := self._source.read(_CHUNK):
             left += chunk
-            for found in self._separator.finditer(left, searched):
-                if found.end() == len(left) and self._separator is _BLANK:
+            for match in self._separator.finditer(left, searched):
+                if match.end() == len(left) and self._separator is _BLANK:
                     break  # more blank lines may follow
-                searched, n = found.end(), n + 1
+                searched, n = match.end(), n + 1
                 if n == self._events:
                     self._count += n
-                    yield left[begun:searched]
-                    begun, n = searched, 0
-            left, searched, begun = left[begun:], searched - begun, 0
+                    yield left[start:searched]
+                    start, n = searched, 0
+            left, searched, start = left[start:], searched - start, 0
         if rest := left.rstrip():
             self._count += len(self._separator.findall(rest)) + 1
             yield left

@@ -1,4 +1,4 @@
-"""The header: the numbers that a model has once, and the account of what was learnt."""
+"""The header: the numbers of a model that do not belong to cells, and the account of learned events."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from onlineauto.learners._kernels import Model
 
 EVENTS, WEIGHTS, LOSS, SKIPPED = range(4)
-"""Entries of an account: events learnt; the sum of their weights; of their progressive losses; bad lines."""
+"""Entries of an account: number of events, sum of their weights, sum of their losses, number of bad lines."""
 
 
 class Header(NamedTuple):
-    """The numbers that a model has once, and what was learnt so far. Nobody writes into its arrays."""
+    """The numbers of a model that do not belong to cells, and the account. The arrays are read-only."""
 
     shared: NDArray[np.float64]  # as in `Model`
     lanes: NDArray[np.float64]
@@ -28,7 +28,7 @@ class Header(NamedTuple):
 
     @classmethod
     def of(cls, model: Model, account: NDArray[np.float64]) -> Header:
-        """Return a copy of what a model has."""
+        """Return the header of a model, as a copy."""
         return cls(model.shared.copy(), model.lanes.copy(), model.sums.copy(), account.copy())
 
     def write_to(self, model: Model) -> None:
@@ -37,17 +37,18 @@ class Header(NamedTuple):
 
 
 def combined(before: Header, parts: Sequence[Header]) -> Header:
-    """Return the header after a tick, given what each part has made of the one before it.
+    """Return the header after a tick from the header before it and those of its parts.
 
-    Counts and sums add up, in the order of the parts; ranges of labels widen. If one part alone has events,
-    all is as it is there: a sum would be rounded. Of parts without events, only the skipped lines count.
+    Changes of counts and sums are added in the order of the parts; ranges of labels are united. If only one
+    part has events, its header is the result, because a sum would add rounding errors. Of parts without
+    events, only the skipped lines count.
     """
     skipped = sum(part.account[SKIPPED] - before.account[SKIPPED] for part in parts)
     learnt = [part for part in parts if part.account[EVENTS] > before.account[EVENTS]]
-    made = _summed(before, learnt)
-    account = made.account.copy()
+    header = _summed(before, learnt)
+    account = header.account.copy()
     account[SKIPPED] = before.account[SKIPPED] + skipped
-    return made._replace(account=account)
+    return header._replace(account=account)
 
 
 def _summed(before: Header, parts: Sequence[Header]) -> Header:
@@ -74,16 +75,16 @@ class HeaderShard:
     def __init__(self, header: Header) -> None:
         self.header = self._before = header
 
-    def read(self, keys: None) -> Header:  # noqa: ARG002 - all of it is read
+    def read(self, keys: None) -> Header:  # noqa: ARG002 - the whole header is read
         """Return the header."""
         return self.header
 
     def read_before(self, keys: None) -> Header:  # noqa: ARG002
-        """Return the header as it was before the last tick."""
+        """Return the header before the last tick."""
         return self._before
 
     def apply(self, updates: Sequence[Sequence[Header]]) -> None:
-        """Put together what the parts of a tick have made of it, those of the first worker first."""
+        """Combine the headers of the parts of a tick, in the order of workers."""
         self._before = self.header
         self.header = combined(self.header, [part for parts in updates for part in parts])
 

@@ -1,4 +1,4 @@
-"""The part of a worker: read events, list their cells, learn them from pulled weights, push the result."""
+"""The work of a worker: read events, list their cells, learn from pulled weights, push the result."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class _Part(NamedTuple):
-    """A part of a tick: its events, the cells that they need, and how many lines were skipped."""
+    """A part of a tick: its events, the cells that they need, and the number of skipped lines."""
 
     events: list[Block]
     cells: NDArray[np.uint32]
@@ -45,16 +45,16 @@ class _Tick(NamedTuple):
 
 
 class ModelWork:
-    """Does parts of ticks on a scratch workspace, of which nothing lasts from one part to the next.
+    """Learns parts of ticks on a scratch workspace, whose state is replaced for each part.
 
     Parameters
     ----------
     scratch : Workspace
         A workspace with the options of the model.
     feed : Feed
-        Has the events.
+        The events.
     shift : int
-        Number of low bits of a cell that say where in its block it is.
+        Number of low bits of a cell that are its index in its block.
     """
 
     def __init__(self, scratch: Workspace, feed: Feed, shift: int) -> None:
@@ -71,7 +71,7 @@ class ModelWork:
         )
         self._latest: tuple[tuple[int, int, int], _Tick] | None = None
 
-    # -- what a part needs -----------------------------------------------------------------------------
+    # -- the needs of a part ---------------------------------------------------------------------------
 
     def wants(self, tick: int, rank: int, n: int) -> dict[int, Any] | None:
         """Return the cells that a rank's parts need, by block; None if the stream has no such tick."""
@@ -82,14 +82,14 @@ class ModelWork:
         return {HEADER: None} | {block: local[where] for block, where in needed.blocks}
 
     def _local(self, cells: NDArray[np.uint32]) -> NDArray[np.uint32]:
-        """Return where in their blocks cells are."""
+        """Return the indices of cells in their blocks."""
         return cells & np.uint32((1 << self._shift) - 1)
 
     def _by_block(self, cells: NDArray[np.uint32]) -> tuple[NDArray[np.int64], list[tuple[int, slice]]]:
-        """Return an order of cells by block, which is stable, and where each block is then."""
+        """Return a stable order of cells by block, and the slice of each block in this order."""
         block = cells >> self._shift
         if len(self._seen) >> self._shift <= 1 << 16:
-            block = block.astype(np.uint16)  # which NumPy sorts much faster
+            block = block.astype(np.uint16)  # NumPy sorts 16 bits much faster
         order = np.argsort(block, kind="stable")
         counts = np.bincount(block)
         ends = np.cumsum(counts)
@@ -100,16 +100,16 @@ class ModelWork:
     def _tick(self, tick: int, rank: int, n: int) -> _Tick | None:
         if self._latest is not None and self._latest[0] == (tick, rank, n):
             return self._latest[1]
-        self._feed.drop_before(tick - 2)  # no worker can be further behind
+        self._feed.drop_before(tick - 2)  # no worker can lag further behind
         texts = self._feed.parts_of(tick, rank, n)
         if texts is None:
             return None
         parts = self._read(texts)
         together = self._union([part.cells for part in parts])
         order, blocks = self._by_block(together)
-        made = _Tick(parts, together[order], blocks)
-        self._latest = (tick, rank, n), made
-        return made
+        result = _Tick(parts, together[order], blocks)
+        self._latest = (tick, rank, n), result
+        return result
 
     def _union(self, cells: Sequence[NDArray[np.uint32]]) -> NDArray[np.uint32]:
         """Return the cells that are in any of the arrays, each once."""
@@ -121,17 +121,17 @@ class ModelWork:
         return np.flatnonzero(known).astype(np.uint32)
 
     def _read(self, texts: Sequence[bytes]) -> list[_Part]:
-        """Read the events of consecutive parts at once, and cut them where the parts end."""
-        found = Diagnostics()
+        """Read the events of consecutive parts at once, and divide them at the ends of the parts."""
+        diagnostics = Diagnostics()
         ends = np.cumsum([text.count(b"\n") for text in texts])
         events: list[list[Block]] = [[] for _ in texts]
-        for block in self._scratch.read(b"".join(texts), diagnostics=found) if texts else ():
+        for block in self._scratch.read(b"".join(texts), diagnostics=diagnostics) if texts else ():
             lines = block.line_number[block.event_start[:-1]]
             cuts = [0, *np.searchsorted(lines, ends[:-1], side="right").tolist(), len(block)]
             for part, (begin, end) in enumerate(pairwise(cuts)):
                 if end > begin:
                     events[part].append(block.head(end).tail(begin))
-        skipped = [found.total, *[0] * len(texts)]
+        skipped = [diagnostics.total, *[0] * len(texts)]
         return [_Part(each, self._cells_of(each), skipped[i]) for i, each in enumerate(events)]
 
     def _cells_of(self, blocks: Sequence[Block]) -> NDArray[np.uint32]:
@@ -161,12 +161,12 @@ class ModelWork:
             context.record, Sealed(stream).record, len(block), self._seen, self._stamp, self._found, n
         )
 
-    # -- what a part does ------------------------------------------------------------------------------
+    # -- the learning of a part ------------------------------------------------------------------------
 
     def compute(self, tick: int, rank: int, n: int, values: Mapping[int, Any]) -> dict[int, Any]:
-        """Learn a rank's parts, each from the pulled weights; return what they have made of the blocks."""
+        """Learn a rank's parts, each from the pulled weights; return the changed cells by block."""
         needed = self._tick(tick, rank, n)
-        assert needed is not None, "only a tick that is there is pulled"
+        assert needed is not None, "only an existing tick is pulled"
         header: Header = values[HEADER]
         pulled = np.empty((len(needed.cells), FIELDS * self._lanes), np.float32)
         for block, where in needed.blocks:
@@ -187,7 +187,7 @@ class ModelWork:
         return {HEADER: headers} | {block: Cells(local[where], learnt[where]) for block, where in blocks}
 
     def _learn(self, part: _Part, header: Header) -> Header:
-        """Learn a part, whose cells are in the table, from a header; return the header that it leaves."""
+        """Learn a part, whose cells are in the table, from a header; return the header after it."""
         model, account = self._scratch.learner.model, header.account.copy()
         header.write_to(model)
         for block in part.events:

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from onlineauto.workspace.workspace import Workspace
 
 HEADER = 0
-"""The number of the block that has the header; those behind it have cells, in ascending order."""
+"""The number of the block with the header; all later blocks have cells, in ascending order."""
 
 
 class Cells(NamedTuple):
-    """Some cells of a block with their numbers; nobody writes into the arrays."""
+    """Some cells of a block with their values. The arrays are read-only."""
 
     cell: NDArray[np.uint32]
     value: NDArray[np.float32]  # [n, FIELDS · lanes]
@@ -37,11 +37,11 @@ class RowShard:
         self._undo = Undo(np.zeros(0, np.uint32), np.zeros((0, FIELDS * lanes), np.float32))
 
     def read(self, keys: NDArray[np.uint32]) -> NDArray[np.float32]:
-        """Return the numbers of cells: float32[n, FIELDS · lanes]."""
+        """Return the values of cells: float32[n, FIELDS · lanes]."""
         return self.rows.value.take(keys, axis=0)
 
     def read_before(self, keys: NDArray[np.uint32]) -> NDArray[np.float32]:
-        """Return the numbers of cells as they were before the last tick."""
+        """Return the values of cells before the last tick."""
         read, undo = self.rows.value.take(keys, axis=0), self._undo
         if len(undo.cell):
             at = np.minimum(np.searchsorted(undo.cell, keys), len(undo.cell) - 1)
@@ -50,40 +50,40 @@ class RowShard:
         return read
 
     def apply(self, updates: Sequence[Cells]) -> None:
-        """Put together what the parts of a tick have made of cells, those of the first worker first."""
+        """Combine the cells of the parts of a tick, in the order of workers."""
         if not updates:
             self._undo = Undo(self._undo.cell[:0], self._undo.value[:0])
             return
         cell = np.concatenate([each.cell for each in updates])
         value = np.concatenate([each.value for each in updates])
-        small = cell.astype(np.uint16) if len(self.rows.value) <= 1 << 16 else cell  # which sorts much faster
+        small = cell.astype(np.uint16) if len(self.rows.value) <= 1 << 16 else cell  # sorts much faster
         arrivals = Arrivals(cell, value, np.argsort(small, kind="stable"))
         undo = Undo(np.empty_like(cell), np.empty_like(value))
         n = combine(self.rows, arrivals, undo, self._lanes, self._rescales)
         self._undo = Undo(undo.cell[:n], undo.value[:n])
 
     def dump(self) -> Cells:
-        """Return a copy of the cells that were ever learnt."""
+        """Return a copy of all cells that were ever learned."""
         cell = np.flatnonzero(self.rows.touched).astype(np.uint32)
         return Cells(cell, self.rows.value[cell])
 
 
 class ModelShards:
-    """Makes the blocks of a model, as a fresh workspace has it.
+    """Creates the blocks of the model of a fresh workspace.
 
     Parameters
     ----------
     fresh : Workspace
-        A workspace that has learnt nothing.
+        A workspace that has not learned any event.
     blocks : int
         Number of blocks of cells.
 
     Attributes
     ----------
     sizes : dict of int to int
-        How much each block weighs: the header as one cell.
+        Number of cells of each block; the header counts as one cell.
     shift : int
-        Number of low bits of a cell that say where in its block it is.
+        Number of low bits of a cell that are its index in its block.
     """
 
     def __init__(self, fresh: Workspace, blocks: int) -> None:
@@ -107,7 +107,7 @@ class ModelShards:
         return RowShard(rows, lanes=lanes, rescales=self._rescales)
 
     def load(self, block: int, payload: Header | Cells) -> Shard:
-        """Return the block that was dumped."""
+        """Return the block from the result of `dump`."""
         if isinstance(payload, Header):
             return HeaderShard(payload)
         shard = self._fresh_rows(block)

@@ -1,1 +1,1 @@
-"""The elastic protocol, without input and output: who owns which blocks, and how that changes."""
+"""The elastic protocol, without input and output: the owners of blocks, and changes of the layout."""

@@ -1,4 +1,4 @@
-"""``balanced``: give blocks to servers so that each has about as much, and few move."""
+"""``balanced``: assign blocks to servers with about equal load and few moves."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 def balanced(sizes: Mapping[int, int], owner: Mapping[int, str], servers: Sequence[str]) -> dict[int, str]:
     """Return the owner of each block among `servers`, given the present owners.
 
-    Blocks without a home go, the largest first, to the server that has least. Then the fullest server gives
-    blocks to the emptiest one as long as that brings the two closer together. In the end the two differ by
-    less than the smallest block of the fullest.
+    Blocks without an owner are assigned, the largest first, to the server with the least load. Then blocks
+    move from the fullest to the emptiest server as long as this decreases their difference. In the end the
+    difference is smaller than the smallest block of the fullest server.
 
     Examples
     --------
@@ -23,29 +23,29 @@ def balanced(sizes: Mapping[int, int], owner: Mapping[int, str], servers: Sequen
     Source: best-fit decreasing; Peng et al., *DL2*, 2021, section 5, moves blocks one server at a time.
     """
     load = dict.fromkeys(servers, 0)
-    made: dict[int, str] = {}
+    result: dict[int, str] = {}
     for block, size in sizes.items():
         if (home := owner.get(block)) in load:
-            made[block] = home
+            result[block] = home
             load[home] += size
-    for block in sorted(sizes.keys() - made.keys(), key=lambda block: (-sizes[block], block)):
-        made[block] = emptiest = min(servers, key=load.__getitem__)
+    for block in sorted(sizes.keys() - result.keys(), key=lambda block: (-sizes[block], block)):
+        result[block] = emptiest = min(servers, key=load.__getitem__)
         load[emptiest] += sizes[block]
-    while (moving := _helpful_move(sizes, made, load)) is not None:
-        block, giver, taker = moving
-        made[block] = taker
+    while (move := _helpful_move(sizes, result, load)) is not None:
+        block, giver, taker = move
+        result[block] = taker
         load[giver] -= sizes[block]
         load[taker] += sizes[block]
-    return {block: made[block] for block in sizes}
+    return {block: result[block] for block in sizes}
 
 
 def _helpful_move(
     sizes: Mapping[int, int], owner: Mapping[int, str], load: Mapping[str, int]
 ) -> tuple[int, str, str] | None:
-    """Return a block of the fullest server that the emptiest should have, and both; None if none helps."""
+    """Return a block, the fullest server that has it, and the emptiest server; None if no move helps."""
     giver, taker = max(load, key=load.__getitem__), min(load, key=load.__getitem__)
     gap = load[giver] - load[taker]
-    found = [block for block, home in owner.items() if home == giver and 0 < sizes[block] < gap]
-    if not found:
+    movable = [block for block, home in owner.items() if home == giver and 0 < sizes[block] < gap]
+    if not movable:
         return None
-    return min(found, key=lambda block: (abs(2 * sizes[block] - gap), block)), giver, taker
+    return min(movable, key=lambda block: (abs(2 * sizes[block] - gap), block)), giver, taker

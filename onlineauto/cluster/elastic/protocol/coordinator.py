@@ -1,4 +1,4 @@
-"""Coordinator: changes the layout, one plan after the other, while workers and servers go on."""
+"""``Coordinator``: change the layout, one plan after the other, while workers and servers continue."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Phase(Enum):
-    """The step at which a change of layout is."""
+    """The present step of a change of layout."""
 
     STEADY = "steady"
     FENCED = "fenced"
@@ -42,27 +42,30 @@ class Phase(Enum):
 class Coordinator:
     """A state machine that owns the layout. Several requests coalesce: the next plan is for the last one.
 
-    A change goes through three steps. *Fence*: each server promises a version that it will not pass. *Move*:
-    the clock is the largest promise; servers run on to it, and there send the blocks that move. *Commit*: the
-    plan goes to all once all are at the clock and all blocks are where they will be. Workers need no notice.
+    A change has three steps:
+
+    1. *Fence*: each server promises a version that it will not pass.
+    2. *Move*: the clock is the largest promise. Servers run to the clock, and send the blocks that move.
+    3. *Commit*: once all servers are at the clock and all blocks are at their new owners, the plan is sent to
+       all nodes. Workers need no earlier notice.
 
     Parameters
     ----------
     sizes : mapping of int to int
-        The blocks, and how large each is.
+        The sizes of the blocks.
     workers, servers : sequence of str
-        Who is there at the start.
+        The initial nodes.
     margin : int
-        Ticks that servers may go on while a change is prepared. It is a matter of speed alone.
+        Number of ticks that servers may continue while a change is prepared. It affects only the speed.
     tick : int
-        The tick to begin with: that of a snapshot.
+        The first tick: 0, or the tick of a snapshot.
 
     Attributes
     ----------
     plan : Plan
         The layout in force.
     phase : Phase
-        The step at which a change is.
+        The present step of a change.
     """
 
     def __init__(
@@ -80,11 +83,11 @@ class Coordinator:
         self.phase = Phase.STEADY
         self._wanted = Resize(tuple(workers), tuple(servers))
         self._dead: set[str] = set()
-        self._covering: dict[str, str] = {}  # the worker that does the part of a dead one
-        self._copies = 0  # copies asked for, and not yet made
+        self._covering: dict[str, str] = {}  # by dead worker: the worker that does its part
+        self._copies = 0  # requested copies that are not complete yet
         self._attempt = 0
         self._promises: dict[str, int] = {}
-        self._moving = 0  # copies that the change under way makes
+        self._moving = 0  # copies that the present change completes
         self._next: tuple[tuple[str, ...], dict[int, str]] = (), {}  # servers and owners of the next plan
         self._arrived: dict[str, int] = {}
         self._missing: set[int] = set()
@@ -92,17 +95,17 @@ class Coordinator:
 
     @property
     def involved(self) -> set[str]:
-        """Nodes of the layout in force, of the one that is wanted, and of the one that is on its way."""
-        coming = self._next[0] if self.phase is Phase.MOVING else ()
+        """Nodes of the present layout, of the requested layout, and of a change that is not committed yet."""
+        moving = self._next[0] if self.phase is Phase.MOVING else ()
         wanted, plan = self._wanted, self.plan
-        return {*plan.workers, *plan.servers, *wanted.workers, *wanted.servers, *coming}
+        return {*plan.workers, *plan.servers, *wanted.workers, *wanted.servers, *moving}
 
     def start(self) -> Outbox:
-        """Return the messages that begin it all: the first plan, to everyone."""
+        """Return the first messages: the first plan, to all nodes."""
         return [(node, self.plan) for node in (*self.plan.servers, *self.plan.workers)]
 
     def on(self, message: Message) -> Outbox:
-        """Take a message; return what to send."""
+        """Process a message; return the messages to send."""
         out: Outbox = []
         match message:
             case Resize():
@@ -127,14 +130,14 @@ class Coordinator:
         self._begin(out)
         return out
 
-    def _want(self, asked: Resize) -> None:
-        """Note the last request, without the dead; who has nobody left to ask for keeps what there is."""
-        workers = tuple(name for name in asked.workers if name not in self._dead)
-        servers = tuple(name for name in asked.servers if name not in self._dead)
+    def _want(self, request: Resize) -> None:
+        """Store the last request without dead nodes; if no server is left, keep the present servers."""
+        workers = tuple(name for name in request.workers if name not in self._dead)
+        servers = tuple(name for name in request.servers if name not in self._dead)
         self._wanted = Resize(workers, servers or self.plan.servers)
 
     def _begin(self, out: Outbox) -> None:
-        """Fence the servers if the layout is not the one that is wanted."""
+        """Fence the servers if the layout differs from the requested one, or a copy is requested."""
         wanted, plan = self._wanted, self.plan
         differs = (wanted.workers, wanted.servers) != (plan.workers, plan.servers)
         if self.phase is Phase.STEADY and (differs or self._copies) and wanted.workers:
@@ -158,11 +161,11 @@ class Coordinator:
         out += [(server, move) for server in self.plan.servers]
 
     def _clock(self) -> int:
-        """Return the tick of the change: no server is beyond it, nor will be, since all have promised."""
+        """Return the tick of the change: the largest promise, which no server has passed or will pass."""
         return max(self._promises.values())
 
     def _commit(self, out: Outbox) -> None:
-        """Put the next plan into force, once all are ready; who works is decided only now."""
+        """Commit the next plan once all servers are ready; its workers are those requested now."""
         ready = len(self._arrived) == len(self.plan.servers) and not self._missing
         if self.phase is not Phase.MOVING or not ready or not self._wanted.workers:
             return
@@ -197,7 +200,7 @@ class Coordinator:
         self._cover(out)
 
     def _cover(self, out: Outbox) -> None:
-        """Have each part of a dead worker done by one that lives: its tick is done again, not waited for."""
+        """Assign the part of each dead worker to a living worker, which repeats the tick."""
         living = [name for name in (*self.plan.workers, *self._wanted.workers) if name not in self._dead]
         if not living:
             return  # the tick waits for a worker that joins

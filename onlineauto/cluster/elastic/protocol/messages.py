@@ -1,6 +1,6 @@
-"""Messages of the elastic protocol: what coordinator, servers and workers send one another.
+"""Messages of the elastic protocol between coordinator, servers and workers.
 
-They may arrive in any order and more than once. None may be lost while its receiver lives.
+Messages may arrive in any order and more than once. No message may be lost while its receiver lives.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 COORDINATOR, RUN, STORE = "coordinator", "run", "store"
-"""Names of nodes: who changes the layout; who started all of this; who keeps snapshots."""
+"""Names of special nodes: the owner of the layout, the run itself, and the receiver of snapshots."""
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -25,24 +25,24 @@ Outbox: TypeAlias = list[tuple[str, Message]]
 
 
 class Resize(Message, frozen=True):
-    """Ask for these workers and servers, by name; the last request counts."""
+    """Request a layout with these workers and servers; the last request counts."""
 
     workers: tuple[str, ...]
     servers: tuple[str, ...]
 
 
 class Copy(Message, frozen=True):
-    """Ask for a copy of all blocks at one tick, which the servers send to the store."""
+    """Request a copy of all blocks at one tick, which the servers send to the store."""
 
 
 class Died(Message, frozen=True):
-    """Report that a node is gone, with all that it had in memory."""
+    """Report that a node has died; the content of its memory is lost."""
 
     node: str
 
 
 class Lost(Message, frozen=True):
-    """Report that a server is gone that owned blocks: the run must go back to its last snapshot."""
+    """Report that a server with blocks has died: the run must return to its last snapshot."""
 
     server: str
 
@@ -53,11 +53,11 @@ class Reached(Message, frozen=True):
     version: int
 
 
-# -- between coordinator and all ------------------------------------------------------------------------
+# -- between the coordinator and all nodes --------------------------------------------------------------
 
 
 class Plan(Message, frozen=True):
-    """A layout in force from a tick on: which server owns which block, and who works, in order of rank."""
+    """A layout, valid from a tick on: the owner of each block, and the workers in order of rank."""
 
     generation: int
     tick: int
@@ -67,14 +67,14 @@ class Plan(Message, frozen=True):
 
 
 class Cover(Message, frozen=True):
-    """Ask a worker to do, beside its own, the part of another one that died."""
+    """Ask a worker to do the part of a dead worker in addition to its own."""
 
     plan: Plan
     role: str
 
 
 class Close(Message, frozen=True):
-    """Report that the stream has so many ticks, and no more."""
+    """Report the number of ticks of the stream."""
 
     end: int
 
@@ -99,7 +99,7 @@ class Promise(Message, frozen=True):
 
 
 class Move(Message, frozen=True):
-    """Set the clock of a change: at this tick servers send the blocks that move, or copies of all."""
+    """Set the clock of a change: the tick at which servers send the blocks that move, or copies of all."""
 
     attempt: int
     clock: int
@@ -108,7 +108,7 @@ class Move(Message, frozen=True):
 
 
 class Install(Message, frozen=True):
-    """Bring a block, as it is at the clock, to the server that will own it, or to the store."""
+    """Send a block at the clock to its new owner or to the store."""
 
     attempt: int
     block: int
@@ -116,14 +116,14 @@ class Install(Message, frozen=True):
 
 
 class Installed(Message, frozen=True):
-    """Report that a server has a block that it will own."""
+    """Report that a server has received a block that it will own."""
 
     attempt: int
     block: int
 
 
 class Arrived(Message, frozen=True):
-    """Report that a server is at the clock, or at the end of the stream if that is before it."""
+    """Report that a server is at the clock, or at an earlier end of the stream."""
 
     attempt: int
     server: str
@@ -131,7 +131,7 @@ class Arrived(Message, frozen=True):
 
 
 class Abort(Message, frozen=True):
-    """Call a change off: what was installed for it is dropped, and the clock does not count."""
+    """Cancel a change: its installed blocks are dropped, and its clock is void."""
 
     attempt: int
 
@@ -140,7 +140,7 @@ class Abort(Message, frozen=True):
 
 
 class Pull(Message, frozen=True):
-    """Ask a server for what a role's part of a tick needs of its blocks."""
+    """Ask a server for the values of its blocks that a role's part of a tick needs."""
 
     generation: int
     tick: int
@@ -150,7 +150,7 @@ class Pull(Message, frozen=True):
 
 
 class Values(Message, frozen=True):
-    """Answer a pull with what blocks are at its tick."""
+    """Answer a pull with the values of blocks at its tick."""
 
     generation: int
     tick: int
@@ -160,7 +160,7 @@ class Values(Message, frozen=True):
 
 
 class Behind(Message, frozen=True):
-    """Answer a pull of a tick that a server no longer has, or of -1, with the version that it is at."""
+    """Answer a pull of a tick that a server no longer has, or of tick -1, with the server's version."""
 
     generation: int
     role: str
@@ -168,7 +168,7 @@ class Behind(Message, frozen=True):
 
 
 class Push(Message, frozen=True):
-    """Bring what a role's part of a tick changes in a server's blocks."""
+    """Send a server the changes of its blocks by a role's part of a tick."""
 
     generation: int
     tick: int

@@ -1,4 +1,4 @@
-"""Server: owns blocks, and applies a tick once all workers have pushed their parts of it."""
+"""``Server``: own blocks, and apply a tick once all workers have pushed their parts of it."""
 
 from __future__ import annotations
 
@@ -31,33 +31,33 @@ if TYPE_CHECKING:
 
 
 class Server:
-    """A state machine that owns blocks. It never sends, waits or looks at a clock: `on` returns messages.
+    """A state machine that owns blocks. It never sends, waits or reads a clock: `on` returns messages.
 
-    Its *version* is the number of ticks that its blocks have. At version t it answers pulls of tick t, and
-    those of tick t - 1 for whoever does the part of a dead worker again. No server can be two versions
-    ahead of another, since a worker pulls from all of them before it pushes.
+    Its *version* is the number of ticks that its blocks contain. At version t it answers pulls of tick t, and
+    pulls of tick t - 1 from a worker that repeats the part of a dead worker. No server can be two versions
+    ahead of another, because a worker pulls from all servers before it pushes.
 
     Parameters
     ----------
     name : str
-        Its name.
+        The name of the server.
     shards : Shards
-        Makes blocks.
+        Creates blocks.
     kept : dict of int to payload, optional
-        Blocks of a snapshot, which the first plan then finds.
+        Blocks of a snapshot, which the first plan uses.
 
     Attributes
     ----------
     generation : int
-        Number of the layout that it follows; -1 before the first.
+        Number of the present layout; -1 before the first.
     version : int
-        Number of ticks that its blocks have.
+        Number of ticks that its blocks contain.
     hold : int or None
-        The version that it will not pass until a change of layout is done.
+        The version that the server will not pass until a change of layout is committed.
     blocks : dict of int to Shard
-        What it owns.
+        The blocks that the server owns.
     stopped : bool
-        True if a plan no longer has it.
+        True if the server is not in the layout any more.
     """
 
     def __init__(self, name: str, shards: Shards, kept: dict[int, Any] | None = None) -> None:
@@ -68,7 +68,9 @@ class Server:
         self.stopped = False
         self._workers: tuple[str, ...] = ()
         self._end: int | None = None
-        self._attempt = self._closed = -1  # the change under way; the last one that is done or called off
+        self._attempt = (
+            self._closed
+        ) = -1  # the present change; the last change that was committed or cancelled
         self._move: Move | None = None
         self._arrived = False
         self._fences: dict[int, Fence] = {}
@@ -77,7 +79,7 @@ class Server:
         self._pulls: dict[tuple[str, str], Pull] = {}
 
     def on(self, message: Message) -> Outbox:
-        """Take a message; return what to send."""
+        """Process a message; return the messages to send."""
         out: Outbox = []
         match message:
             case Pull():
@@ -103,13 +105,13 @@ class Server:
     # -- one tick --------------------------------------------------------------------------------------
 
     def _take_pull(self, pull: Pull) -> None:
-        asker = pull.role, pull.worker
-        known = self._pulls.get(asker)
+        sender = pull.role, pull.worker
+        known = self._pulls.get(sender)
         if known is None or (known.generation, known.tick) <= (pull.generation, pull.tick):
-            self._pulls[asker] = pull
+            self._pulls[sender] = pull
 
     def _take_push(self, push: Push) -> None:
-        # Parts of another layout are cut otherwise. A late copy of what has been applied changes nothing.
+        # Pushes of another layout have other parts. A late copy of a push that was applied is ignored.
         if push.generation == self.generation and push.tick >= self.version:
             self._pushes.setdefault(push.tick, {})[push.role] = push.updates
 
@@ -118,7 +120,7 @@ class Server:
         return self._pushes.get(self.version, {}).keys() >= set(self._workers)
 
     def _advance(self, out: Outbox) -> None:
-        """Apply the ticks that are complete, up to the hold, and answer whoever can be answered."""
+        """Apply complete ticks up to the hold, and answer the pulls that can be answered."""
         self._answer(out)
         while self._workers and (self.hold is None or self.version < self.hold) and self._is_complete():
             self._apply(self._pushes.pop(self.version))
@@ -133,17 +135,17 @@ class Server:
             shard.apply([pushes[role][block] for role in self._workers if block in pushes[role]])
 
     def _answer(self, out: Outbox) -> None:
-        for asker, pull in list(self._pulls.items()):
+        for sender, pull in list(self._pulls.items()):
             if pull.generation > self.generation:
-                continue  # its plan is on the way to this server, too
+                continue  # this server has not received the plan of the pull yet
             answer = self._answer_to(pull)
             if answer is not None:
                 out.append((pull.worker, answer))
             if answer is not None or pull.generation < self.generation:
-                del self._pulls[asker]
+                del self._pulls[sender]
 
     def _answer_to(self, pull: Pull) -> Message | None:
-        """Return the answer to a pull, None if it must wait or is of an old layout."""
+        """Return the answer to a pull; None if the pull must wait or belongs to an old layout."""
         if pull.generation != self.generation or pull.tick > self.version:
             return None
         if pull.tick == self.version:
@@ -162,12 +164,12 @@ class Server:
     # -- a change of layout ----------------------------------------------------------------------------
 
     def _open_fences(self, out: Outbox) -> None:
-        """Promise a hold to the latest fence, if it is of the present layout."""
+        """Answer the latest fence of the present layout with a promise."""
         for attempt in sorted(self._fences):
             fence = self._fences[attempt]
             if attempt <= max(self._attempt, self._closed):
                 del self._fences[attempt]
-            elif fence.base == self.generation:  # else it has overtaken the plan before it
+            elif fence.base == self.generation:  # otherwise the fence has arrived before its plan
                 del self._fences[attempt]
                 self._attempt, self._move, self._arrived = attempt, None, False
                 self.hold = self.version + fence.margin
@@ -180,7 +182,7 @@ class Server:
             self._move, self.hold = move, move.clock
 
     def _arrive(self, out: Outbox) -> None:
-        """At the clock, send the blocks that move, and say so; keep them until the plan is committed."""
+        """At the clock, send the blocks that move and report it; keep them until the plan is committed."""
         move = self._move
         if move is None or self._arrived or self.version not in (move.clock, self._end):
             return
@@ -204,12 +206,12 @@ class Server:
             self.hold = self._move = None
 
     def _adopt(self, plan: Plan) -> None:
-        """Follow a newer layout: take over what was installed for it, and drop what others own now."""
+        """Follow a newer layout: load the blocks installed for it, and drop blocks with other owners."""
         if plan.generation <= self.generation:
             return
-        found = self._kept | self._inbox.get(plan.generation, {})
+        payloads = self._kept | self._inbox.get(plan.generation, {})
         mine = [block for block, owner in plan.owner.items() if owner == self.name]
-        self.blocks = {block: self._owned(block, found, new=self._is_first(plan)) for block in mine}
+        self.blocks = {block: self._owned(block, payloads, new=self._is_first(plan)) for block in mine}
         self.generation, self.version, self.first_tick = plan.generation, plan.tick, plan.tick
         self._closed = max(self._closed, plan.generation)
         self._workers, self.stopped = plan.workers, self.name not in plan.servers
@@ -217,16 +219,16 @@ class Server:
             self._workers = ()
         self.hold = self._move = None
         self._kept = {}
-        self._inbox = {attempt: kept for attempt, kept in self._inbox.items() if attempt > plan.generation}
+        self._inbox = {attempt: each for attempt, each in self._inbox.items() if attempt > plan.generation}
         self._pushes = {}
 
     def _is_first(self, plan: Plan) -> bool:
-        """Return whether a plan is the one with which all began."""
+        """Return whether a plan is the first layout of a run."""
         return plan.generation == 0
 
-    def _owned(self, block: int, found: dict[int, Any], *, new: bool) -> Shard:
-        if block in found:
-            return self._shards.load(block, found[block])
+    def _owned(self, block: int, payloads: dict[int, Any], *, new: bool) -> Shard:
+        if block in payloads:
+            return self._shards.load(block, payloads[block])
         if block in self.blocks:
             return self.blocks[block]
         assert new, f"block {block} was never sent to {self.name}"

@@ -1,4 +1,4 @@
-"""Contracts between the protocol and what is learnt: a block on a server, and the part of a worker."""
+"""Contracts between the protocol and the model: a block on a server, and the work of a worker."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ class Shard(Protocol):
     """A block on a server."""
 
     def read(self, keys: Any) -> Any:
-        """Return what a worker asks for, as it is now; it may not change when the block does."""
+        """Return the values of keys now, as a copy that does not change with the block."""
 
     def read_before(self, keys: Any) -> Any:
-        """Return the same as it was before the last `apply`."""
+        """Return the values of keys before the last `apply`."""
 
     def apply(self, updates: Sequence[Any]) -> None:
-        """Apply the updates of one tick, those of the worker with rank 0 first."""
+        """Apply the updates of one tick, in order of rank."""
 
     def dump(self) -> Any:
         """Return a copy of the whole block, for `Shards.load`."""
 
 
 class Shards(Protocol):
-    """Make blocks."""
+    """Creates blocks."""
 
     def make(self, block: int) -> Shard:
         """Return a block before the first event."""
 
     def load(self, block: int, payload: Any) -> Shard:
-        """Return the block that was dumped."""
+        """Return the block from the result of `Shard.dump`."""
 
 
 class Work(Protocol):
-    """The part of a worker: what it needs of the blocks, and what it does with them.
+    """The work of a worker: the values of blocks that a part needs, and the updates that it computes.
 
-    Both methods depend on their arguments alone. Then it does not matter who does a part, nor how often.
+    Both methods depend only on their arguments, so any worker may do a part, and more than once.
     """
 
     def wants(self, tick: int, rank: int, n: int) -> Mapping[int, Any] | None:
-        """Return what a rank's part among `n` needs, by block; None if the stream ends before the tick."""
+        """Return the keys that rank `rank` of `n` needs, by block; None if the stream has no such tick."""
 
     def compute(self, tick: int, rank: int, n: int, values: Mapping[int, Any]) -> Mapping[int, Any]:
-        """Return the updates of blocks, given their values at this tick."""
+        """Return the updates of blocks from their values at this tick."""

@@ -1,4 +1,4 @@
-"""Worker: does its part of each tick, and the parts of dead workers that it covers."""
+"""``Worker``: do a part of each tick, and the parts of dead workers that it covers."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from onlineauto.cluster.elastic.protocol.work import Work
 
 _UNKNOWN = -1
-"""The tick of a part that is covered, before a server has answered."""
+"""The tick of a covered part before a server has answered."""
 
 
 @dataclass
 class _Role:
-    """A part that a worker does: the tick that it is at, and what it waits for."""
+    """A part that a worker does: its rank, its present tick, and the values received for this tick."""
 
     rank: int
     tick: int
@@ -35,21 +35,21 @@ class _Role:
 
 
 class Worker:
-    """A state machine that pulls, computes and pushes tick after tick. It blocks on pulls alone.
+    """A state machine that pulls, computes and pushes tick after tick. It waits only for answers to pulls.
 
     Parameters
     ----------
     name : str
-        Its name.
+        The name of the worker.
     work : Work
-        What a part needs and does.
+        The work of its parts.
 
     Attributes
     ----------
     generation : int
-        Number of the layout that it follows; -1 before the first.
+        Number of the present layout; -1 before the first.
     stopped : bool
-        True if a plan no longer has it.
+        True if the worker is not in the layout any more.
     """
 
     def __init__(self, name: str, work: Work) -> None:
@@ -60,7 +60,7 @@ class Worker:
         self._roles: dict[str, _Role] = {}
 
     def on(self, message: Message) -> Outbox:
-        """Take a message; return what to send."""
+        """Process a message; return the messages to send."""
         out: Outbox = []
         match message:
             case Plan():
@@ -74,7 +74,7 @@ class Worker:
         return out
 
     def _follow(self, plan: Plan, out: Outbox) -> None:
-        """Begin at the first tick of a newer layout, with a new rank; stop if this worker is not in it."""
+        """Begin at the first tick of a newer layout with a new rank; stop if the layout omits this worker."""
         if plan.generation <= self.generation:
             return
         self._plan, self.generation, self._roles = plan, plan.generation, {}
@@ -84,7 +84,7 @@ class Worker:
             self._begin(self.name, role, out)
 
     def _cover(self, cover: Cover, out: Outbox) -> None:
-        """Do the part of a dead worker too, until the next layout; ask the servers first where it is."""
+        """Cover the part of a dead worker until the next layout; first ask the servers for their versions."""
         plan = cover.plan
         if plan.generation < self.generation:
             return
@@ -96,19 +96,19 @@ class Worker:
             out += [(server, probe) for server in plan.servers]
 
     def _begin(self, name: str, role: _Role, out: Outbox) -> None:
-        """Pull what a role's tick needs, from all servers: those without any of it, too, keep step."""
+        """Pull the values for a role's tick from all servers, also from those without any, to synchronize."""
         plan = self._plan
         assert plan is not None
         role.values = {}
-        wanted = self._work.wants(role.tick, role.rank, len(plan.workers))
-        if wanted is None:
+        needed = self._work.wants(role.tick, role.rank, len(plan.workers))
+        if needed is None:
             out.append((COORDINATOR, Close(role.tick)))
             return
         keys: dict[str, dict[int, Any]] = {server: {} for server in plan.servers}
-        for block, each in wanted.items():
-            keys[plan.owner[block]][block] = each
-        for server, asked in keys.items():
-            out.append((server, Pull(plan.generation, role.tick, name, self.name, asked)))
+        for block, part in needed.items():
+            keys[plan.owner[block]][block] = part
+        for server, each in keys.items():
+            out.append((server, Pull(plan.generation, role.tick, name, self.name, each)))
 
     def _take_values(self, values: Values, out: Outbox) -> None:
         role, plan = self._roles.get(values.role), self._plan
@@ -119,7 +119,7 @@ class Worker:
         role.values[values.server] = values.values
         if len(role.values) < len(plan.servers):
             return
-        together = {block: each for kept in role.values.values() for block, each in kept.items()}
+        together = {block: each for values in role.values.values() for block, each in values.items()}
         updates = self._work.compute(role.tick, role.rank, len(plan.workers), together)
         pushed: dict[str, dict[int, Any]] = {server: {} for server in plan.servers}
         for block, update in updates.items():
@@ -130,7 +130,7 @@ class Worker:
         self._begin(values.role, role, out)
 
     def _catch_up(self, behind: Behind, out: Outbox) -> None:
-        """Go on where the dead worker was: a server that is behind nobody has all that came before."""
+        """Continue at the tick of the dead worker, which is at least the server's version minus 1."""
         role, plan = self._roles.get(behind.role), self._plan
         if role is None or plan is None or behind.generation != plan.generation:
             return

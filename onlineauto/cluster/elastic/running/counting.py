@@ -1,4 +1,4 @@
-"""``events_of``: how many events a stream has, without reading all of it."""
+"""``events_of``: count or estimate the events of a stream without reading all of it."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ if TYPE_CHECKING:
     from onlineauto.cluster.elastic.running.recipe import Recipe
 
 _SOME: Final = 1 << 22
-"""Bytes at the beginning of a stream that stand for all of it."""
+"""Number of bytes at the beginning of a stream from which its events are estimated."""
 
 
 def events_of(recipe: Recipe) -> tuple[int, bool] | None:
-    """Return about how many events the stream of a recipe has, and whether that is exact.
+    """Return the number of events of the stream of a recipe, and whether this number is exact.
 
-    The events of its first 4 MB are counted, and its size says how many more there are. None if it is packed,
-    or is not a file whose size is known.
+    The events of the first 4 MB are counted, and extrapolated to the size of the stream. None if the stream
+    is compressed, or its size is unknown.
 
     Raises
     ------
     InputError
-        It cannot be read.
+        The stream cannot be read.
     """
     if not can_be_read_again(recipe.source):
         return None

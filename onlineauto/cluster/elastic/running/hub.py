@@ -1,4 +1,4 @@
-"""Hub: the thread that runs the coordinator, keeps snapshots, and begins and ends nodes."""
+"""``Hub``: the thread that runs the coordinator, stores snapshots, and starts and ends nodes."""
 
 from __future__ import annotations
 
@@ -35,46 +35,46 @@ if TYPE_CHECKING:
     from onlineauto.cluster.elastic.running.recipe import Recipe
 
 _MOST_LOST = 5
-"""Nodes that may die one after the other before any is ready."""
+"""Number of nodes that die in a row before any is ready that ends the run."""
 _PATIENCE = 30.0
-"""Seconds without news after which a run begins with the nodes that are ready; others may never find room."""
+"""Seconds without messages after which a run begins with the ready nodes; others may lack resources."""
 
 
 class _Wanted(Message, frozen=True):
-    """Ask for so many nodes."""
+    """Request numbers of nodes."""
 
     workers: int
     servers: int
 
 
 class Change(NamedTuple):
-    """A layout that came into force."""
+    """A layout that was committed."""
 
     tick: int
     workers: int
     servers: int
     moved: int  # blocks that moved
-    asked: float  # `time.monotonic` of the request
-    done: float  # and of the commit
+    asked: float  # `time.monotonic` at the request
+    done: float  # `time.monotonic` at the commit
 
 
 class Hub:
-    """Directs a run. All its state is its thread's; others read it under the `condition`.
+    """Controls a run. Only its thread changes its state; other threads read it under the `condition`.
 
     Parameters
     ----------
     recipe : Recipe
         The stream and the model.
     backend : Backend
-        Where nodes live.
+        Starts nodes.
     demand : Demand
         Resources of each node.
     tick : int
-        The tick to begin at.
+        The first tick.
     margin : int
-        Ticks that servers may go on while a change is prepared.
+        Number of ticks that servers may continue while a change is prepared.
     every : int or None
-        Take a snapshot each time that so many ticks have passed.
+        Number of ticks between two snapshots.
     """
 
     def __init__(
@@ -100,12 +100,12 @@ class Hub:
         self.times: list[tuple[int, float]] = []
         self._backend: Backend | None = None
         self._queue: SimpleQueue[tuple[int | None, str, Message | None]] = SimpleQueue()
-        self._epoch = 0  # it grows when all nodes begin anew; messages of old ones are dropped
+        self._epoch = 0  # grows when all nodes restart; messages of earlier epochs are dropped
         self._coordinator: Coordinator | None = None
         self._target: tuple[list[str], list[str]] = [], []
-        self._begun: set[str] = set()  # nodes that were not ended
+        self._begun: set[str] = set()  # nodes that were started and not ended
         self._ready: set[str] = set()
-        self._lost = 0  # nodes that died before they were ready, one after the other
+        self._lost = 0  # nodes that died in a row before they were ready
         self._count = 0
         self._asked = time.monotonic()
         self._last_plan = Plan(-1, tick, {}, (), ())
@@ -119,17 +119,17 @@ class Hub:
     # -- from other threads ----------------------------------------------------------------------------
 
     def start(self, workers: int, servers: int) -> None:
-        """Begin all nodes and the thread."""
+        """Start all nodes and the thread."""
         self._backend = self._make()
         self._thread.start()
         self.resize(workers, servers)
 
     def resize(self, workers: int, servers: int) -> None:
-        """Ask for so many workers and servers."""
+        """Request numbers of workers and servers."""
         self._queue.put((None, RUN, _Wanted(workers, servers)))
 
     def copy(self) -> None:
-        """Ask for a snapshot."""
+        """Request a snapshot."""
         self._queue.put((None, COORDINATOR, Copy()))
 
     def stop(self) -> None:
@@ -146,7 +146,7 @@ class Hub:
                 try:
                     epoch, node, message = self._queue.get(timeout=None if self._coordinator else _PATIENCE)
                 except Empty:
-                    self._begin_with_those_there_are()
+                    self._begin_with_ready_nodes()
                     continue
                 if message is None:
                     raise OnlineautoError("the run was stopped before the end of its stream")
@@ -189,7 +189,7 @@ class Hub:
                 self._backend.send(node, message)
 
     def _hear(self, message: Message) -> None:
-        """Take a message to the run itself."""
+        """Process a message to the run itself."""
         match message:
             case Reached():
                 self._reach(message.version)
@@ -207,27 +207,27 @@ class Hub:
             case Failed():
                 raise OnlineautoError(f"{message.node}: {message.reason}")
             case Lost():
-                self._begin_anew()
+                self._restart()
 
     # -- nodes -----------------------------------------------------------------------------------------
 
     def _want(self, workers: int, servers: int) -> None:
-        """Keep the oldest nodes, and begin those that are missing; ask for all once they are ready."""
+        """Retain the oldest nodes and start missing ones; request the layout once all nodes are ready."""
         self._asked = time.monotonic()
-        kept = [names[:n] for names, n in zip(self._target, (workers, servers), strict=True)]
-        if self._coordinator is not None and kept[0] and kept[1]:  # shrink first: joiners may need the room
-            self._target = kept[0], kept[1]
+        nodes = [names[:n] for names, n in zip(self._target, (workers, servers), strict=True)]
+        if self._coordinator is not None and nodes[0] and nodes[1]:  # shrink first to free resources
+            self._target = nodes[0], nodes[1]
             self._ask()
-        for number in range(max(workers, servers)):  # in turn, so that both find room if there is little
-            for names, n, serves in zip(kept, (workers, servers), (False, True), strict=True):
+        for number in range(max(workers, servers)):  # alternate, in case resources suffice for few nodes
+            for names, n, serves in zip(nodes, (workers, servers), (False, True), strict=True):
                 if len(names) <= number < n:
                     names.append(self._begin(serves=serves))
-        self._target = kept[0], kept[1]
+        self._target = nodes[0], nodes[1]
         self._ask()
         self._dismiss()
 
     def _dismiss(self) -> None:
-        """End the nodes that nobody needs: those that left, and joiners that were called off."""
+        """End the nodes that have left the layout, and nodes of cancelled requests."""
         assert self._backend is not None
         needed = {*self._target[0], *self._target[1]}
         if self._coordinator is not None:
@@ -238,7 +238,7 @@ class Hub:
             self._backend.end(name)
 
     def _replace(self, node: str) -> None:
-        """Begin a node in place of one that is gone, if it was still wanted."""
+        """Start a node in place of a dead one that is still requested."""
         if node in self._begun and node not in self._ready:
             self._lost += 1
             if self._lost >= _MOST_LOST:
@@ -273,8 +273,8 @@ class Hub:
             return
         self._coordinate(workers, servers)
 
-    def _begin_with_those_there_are(self) -> None:
-        """Make the first layout of the nodes that are ready; the others join when they are."""
+    def _begin_with_ready_nodes(self) -> None:
+        """Create the first layout from the ready nodes; other nodes join when they are ready."""
         workers, servers = ([name for name in names if name in self._ready] for names in self._target)
         if workers and servers:
             with self.condition:
@@ -282,26 +282,26 @@ class Hub:
                 self.condition.notify_all()
 
     def _coordinate(self, workers: list[str], servers: list[str]) -> None:
-        """Begin with the first layout."""
-        made = Coordinator(
+        """Start the coordinator with the first layout."""
+        coordinator = Coordinator(
             self._sizes, workers=workers, servers=servers, margin=self._margin, tick=self.begun
         )
-        self._coordinator = made
-        self._send(made.start())
-        self._note(made.plan)
+        self._coordinator = coordinator
+        self._send(coordinator.start())
+        self._note(coordinator.plan)
         if self._copy_is_due:
             self._take(COORDINATOR, Copy())
 
     def _note(self, plan: Plan) -> None:
-        """Note a layout that came into force, and end the nodes that left."""
+        """Record a committed layout, and end the nodes that have left it."""
         before, self._last_plan = self._last_plan, plan
         moved = sum(before.owner.get(block, home) != home for block, home in plan.owner.items())
         n = len(plan.workers), len(plan.servers)
         self.changes.append(Change(plan.tick, *n, moved, self._asked, time.monotonic()))
         self._dismiss()
 
-    def _begin_anew(self) -> None:
-        """Go back to the last snapshot, or to the start, since blocks are lost."""
+    def _restart(self) -> None:
+        """Restart all nodes from the last snapshot or the beginning, because blocks are lost."""
         if not can_be_read_again(self._recipe.source):
             raise OnlineautoError("a server is lost, and the stream cannot be read a second time")
         assert self._backend is not None
@@ -336,7 +336,7 @@ class Hub:
             self._take(COORDINATOR, Copy())
 
     def _keep(self, message: Message) -> None:
-        """Keep a copy of a block, or the plan of a tick at which all were copied."""
+        """Store a copied block, or the tick of a complete copy; publish a snapshot once it is complete."""
         if isinstance(message, Install):
             self._copies.setdefault(message.attempt, {})[message.block] = message.payload
         elif isinstance(message, Plan):
@@ -345,7 +345,7 @@ class Hub:
             blocks = self._copies.get(generation, {})
             if blocks.keys() == self._sizes.keys():
                 self.snapshot = Snapshot(tick, self._recipe.command, self._recipe.cutting, blocks)
-                self._copies = {each: kept for each, kept in self._copies.items() if each > generation}
+                self._copies = {each: copy for each, copy in self._copies.items() if each > generation}
                 del self._copied_at[generation]
                 self._copy_is_due = False
                 self.done = self._finishing and tick == self.end

@@ -1,4 +1,4 @@
-"""Contracts of a backend: where nodes live, and how messages reach them."""
+"""Contracts of a backend, which runs nodes and delivers messages to them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 class Demand(NamedTuple):
-    """Resources of one worker and of one server, by name: ``CPU``, ``GPU``, ``memory``, or one's own."""
+    """Resources of one worker and of one server: ``CPU``, ``GPU``, ``memory``, or custom names."""
 
     worker: Mapping[str, float]
     server: Mapping[str, float]
-    most_workers: int  # more have nothing to do
+    most_workers: int  # more workers would be idle
     most_servers: int
 
 
@@ -26,11 +26,11 @@ class Core(Protocol):
     stopped: bool
 
     def on(self, message: Message) -> Outbox:
-        """Take a message; return what to send."""
+        """Process a message; return the messages to send."""
 
 
 class Ready(Message, frozen=True):
-    """Report that a node has begun."""
+    """Report that a node has started."""
 
     node: str
 
@@ -43,30 +43,30 @@ class Failed(Message, frozen=True):
 
 
 class Spec(NamedTuple):
-    """A node that is to begin."""
+    """The description of a node to start."""
 
     name: str
-    serves: bool  # it is a server, not a worker
+    serves: bool  # true for a server, false for a worker
     recipe: Recipe
-    tick: int  # at which the run begins
+    tick: int  # the first tick of the node
     resources: Mapping[str, float]
 
 
 Post = Callable[[str, Message], None]
-"""Hands the hub a message to itself, the coordinator or the store."""
+"""Passes a message for the run, the coordinator or the store to the hub."""
 
 
 class Backend(Protocol):
-    """Begins and ends nodes, and delivers messages to them, in any order but without loss while they live."""
+    """Starts and ends nodes, and delivers messages to living nodes in any order and without loss."""
 
     def begin(self, spec: Spec, post: Post) -> None:
-        """Begin a node. It posts `Ready` when it takes messages, `Failed` on errors, `Died` if it is gone."""
+        """Start a node. It posts `Ready` once it accepts messages, `Failed` on errors, `Died` at its end."""
 
     def send(self, node: str, message: Message) -> None:
-        """Deliver a message; nothing happens if the node is gone."""
+        """Deliver a message; a message to a dead node is dropped."""
 
     def end(self, node: str) -> None:
-        """End a node, which the layout does not have any more."""
+        """End a node that is not in the layout any more."""
 
     def close(self) -> None:
         """End all nodes."""

@@ -1,4 +1,4 @@
-"""Nodes as actors of Ray, on as many machines as it has."""
+"""Nodes as actors of Ray, on all machines of its cluster."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from onlineauto.cluster.elastic.running.nodes import Core, Post, Spec
 
 _HUB = {COORDINATOR, RUN, STORE}
-_PATIENCE = 0.5  # seconds between looks at who has died
+_PATIENCE = 0.5  # seconds between two checks for dead actors
 
 
 class _Mailbox:
-    """An actor that keeps messages to the hub until the driver takes them."""
+    """An actor that queues messages to the hub until the driver takes them."""
 
     def __init__(self) -> None:
         self._queue: asyncio.Queue[tuple[str, Message]] = asyncio.Queue()
 
     async def put(self, node: str, message: Message) -> None:
-        """Keep a message."""
+        """Append a message to the queue."""
         await self._queue.put((node, message))
 
     async def take(self) -> list[tuple[str, Message]]:
-        """Return all messages; wait for the first."""
+        """Wait for a message, and return all queued messages."""
         taken = [await self._queue.get()]
         while not self._queue.empty():
             taken.append(self._queue.get_nowait())
@@ -40,7 +40,7 @@ class _Mailbox:
 
 
 class _Node:
-    """An actor around a state machine of the protocol. Messages may come in any order."""
+    """An actor around a state machine of the protocol. Messages may arrive in any order."""
 
     def __init__(self, spec: Spec, prefix: str, mailbox: Any) -> None:
         self._spec, self._prefix, self._mailbox = spec, prefix, mailbox
@@ -48,7 +48,7 @@ class _Node:
         self._handles: dict[str, Any] = {}
 
     async def begin(self) -> None:
-        """Make the state machine, which reads and compiles."""
+        """Create the state machine, which opens the stream and compiles kernels."""
         try:
             self._core = self._spec.recipe.core(self._spec)
         except Exception as error:
@@ -57,8 +57,8 @@ class _Node:
             self._post(RUN, Ready(self._spec.name))
 
     async def on(self, message: Message) -> None:
-        """Hand a message to the state machine, and send what it answers."""
-        assert self._core is not None, "nobody sends before it is ready"
+        """Pass a message to the state machine, and send its answers."""
+        assert self._core is not None, "no message is sent before the node is ready"
         try:
             answers = self._core.on(message)
         except Exception as error:
@@ -71,14 +71,14 @@ class _Node:
                 handle.on.remote(answer)
 
     async def live(self) -> None:
-        """Never return: whoever waits for this learns of the death of the actor."""
+        """Never return, so that a caller that waits for this call is notified when the actor dies."""
         await asyncio.Event().wait()
 
     def _handle(self, node: str) -> Any:
         if node not in self._handles:
             try:
                 self._handles[node] = ray.get_actor(self._prefix + node)
-            except ValueError:  # it is gone
+            except ValueError:  # the node has died
                 return None
         return self._handles[node]
 
@@ -90,7 +90,7 @@ class _Node:
 
 
 class RayActors:
-    """A backend whose nodes are actors. It initialises Ray if that is not done yet."""
+    """A backend whose nodes are actors. It initialises Ray if necessary."""
 
     def __init__(self) -> None:
         if not ray.is_initialized():
@@ -103,7 +103,7 @@ class RayActors:
         self._post: Post | None = None
 
     def begin(self, spec: Spec, post: Post) -> None:
-        """Begin a node; Ray may let it wait for room."""
+        """Start a node, which Ray may delay until resources are free."""
         if self._post is None:
             self._post = post
             Thread(target=self._forward, name="elastic mailbox", daemon=True).start()
@@ -115,7 +115,7 @@ class RayActors:
         self._alive[actor.live.remote()] = spec.name, post
 
     def send(self, node: str, message: Message) -> None:
-        """Deliver a message; nothing happens if the node is gone."""
+        """Deliver a message; a message to a dead node is dropped."""
         actor = self._actors.get(node)
         if actor is not None:
             actor.on.remote(message)
@@ -134,7 +134,7 @@ class RayActors:
         ray.kill(self._mailbox)
 
     def _forward(self) -> None:
-        """Take messages to the hub out of the mailbox."""
+        """Forward messages from the mailbox to the hub."""
         assert self._post is not None
         while not self._closed.is_set():
             try:
@@ -147,7 +147,7 @@ class RayActors:
                 self._post(node, message)
 
     def _watch(self) -> None:
-        """Report nodes that have died without being ended."""
+        """Report nodes that died without a call of `end`."""
         while not self._closed.is_set():
             refs = list(self._alive)
             gone, _ = ray.wait(refs, num_returns=1, timeout=_PATIENCE) if refs else ([], [])

@@ -1,4 +1,4 @@
-"""Recipe: all that a node must know to do its part; it can be sent to another machine."""
+"""``Recipe``: the description from which a node, on any machine, creates its model and its stream."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cutting:
-    """The cut of a stream into ticks and of a table into blocks, on which the result depends.
+    """The division of a stream into ticks and of a table into blocks, on which the result depends.
 
     Attributes
     ----------
     parts : int
-        Parts of a tick, each learnt by one worker: no more workers than parts have something to do.
+        Number of parts of a tick, each learned by one worker; further workers are idle.
     part_events : int
-        Events of a part, which are learnt one after the other.
+        Number of events of a part, which are learned one after the other.
     warm_up : int
-        Events at the start whose ticks have one part each, since averages of models that know nothing yet are
+        Number of events at the start whose ticks have one part each, because averages of untrained models are
         worse than one model.
     blocks : int
-        Blocks of the table, each on one server; a power of two.
+        Number of blocks of the table, each on one server; a power of two.
     """
 
     parts: int = 8
@@ -42,7 +42,7 @@ class Cutting:
     blocks: int = 16
 
     def events_at(self, tick: int) -> int:
-        """Return the number of events before a tick, if the stream has as many.
+        """Return the number of events before a tick of a long enough stream.
 
         >>> cutting = Cutting(parts=4, part_events=10, warm_up=25)
         >>> [cutting.events_at(tick) for tick in range(6)]
@@ -54,7 +54,7 @@ class Cutting:
 
 @dataclass(slots=True)
 class Recipe:
-    """The options of a model, the stream, and how both are cut.
+    """The options of a model, the stream, and the division of both.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class Recipe:
     source : Source
         The stream; bytes and paths can be sent.
     cutting : Cutting
-        Parts, events and blocks.
+        The division into parts and blocks.
     kept : dict
         Blocks of a snapshot.
     """
@@ -74,15 +74,15 @@ class Recipe:
     kept: dict[int, Any] = field(default_factory=dict)
 
     def workspace(self) -> Workspace:
-        """Return a workspace that has learnt nothing."""
+        """Return a workspace that has not learned any event."""
         return Workspace(configuration=REGISTRY.parse(self.command))
 
     def shards(self) -> ModelShards:
-        """Return what makes the blocks."""
+        """Return the factory of the blocks."""
         return ModelShards(self.workspace(), self.cutting.blocks)
 
     def feed(self, tick: int) -> Feed:
-        """Return the stream from a tick on, cut into parts."""
+        """Return the stream from a tick on, divided into parts."""
         cutting, kind = self.cutting, self.workspace().kind
         text = REGISTRY.parse(self.command)
         return Feed(

@@ -1,4 +1,4 @@
-"""``ShardedRun``: a stream that a sharded learner learns, as a job of a cluster."""
+"""``ShardedRun``: the run of a sharded learner on a stream, as a job of a cluster."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def check_layout(workers: int, servers: int) -> None:
-    """Raise `OptionError` if a run cannot have so many workers and servers."""
+    """Raise `OptionError` if the numbers of workers and servers are not valid."""
     counts: tuple[Any, ...] = workers, servers
     if not all(isinstance(count, int) and count > 0 for count in counts):
         raise OptionError(
@@ -31,7 +31,7 @@ def check_layout(workers: int, servers: int) -> None:
 
 
 class ShardedRun:
-    """A stream being learnt by workers and servers that come and go. `ShardedLearner.run` makes it.
+    """A run on a stream, whose numbers of workers and servers may change. `ShardedLearner.run` creates it.
 
     Attributes
     ----------
@@ -60,16 +60,16 @@ class ShardedRun:
         self._hub = Hub(recipe, backend, demand, sizes=self._sizes, tick=tick, margin=margin, every=every)
         self._hub.snapshot = begin
         self._started = False
-        self._events: tuple[int, bool] | None = None  # how many there are, and whether that is exact
+        self._events: tuple[int, bool] | None = None  # their number, and whether it is exact
 
     def __repr__(self) -> str:
-        """Show how far it is."""
+        """Return the number of learned ticks as text."""
         return f"<ShardedRun: {self._hub.version} ticks>"
 
     # -- a job of a cluster ----------------------------------------------------------------------------
 
     def start(self) -> ShardedRun:
-        """Begin; return at once."""
+        """Start the run and return at once."""
         if not self._started:
             self._started = True
             self._hub.start(*self._first)
@@ -77,10 +77,10 @@ class ShardedRun:
         return self
 
     def progress(self) -> tuple[int, int]:
-        """Return the events learnt, and those that there are.
+        """Return the number of learned events, and the total number of events.
 
-        Of a file of more than 4 MB these are estimated from its size until its end is reached; of what is
-        packed, or has no end, they are those that arrived.
+        For a file of more than 4 MB, the total is estimated from its size until the end is reached. For a
+        compressed or endless stream, the total is the number of events that have arrived.
         """
         hub = self._hub
         with hub.condition:
@@ -93,12 +93,12 @@ class ShardedRun:
         return (min(done, total), total) if is_exact else (done, max(total, ahead))
 
     def resize(self, workers: int, servers: int) -> None:
-        """Ask for so many workers and servers; return at once. Several requests coalesce.
+        """Request numbers of workers and servers, and return at once. Several requests coalesce.
 
         Raises
         ------
         OptionError
-            There would be no worker or no server.
+            A number is less than 1.
         """
         check_layout(workers, servers)
         if self._started:
@@ -107,7 +107,7 @@ class ShardedRun:
             self._first = workers, servers
 
     def stop(self) -> None:
-        """End all nodes at once; what was learnt since the last snapshot is gone."""
+        """End all nodes at once; events learned since the last snapshot are lost."""
         if self._started:
             self._hub.stop()
 
@@ -115,26 +115,26 @@ class ShardedRun:
 
     @property
     def layout(self) -> tuple[int, int]:
-        """Number of workers and of servers now."""
+        """Present numbers of workers and servers."""
         with self._hub.condition:
             last = self._hub.changes[-1] if self._hub.changes else None
         return self._first if last is None else (last.workers, last.servers)
 
     @property
     def changes(self) -> Sequence[Change]:
-        """The layouts that came into force, the first one included."""
+        """All committed layouts, including the first one."""
         with self._hub.condition:
             return list(self._hub.changes)
 
     @property
     def times(self) -> Sequence[tuple[int, float]]:
-        """The ticks that were reached, each with `time.monotonic`."""
+        """The ticks that were reached, each with its time by `time.monotonic`."""
         with self._hub.condition:
             return list(self._hub.times)
 
     @property
     def ended(self) -> bool:
-        """True once the run has ended, well or not."""
+        """True once the run is done or has failed."""
         return self._hub.done
 
     def wait(self, timeout: float | None = None) -> ShardedRun:
@@ -143,7 +143,7 @@ class ShardedRun:
         Raises
         ------
         TimeoutError
-            It is not there in so many seconds; the run goes on.
+            The timeout is over; the run continues.
         OnlineautoError
             A node has failed, or the run was stopped.
         """
@@ -151,18 +151,18 @@ class ShardedRun:
         hub = self._hub
         with hub.condition:
             if not hub.condition.wait_for(lambda: hub.done, timeout):
-                raise TimeoutError(f"the stream is not learnt after {timeout} s: {hub.version} ticks are")
+                raise TimeoutError(f"the stream was not learned within {timeout} s, only {hub.version} ticks")
             if hub.error is not None:
                 raise OnlineautoError(str(hub.error)) from hub.error
         return self
 
     def snapshot(self, timeout: float | None = None) -> Snapshot:
-        """Return a copy of all blocks at one tick, while workers and servers go on.
+        """Return a copy of all blocks at one tick, while workers and servers continue.
 
         Raises
         ------
         TimeoutError
-            There is none in so many seconds.
+            There is no snapshot before the timeout.
         OnlineautoError
             A node has failed, or the run was stopped.
         """
@@ -187,6 +187,6 @@ class ShardedRun:
         return self.wait().snapshot().loss
 
     def _count(self) -> None:
-        """Find out about how many events there are, for `progress`."""
+        """Count or estimate the events, for `progress`."""
         with suppress(InputError):  # a worker reports it
             self._events = events_of(self._recipe)

@@ -1,4 +1,4 @@
-"""Snapshot: all blocks at one tick, in memory or in a file."""
+"""``Snapshot``: all blocks at one tick, in memory or in a file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FORMAT = 1
 
 
 class _About(msgspec.Struct):
-    """The part of the file that is no array."""
+    """The part of the file that is not an array."""
 
     format: int
     tick: int
@@ -34,16 +34,16 @@ class _About(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Snapshot:
-    """A sharded model after so many ticks of its stream.
+    """A sharded model after some ticks of its stream.
 
     Attributes
     ----------
     tick : int
-        Ticks learnt.
+        Number of learned ticks.
     command : str
         The options, as a command line.
     cutting : Cutting
-        How the stream and the table are cut.
+        The division of the stream and the table.
     blocks : dict
         The content of each block.
     """
@@ -55,13 +55,13 @@ class Snapshot:
 
     @property
     def header(self) -> Header:
-        """The numbers that the model has once, and the account of what was learnt."""
+        """The numbers of the model that do not belong to cells, and the account of learned events."""
         header: Header = self.blocks[HEADER]
         return header
 
     @property
     def events(self) -> int:
-        """Events learnt."""
+        """Number of learned events."""
         return int(self.header.account[EVENTS])
 
     @property
@@ -72,18 +72,18 @@ class Snapshot:
 
     @property
     def skipped(self) -> int:
-        """Lines that were malformed."""
+        """Number of malformed lines."""
         return int(self.header.account[SKIPPED])
 
     def workspace(self) -> Workspace:
-        """Return the model as an ordinary workspace, which predicts, learns and is saved as any other."""
-        made = Workspace(configuration=REGISTRY.parse(self.command))
-        self.header.write_to(made.learner.model)
-        size = made.learner.shape.cells // self.cutting.blocks
+        """Return the model as an ordinary workspace, which can predict, learn and be saved."""
+        workspace = Workspace(configuration=REGISTRY.parse(self.command))
+        self.header.write_to(workspace.learner.model)
+        size = workspace.learner.shape.cells // self.cutting.blocks
         for block, cells in self.blocks.items():
             if block != HEADER:
-                write_block(made, (block - 1) * size, cells)
-        return made
+                write_block(workspace, (block - 1) * size, cells)
+        return workspace
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the snapshot to a file, without pickle."""
@@ -104,7 +104,7 @@ class Snapshot:
         Raises
         ------
         InputError
-            It is no snapshot, or one of a later version.
+            The file is not a snapshot, or was written by a later version.
         """
         try:
             with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:  # noqa: PTH123
@@ -117,21 +117,21 @@ class Snapshot:
                     for block in range(1, cutting.blocks + 1)
                 }
                 blocks[HEADER] = Header(*(arrays[f"header.{name}"] for name in Header._fields))
-            made = cls(about.tick, about.command, cutting, blocks)
-            made._check()
+            snapshot = cls(about.tick, about.command, cutting, blocks)
+            snapshot._check()
         except (KeyError, ValueError, TypeError, EOFError, zipfile.BadZipFile, msgspec.MsgspecError) as error:
             raise InputError(
-                f"{path} is no snapshot of a sharded learner, or is damaged ({error})"
+                f"{path} is not a snapshot of a sharded learner, or is damaged ({error})"
             ) from error
-        return made
+        return snapshot
 
     def _check(self) -> None:
-        """Refuse what no learner of these options can have kept, before any of it is used.
+        """Check that the content fits a learner with these options, before it is used.
 
         Raises
         ------
         ValueError
-            It is such a snapshot.
+            The content does not fit.
         """
         fresh = Workspace(configuration=REGISTRY.parse(self.command)).learner
         cells, lanes = fresh.model.weights.shape
@@ -145,7 +145,7 @@ class Snapshot:
             np.isfinite(self.header.account).all() and (self.header.account[[EVENTS, SKIPPED]] >= 0).all()
         ):
             raise ValueError(f"account is {self.header.account.tolist()}")
-        for block, (cell, value) in ((block, kept) for block, kept in self.blocks.items() if block != HEADER):
+        for block, (cell, value) in ((block, each) for block, each in self.blocks.items() if block != HEADER):
             shapes = cell.dtype == np.uint32 and value.dtype == np.float32 and cell.ndim == 1
             if not shapes or value.shape != (len(cell), FIELDS * lanes):
                 raise ValueError(f"block {block} has other arrays")

@@ -17,7 +17,7 @@ _HUB = {COORDINATOR, RUN, STORE}
 
 
 class Threads:
-    """A backend whose nodes are threads, which share one feed. Kernels let other threads run."""
+    """A backend whose nodes are threads with one shared feed. Kernels release the GIL."""
 
     def __init__(self) -> None:
         self._queues: dict[str, SimpleQueue[Message | None]] = {}
@@ -25,7 +25,7 @@ class Threads:
         self._opening = Lock()
 
     def begin(self, spec: Spec, post: Post) -> None:
-        """Begin a node."""
+        """Start a node."""
         queue = self._queues[spec.name] = SimpleQueue()
         Thread(target=self._run, args=(spec, queue, post), name=spec.name, daemon=True).start()
 
@@ -46,7 +46,7 @@ class Threads:
             post(RUN, Failed(spec.name, f"{type(error).__name__}: {error}"))
 
     def send(self, node: str, message: Message) -> None:
-        """Deliver a message; nothing happens if the node is gone."""
+        """Deliver a message; a message to a dead node is dropped."""
         queue = self._queues.get(node)
         if queue is not None:
             queue.put(message)
@@ -58,7 +58,7 @@ class Threads:
             queue.put(None)
 
     def kill(self, node: str, post: Post) -> None:
-        """End a node as if its machine were gone."""
+        """End a node and report its death, as if its machine had failed."""
         self.end(node)
         post(COORDINATOR, Died(node))
 

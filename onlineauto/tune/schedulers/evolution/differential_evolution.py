@@ -1,10 +1,10 @@
 """Differential evolution on codes: mutation, repair and crossover, each a plain function.
 
 A strategy is a mutation and a crossover: ``rand1_bin``, ``currenttobest1_exp``, … A mutation adds differences
-of parents to one of them, to the best of the pool, or to the target. Crossover takes each parameter by itself
+of parents to a parent, to the best of the pool, or to the target. Crossover selects each parameter separately
 (``bin``), or a run of parameters (``exp``).
 
-No function changes what it is given.
+No function changes its arguments.
 
 Source: Storn and Price: Differential evolution, 1997.
 """
@@ -27,13 +27,13 @@ _MUTATIONS: Mapping[str, tuple[int, Mutation]] = {
     "currenttobest1": (2, lambda target, best, p, f: target + f * (best - target) + f * (p[0] - p[1])),
     "randtobest1": (3, lambda _target, best, p, f: p[0] + f * (best - p[0]) + f * (p[1] - p[2])),
 }
-"""By name: how many parents, and the mutation."""
+"""By name: the number of parents, and the mutation."""
 STRATEGIES = tuple(f"{mutation}_{kind}" for mutation in _MUTATIONS for kind in ("bin", "exp"))
-"""A mutation and a crossover each, by name."""
+"""All pairs of a mutation and a crossover."""
 
 
 def parents_of(strategy: str) -> int:
-    """Return how many parents a strategy has.
+    """Return the number of parents of a strategy.
 
     >>> parents_of("rand1_bin"), parents_of("best2_exp")
     (3, 4)
@@ -50,9 +50,9 @@ def mutant(
     target: np.ndarray | None = None,
     best: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Return what a strategy makes of parents: by default the first one plus `factor` times a difference.
+    """Return the mutant of parents: by default the first parent plus `factor` times a difference.
 
-    Where the sum is outside [0, 1], the number of `fill` takes its place.
+    Numbers outside [0, 1] are replaced by those of `fill`.
 
     >>> parents = [np.array([0.5, 0.9]), np.array([0.8, 0.9]), np.array([0.2, 0.1])]
     >>> mutant(parents, 0.5, np.array([0.3, 0.3])).tolist()
@@ -66,7 +66,7 @@ def mutant(
 
 
 def mask(rate: float, drawn: Sequence[float] | np.ndarray, forced: int) -> np.ndarray:
-    """Return which parameters come from the mutant: those that drew less than `rate`, or else the forced one.
+    """Return the parameters taken from the mutant: those that drew less than `rate`, or else `forced`.
 
     >>> mask(0.5, [0.45, 0.7], 1).tolist(), mask(0.1, [0.15, 0.55], 0).tolist()
     ([True, False], [True, False])
@@ -78,7 +78,7 @@ def mask(rate: float, drawn: Sequence[float] | np.ndarray, forced: int) -> np.nd
 
 
 def run_mask(rate: float, drawn: Sequence[float] | np.ndarray, first: int) -> np.ndarray:
-    """Return which parameters come from the mutant: the first, and those behind it until one drew `rate`.
+    """Return the parameters taken from the mutant: `first`, and its successors until one drew `rate` or more.
 
     >>> run_mask(0.5, [0.1, 0.2, 0.9, 0.1], 3).tolist()
     [True, True, False, True]
@@ -93,7 +93,7 @@ def run_mask(rate: float, drawn: Sequence[float] | np.ndarray, first: int) -> np
 def crossover(
     target: np.ndarray, mutated: np.ndarray, chosen: np.ndarray, widths: Sequence[int]
 ) -> np.ndarray:
-    """Return the target with the chosen parameters of the mutant; the code of a word moves as one block.
+    """Return the target with the chosen parameters of the mutant; the code of a word is copied as one block.
 
     >>> crossover(np.zeros(4), np.ones(4), np.array([False, True]), [1, 3]).tolist()
     [0.0, 1.0, 1.0, 1.0]
@@ -112,11 +112,11 @@ def offspring(
     strategy: str = "rand1_bin",
     best: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Return a child of a target and of different members of a pool, by a strategy."""
+    """Return a child of a target and of distinct members of a pool by a strategy."""
     count = parents_of(strategy)
     many = len(pool) > count
     order = rng.random(len(pool)).argpartition(count - 1)[:count] if many else rng.permutation(count)
-    parents = [pool[place] for place in order]
+    parents = [pool[index] for index in order]
     fill = rng.random(len(target))
     mutated = mutant(parents, factor, fill, strategy=strategy, target=target, best=best)
     chosen = (run_mask if strategy.endswith("_exp") else mask)(

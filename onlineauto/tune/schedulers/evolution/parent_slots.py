@@ -1,4 +1,4 @@
-"""``ParentSlots``: the kind of DEHB whose parents are the slots of earlier brackets.
+"""``ParentSlots``: the variant of DEHB whose parents are the slots of earlier brackets.
 
 The first rung of the first bracket has configs of the searcher, and that bracket promotes. Every later slot
 has a new config. Its *parent
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from onlineauto.tune.spaces.draw import Draw
 
 _FEWEST = 3
-"""A mutation has three parents."""
+"""Number of parents of a mutation."""
 
 
 class ParentSlots(Parents):
@@ -44,16 +44,16 @@ class ParentSlots(Parents):
         return slot.bracket == 0 and slot.place.rung == 0
 
     def promoted(self, slot: Slot, running: Collection[int], reached: Mapping[int, int]) -> int | None:  # noqa: ARG002
-        """Return None: the first bracket itself says who goes on, and no other promotes."""
+        """Return None: the first bracket promotes its own trials, and no other bracket promotes."""
         return None
 
     def target(self, slot: Slot) -> int | None:
-        """Return the trial of the parent slot."""
-        found = self._parent(slot.bracket, self._ladder.index(slot.place.level), slot.place.slot)
-        return None if found is None else found[0]
+        """Return the trial of the parent slot, or None."""
+        parent = self._parent(slot.bracket, self._ladder.index(slot.place.level), slot.place.slot)
+        return None if parent is None else parent[0]
 
     def _parent(self, bracket: int, step: int, slot: int) -> tuple[int, float] | None:
-        """Return the trial and the loss of the parent slot: of this number, and this step of the ladder."""
+        """Return the trial and the loss of the parent slot for a slot number and a step of the ladder."""
         for earlier in range(bracket - 1, -1, -1):
             rung = step - earlier % len(self.system)
             other = self.brackets[earlier]
@@ -71,9 +71,9 @@ class ParentSlots(Parents):
         return self._offspring(goal, pool, rng)
 
     def _pool(self, slot: Slot) -> list[int]:
-        """Return the trials that may be parents: the same for all slots of a rung."""
+        """Return the trials that may be parents, which are the same for all slots of a rung."""
         key = slot.bracket, slot.place.rung
-        if slot.bracket == 0:  # these are the searcher's; a child is made only if it repeats itself
+        if slot.bracket == 0:  # children are needed only if the searcher repeats a config
             return self._candidates(slot)
         if key not in self._pools:
             pool = self._candidates(slot)
@@ -84,13 +84,13 @@ class ParentSlots(Parents):
         return self._pools[key]
 
     def _candidates(self, slot: Slot) -> list[int]:
-        """Return the trials that may be parents now: at least three, if so many have a loss at any level."""
+        """Return the trials that may be parents now: at least three, if three have a loss at any level."""
         rung = slot.place.rung
         bracket = self.brackets[slot.bracket]
         if rung == 0:
             step = self._ladder.index(slot.place.level)
-            found = (self._parent(slot.bracket, step, each) for each in range(bracket.rungs[0][0]))
-            pool = [each[0] for each in found if each is not None]
+            parents = (self._parent(slot.bracket, step, each) for each in range(bracket.rungs[0][0]))
+            pool = [each[0] for each in parents if each is not None]
         else:
             pool = self._top(slot.bracket, rung)
         others = [slot.place.level, *reversed(self._ladder)]
@@ -101,7 +101,7 @@ class ParentSlots(Parents):
         return pool
 
     def _top(self, number: int, rung: int) -> list[int]:
-        """Return the best trials of the rung below, which is complete."""
+        """Return the best trials of the previous rung, which is complete."""
         if (number, rung) not in self._tops:
             bracket = self.brackets[number]
             trials = bracket.trials[rung - 1]
@@ -110,7 +110,7 @@ class ParentSlots(Parents):
         return self._tops[number, rung]
 
     def selected(self, slot: Slot, trial: int, target: int | None, loss: float) -> tuple[int, float]:  # noqa: ARG002
-        """Return the trial if it is better than that of the parent slot, and otherwise that one."""
+        """Return the better of the trial and the trial of the parent slot, with its loss."""
         self._at_level[slot.place.level].append(trial)
         if slot.bracket == 0:
             return trial, loss

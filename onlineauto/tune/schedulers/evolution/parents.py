@@ -1,4 +1,4 @@
-"""``Parents``: where the parents and targets of DEHB come from. The base class of both kinds."""
+"""``Parents``: the source of parents and targets of DEHB. The base class of both variants."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 
 
 class Parents(ABC):
-    """Chooses parents and targets, and keeps the better of a child and its target.
+    """Chooses parents and targets, and selects the better of a child and its target.
 
     Parameters
     ----------
     setting : Setting
     codes : list of float64[width]
-        The code of each trial; DEHB adds to it.
+        The code of each trial; DEHB appends to it.
     draw : Draw
     factor, rate : float
-        Of mutation and crossover.
+        Parameters of mutation and crossover.
     strategy : str
-        Both by name.
+        Name of the mutation and the crossover.
     brackets : int or None
-        How many kinds of brackets take turns.
+        Number of kinds of brackets that alternate.
 
     Attributes
     ----------
@@ -40,9 +40,9 @@ class Parents(ABC):
     brackets : Brackets
         Set by DEHB.
     keeps : bool
-        True if brackets that are complete are still read.
+        True if complete brackets are still read.
     promoting : int
-        Brackets from this number on have new trials in all their slots.
+        Brackets from this number on have new trials in all slots.
     """
 
     keeps: bool
@@ -70,7 +70,7 @@ class Parents(ABC):
 
     @abstractmethod
     def _set_up(self, draw: Draw, brackets: int | None) -> None:
-        """Make the rung system, and what else there is."""
+        """Set up the rung system and the state of the subclass."""
 
     @abstractmethod
     def searches(self, slot: Slot) -> bool:
@@ -78,11 +78,11 @@ class Parents(ABC):
 
     @abstractmethod
     def promoted(self, slot: Slot, running: Collection[int], reached: Mapping[int, int]) -> int | None:
-        """Return the trial that goes on in a slot; None if a new one begins there."""
+        """Return the trial that is promoted to a slot; None if a new trial begins there."""
 
     @abstractmethod
     def target(self, slot: Slot) -> int | None:
-        """Return the number of what the trial in a slot competes with, or None."""
+        """Return the number of the target with which the trial in a slot competes, or None."""
 
     @abstractmethod
     def child(self, slot: Slot, target: int | None, rng: np.random.Generator) -> np.ndarray:
@@ -90,7 +90,7 @@ class Parents(ABC):
 
     @abstractmethod
     def selected(self, slot: Slot, trial: int, target: int | None, loss: float) -> tuple[int, float]:
-        """Keep the better of a trial and its target; return the trial of the slot and its loss."""
+        """Select the better of a trial and its target; return the trial of the slot and its loss."""
 
     @abstractmethod
     def pauses(self, slot: Slot) -> bool:
@@ -98,7 +98,7 @@ class Parents(ABC):
 
     @abstractmethod
     def is_past_promotion(self) -> bool:
-        """Return whether no trial is promoted any more."""
+        """Return whether no more trials will be promoted."""
 
     @abstractmethod
     def state_dict(self) -> dict[str, Any]:
@@ -106,7 +106,7 @@ class Parents(ABC):
 
     @abstractmethod
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state."""
+        """Restore a state."""
 
     def _offspring(
         self,

@@ -1,8 +1,8 @@
-"""``Populations``: the kind of DEHB with one population for each level, as its authors' program has it.
+"""``Populations``: the variant of DEHB with one population for each level, like its authors' program.
 
-A population lasts. Its members begin as random codes without a loss, and are replaced by children that are no
-worse. In the first brackets of each kind, upper rungs promote the best of the level below them, from all
-brackets. Later on, parents of an upper rung are the best of the population below.
+A population is permanent. Its members begin as random codes without a loss, and are replaced by children that
+are no worse. In the first bracket of each kind, upper rungs promote the best trials of the level below, from
+all brackets. In later brackets, the parents of an upper rung are the best of the population below.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class _Population:
-    """The members of one level: their codes, their losses, and the trials that they come from."""
+    """The members of one level: their codes, losses and trials."""
 
     def __init__(self, codes: np.ndarray) -> None:
         self.codes = codes
@@ -32,7 +32,7 @@ class _Population:
         self.next = 0
 
     def best(self, size: int) -> np.ndarray:
-        """Return the places of the lowest losses, the lowest first; those without a loss come last."""
+        """Return the indices of the lowest losses, the lowest first; members without a loss are last."""
         return self.losses.argsort(kind="stable")[:size]
 
 
@@ -59,13 +59,13 @@ class Populations(Parents):
         return slot.bracket == 0 and slot.place.rung == 0
 
     def promoted(self, slot: Slot, running: Collection[int], reached: Mapping[int, int]) -> int | None:
-        """Return the best trial of the level below that was not at this level yet and is not on its way."""
+        """Return the best trial of the level below that is neither running nor promoted already, or None."""
         if slot.place.rung == 0 or not self.pauses_in(slot.bracket):
             return None
         size, level = self._below(slot)
         population = self.levels[level]
-        for place in population.best(size):
-            trial = population.trials[int(place)]
+        for index in population.best(size):
+            trial = population.trials[int(index)]
             if trial is not None and trial not in running and reached.get(trial) == level:
                 return trial
         return None
@@ -75,34 +75,34 @@ class Populations(Parents):
         return bracket < len(self.system)
 
     def _below(self, slot: Slot) -> tuple[int, int]:
-        """Return how many trials this rung has, and the level below it, or its own in the first rung."""
+        """Return the number of trials of this rung, and the level below (in the first rung its own level)."""
         rungs = self.brackets[slot.bracket].rungs
         rung = slot.place.rung
         return rungs[rung][0], rungs[max(rung - 1, 0)][1]
 
     def target(self, slot: Slot) -> int:
-        """Return the next place of the level's population, in turn."""
+        """Return the index of the next member of the level's population, in cyclic order."""
         population = self.levels[slot.place.level]
-        place = population.next
-        population.next = (place + 1) % len(population.codes)
-        return place
+        index = population.next
+        population.next = (index + 1) % len(population.codes)
+        return index
 
     def child(self, slot: Slot, target: int | None, rng: np.random.Generator) -> np.ndarray:  # noqa: D102
         assert target is not None
         size, level = self._below(slot)
         population = self.levels[level]
         goal = self.levels[slot.place.level].codes[target]
-        pool = [population.codes[place] for place in population.best(size).tolist()]
+        pool = [population.codes[index] for index in population.best(size).tolist()]
         best = pool[0]
         if len(pool) < self._fewest:
-            everyone = np.concatenate([each.codes for each in self.levels.values()])
+            codes = np.concatenate([each.codes for each in self.levels.values()])
             while len(pool) <= self._fewest:
-                parents = everyone[rng.permutation(len(everyone))[: self._fewest]]
+                parents = codes[rng.permutation(len(codes))[: self._fewest]]
                 pool.append(self._offspring(parents[0], list(parents), rng, best))
         return self._offspring(goal, pool, rng, best)
 
     def selected(self, slot: Slot, trial: int, target: int | None, loss: float) -> tuple[int, float]:
-        """Put a trial into its target's place if it is no worse: equal ones are worth exploring."""
+        """Replace the target by the trial if the trial is no worse; equal losses favour the new code."""
         population = self.levels[slot.place.level]
         assert target is not None
         if loss <= population.losses[target]:

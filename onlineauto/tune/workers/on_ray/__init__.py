@@ -1,6 +1,6 @@
-"""Workers that are actors of a Ray cluster. Ray is imported when a study is run on it, and not before.
+"""Workers that are actors of a Ray cluster. Ray is imported only when a study runs on it.
 
-Only Ray's core is used: actors that stay alive, one call for each step. What crosses the border between
-machines is text of JSON, bytes and numbers. Ray itself writes the calls with pickle, so a cluster is a place
-where everybody trusts everybody; what a study keeps is never pickled.
+Only Ray's core is used: long-lived actors with one call per step. JSON text, bytes and numbers are exchanged
+between machines. Ray itself pickles the calls, so all machines of a cluster must trust each other. The
+records of a study are never pickled.
 """

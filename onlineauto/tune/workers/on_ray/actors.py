@@ -1,8 +1,8 @@
-"""``Actors``: starts actors of a Ray cluster, and waits for what they say.
+"""``Actors``: starts actors of a Ray cluster, and waits for their messages.
 
-An actor that died is never started again by Ray: its job is given back to the store, and whoever asks next
-goes on behind the last checkpoint, as another attempt. What the old actor may still do on a node that nobody
-reaches has no way into the store, and it ends itself when it has not heard of its driver for a lease.
+Ray never restarts an actor that died. Its job is given back to the store, and the next process that asks
+continues from the last checkpoint with a new attempt. An old actor on an unreachable node cannot write to the
+store, and it exits when its driver was silent for one lease.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ if TYPE_CHECKING:
 
 _LOG: Final = logging.getLogger("onlineauto")
 _BEAT: Final = "beat"
-"""Ray's group of the calls that are beside all others."""
+"""Ray's concurrency group for calls that run in parallel to all other calls."""
 _BEATS: Final = 6
-"""How often actors hear of their driver in a lease."""
+"""Number of beats that a driver sends to its actors during a lease."""
 _RARELY: Final = 60.0
-"""Seconds between two beats, at most."""
+"""Maximum number of seconds between two beats."""
 
 
 class Actor:
-    """An actor, as the driver sees it.
+    """An actor, in the process of the driver.
 
     Parameters
     ----------
     ray : module
         The module `ray`.
     what : str or object
-        The name of a trainable, or a reference to it among Ray's objects.
+        The name of a trainable, or a Ray reference to it.
     bundles : tuple
-        What it needs.
+        The resources of the actor.
     strategy : str
-        How its bundles are laid on nodes.
+        How Ray places its bundles on nodes.
     silence : float
-        Seconds after which it ends itself if nobody calls `beat`.
+        Seconds without a `beat` after which the actor exits.
     """
 
     def __init__(self, ray: Any, what: Any, bundles: Bundles, strategy: str, silence: float) -> None:
@@ -57,7 +57,7 @@ class Actor:
         self._ray = ray
         self._group = None
         self._is_killed = False
-        options: dict[str, Any] = _asked_of_ray(dict(bundles[0]))
+        options: dict[str, Any] = _resource_options(dict(bundles[0]))
         if len(bundles) > 1:
             from ray.util.placement_group import placement_group
             from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
@@ -66,7 +66,7 @@ class Actor:
             options["scheduling_strategy"] = PlacementGroupSchedulingStrategy(
                 self._group, placement_group_bundle_index=0, placement_group_capture_child_tasks=True
             )
-        options["concurrency_groups"] = {_BEAT: 1}  # all other calls are one after the other
+        options["concurrency_groups"] = {_BEAT: 1}  # all other calls run one after the other
         remote = ray.remote(max_restarts=0, max_task_retries=0, **options)(TrialActor)
         self._actor = remote.remote(what, silence)
         self._ready: Any = self._actor.ready.remote()
@@ -74,18 +74,18 @@ class Actor:
 
     @property
     def is_up(self) -> bool:
-        """False: Ray first has to find a place for it."""
+        """False: Ray first has to find a node for the actor."""
         return False
 
     def greet(self) -> None:
-        """Receive that it is up.
+        """Receive the message that the actor is up.
 
         Raises
         ------
         WorkerLost
-            It is gone.
+            The actor has died.
         OptionError
-            It cannot import the trainable.
+            The actor cannot import the trainable.
         """
         if self._ready is None:
             return
@@ -94,21 +94,21 @@ class Actor:
             raise OptionError(f"a worker of Ray cannot run the trials, as on its node {why}")
 
     def beat(self) -> None:
-        """Let it hear that its driver is there, if it is up."""
+        """Send the actor a sign of life of its driver, if the actor is up."""
         if self._ready is None and not self._is_killed:
             self._actor.hear.options(concurrency_group=_BEAT).remote()
 
     def begin(self, task: Task) -> None:
-        """Give it a task."""
+        """Send a task."""
         config = json.dumps(task.config)
         self.awaited = self._actor.begin.remote(config, task.resource, task.step, task.saved, task.every)
 
     def answer(self, goes_on: bool) -> None:
-        """Say whether it goes on."""
+        """Send whether the actor continues."""
         self.awaited = self._actor.go_on.remote(goes_on)
 
     def receive(self) -> Step | Ended | Failed:
-        """Return its next message; raise `WorkerLost` if it is gone."""
+        """Return the next message; raise `WorkerLost` if the actor has died."""
         self.greet()
         return said_in(self._get(self.awaited))
 
@@ -116,16 +116,16 @@ class Actor:
         try:
             return self._ray.get(reference)
         except self._ray.exceptions.RayTaskError:
-            raise  # of our own code
+            raise  # an error of our own code
         except self._ray.exceptions.RayError as error:
-            raise WorkerLost(_told(error)) from None
+            raise WorkerLost(_why_lost(error)) from None
 
     def close(self) -> None:
-        """End it, and give back what it had."""
+        """End the actor and release its resources."""
         self.kill()
 
     def kill(self) -> None:
-        """End it at once, and give back what it had."""
+        """End the actor at once and release its resources."""
         self._is_killed = True
         self._ray.kill(self._actor, no_restart=True)
         if self._group is not None:
@@ -136,16 +136,16 @@ class Actor:
 
 
 class Actors:
-    """Starts actors for a trainable, and waits for them; enter it to let them hear of their driver.
+    """Starts actors for a trainable, and waits for them. As a context manager, it sends them beats.
 
     Parameters
     ----------
     what : class or function
-        The trainable. One that can be imported is sent as its name, any other as Ray sends functions.
+        The trainable. An importable one is sent by name, any other one is pickled by Ray.
     workers : RayWorkers
-        What a trial needs.
+        The resources of a trial.
     lease : float
-        Seconds after which an actor whose driver is silent ends itself: its trial is anybody's then.
+        Seconds after which an actor with a silent driver exits, because another process may claim its trial.
     """
 
     def __init__(self, what: What, workers: RayWorkers, *, lease: float) -> None:
@@ -170,16 +170,16 @@ class Actors:
 
     @property
     def is_uniform(self) -> bool:
-        """True if all trials need the same."""
+        """True if all trials need the same resources."""
         return not callable(self._workers.needs)
 
     @property
     def costs_idle(self) -> bool:
-        """True: Ray keeps for an actor what it asked for."""
+        """True: Ray reserves the resources of an idle actor."""
         return True
 
     def start(self, config: Config | None) -> Actor:
-        """Start an actor with what a trial needs; it is up when Ray has found a place for it."""
+        """Start an actor with the resources of a trial; it is up when Ray has found a node for it."""
         bundles = self._workers.bundles(config or {})
         self._warn(bundles)
         actor = Actor(self._ray, self._what, bundles, self._workers.strategy, self._lease)
@@ -188,11 +188,11 @@ class Actors:
         return actor
 
     def fits(self, worker: Actor, config: Config) -> bool:
-        """Return whether an actor has just what a trial needs."""
+        """Return whether an actor has exactly the resources that a trial needs."""
         return self.is_uniform or worker.bundles == self._workers.bundles(config)
 
     def wait(self, workers: Sequence[Actor], seconds: float | None) -> Sequence[Actor]:
-        """Return actors that say something, or are gone; none if time is over."""
+        """Return actors that have sent a message or died; none after the timeout."""
         by_reference = {each.awaited: each for each in workers}
         ready, rest = self._ray.wait([*by_reference], num_returns=1, timeout=seconds, fetch_local=False)
         if ready and rest:
@@ -217,8 +217,8 @@ class Actors:
                 _LOG.warning("no node of this Ray cluster has %s; trials wait for one", dict(needs))
 
 
-def _asked_of_ray(needs: dict[str, float]) -> dict[str, Any]:
-    """Return what one actor needs in the words of Ray's options."""
+def _resource_options(needs: dict[str, float]) -> dict[str, Any]:
+    """Return the resources of an actor as options of `ray.remote`."""
     options: dict[str, Any] = {"num_cpus": needs.pop("CPU")}
     if "GPU" in needs:
         options["num_gpus"] = needs.pop("GPU")
@@ -229,8 +229,8 @@ def _asked_of_ray(needs: dict[str, float]) -> dict[str, Any]:
     return options
 
 
-def _told(error: Exception) -> str:
-    """Return why an actor is gone, in one line that completes 'its process was'."""
+def _why_lost(error: Exception) -> str:
+    """Return why an actor has died, in one line that completes 'its process was'."""
     lines = [line.strip() for line in f"{error}".splitlines()]
     why = next((line for line in lines[1:] if line.startswith(("The actor", "The node"))), lines[0])
     return f"lost with its actor: {why}"

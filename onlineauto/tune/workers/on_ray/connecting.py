@@ -1,4 +1,4 @@
-"""Connect to a Ray cluster: the one that this process has, one that an address names, or a new one here."""
+"""Connect to a Ray cluster: that of this process, one at an address, or a new one on this machine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def imported_ray() -> Any:
     Raises
     ------
     OptionError
-        It is not installed.
+        Ray is not installed.
     """
     try:
         import ray
@@ -33,7 +33,7 @@ def imported_ray() -> Any:
 
 @contextmanager
 def connected(address: str | None) -> Iterator[None]:
-    """Connect to a cluster, and at the end leave it, unless this process was connected before.
+    """Connect to a cluster and disconnect at the end, unless this process was connected before.
 
     Raises
     ------
@@ -54,7 +54,7 @@ def connected(address: str | None) -> Iterator[None]:
         raise OnlineautoError(f"no Ray cluster at {address or 'RAY_ADDRESS, or here'}: {error}") from None
     finally:
         if in_main:
-            signal.signal(signal.SIGTERM, before)  # Ray has set one of its own
+            signal.signal(signal.SIGTERM, before)  # ray.init() replaces the handler
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""``RayWorkers``: actors of a Ray cluster, and what each needs of it."""
+"""``RayWorkers``: the number of actors of a Ray cluster, and the resources of each."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     Needs: TypeAlias = Mapping[str, float] | Sequence[Mapping[str, float]]
 
 STRATEGIES: Final = ("PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD")
-"""How Ray lays the bundles of a trial on nodes."""
+"""Ray's strategies to place the bundles of a trial on nodes."""
 
 Bundles = tuple[tuple[tuple[str, float], ...], ...]
-"""What an actor has: the resources of each bundle, by their names, in order."""
+"""The resources of an actor: for each bundle, pairs of name and amount, sorted by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class RayWorkers:
-    """Actors for ``Study.run(…, executor="ray")``, and what a trial needs of the cluster.
+    """Actors for ``Study.run(…, executor="ray")``, and the resources of a trial.
 
     >>> RayWorkers(4, needs={"GPU": 0.5}).bundles({})
     ((('CPU', 1), ('GPU', 0.5)),)
@@ -37,22 +37,22 @@ class RayWorkers:
     Parameters
     ----------
     count : int or Headcount
-        How many actors, which is how many trials run at once.
+        Number of actors, which is the number of trials that run at once.
     needs : mapping, sequence of mapping, or callable
-        What a trial needs, by Ray's names: ``CPU`` (1 if it is not named), ``GPU``, ``memory`` in bytes, and
-        the names of your nodes' own resources. Several mappings are bundles of one placement group: the trial
-        runs in the first one, and Ray tasks that it starts have the others. Or a function of the config that
-        returns one of these.
+        The resources of a trial, by Ray's names: ``CPU`` (default 1), ``GPU``, ``memory`` in bytes, and
+        custom resources of your nodes. Several mappings are bundles of one placement group: the trial runs
+        in the first bundle, and the Ray tasks that it starts use the others. Or a function of the config
+        that returns any of these.
     strategy : str
-        How bundles are laid on nodes: PACK, SPREAD, STRICT_PACK or STRICT_SPREAD.
+        How Ray places bundles on nodes: PACK, SPREAD, STRICT_PACK or STRICT_SPREAD.
     address : str, optional
-        Of the cluster, as `ray.init` takes it. None for the one that this process is connected to, or that
-        RAY_ADDRESS names, or that runs on this machine; if there is none, one is started here.
+        Address of the cluster, as for `ray.init`. None for the cluster to which this process is connected,
+        that of RAY_ADDRESS, or that of this machine; if there is none, a cluster is started here.
 
     Raises
     ------
     OptionError
-        An amount is no number, or there is no such strategy.
+        An amount is not a number, or the strategy is unknown.
     """
 
     count: int | Headcount
@@ -69,7 +69,7 @@ class RayWorkers:
 
     @classmethod
     def of(cls, workers: int | Headcount | Workers | RayWorkers) -> RayWorkers:
-        """Return what `Study.run` was given; of `Workers`, Ray is asked for ``cpu`` and ``gpu``."""
+        """Return `workers` of `Study.run` as `RayWorkers`; of `Workers`, only ``cpu`` and ``gpu`` count."""
         if isinstance(workers, RayWorkers):
             return workers
         if not isinstance(workers, Workers):
@@ -80,12 +80,12 @@ class RayWorkers:
         return cls(workers.count, _of_ray(needs))
 
     def bundles(self, config: Config) -> Bundles:
-        """Return what a trial needs: the resources of each bundle.
+        """Return the resources of each bundle of a trial.
 
         Raises
         ------
         OptionError
-            An amount is no number.
+            An amount is not a number.
         """
         needs = self.needs(config) if callable(self.needs) else self.needs
         several = isinstance(needs, Sequence) and not isinstance(needs, str)
@@ -94,19 +94,19 @@ class RayWorkers:
 
 
 class Checked:
-    """An account of nothing, as Ray keeps it; it finds needs that are none.
+    """An account that only checks demands, because Ray itself tracks the free resources.
 
     Parameters
     ----------
     workers : RayWorkers
-        Says what a trial needs.
+        The resources of a trial.
     """
 
     def __init__(self, workers: RayWorkers) -> None:
         self._workers = workers
 
     def take(self, trial: int, config: Config) -> bool:
-        """Return True; raise what a function of the config raises."""
+        """Return True; raise the error of a demand that is not valid."""
         del trial
         self._workers.bundles(config)
         return True
@@ -117,7 +117,7 @@ class Checked:
 
 
 def _of_ray(needs: Mapping[str, float]) -> dict[str, float]:
-    """Return what Ray has to know of what is ours to share: it numbers processors and graphics cards."""
+    """Return the CPU and GPU demands, because Ray assigns processors and graphics cards."""
     return {name.upper(): amount for name, amount in needs.items() if name.upper() in ("CPU", "GPU")}
 
 

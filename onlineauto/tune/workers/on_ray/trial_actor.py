@@ -1,7 +1,7 @@
 """``TrialActor``: runs trials in an actor of Ray, and after each step waits for permission to continue.
 
-Each call returns the next message of the trial. So one call is always pending, and the driver awaits its end:
-either a message, or the death of the actor.
+Each call returns the next message of the trial. One call is therefore always pending, and the driver waits
+for its result: a message, or the death of the actor.
 
 A driver can die or stop responding, and another driver then claims its trials. Only drivers write to the
 store, so results of an actor whose driver lost the trial are never stored. To release its resources, an actor
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from onlineauto.tune.workers.trainable import Trainable, What
 
 _LOOKS: Final = 6
-"""Looks in a row that have to find the driver silent. What holds up its word here holds up looks too."""
+"""Number of silent checks in a row after which the driver is lost. A delay of this process delays both the
+beats and the checks."""
 
 Message: TypeAlias = tuple[Any, ...]
 """Plain values: ``("step", step, number or None, text, checkpoint, details)``, ``("ended",)``, or
@@ -34,14 +35,14 @@ Message: TypeAlias = tuple[Any, ...]
 
 
 class TrialActor:
-    """Runs tasks, one after the other, in a thread of its own.
+    """Runs tasks, one after the other, in a separate thread.
 
     Parameters
     ----------
     what : str, class or function
         The trainable; a name is imported here.
     silence : float
-        Seconds that its driver may be silent for.
+        Maximum number of seconds without a call of `hear`.
     """
 
     def __init__(self, what: str | What, silence: float) -> None:
@@ -49,11 +50,11 @@ class TrialActor:
         self._heard = True
         self._tasks: SimpleQueue[Task] = SimpleQueue()
         self._answers: SimpleQueue[bool] = SimpleQueue()
-        self._said: SimpleQueue[Message] = SimpleQueue()
+        self._messages: SimpleQueue[Message] = SimpleQueue()
         self._serves = False
 
     def ready(self) -> str:
-        """Import the trainable and return an empty text, or say why it cannot be imported."""
+        """Import the trainable and return an empty text, or why it cannot be imported."""
         if isinstance(self._what, str):
             try:
                 self._what = imported(self._what)
@@ -66,28 +67,28 @@ class TrialActor:
         return ""
 
     def hear(self) -> None:
-        """Hear that the driver is there; this is called beside the other methods."""
+        """Receive a sign of life of the driver, in parallel to the other methods."""
         self._heard = True
 
     def begin(self, config: str, resource: int, step: int, saved: bytes | None, every: int) -> Message:
-        """Begin a task, and return what it says first; nothing if there is no trainable."""
+        """Begin a task and return its first message; an empty tuple if there is no trainable."""
         if not self._serves:
             return ()
         self._tasks.put(Task(json.loads(config), resource, step, saved, every))
-        return self._said.get()
+        return self._messages.get()
 
     def go_on(self, goes_on: bool) -> Message:
-        """Go on after a step, or end there; return what the task says next."""
+        """Continue after a step, or end there; return the next message of the task."""
         self._answers.put(goes_on)
-        return self._said.get()
+        return self._messages.get()
 
     def _serve(self, what: What) -> None:
-        kept: Trainable | None = None
+        reusable: Trainable | None = None
         try:
             while True:
-                end, kept = perform(what, self._tasks.get(), kept, self._say)
-                self._said.put(message_of(end))
-        except BaseException:  # it asks the interpreter to exit, as it could in a process of its own
+                end, reusable = perform(what, self._tasks.get(), reusable, self._say)
+                self._messages.put(message_of(end))
+        except BaseException:  # a trainable that exits ends the actor, like a worker process
             os._exit(1)
 
     def _watch(self) -> None:
@@ -99,12 +100,12 @@ class TrialActor:
         os._exit(1)
 
     def _say(self, step: Step) -> bool:
-        self._said.put(message_of(step))
+        self._messages.put(message_of(step))
         return self._answers.get()
 
 
 def message_of(said: Step | Ended | Failed) -> Message:
-    """Return what a task says as plain values.
+    """Return a message of a task as plain values.
 
     >>> message_of(Step(3, "0.5", None, {"seen": 2}))
     ('step', 3, 0.5, "'0.5'", None, '{"seen": 2}')
@@ -122,7 +123,7 @@ def message_of(said: Step | Ended | Failed) -> Message:
 
 
 def said_in(message: Message) -> Step | Ended | Failed:
-    """Return what a task has said.
+    """Return the message of a task from plain values.
 
     >>> said_in(("step", 1, None, "[1]", None, None)).value
     [1]
@@ -132,13 +133,13 @@ def said_in(message: Message) -> Step | Ended | Failed:
         return Ended()
     if kind == "failed":
         return Failed(*rest)
-    step, number, shown, saved, details = rest
-    value = _Shown(shown) if number is None else number
+    step, number, printed, saved, details = rest
+    value = _Printed(printed) if number is None else number
     return Step(step, value, saved, None if details is None else json.loads(details))
 
 
-class _Shown(str):
-    """A value that is no number, as it was printed."""
+class _Printed(str):
+    """The printed form of a value that is not a number."""
 
     __slots__ = ()
 
