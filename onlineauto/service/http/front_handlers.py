@@ -1,4 +1,4 @@
-"""``FrontHandlers``: the endpoints that every server has, whether it learns or follows a learner."""
+"""``FrontHandlers``: the endpoints of every server, both learners and rank servers."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ _NOTHING = Reply(204)
 
 
 class FrontHandlers:
-    """Answers requests by a front.
+    """Answers requests with a front.
 
     Parameters
     ----------
     front : Front
-        Decides.
+        Decides, and records rewards.
     metrics : Metrics
-        What Prometheus reads.
+        The metrics for Prometheus.
     """
 
     def __init__(self, front: Front, metrics: Metrics) -> None:
@@ -76,7 +76,7 @@ class FrontHandlers:
         return await _logged(self.begin_reward, asked)
 
     def begin_personalizer_rank(self, asked: Sequence[tuple[Asked, Done]]) -> list[Reply | Exception]:
-        """Begin to rank as Personalizer does; this and the following are also called without a task."""
+        """Begin to rank as Personalizer does; the `begin_…` methods are also called without a task."""
         return self._ranks(_PERSONALIZER_RANK, asked, _personalizer_reply)
 
     def begin_rank(self, asked: Sequence[tuple[Asked, Done]]) -> list[Reply | Exception]:
@@ -119,7 +119,7 @@ class FrontHandlers:
         asked: Sequence[tuple[Asked, Done]],
         reply: Callable[[Ranked], Reply],
     ) -> list[Reply | Exception]:
-        """Rank what can be read, all of it at once; return a reply or an error for each."""
+        """Rank all readable requests at once; return a reply or an error for each."""
         found: list[Question | Exception] = []
         for each, _ in asked:
             try:
@@ -180,7 +180,7 @@ def _personalizer_reply(ranked: Ranked) -> Reply:
 def _each(
     take: Callable[[Asked, Done], None], asked: Sequence[tuple[Asked, Done]]
 ) -> list[Reply | Exception]:
-    """Take requests one after the other; an error is that of its own request alone."""
+    """Process requests one after the other; an error affects its own request only."""
     found: list[Reply | Exception] = []
     for each, done in asked:
         try:
@@ -192,7 +192,7 @@ def _each(
 
 
 async def _logged(begin: Begin, asked: Asked) -> Response:
-    """Begin an answer, and give it once the log has the record."""
+    """Begin an answer, and return it once the log has the record."""
     future, done = Waiting.future()
     reply = begin([(asked, done)])[0]
     if isinstance(reply, Exception):

@@ -1,4 +1,4 @@
-"""``Handlers``: what each endpoint does with a request."""
+"""``Handlers``: the answer of each endpoint to a request."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ _LAG: Final = 60.0
 
 
 class Handlers(FrontHandlers):
-    """Answers requests by a loop.
+    """Answers requests with a loop.
 
     Parameters
     ----------
     loop : Loop
         Decides and learns.
     metrics : Metrics
-        What Prometheus reads.
+        The metrics for Prometheus.
     """
 
     def __init__(self, loop: Loop, metrics: Metrics) -> None:
@@ -162,6 +162,6 @@ class Handlers(FrontHandlers):
 
 
 def _from_thread(done: Any) -> Any:
-    """Return what calls `done` in the event loop that runs, from any thread."""
+    """Return a function that calls `done` in the running event loop and may be called from any thread."""
     loop = asyncio.get_running_loop()
     return lambda error: loop.call_soon_threadsafe(done, error)

@@ -1,4 +1,4 @@
-"""``Metrics``: what Prometheus reads; all but requests is read off the loop when it is asked."""
+"""``Metrics``: the metrics for Prometheus; all but those of requests are read off the loop on request."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ COUNTERS: Final = {
     "log_bytes": "Bytes of the log.",
     "log_groups": "Flushes of the log.",
 }
-"""Counters, by the field of the status that each one is; they are called ``onlineauto_FIELD_total``."""
+"""Counters, by field of the status; their names are ``onlineauto_FIELD_total``."""
 GAUGES: Final = {
     "pending": "Decisions that wait for their reward.",
     "finished": "Finished decisions that are remembered.",
@@ -56,7 +56,7 @@ GAUGES: Final = {
     "ready": "1 if the log can be written.",
     "learning": "1 if the learner goes on.",
 }
-"""Gauges, in the same way; they are called ``onlineauto_FIELD``."""
+"""Gauges, by field of the status; their names are ``onlineauto_FIELD``."""
 
 _BUCKETS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0)
 
@@ -65,7 +65,7 @@ _BOUNDS: Final = (*(str(each) for each in _BUCKETS), "+Inf")
 
 
 class _Seconds:
-    """Counts the requests of an endpoint by how long they took; and all their seconds."""
+    """Counts the requests of an endpoint by duration, and sums their seconds."""
 
     def __init__(self) -> None:
         self.counts, self.total = [0] * len(_BOUNDS), 0.0
@@ -92,7 +92,7 @@ class Metrics(Collector):
         self._seconds: dict[str, _Seconds] = {}
 
     def request(self, endpoint: str, status: int, seconds: float) -> None:
-        """Count a request; the thread of the event loop calls this."""
+        """Count a request; only the thread of the event loop calls this."""
         key = endpoint, status
         self._requests[key] = self._requests.get(key, 0) + 1
         found = self._seconds.get(endpoint)
@@ -102,7 +102,7 @@ class Metrics(Collector):
         found.total += seconds
 
     def text(self) -> bytes:
-        """Return all metrics as Prometheus reads them."""
+        """Return all metrics in the text format of Prometheus."""
         return generate_latest(self._registry)
 
     def collect(self) -> Iterator[Metric]:

@@ -1,4 +1,4 @@
-"""``openapi_document``: the endpoints as an OpenAPI document, made of the types of their bodies."""
+"""``openapi_document``: the endpoints as an OpenAPI document, generated from the types of their bodies."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _REFUSALS: Final = {
 
 
 def openapi_document(handlers: type) -> dict[str, Any]:
-    """Return the document, as OpenAPI 3.1 has it; what an endpoint does is the docstring of its handler."""
+    """Return the document in OpenAPI 3.1; an endpoint's description is the docstring of its handler."""
     types = [each for route in ROUTES for each in (route.body, route.answer) if each not in (None, bytes)]
     schemas, components = msgspec.json.schema_components([*types, Problem], ref_template=_REF)
     schema_of = dict(zip(map(str, [*types, Problem]), schemas, strict=True))

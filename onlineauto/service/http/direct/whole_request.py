@@ -1,6 +1,6 @@
-"""``head_of``: the head of a plain request, from the bytes that came; anything else is left to httptools.
+"""``head_of``: parses the head of a plain request from the received bytes; httptools parses all others.
 
-What is read here is a strict part of HTTP: one way to write each head, and no header that changes how a body
+Only a strict part of HTTP is read here: there is one way to write each head, and no header changes how a body
 is framed. So both readers always agree on where a request ends.
 """
 
@@ -13,16 +13,16 @@ from typing import Final, NamedTuple
 _PLAIN: Final = re.compile(rb"POST (/[A-Za-z0-9/._~-]+) HTTP/1\.1\r\n((?:[A-Za-z0-9-]+:[\t -~]*\r\n)+)\r\n")
 _FRAMING: Final = frozenset(("transfer-encoding", "expect", "content-encoding"))
 _STAYS: Final = frozenset(("keep-alive", "upgrade", "http2-settings"))
-"""What a connection may be said to be: Java's client offers HTTP/2 with each request, which may be ignored;
-httptools takes such a request to have no body."""
+"""Values of ``Connection`` that are accepted. Java's client offers HTTP/2 with each request, which may be
+ignored; httptools would read such a request without its body."""
 _LONGEST: Final = 9
-"""Digits of the longest length of a body that is read here."""
+"""Maximum number of digits of a Content-Length that is read here."""
 _SHORT: Final = 1024
-"""Bytes of the longest head that is remembered."""
+"""Maximum size in bytes of a head in the cache."""
 
 
 class Head(NamedTuple):
-    """The head of a request: its path, its headers by their names in lower case, and where its body is."""
+    """The head of a request: its path, its headers by lower-case name, and the range of its body."""
 
     path: str
     headers: dict[str, str]
@@ -31,7 +31,7 @@ class Head(NamedTuple):
 
 
 def head_of(data: bytes) -> Head | None:
-    r"""Return the head with which some bytes begin, or None if they do not begin with a whole plain one.
+    r"""Return the head at the beginning of `data`, or None if it is incomplete or not plain.
 
     >>> head = head_of(b"POST /v1/rank HTTP/1.1\r\nHost: here\r\nContent-Length: 2\r\n\r\n{}")
     >>> head.path, head.headers, (head.begin, head.end)
@@ -70,4 +70,4 @@ def _lines_of(head: bytes) -> tuple[str, dict[str, str], int] | None:
 
 
 _again = lru_cache(maxsize=512)(_lines_of)
-"""The same heads come again and again: a client writes all of them alike."""
+"""Caches parsed heads, because a client writes the same head for each request."""
