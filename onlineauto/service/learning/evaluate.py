@@ -1,4 +1,4 @@
-"""``evaluated``: what policies would have earned over a log, with intervals that hold at all times."""
+"""``evaluated``: the value of policies over a log, with intervals that hold at all times."""
 
 from __future__ import annotations
 
@@ -31,28 +31,28 @@ _MOST_BITS: Final = 22
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """A policy's value, in rewards: by its own probabilities (SNIPS), and doubly robust."""
+    """A policy's value in rewards: with its own probabilities (SNIPS), and doubly robust."""
 
     snips: Value
     doubly_robust: Value
 
 
 def evaluated(log: SegmentLog, policies: Sequence[str], configuration: Configuration) -> dict[str, Estimate]:
-    """Return the values of policies that learn as they go, and of what decided, which is ``(as logged)``.
+    """Return the values of policies that learn from the log, and of the logged decisions, ``(as logged)``.
 
     Parameters
     ----------
     log : SegmentLog
         The log.
     policies : sequence of str
-        Flags of each.
+        The flags of each policy.
     configuration : Configuration
-        The options of the service, whose way to read events the policies have too.
+        The options of the service; the policies read events with the same options.
 
     Raises
     ------
     OptionError
-        A flag is unknown, or is not one of a policy.
+        A flag is unknown, or is not an option of a policy.
     """
     workspaces = {flags: Workspace(configuration=_policy(flags, configuration)) for flags in policies}
     evaluation = Evaluation(workspaces)

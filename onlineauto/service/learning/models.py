@@ -1,4 +1,4 @@
-"""``Models``: the history of models, each a whole checkpoint that learning can go on from."""
+"""``Models``: the history of models, each a whole checkpoint from which learning can continue."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 PUT: Final = "put-"
-"""Begins the names of models that were learnt elsewhere."""
+"""Prefix of the names of models that were learnt elsewhere."""
 
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 
 
 class Model(msgspec.Struct, frozen=True):
-    """A model of the history: its name, and when it was written, in seconds."""
+    """A model of the history: its name, and the time at which it was written, in seconds."""
 
     name: str
     time: float
@@ -30,14 +30,14 @@ class Model(msgspec.Struct, frozen=True):
 
 
 class Models:
-    """Model files in a folder, of which the latest ones are kept.
+    """Model files in a folder; only the latest are kept.
 
     Parameters
     ----------
     folder : path
-        The folder; it is made if it is not there.
+        The folder; it is created if it does not exist.
     keep : int
-        How many are kept.
+        Maximum number of models.
     """
 
     def __init__(self, folder: str | os.PathLike[str], *, keep: int = 10) -> None:
@@ -58,7 +58,7 @@ class Models:
         Raises
         ------
         InputError
-            There is no such model.
+            The model does not exist.
         """
         found = self.folder / f"{name}.oam"
         if not _NAME.fullmatch(name) or not found.is_file():
@@ -67,7 +67,7 @@ class Models:
         return found
 
     def add(self, name: str, write: Callable[[Path], object]) -> None:
-        """Let `write` write a model under a name, unless it is there, and remove the oldest ones.
+        """Let `write` write a model under a name, unless the name exists, and remove the oldest models.
 
         Raises
         ------
@@ -87,7 +87,7 @@ class Models:
         Raises
         ------
         InputError
-            The name is not one of a model.
+            The name is not valid for a model.
         OSError
             The file cannot be written.
         """
