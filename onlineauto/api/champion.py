@@ -1,4 +1,4 @@
-"""``Champion``: what the best single config so far crosses, how it learns, and what it earns."""
+"""``Champion``: the interactions, settings and reward of the best single live config."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Champion:
-    """The best single live config; the only config, without a search.
+    """The best single live config; without a search, the only config.
 
     It predicts until the ensemble is proved better, and always with ``--predict_with champion``.
 
     Attributes
     ----------
     interactions : tuple of str
-        Namespaces that are crossed, by their full names: ``"user*article"``.
+        Its interactions, by the full names of namespaces: ``"user*article"``.
     settings : mapping of str to float or str
-        The hyperparameters that are searched, such as ``learning_rate``.
+        The searched hyperparameters, such as ``learning_rate``.
     events : int
-        Number of events since it became the champion.
+        Number of events since this config became the champion.
     reward : (float, float)
-        Bounds on its average reward over these events; for regression and classification of its negated
-        loss. They hold at all times at once, with the probability of the significance level.
+        Bounds on its average reward over these events; for regression and classification, on the negated
+        loss. With the probability of the significance level, they hold at all times at once.
     changes : int
         Number of champions before it.
     """
