@@ -88,7 +88,6 @@ class AutoMLClassifier(SingleLines):
         An option is unknown, out of range, or contradicts another.
     """
 
-
     def __init__(
         self,
         *,

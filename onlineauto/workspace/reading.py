@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Reading:
-    """The blocks of a source, as `read` returns them. One thread can iterate them once.
+    """The blocks of a source, from `read`. One thread can iterate them once.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ def read(source: Source, **options: Unpack[Options]) -> Reading:
     Parameters
     ----------
     source : path, bytes, binary file or None
-        ``"-"`` and None are standard input; gzip, zstd and files of blocks are recognised.
+        ``"-"`` and None are standard input; gzip, zstd and files of blocks are recognized.
     **options
         Options as on the command line; ``cb_adf`` and the like determine the format of labels and events.
 

@@ -85,12 +85,12 @@ class Client:
 
         Parameters
         ----------
-        Features of the user or situation for which an action is chosen.
-            Features of whoever is decided for.
+        context : mapping
+            Features of the user or situation for which an action is chosen.
         actions : mapping of str to mapping, or sequence of mapping
             Features of each action, the baseline first.
         event_id : str, optional
-        The id of the decision; by default a random one.
+            The id of the decision; by default a random one.
         excluded : sequence of str
             Ids of actions that must not be chosen.
         deferred : bool

@@ -287,8 +287,8 @@ class Loop(Front):
 
         Raises
         ------
+        OSError
             The model cannot be written.
-            It cannot be written.
         """
         with self._learning:
             return self.learner.keep()

@@ -1,11 +1,10 @@
 """Audit: the features and weights of each action, or single line (``--audit``), as VW prints them.
 
-Each takes two lines. The first has its prediction, before any link, and its tag. The second has its features,
-those with the largest |weight · value| first, each as ``name:cell:value:weight@gradients`` after a tab. Of an
+Each example takes two lines. The first has its prediction, before any link, and its tag. The second has its
+features by falling |weight · value|, each as ``name:cell:value:weight@gradients`` after a tab. Of an
 interaction with more than 10,000 crossed features the 1,000 largest are listed, and the rest is counted. With
 ``--vw_exact`` all are listed, and each example is printed as often as VW predicts it: the logged action once
 more when it is learnt.
-
 Source: VW ``gd.cc`` (``print_audit_features``).
 """
 
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
 _ZERO = np.float32(0)
 _MOST = 1000
-"""Features of an interaction with too many that are listed."""
+"""Number of listed features of an interaction with too many features."""
 
 
 def learnt_example(task: Task, block: Block) -> tuple[int, np.float32] | None:
@@ -133,7 +132,7 @@ class Audit:
     def _wide(
         self, wide: WideProduct, gravity: np.float32, contraction: np.float32, lane: int
     ) -> tuple[np.float32, list[tuple[float, str]]]:
-        """Return what the products of an interaction add to a prediction, and the most important ones."""
+        """Return the contribution of an interaction's products to a prediction, and the largest products."""
         raw = self._model.weights[wide.cell, lane]
         weight = np.where(np.abs(raw) > gravity, raw - np.sign(raw) * gravity, _ZERO)
         size = np.abs(raw * wide.value)

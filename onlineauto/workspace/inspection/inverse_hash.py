@@ -1,4 +1,4 @@
-"""Inverse hash: the names of the weights, from the features seen (``--invert_hash``)."""
+"""Inverse hash: the names of the weights, from the features in events (``--invert_hash``)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class InverseHash:
-    """Collects the names of weights; if features share a weight, it keeps the first name, as VW does.
+    """Collects the names of weights; if features share a weight, the first name is stored, like in VW.
 
     Parameters
     ----------
@@ -22,8 +22,8 @@ class InverseHash:
     Attributes
     ----------
     names : dict of int to str
-        Name of each weight, by its number: cell · lanes + lane. Names of lanes but the first end with the
-        number of the lane in brackets.
+        Name of each weight, by its number: cell · lanes + lane. Names of lanes other than the first end with
+        the number of the lane in brackets.
     """
 
     def __init__(self, workspace: Workspace) -> None:
@@ -53,7 +53,7 @@ class InverseHash:
         return found
 
     def note(self, named: Mapping[int, str]) -> None:
-        """Keep the names of weights that do not have one yet."""
+        """Store the names of weights that do not have one yet."""
         for number, name in named.items():
             if number not in self.names:
                 lane = number % self._lanes
