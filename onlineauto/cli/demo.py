@@ -1,4 +1,4 @@
-"""The verb ``demo``: learn a small log that is made up, and explain in plain sentences what happens."""
+"""The verb ``demo``: learn a small simulated log, and explain each step in plain sentences."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ _ARTICLES: Final = ("politics", "sport", "cooking", "games", "travel", "science"
 _FAVOURITES: Final = dict(zip(_READERS, ("science", "cooking", "sport", "travel", "games"), strict=True))
 _SEASONABLE: Final = {"morning": "politics", "noon": "sport", "evening": "cooking", "night": "games"}
 _LAST: Final = 5000
-"""Visits at the end over which what was learnt is counted."""
+"""Number of visits at the end over which the clicks are counted."""
 
 
 def run(words: Sequence[str]) -> int:
-    """Make a log, learn it without and with the search, say what came of it, and draw it; return 0.
+    """Simulate a log, learn it without and with the search, print and draw the result; return 0.
 
     Raises
     ------
     OptionError
-        If the folder is there and is not one of an earlier demo.
+        If the folder exists and is not that of an earlier demo.
     OSError
         If a file cannot be written.
     """

@@ -103,7 +103,7 @@ REGISTRY: Final = Registry((EvaluateOptions, InputOptions), checks=(check_format
 """The flags of this verb."""
 
 _POINTS = 200
-"""Number of points of each block in the picture."""
+"""Number of points per block in the picture."""
 _PAGE: Final = Page(
     "Usage: onlineauto evaluate [options] LOG ...",
     "Say what policies would have cost over a log in which another policy chose the actions, and wrote down "
@@ -116,7 +116,7 @@ Examples:
 
 
 def run(words: Sequence[str]) -> int:
-    """Evaluate policies, print a table, write the report and the picture if asked, and return 0.
+    """Evaluate policies, print a table, write the report and the picture if requested, and return 0.
 
     Parameters
     ----------
@@ -185,12 +185,12 @@ def run(words: Sequence[str]) -> int:
 
 
 def _source(path: str, options: EvaluateOptions, *, log: bool) -> BinaryIO | Path | Joined:
-    """Return a source; of the log of a service, its lines, joined with the rewards that came later.
+    """Return a source; for the log of a service, its lines joined with the later rewards.
 
     Raises
     ------
     OptionError
-        The log has no decisions to join with, or is standard input, which can be read once.
+        The log has no decisions to join, or is standard input, which cannot be read twice.
     """
     given = options.rewards is not None or options.default_reward is not None
     if given and not log:
@@ -206,7 +206,7 @@ def _source(path: str, options: EvaluateOptions, *, log: bool) -> BinaryIO | Pat
 
 
 def _nothing(evaluation: Evaluation, configuration: Configuration) -> str:
-    """Return why nothing could be evaluated."""
+    """Return the reason why nothing could be evaluated."""
     found = evaluation.diagnostics
     if found.total:
         return nothing_read(found, configuration, kind="cb_adf", unlabelled=False)
@@ -254,7 +254,7 @@ def _range(text: str | None) -> tuple[float, float] | None:
 
 
 class _Course:
-    """The development of the estimates, block by block; on a terminal it shows the progress."""
+    """The course of the estimates, block by block; on a terminal it displays the progress."""
 
     def __init__(self, *, trace: bool, shows: bool) -> None:
         self.trace, self._shows = trace, shows
@@ -263,7 +263,7 @@ class _Course:
         self._begin = self._said = time.monotonic()
 
     def take(self, values: Sequence[PolicyValue], intervals: dict[str, NDArray[np.float64]]) -> None:
-        """Keep some of the intervals of a block, and show the progress."""
+        """Store some of the intervals of a block, and display the progress."""
         for name, bounds in intervals.items():
             kept = np.unique(np.linspace(0, len(bounds) - 1, min(len(bounds), _POINTS)).astype(int))
             points = self.points.setdefault(name, [])
@@ -278,13 +278,13 @@ class _Course:
             print(f"\r{self.events} events, {rate:.0f} a second", end="", file=sys.stderr, flush=True)
 
     def end(self) -> None:
-        """Clear the line of progress."""
+        """Clear the progress line."""
         if self._shows:
             print("\r" + " " * 50 + "\r", end="", file=sys.stderr, flush=True)
 
 
 def _say(diagnostic: Diagnostic) -> None:
-    if diagnostic.code not in MISSING:  # these have an error of their own
+    if diagnostic.code not in MISSING:  # a separate error counts these
         print(diagnostic, file=sys.stderr)
 
 
@@ -293,7 +293,7 @@ _TITLES = ("policy", "doubly robust", "self-normalised", "inverse propensity", "
 
 
 def table(values: Sequence[PolicyValue], *, alpha: float) -> Iterator[str]:
-    """Yield the lines of the table: estimates, intervals as numbers, and the doubly robust ones as bars."""
+    """Yield the lines of the table: estimates with intervals, and doubly robust ones also as bars."""
     yield (
         f"average cost over {values[0].events} events, with [{100 * (1 - alpha):g}% confidence sequence]: it "
         "holds after every event at once"
@@ -339,7 +339,7 @@ def _bars(values: Sequence[PolicyValue]) -> Iterator[str]:
 
 
 def _shortened(policy: str) -> str:
-    """Return the name of a policy, cut off if it is long."""
+    """Return the name of a policy, truncated if it is long."""
     return policy if len(policy) <= _WIDE else policy[: _WIDE - 3] + "..."
 
 

@@ -1,4 +1,4 @@
-"""The verb ``loop``: look into the folder of a service, and prove what it did."""
+"""The verb ``loop``: inspect the folder of a service, and verify its decisions."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ Examples:
 
 
 def run(words: Sequence[str]) -> int:
-    """Do what is asked, and return 0.
+    """Perform the requested action, and return 0.
 
     Raises
     ------
@@ -141,12 +141,12 @@ def _export(log: SegmentLog, target: str) -> None:
 
 
 def _print_event(log: SegmentLog, event_id: str, *, app: str) -> None:
-    """Print the records of an event, and whether its action is the one that its id and its pmf give.
+    """Print the records of an event, and whether its action follows from its id and its pmf.
 
     Raises
     ------
     InputError
-        The log has none.
+        The log has no such event.
     """
     from onlineauto.service.ranking.answer import is_drawn
 
@@ -167,12 +167,12 @@ def _print_event(log: SegmentLog, event_id: str, *, app: str) -> None:
 
 
 def _erase(folders: Sequence[Path], event_ids: Sequence[str]) -> int:
-    """Take the features of events out of the logs in some folders, and return 0.
+    """Remove the features of events from the logs in some folders, and return 0.
 
     Raises
     ------
     InputError
-        A service runs there, a folder has no log, or none of the logs has an event.
+        A service uses a folder, a folder has no log, or no log has an event.
     """
     from onlineauto.service.join.replay import skipped_at
     from onlineauto.service.log.erase import erase
@@ -206,7 +206,7 @@ def _erase(folders: Sequence[Path], event_ids: Sequence[str]) -> int:
 
 
 def _fill_gaps(folder: Path) -> int:
-    """Write blanks in the place of what is missing in the log of a folder, and return 0."""
+    """Write blanks in place of missing parts of the log in a folder, and return 0."""
     from onlineauto.service.log.gaps import fill_gaps
 
     with ExitStack() as stack:
@@ -220,12 +220,12 @@ def _fill_gaps(folder: Path) -> int:
 
 
 def _lock(folder: Path, stack: ExitStack) -> None:
-    """Hold the folder of a service until a stack is closed.
+    """Lock the folder of a service until a stack is closed.
 
     Raises
     ------
     InputError
-        A service runs there.
+        A service uses the folder.
     """
     from onlineauto.service.loop.folder_lock import FolderLock
 
@@ -242,7 +242,7 @@ def _is_of(line: bytes, event_id: str) -> bool:
         return False
     try:
         return read_record(line).event_id == event_id
-    except InputError:  # it is not a record, so not one of the event
+    except InputError:  # it is not a record, so it does not belong to the event
         return False
 
 

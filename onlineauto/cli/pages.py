@@ -1,4 +1,4 @@
-"""The pages of the help: the overview by tasks, and one for each command that has no options of its own."""
+"""The pages of the help: the overview by task, and one page for each command without separate options."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ _USUAL: Final = (
     *("data", "final_regressor", "initial_regressor", "testonly", "predictions", "cb_explore_adf"),
     *("quadratic", "automl", "journal", "json", "dsjson", "passes", "quiet", "version"),
 )
-"""Options that the overview shows."""
+"""Options in the overview."""
 
 _READING: Final = ("json", "dsjson", "chain_hash", "compressed")
 PAGES: Final = {
@@ -132,7 +132,7 @@ Examples:
 
 
 def overview(registry: Registry, *, width: int) -> str:
-    """Return the help that sorts commands by tasks, with the options that are used most.
+    """Return the help that groups commands by task, with the most frequent options.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def overview(registry: Registry, *, width: int) -> str:
 
 
 def _task_lines(lines: Iterable[tuple[str, str]], width: int) -> Iterator[str]:
-    """Yield commands with what they do, in two columns."""
+    """Yield commands with their descriptions, in two columns."""
     for command, meaning in lines:
         texts = textwrap.wrap(meaning, width - _COLUMN)
         yield f"  {command:{_COLUMN - 2}}{texts.pop(0)}"

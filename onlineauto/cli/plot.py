@@ -117,7 +117,7 @@ def _draw(options: PlotOptions) -> Picture:
 
 
 def _draw_study(options: PlotOptions) -> Picture:
-    """Draw the study of a store."""
+    """Draw the study in a store."""
     from onlineauto.cli.tuning.running import only_name
     from onlineauto.tune.drawing import draw_study
     from onlineauto.tune.study import Study
@@ -130,6 +130,6 @@ def _draw_study(options: PlotOptions) -> Picture:
 
 
 def _is_metrics(path: str) -> bool:
-    """Return whether a file is one of ``--extra_metrics``."""
+    """Return whether a file was written by ``--extra_metrics``."""
     with Path(path).open("rb") as file:
         return file.read(32).startswith(b'{"total_log_calls"')

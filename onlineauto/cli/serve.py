@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeOptions:
-    """Options of the verb ``serve`` that are not those of its model."""
+    """Options of the verb ``serve``, apart from those of its model."""
 
     title: ClassVar[str] = "Service"
 
@@ -154,12 +154,12 @@ Examples:
 
 
 def run(words: Sequence[str]) -> int:
-    """Serve until a signal ends it, and return 0.
+    """Serve until a signal arrives, and return 0.
 
     Raises
     ------
     OptionError
-        If an option is wrong, or the address is open to others and there are no tokens.
+        If an option is wrong, or the address is reachable from other machines and there are no tokens.
     InputError
         If the folder cannot be used.
     """
@@ -211,7 +211,7 @@ def run(words: Sequence[str]) -> int:
 
 
 def _settings(options: ServeOptions) -> dict[str, Any]:
-    """Return the settings that are given; all others are as the log has them."""
+    """Return the supplied settings; the log determines all others."""
     named = {
         "reward_wait": options.reward_wait,
         "default_reward": options.default_reward,

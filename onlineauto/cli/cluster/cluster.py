@@ -1,4 +1,4 @@
-"""The verb ``cluster``: run jobs that share a machine or a Ray cluster, as a file describes them."""
+"""The verb ``cluster``: run jobs from a file on one machine or a Ray cluster."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _INTERRUPTED: Final = 130
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterOptions:
-    """Options of the verb ``cluster``; they go before what the file says."""
+    """Options of the verb ``cluster``; they take precedence over the file."""
 
     title: ClassVar[str] = "Options"
 
@@ -91,12 +91,12 @@ Examples:
 
 
 def run(words: Sequence[str]) -> int:
-    """Run the jobs of a file; return 0, 1 if a job failed, or 130 if this was interrupted.
+    """Run the jobs of a file; return 0, 1 if a job failed, or 130 after an interruption.
 
     Raises
     ------
     OptionError
-        The file, or an option, says what cannot be; the message says where.
+        The file or an option is invalid; the message has the position.
     InputError
         A file cannot be read or used.
     """
@@ -138,14 +138,14 @@ def run(words: Sequence[str]) -> int:
 
 
 def _supplied(options: ClusterOptions) -> dict[str, Any]:
-    """Return the options that were given."""
+    """Return the supplied options."""
     found: dict[str, Any] = {"capacity": _amounts(options.capacity), "slot": options.slot}
     found |= {name: getattr(options, name) or None for name in ("policy", "learned", "backend", "history")}
     return {name: value for name, value in found.items() if value is not None}
 
 
 def _amounts(text: str) -> dict[str, float] | None:
-    """Return amounts by their names.
+    """Return amounts by name.
 
     >>> _amounts("CPU=8,GPU=0.5")
     {'CPU': 8.0, 'GPU': 0.5}
@@ -160,7 +160,7 @@ def _amounts(text: str) -> dict[str, float] | None:
 
 @contextmanager
 def _shown(*, quiet: bool) -> Iterator[Callable[[Cluster], object] | None]:
-    """Yield what draws a line of progress on standard error; None if nobody looks."""
+    """Yield a function that draws a line of progress on standard error; None if it is not a terminal."""
     stream = sys.stderr
     if quiet or not stream.isatty():
         yield None
@@ -176,7 +176,7 @@ def _shown(*, quiet: bool) -> Iterator[Callable[[Cluster], object] | None]:
 
 
 def _line(cluster: Cluster) -> str:
-    """Return how far a cluster is, as one line."""
+    """Return the progress of a cluster as one line."""
     over = sum(each.ended for each in cluster.jobs)
     parts = [f"slot {cluster.at:.1f}: {over} of {len(cluster.jobs)} jobs ended"]
     for each in cluster.jobs:
@@ -187,7 +187,7 @@ def _line(cluster: Cluster) -> str:
 
 
 def _outcome(each: Submitted, cluster: Cluster) -> str:
-    """Return how a job has ended, as one line."""
+    """Return the outcome of a job as one line."""
     text = f"{each.name}: {each.state}, {each.done:,.0f} of {each.total:,.0f}"
     took = cluster.history().completion_times().get(each.name)
     if each.error:

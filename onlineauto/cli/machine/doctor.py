@@ -1,4 +1,4 @@
-"""The verb ``doctor``: show what is installed, try it, and say whether all is well."""
+"""The verb ``doctor``: print the installed versions, run a self-test, and report problems."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _OPTIONAL: Final = (
     ("xxhash", "files of blocks", "blocks"),
     ("rich", "tables on a terminal: inspect, tune", "inspect"),
 )
-"""Packages that something optional needs: the name, what for, and the extra that brings it."""
+"""Packages for optional features: the name, the purpose, and the extra that installs the package."""
 _EVENTS: Final = "".join(
     f"shared |user u{i % 5}\n0:{-(i % 2)}:0.5 |article a\n|article b{i % 3}\n\n" for i in range(2000)
 ).encode()
@@ -43,9 +43,9 @@ class _Finding:
     Attributes
     ----------
     name, text : str
-        What was looked at, and what was found.
+        The subject of the check, and its result.
     problem : str
-        What does not work and what to do; "" if all is well.
+        The problem and its remedy; "" if there is none.
     """
 
     name: str
@@ -54,7 +54,7 @@ class _Finding:
 
 
 def run(words: Sequence[str]) -> int:
-    """Print what is installed and whether it works; return 0 if it does, else 1."""
+    """Print the versions and the results of the checks; return 0 if there is no problem, else 1."""
     argparse.ArgumentParser(
         "onlineauto doctor", description="Check this installation. Exit code 0: all is well; 1: it is not."
     ).parse_args(words)
@@ -92,7 +92,7 @@ def _version(name: str) -> str | None:
 
 def _imported(name: str, use: str) -> _Finding:
     """Return the version of a package, and whether it can be imported."""
-    if name == "numba":  # the self-test imports it if it is needed; by itself it takes a second
+    if name == "numba":  # the self-test imports it if needed; the import alone takes a second
         return _Finding(name, f"{_version(name)}{use}")
     try:
         importlib.import_module(name)
@@ -141,7 +141,7 @@ def _kernels() -> Iterator[_Finding]:
 
 
 def _self_test() -> Iterator[_Finding]:
-    """Learn a little log twice, save and load the model, and compare what they predict."""
+    """Learn a small log twice, save and load the model, and compare the predictions."""
     try:
         with shown_compiling():
             begin = time.perf_counter()
@@ -162,7 +162,7 @@ def _self_test() -> Iterator[_Finding]:
 
 
 def _learn() -> Callable[[], bytes]:
-    """Learn the events; return what saves the model, loads it, and predicts with it."""
+    """Learn the events; return a function that saves and loads the model, and predicts with it."""
     from onlineauto.workspace.workspace import Workspace
 
     workspace = Workspace(cb_explore_adf=True, automl=2, bit_precision=12).fit(_EVENTS)

@@ -1,4 +1,4 @@
-"""The verb ``inspect``: show the content of a model file."""
+"""The verb ``inspect``: print the content of a model file."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 
 def run(configuration: Configuration) -> int:
-    """Print the content of the first file, a model, and return 0; the other files are events that have names.
+    """Print the content of the first file, a model, and return 0; other files are events with names.
 
     Raises
     ------
     OptionError
         If no model is named.
     InputError
-        If it is not a model, is incomplete, or is of a later version; or if events cannot be read.
+        If the file is not a model, is incomplete, or is of a later version; or if events cannot be read.
     """
     model, *events = configuration[InputOptions].data or ("",)
     if not model:
@@ -70,12 +70,12 @@ def run(configuration: Configuration) -> int:
 
 
 def _reading_options() -> list[str]:
-    """Return the options that say how events are read, which a model does not keep."""
+    """Return the options for reading events, which a model does not store."""
     return [*FORMATS, "chain_hash", "compressed"]
 
 
 def _names_in(workspace: Workspace, events: Sequence[str]) -> dict[int, str]:
-    """Return the names of the weights that files of events use."""
+    """Return the names of the weights that the events in files use."""
     inverse, names = InverseHash(workspace), line_names(workspace.configuration)
     examples = NamedExamples(workspace, names)
     for path in events:

@@ -1,4 +1,4 @@
-"""The verb ``tune``: search for the best config of a function, and go on if that was interrupted."""
+"""The verb ``tune``: search for the best config of a function, or continue an interrupted search."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def run(words: Sequence[str]) -> int:
 
 
 class _Begun(Callback):
-    """Remembers the study that is run."""
+    """Stores the running study."""
 
     study: Study | None = None
 

@@ -67,7 +67,7 @@ class TuneOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamOptions:
-    """Options of the verb ``tune`` if trials learn a stream."""
+    """Options of the verb ``tune`` for trials that learn a stream."""
 
     title: ClassVar[str] = (
         "The flags of a stream, beside --data, --search, and the options that all trials have"
@@ -103,7 +103,7 @@ class StreamOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionOptions:
-    """Options of the verb ``tune`` if trials run a function."""
+    """Options of the verb ``tune`` for trials that run a function."""
 
     title: ClassVar[str] = "The config of a function"
 
@@ -124,6 +124,6 @@ class FunctionOptions:
 
 
 OWN: Final = (TuneOptions, StreamOptions, FunctionOptions)
-"""The options that no other verb has."""
+"""The options of this verb only."""
 REGISTRY: Final = Registry((*OWN, *LEARNERS.groups))
-"""The flags of this verb: its own, and those of learners."""
+"""The flags of this verb: its options, and those of learners."""

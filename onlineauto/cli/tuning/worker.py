@@ -1,4 +1,4 @@
-"""The verb ``worker``: run jobs of a study that is kept in a database, together with any other workers."""
+"""The verb ``worker``: run jobs of a study in a database, together with any other workers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from onlineauto.tune.workers.jobs import Job
 
 _PATIENCE: Final = 60
-"""Seconds for which a worker that starts waits for a server, as one that is being restarted."""
+"""Seconds for which a starting worker waits for a server, which may be restarting."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ def run(words: Sequence[str]) -> int:
     Raises
     ------
     OptionError
-        If the study or the trainable is not there.
+        If the study or the trainable does not exist.
     StoreError
         If the store cannot be reached or read.
     """
@@ -117,7 +117,7 @@ def run(words: Sequence[str]) -> int:
 
 
 def _printer() -> Any:
-    """Return a callback that prints what happens on standard error."""
+    """Return a callback that prints events on standard error."""
     from onlineauto.tune.workers.callbacks import Callback
 
     class Printer(Callback):

@@ -5,6 +5,7 @@ features by falling |weight · value|, each as ``name:cell:value:weight@gradient
 interaction with more than 10,000 crossed features the 1,000 largest are listed, and the rest is counted. With
 ``--vw_exact`` all are listed, and each example is printed as often as VW predicts it: the logged action once
 more when it is learnt.
+
 Source: VW ``gd.cc`` (``print_audit_features``).
 """
 
