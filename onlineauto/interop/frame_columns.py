@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def opened(frame: Any) -> Any:
-    """Return a frame of any library as one of narwhals.
+    """Return a frame of any library as a narwhals frame.
 
     Raises
     ------
@@ -38,7 +38,7 @@ def opened(frame: Any) -> Any:
         raise PackageError(
             f"frames are read through narwhals: {install_hint('frames')}", name=error.name
         ) from None
-    lazy = hasattr(frame, "collect")  # its columns are not known
+    lazy = hasattr(frame, "collect")  # the columns of a lazy frame are unknown
     names = Counter(() if lazy else map(str, getattr(frame, "column_names", getattr(frame, "columns", ()))))
     for name, times in names.items():
         if times > 1:
@@ -60,9 +60,9 @@ class Columns:
     Parameters
     ----------
     frame : DataFrame or Table
-        A frame of any library that narwhals knows.
+        A frame of any library that narwhals supports.
     names : NameHashes
-        Hashes names and numbers the namespaces.
+        Hashes names, and numbers the namespaces.
 
     Raises
     ------
@@ -86,7 +86,7 @@ class Columns:
         return list(self._native)
 
     def __len__(self) -> int:
-        """Count the rows."""
+        """Return the number of rows."""
         return len(self._frame)
 
     def _column(self, name: str) -> Any:
@@ -104,18 +104,18 @@ class Columns:
         return np.asarray(there, bool)
 
     def numbers(self, name: str) -> NDArray[np.generic]:
-        """Return the numbers of a column, NaN where there is none.
+        """Return the numbers of a column, NaN for a missing one.
 
         Raises
         ------
         InputError
-            If the column does not hold numbers.
+            If the column does not contain numbers.
         """
         column = self._column(name)
         if column.dtype == self._nw.Object:
             return _plain_numbers(name, column.to_list())
         there = self.is_there(name)
-        if not there.any():  # whose type says nothing
+        if not there.any():  # the type of an empty column has no meaning
             return np.full(len(self), np.nan)
         if not column.dtype.is_numeric() and column.dtype != self._nw.Boolean:
             raise InputError(f"column {name!r} is of {column.dtype}, not of numbers")
@@ -125,7 +125,7 @@ class Columns:
     def rows(self, groups: Mapping[str, Sequence[str]]) -> list[Rows]:
         """Return the features of the columns of each namespace in `groups`.
 
-        Mappings and lists in a column are namespaces of their own, so a namespace may have several `Rows`.
+        Mappings and lists in a column are separate namespaces, so a namespace may have several `Rows`.
         """
         return [rows for namespace, columns in groups.items() for rows in self._rows(namespace, columns)]
 
@@ -133,7 +133,7 @@ class Columns:
         if not columns:
             return [self._usual_rows(namespace, columns)]
         found: list[Rows] = []
-        for mixed, names in groupby(columns, self._is_mixed):  # in the order of the columns
+        for mixed, names in groupby(columns, self._is_mixed):  # keeps the order of the columns
             if mixed:
                 found += [rows for name in names for rows in self._mixed_rows(namespace, name)]
             else:
@@ -141,7 +141,7 @@ class Columns:
         return found
 
     def _is_mixed(self, name: str) -> bool:
-        """Return whether a column may hold values of several kinds, or lists, or mappings."""
+        """Return whether a column may contain values of several kinds, lists, or mappings."""
         nw = self._nw
         return self._column(name).dtype in (nw.Object, nw.List, nw.Array, nw.Struct)
 
@@ -156,7 +156,7 @@ class Columns:
     def _named_rows(
         self, namespace: str, features: Sequence[tuple[int, Sequence[tuple[str, float]]]]
     ) -> Rows:
-        """Return the rows of a namespace, given the features of those that have some."""
+        """Return the rows of a namespace, from the row numbers and features of its nonempty rows."""
         number, counts = self.names.namespace(namespace), np.zeros(len(self), np.int64)
         for row, named in features:
             counts[row] = len(named)
@@ -177,9 +177,9 @@ class Columns:
         return rows_of_matrix(number, hashes, values)
 
     def _feature(self, name: str, namespace: int) -> tuple[NDArray[np.uint32], NDArray[np.float32]]:
-        """Return hash and value of a column's feature in each row; the value is 0 where there is none."""
+        """Return hash and value of a column's feature in each row; the value is 0 for no feature."""
         column, there = self._column(name), self.is_there(name)
-        if not there.any():  # whose type says nothing
+        if not there.any():  # the type of an empty column has no meaning
             return np.zeros(len(self), np.uint32), np.zeros(len(self), np.float32)
         if column.dtype.is_numeric() or column.dtype == self._nw.Boolean:
             with np.errstate(over="ignore"):
@@ -246,7 +246,7 @@ class Columns:
         Raises
         ------
         InputError
-            If a row has no value, or a value returns after another one.
+            If a row has no value, or a value occurs again after another one.
         """
         if not self.is_there(name).all():
             raise InputError(f"row {int(np.argmin(self.is_there(name)))}: {name} is null")
@@ -263,7 +263,7 @@ class Columns:
 
 
 def _plain_numbers(name: str, values: Sequence[Any]) -> NDArray[np.float64]:
-    """Return values of several kinds as numbers, NaN where one is missing."""
+    """Return values of several kinds as numbers, NaN for a missing one."""
     numbers = np.empty(len(values))
     for row, value in enumerate(values):
         number = plain(value)
@@ -271,7 +271,7 @@ def _plain_numbers(name: str, values: Sequence[Any]) -> NDArray[np.float64]:
             raise InputError(f"row {row}: {name} is {value!r}, which is not a number")
         try:
             numbers[row] = math.nan if number is None else number
-        except OverflowError:  # a whole number of hundreds of digits
+        except OverflowError:  # an integer with hundreds of digits
             numbers[row] = math.inf
     return numbers
 
