@@ -23,18 +23,18 @@ def check_oracle(oracle: Oracle) -> None:
 
     Proposals are configs over the available namespaces and nothing else. They depend on the arguments alone.
     Every proposal has interactions that can be learnt. The first champion gets a challenger as soon as there
-    is a namespace, and no champion is proposed as its own challenger. These last two do not apply to an
-    oracle that is asked only once.
+    is a namespace, and no champion is proposed as its own challenger. These last two requirements do not
+    apply to an oracle that is called only once.
 
     Parameters
     ----------
     oracle : Oracle
-        The oracle; it need not be registered.
+        The oracle, registered or not.
 
     Raises
     ------
     AssertionError
-        If a requirement is not met; the message says which, and for which champion.
+        If a requirement is violated; the message names the requirement and the champion.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def check_oracle(oracle: Oracle) -> None:
 
 
 def _champions(oracle: Oracle, space: Space) -> Iterator[Config]:
-    """Yield the first champion, and some that could follow it."""
+    """Yield the first champion, and some possible successors."""
     champion = Config(kind=oracle.kind)
     yield champion
     for step in range(3):

@@ -20,23 +20,23 @@ _LONG = 3600.0
 def check_store(make: Callable[[], Store], *, pass_time: Callable[[float], None], threads: int = 4) -> None:
     """Check a store against the requirements of a study.
 
-    The log keeps its records as they are and in their order; the study is begun once. A claim shows its
-    function all that was written before, and is written at once. No two claims get the same job. Whoever lost
-    a lease writes nothing. Snapshots never go back.
+    The log keeps its records unchanged and in order; a study begins once. A claim passes all records written
+    before to its function, and is written atomically. No two claims get the same job. An owner whose lease
+    has expired cannot write. Snapshots never go back.
 
     Parameters
     ----------
     make : callable
         Returns a store without records.
     pass_time : callable
-        Lets so many seconds pass for the leases of the store that was made last.
+        Advances the time by a number of seconds for the leases of the latest store.
     threads : int
-        How many claim at once.
+        Number of threads that claim at the same time.
 
     Raises
     ------
     AssertionError
-        If a requirement is not met; the message says which.
+        If a requirement is violated; the message names the requirement.
 
     Examples
     --------
@@ -164,7 +164,7 @@ def _lost(store: Store, write: Callable[[], Any], what: str) -> None:
 
 
 def _check_threads(store: Store, threads: int) -> None:
-    """Let several threads number their jobs by what they see; the same number twice is a double claim."""
+    """Number jobs by the records in the log, in several threads; a repeated number is a double claim."""
     store.begin(_STUDY)
     each = 10
 
