@@ -2,7 +2,7 @@
 
 They need scikit-learn, ``pip install '.[sklearn]'``. Columns may be numbers or texts. `fit` learns
 the rows `passes` times, in orders drawn by the seed; `partial_fit` learns more rows, once, in their order.
-A weight scales the step that a row takes, which is not the same as to learn the row several times.
+A weight scales the step of a row, which is not the same as learning the row several times.
 
 >>> from onlineauto.sklearn import AutoMLClassifier
 >>> from sklearn.datasets import load_iris
@@ -66,7 +66,7 @@ class _Rows(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
     def _validated(self, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
         for row, label in enumerate(y) if is_sequence(y) else ():
-            if is_missing(label) and not isinstance(label, float):  # of which scikit-learn says that itself
+            if is_missing(label) and not isinstance(label, float):  # scikit-learn itself rejects NaN
                 raise InputError(f"the label of row {row} is missing: {label!r}; drop rows without a label")
         return validate_data(self, X, y, reset=reset, dtype=None, ensure_all_finite="allow-nan")
 
@@ -76,7 +76,7 @@ class _Rows(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         return tags
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the attributes, with the model as bytes: joblib maps arrays, and kernels write to them."""
+        """Return the attributes, with the model as bytes: joblib maps arrays read-only, and kernels write."""
         state: dict[str, Any] = super().__getstate__()
         return state | {"model_": pickle.dumps(self.model_)} if "model_" in state else state
 
@@ -86,7 +86,7 @@ class _Rows(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
 
 class AutoMLRegressor(RegressorMixin, _Rows):  # type: ignore[misc]
-    """`onlineauto.AutoMLRegressor`, which is `model_`, as scikit-learn calls it."""
+    """`onlineauto.AutoMLRegressor` with scikit-learn's interface; `model_` is the regressor."""
 
     def __init__(
         self,
@@ -102,11 +102,11 @@ class AutoMLRegressor(RegressorMixin, _Rows):  # type: ignore[misc]
         self.passes, self.seed, self.options = passes, seed, options
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn rows anew."""
+        """Learn rows from scratch."""
         return self._fit(X, y, sample_weight, anew=True, passes=self.passes)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Go on, with more rows."""
+        """Learn more rows."""
         return self._fit(X, y, sample_weight, anew=not hasattr(self, "model_"), passes=None)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, *, anew: bool, passes: int | None) -> Self:
@@ -117,13 +117,13 @@ class AutoMLRegressor(RegressorMixin, _Rows):  # type: ignore[misc]
         return self._learn(X, y.tolist(), sample_weight, passes)
 
     def predict(self, X: Any) -> NDArray[np.float64]:
-        """Return the label that is expected for each row."""
+        """Return the expected label of each row."""
         rows = self._asked(X)
         return self.model_.predict_each(rows)
 
 
 class AutoMLClassifier(ClassifierMixin, _Rows):  # type: ignore[misc]
-    """`onlineauto.AutoMLClassifier`, which is `model_`, as scikit-learn calls it; any number of classes."""
+    """`onlineauto.AutoMLClassifier` with scikit-learn's interface; `model_` is the classifier."""
 
     def __init__(
         self, *, live_configs: int | None = 4, passes: int = 1, seed: int = 0, options: _Options = None
@@ -131,13 +131,13 @@ class AutoMLClassifier(ClassifierMixin, _Rows):  # type: ignore[misc]
         self.live_configs, self.passes, self.seed, self.options = live_configs, passes, seed, options
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn rows anew."""
+        """Learn rows from scratch."""
         return self._fit(X, y, sample_weight, anew=True, classes=None, passes=self.passes)
 
     def partial_fit(
         self, X: Any, y: Any, classes: Sequence[Any] | None = None, sample_weight: Any = None
     ) -> Self:
-        """Go on, with more rows; the first call has to name all classes that will come."""
+        """Learn more rows; the first call has to pass all classes that may appear."""
         anew = not hasattr(self, "model_")
         if anew and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
