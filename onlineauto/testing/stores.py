@@ -164,7 +164,7 @@ def _lost(store: Store, write: Callable[[], Any], what: str) -> None:
 
 
 def _check_threads(store: Store, threads: int) -> None:
-    """Number jobs by the records in the log, in several threads; a repeated number is a double claim."""
+    """Let several threads number jobs by the records in the log; a repeated number is a double claim."""
     store.begin(_STUDY)
     each = 10
 
