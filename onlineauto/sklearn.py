@@ -58,7 +58,7 @@ class _Rows(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     def _rows(self, X: NDArray[Any]) -> list[dict[str, Any]]:
         if X.dtype.kind in "mM":
             raise InputError(
-                "the rows have dates or times, which are no features: give what matters of them as numbers, "
+                "the rows have dates or times, which cannot be features: pass the relevant parts as numbers, "
                 "such as the weekday and the hour"
             )
         names = getattr(self, "feature_names_in_", [f"x{i}" for i in range(X.shape[1])])

@@ -329,7 +329,7 @@ class AutoModel:
         if is_vw_model(source):
             raise InputError(
                 f"{name} is one of Vowpal Wabbit: AutoML().warm_start(…) begins with it, and "
-                "onlineauto.interop.read_vw_model(…) goes on with it as it is"
+                "onlineauto.interop.read_vw_model(…) continues with it unchanged"
             )
         workspace, run = load_model(Workspace, source, REGISTRY.from_keywords())
         kept = run.get("api") or {}

@@ -313,7 +313,7 @@ class SingleLines(AutoModel):
         """
         raise OptionError(
             f"{type(self).__name__} has its own scale of numbers and labels, so it cannot begin with another "
-            f"model; {type(self).__name__}.load goes on with a saved one"
+            f"model; {type(self).__name__}.load continues with a saved one"
         )
 
     def _kept(self) -> dict[str, Any]:

@@ -103,8 +103,8 @@ def rows_of(rows: Any) -> Iterable[Any]:
         matrix = rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows)
         if matrix.dtype.kind in "mM":
             raise InputError(
-                "the matrix has dates or times, which are no features: give what matters of them as numbers, "
-                "such as the weekday and the hour"
+                "the matrix has dates or times, which cannot be features: pass the relevant parts as "
+                "numbers, such as the weekday and the hour"
             )
         names = [f"x{i}" for i in range(matrix.shape[1])]
         return [dict(zip(names, row, strict=True)) for row in matrix.tolist()]
@@ -177,8 +177,8 @@ def frame_rows(frame: Any, *, label: str | None, weight: str | None) -> Iterator
     for name, column in (("label", label), ("weight", weight)):
         if column not in columns and (column is not None or name == "label"):
             raise InputError(
-                f"fit(frame, {name}=…) names one of its columns: {', '.join(columns)}; or fit(X, y) has the "
-                "labels apart"
+                f"fit(frame, {name}=…) names one of its columns: {', '.join(columns)}; or fit(X, y) has "
+                "separate labels"
             )
     for row in opened(frame).iter_rows(named=True):
         of = {str(name): value for name, value in row.items()}

@@ -83,7 +83,7 @@ def _problem(configuration: Configuration, path: Path) -> str:
     if not os.access(path.resolve().parent, os.W_OK | os.X_OK):
         return f"{path} cannot be written"
     if path.exists() and not options.kill_cache and not has_blocks(path):
-        return f"{path} is there, and not one of onlineauto; -k replaces it"
+        return f"{path} exists and is not a cache of onlineauto; -k replaces it"
     return ""
 
 
@@ -106,7 +106,7 @@ def _read(path: Path, configuration: Configuration, found: Diagnostics) -> Itera
     try:
         yield from read_blocks(path, configuration, found)
     except InputError as error:
-        raise InputError(f"{error}; -k writes the cache anew") from None
+        raise InputError(f"{error}; -k writes a new cache") from None
 
 
 class _Writing:

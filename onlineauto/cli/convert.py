@@ -48,7 +48,7 @@ def run(configuration: Configuration) -> int:
     kind = _kind(inputs[0])
     made = _BECOMES[kind]
     if Path(output).exists() and (made == _EVENTS or _kind(output) != made):
-        raise OptionError(f"{output} is there and would be lost: remove it, or name another file")
+        raise OptionError(f"{output} exists and would be overwritten: remove it, or name another file")
     if kind in (_OURS, _VW):
         what = _convert_model(inputs, output, configuration, kind=kind)
     else:

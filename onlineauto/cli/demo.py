@@ -45,7 +45,7 @@ def run(words: Sequence[str]) -> int:
         If a file cannot be written.
     """
     parser = argparse.ArgumentParser(
-        "onlineauto demo", description="Learn a small log that is made up, explained step by step."
+        "onlineauto demo", description="Learn a small simulated log, explained step by step."
     )
     parser.add_argument("--into", metavar="FOLDER", type=Path, default=Path("onlineauto-demo"))
     parser.add_argument("--seed", metavar="N", type=int, default=1, help="seed of the made-up log")
@@ -55,13 +55,13 @@ def run(words: Sequence[str]) -> int:
         folder / name for name in ("log.txt", "journal.jsonl", "demo.model", "story.svg")
     )
     if folder.exists() and any(folder.iterdir()) and not log.exists():
-        raise OptionError(f"{folder} is there and not of a demo; --into names another folder")
+        raise OptionError(f"{folder} exists and is not the folder of a demo; --into names another one")
     folder.mkdir(parents=True, exist_ok=True)
     truth = _make_log(log, random.Random(options.seed))
     _say(
-        f"1. The log. {_VISITS:,} visits to a news site that is made up. Each time one of {len(_ARTICLES)} "
-        "articles was shown, drawn by lot, and the log says whether it was clicked. What a visitor likes "
-        "depends on who it is and on the time of day; the device tells nothing. The learner does not know."
+        f"1. The log. {_VISITS:,} simulated visits to a news site. At each visit one of {len(_ARTICLES)} "
+        "articles was displayed, drawn at random, and the log says whether it was clicked. Clicks depend on "
+        "the visitor and on the time of day, but not on the device. The learner does not know this."
     )
     print(f"\n     {log}, its first event:\n")
     with log.open() as file:

@@ -91,11 +91,11 @@ class EvaluateOptions:
         needs=("dsjson",),
     )
     picture: str | None = option(
-        None, "Draw the estimates and how they came to be: an SVG, PNG or PDF file.", vw=False, metavar="FILE"
+        None, "Draw the estimates and their course: an SVG, PNG or PDF file.", vw=False, metavar="FILE"
     )
     dark: bool = option(False, "Draw the picture on a dark background.", vw=False, needs=("picture",))
     report: str | None = option(None, "Write the estimates as JSON.", vw=False, metavar="FILE")
-    quiet: bool = option(False, "Say nothing of the input.")
+    quiet: bool = option(False, "Do not report problems of the input.")
     help: bool = option(False, "Print this help and stop.", short="h")
 
 
@@ -106,8 +106,8 @@ _POINTS = 200
 """Number of points per block in the picture."""
 _PAGE: Final = Page(
     "Usage: onlineauto evaluate [options] LOG ...",
-    "Say what policies would have cost over a log in which another policy chose the actions, and wrote down "
-    "with which probability: estimates three ways, each with an interval that holds at all times at once.",
+    "Estimate the cost of policies on the log of another policy, which has the probabilities of the chosen "
+    "actions: three estimates, each with an interval that holds at all times at once.",
     """\
 Examples:
   onlineauto evaluate log.txt --policy my.model --policy '--cb_explore_adf -q :: --epsilon 0.1'

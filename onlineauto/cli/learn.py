@@ -91,7 +91,7 @@ def run(configuration: Configuration) -> int:
         saving = Saving(learning, report, Showing(learning, files))
         if learning.position.passes >= configuration[RunOptions].passes:
             report.say(
-                "onlineauto: warning: the run was complete already; to learn new events, go on from its "
+                "onlineauto: warning: the run was complete already; to learn new events, continue from its "
                 "model with -i"
             )
         try:

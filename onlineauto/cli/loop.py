@@ -43,17 +43,16 @@ class LoopOptions:
     )
     erase: str | None = option(
         None,
-        "Take the context and the features of these events out of the log, for good, and out of those of "
-        "rank servers whose folders are given as well; none of the services runs meanwhile. What was learnt "
-        "of them stays learnt.",
+        "Remove the context and the features of these events from the log for good, and from the logs of "
+        "rank servers whose folders follow. Stop the services first. Models keep what they have learnt.",
         vw=False,
         metavar="IDS",
         listed=True,
     )
     fill_gaps: bool = option(
         False,
-        "Write blanks in the place of segments of the log that are missing or too short, and say which "
-        "positions are lost. The service, which does not run meanwhile, skips them at its next start.",
+        "Write blanks in place of segments of the log that are missing or too short, and print the lost "
+        "positions. Stop the service first; it skips the blanks at its next start.",
         vw=False,
     )
     app: str = option("default", "Name of the service, as it was served.", vw=False)
@@ -73,9 +72,8 @@ REGISTRY: Final = Registry((LoopOptions,))
 
 _PAGE: Final = Page(
     "Usage: onlineauto loop [options] FOLDER",
-    "Look into the folder of a service: count the records of its log, export what it has learnt, prove how "
-    "an action was drawn, erase events, or make a token. The service may run meanwhile, but for --erase and "
-    "--fill_gaps.",
+    "Inspect the folder of a service: count the records of its log, export learnt decisions, verify the draw "
+    "of an action, erase events, or create a token. Only --erase and --fill_gaps need a stopped service.",
     """\
 Examples:
   onlineauto loop ./loop
@@ -114,7 +112,7 @@ def run(words: Sequence[str]) -> int:
         print(add_token(folder / "tokens", options.new_token.split(",")))
         return 0
     if not (folder / "log").is_dir():
-        raise InputError(f"{folder} is no folder of a service: it has no log")
+        raise InputError(f"{folder} is not the folder of a service: it has no log")
     if options.fill_gaps:
         return _fill_gaps(folder)
     from onlineauto.service.log.segment_log import SegmentLog
@@ -180,7 +178,7 @@ def _erase(folders: Sequence[Path], event_ids: Sequence[str]) -> int:
 
     for folder in folders:
         if not (folder / "log").is_dir():
-            raise InputError(f"{folder} is no folder of a service: it has no log")
+            raise InputError(f"{folder} is not the folder of a service: it has no log")
     found: Counter[str] = Counter()
     with ExitStack() as stack:
         for folder in folders:
@@ -200,7 +198,7 @@ def _erase(folders: Sequence[Path], event_ids: Sequence[str]) -> int:
     print(f"{found.total()} decisions have no features now")
     if missing := sorted(set(event_ids) - set(found)):
         raise InputError(
-            f"there is no decision {', '.join(missing[:5])}; of the others, the features are gone"
+            f"there is no decision {', '.join(missing[:5])}; the features of the others are removed"
         )
     return 0
 

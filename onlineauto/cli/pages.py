@@ -55,8 +55,8 @@ _TASKS: Final = (
         "Convert and merge",
         ("onlineauto columns 'logs/*.parquet'", "what the columns of Parquet are, as a file to edit"),
         ("onlineauto convert FILE ... TO", "text to blocks, or back"),
-        ("onlineauto convert MODEL TO", "a model of Vowpal Wabbit to ours, or back"),
-        ("onlineauto merge MODEL ... -f TO", "models that were learnt apart to one"),
+        ("onlineauto convert MODEL TO", "a model of Vowpal Wabbit to onlineauto's, or back"),
+        ("onlineauto merge MODEL ... -f TO", "several models to one"),
     ),
     (
         "Set up",
@@ -75,9 +75,9 @@ _READING: Final = ("json", "dsjson", "chain_hash", "compressed")
 PAGES: Final = {
     "columns": Page(
         "Usage: onlineauto columns [options] FILE ...",
-        "Print what the columns of Parquet are: which ones are features, what was decided, and what came of "
-        "it. The names and types of the columns say so. In a file, the text can be edited, and --columns "
-        "reads it. With --cb_explore_adf, rows are decisions.",
+        "Print the meaning of the columns of Parquet: features, decisions, rewards, as inferred from names "
+        "and types. Saved in a file, the text can be edited and read with --columns. With --cb_explore_adf, "
+        "rows are decisions.",
         """\
 Examples:
   onlineauto columns 'logs/*.parquet' > columns.toml
@@ -97,8 +97,8 @@ A file of columns:
     "convert": Page(
         "Usage: onlineauto convert [options] FILE ... TO",
         "Convert files of events to one file of blocks, which is read four to six times faster, or blocks "
-        "back to text; or a model of Vowpal Wabbit to ours, or back. The first bytes of FILE say which. "
-        "Events are converted for one kind of learning: give the same flags as for learning.",
+        "back to text; or a model of Vowpal Wabbit to one of onlineauto, or back. The first bytes of "
+        "FILE decide. Events are converted for one kind of learning: give the same flags as for learning.",
         """\
 Examples:
   onlineauto convert events.txt.gz events.blocks --cb_explore_adf
@@ -120,7 +120,7 @@ Examples:
     ),
     "merge": Page(
         "Usage: onlineauto merge [options] MODEL MODEL ... -f TO",
-        "Combine models that were learnt apart, from the same options, into one.",
+        "Combine models that were trained separately with the same options into one.",
         """\
 Examples:
   onlineauto merge monday.model tuesday.model -f both.model

@@ -104,7 +104,7 @@ class Saving:
         said = f"interrupted after {self._run.progress.example_number} events"
         if self._path is None:
             return said
-        goes_on = "" if self._options.predict_only() else "; --resume goes on"
+        goes_on = "" if self._options.predict_only() else "; --resume continues"
         return f"{said}; model saved to {self._path}{goes_on}"
 
     def save(self) -> None:

@@ -214,7 +214,7 @@ class Evaluation:
         if self._given_floor and scale[BELOW]:
             yield f"{int(scale[BELOW])} events were logged with less than the least probability given"
         if self._given_range and beyond:
-            yield f"{beyond} costs were beyond the range that was given; in the intervals they are its ends"
+            yield f"{beyond} costs were outside the given range; the intervals use its bounds instead"
         for value in self.values():
             for name, way in (("IPS", value.ips), ("SNIPS", value.snips), ("DR", value.dr)):
                 if way.low > way.high:
@@ -230,7 +230,7 @@ class Evaluation:
             more = f" and {n - min(len(lines), _LISTED)} more" if n > _LISTED else ""
             raise InputError(
                 f"{self.diagnostics.of_file}lines {shown}{more} log an action without its probability, which "
-                "says nothing of other policies; if all were chosen uniformly: --missing_probability uniform"
+                "is no evidence on other policies; if chosen uniformly: --missing_probability uniform"
             )
 
     def _refuse_skipped(self) -> None:

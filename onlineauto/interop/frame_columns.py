@@ -50,7 +50,7 @@ def opened(frame: Any) -> Any:
     except TypeError:
         kind = type(frame).__name__
         raise InputError(
-            f"a {kind} is no frame of pandas, polars or arrow; collect it if it is lazy"
+            f"a {kind} is not a frame of pandas, polars or arrow; collect it if it is lazy"
         ) from None
 
 

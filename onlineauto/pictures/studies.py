@@ -55,7 +55,7 @@ def study_picture(
     """
     told = [row for row in history if row["told"] and math.isfinite(row["value"])]
     if not told:
-        raise InputError("the study has nothing to draw: no trial has come to a value")
+        raise InputError("the study has nothing to draw: no trial has a value")
     sign = -1.0 if mode == "max" else 1.0
     best = min(told, key=lambda row: (-row["resource"], sign * row["value"]))
     trials = len({row["trial"] for row in told})
@@ -90,7 +90,7 @@ def _draw_given(axes: Axes, told: Sequence[Mapping[str, Any]], best: int, look: 
         axes.set_yticks(levels, [f"{each:,}" for each in levels], minor=False)
         axes.minorticks_off()
     axes.set_title("what trials were given")
-    axes.set_xlabel("values told, in their order")
+    axes.set_xlabel("values in order of arrival")
     axes.set_ylabel("resource")
 
 
@@ -107,8 +107,8 @@ def _draw_best(axes: Axes, told: Sequence[Mapping[str, Any]], sign: float, look:
     if worst - least > _WIDE * (most_of_them - least) > 0:  # a few outliers would hide all other values
         margin = 0.1 * (most_of_them - least)
         axes.set_ylim(*sorted((sign * (least - margin), sign * (most_of_them + margin))))
-    axes.set_title("best so far, of those that were given most")
-    axes.set_xlabel("values told, in their order")
+    axes.set_title("best so far, at the largest resource")
+    axes.set_xlabel("values in order of arrival")
     axes.set_ylabel("value")
 
 

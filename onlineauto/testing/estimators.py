@@ -120,7 +120,7 @@ def check_estimator(
             f"{name}: better in {better} of {streams} streams, more than {allowed:.1%}",
         )
     agreeing = (event._replace(differ=False) for event in _log(rng, events, mean=0.7))
-    _require(not _run(make(alpha, 0.5), agreeing), "two that always agree are told apart")
+    _require(not _run(make(alpha, 0.5), agreeing), "two that always agree are distinguished")
     for gain, expected in ((0.8, "better"), (-0.8, "worse")):
         found = _run(make(alpha, 0.5), _log(rng, events, gain=gain))
         _require(found == expected, f"a gain of {gain} in every event: found {found or 'nothing'}")

@@ -83,7 +83,7 @@ def _check_config(oracle: Oracle, config: Config, space: Space, where: str) -> N
     _require(oracle.once or config.kind is oracle.kind, f"another kind than the oracle's: {config}; {where}")
     for interaction in elements:
         _require(interaction == tuple(sorted(interaction)), f"names not ascending: {interaction}; {where}")
-        _require(set(interaction) <= set(space.namespaces), f"not met: {interaction}; {where}")
+        _require(set(interaction) <= set(space.namespaces), f"not observed: {interaction}; {where}")
         _require(len(interaction) in (2, 3), f"neither of two nor of three: {interaction}; {where}")
     crossed = interactions_of(
         config, space.namespaces, interaction_type=space.interaction_type, base=oracle.base

@@ -125,9 +125,9 @@ def _check(models: Sequence[Workspace], everyone: Sequence[Workspace]) -> None:
     if any(model.predicts_only for model in everyone):
         raise OptionError("a model that was saved to predict only cannot be merged: it has no sums")
     if models[0].configuration[AutomlOptions].automl is not None:
-        raise OptionError("models of --automl cannot be merged: each has searched by itself")
+        raise OptionError("models of --automl cannot be merged: each has its own search")
     if models[0].configuration[EpsilonDecayOptions].epsilon_decay:
-        raise OptionError("models of --epsilon_decay cannot be merged: each has a champion of its own")
+        raise OptionError("models of --epsilon_decay cannot be merged: each has its own champion")
     commands = [_configuration(model).command(kept=True) for model in everyone]
     for command in commands:
         if command != commands[0]:

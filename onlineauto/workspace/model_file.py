@@ -121,7 +121,7 @@ def decoded(data: bytes | mmap.mmap, *, name: str) -> State:
     if data[: len(MAGIC)] != MAGIC:
         raise InputError(
             f"{name} is not a model file of onlineauto; if it is one of Vowpal Wabbit, "
-            "onlineauto.interop.read_vw_model reads it, and `onlineauto convert` makes one of ours of it"
+            "onlineauto.interop.read_vw_model reads it, and `onlineauto convert` converts it"
         )
     if len(data) < _BEGIN + _DIGEST:
         raise InputError(f"{name} is a model file that was cut off")

@@ -238,5 +238,5 @@ def load_run(source: ModelSource, configuration: Configuration) -> tuple[Workspa
     workspace, stored = load_model(Workspace, source, configuration)
     if "position" not in stored:
         name = os.fspath(source) if isinstance(source, str | os.PathLike) else "the model"
-        raise InputError(f"{name} was not saved by a run, so --resume cannot go on from it")
+        raise InputError(f"{name} was not saved by a run, so --resume cannot continue from it")
     return workspace, stored

@@ -110,7 +110,7 @@ def _configured(configuration: Configuration, tree: State, *, name: str) -> Conf
     try:
         made = REGISTRY.parse_kept(tree["model"]["options"])
     except OptionError as error:
-        raise InputError(f"{name} is no model of this program: {_in_a_line(error)}") from None
+        raise InputError(f"{name} is not a valid model: {_in_a_line(error)}") from None
     return changed(made, configuration, name=name)
 
 

@@ -114,7 +114,7 @@ class Pending:
             A decision with this id waits already.
         """
         if event_id in self._waiting:
-            raise InputError(f"event {event_id!r} waits for its reward already: each needs an id of its own")
+            raise InputError(f"event {event_id!r} waits for its reward already: each needs its own id")
         deadline = self.clock() + self.time_to_live
         self._waiting[event_id] = Decision(event, action, probability, deadline)
         self._ended.pop(event_id, None)

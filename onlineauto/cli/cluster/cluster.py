@@ -32,7 +32,7 @@ class ClusterOptions:
     )
     capacity: str = option(
         "",
-        "How much there is, as in CPU=8,GPU=2. Not supplied: this machine's processors, or all that Ray has.",
+        "The capacity, such as CPU=8,GPU=2. Not supplied: this machine's processors, or all of Ray's.",
         vw=False,
         metavar="AMOUNTS",
     )
@@ -41,9 +41,8 @@ class ClusterOptions:
     )
     policy: str = option(
         "",
-        "Who is given how much: marginal-gain (which is fair until it knows how fast jobs are), fair, fifo, "
-        "srtf, tetris, or learned (which is fair until it is proved to be faster). Not supplied: "
-        "marginal-gain.",
+        "How workers are shared: marginal-gain (fair until the speeds of jobs are known), fair, fifo, srtf, "
+        "tetris, or learned (fair until it is proved to be faster). Not supplied: marginal-gain.",
         vw=False,
         metavar="NAME",
     )
@@ -61,11 +60,11 @@ class ClusterOptions:
     )
     history: str = option(
         "",
-        "Append to this file what was decided and done; onlineauto simulate reads it.",
+        "Append decisions and events to this file, which onlineauto simulate reads.",
         vw=False,
         metavar="FILE",
     )
-    quiet: bool = option(False, "Show no progress; in a pipe none is shown anyway.", vw=False)
+    quiet: bool = option(False, "Display no progress; in a pipe there is never any.", vw=False)
     help: bool = option(False, "Print this help and stop.", short="h")
 
 
@@ -73,15 +72,14 @@ REGISTRY: Final = Registry((ClusterOptions,))
 """The flags of this verb."""
 
 _GOES_ON: Final = (
-    "onlineauto: interrupted; the same command goes on with studies that have a store, and streams that have "
-    "a model"
+    "onlineauto: interrupted; the same command continues studies with a store and streams with a model"
 )
 
 _PAGE: Final = Page(
     "Usage: onlineauto cluster run FILE [options]",
-    "Run jobs that share one machine, or one Ray cluster: studies and streams. Every slot a policy decides "
-    "who has how many workers. The command ends when all jobs have ended; if it is interrupted, the same "
-    "command goes on with studies that have a store, and streams that have a model.",
+    "Run jobs that share one machine, or one Ray cluster: studies and streams. In every slot a policy "
+    "decides on the workers of each job. The command ends when all jobs have ended; after an interruption, "
+    "the same command continues studies with a store and streams with a model.",
     """\
 Examples:
   onlineauto cluster run jobs.toml

@@ -179,7 +179,7 @@ class JobFile:
     def warnings(self) -> list[str]:
         """Return a warning for each stream whose model is not saved."""
         lost = [n for n, job in enumerate(self._jobs, 1) if "stream" in job and "model" not in job]
-        why = "what this stream learns is not kept: add a model = FILE"
+        why = "the model of this stream is not saved: add a model = FILE"
         return [f"{self._path}:{self._line(number, 'stream')}: {why}" for number in lost]
 
     def save(self, cluster: Cluster) -> list[str]:
@@ -194,7 +194,7 @@ class JobFile:
                     each.job.workspace().save(path)
                 lines.append(f"the model of {each.name} is in {path}")
             elif Path(path).exists() and isinstance(each.job, RunJob):
-                lines.append(f"{each.name} goes on with {path}, where it is saved")
+                lines.append(f"{each.name} continues from {path}, where it is saved")
         return lines
 
     def _study(self, job: Mapping[str, Any]) -> Any:
@@ -221,7 +221,7 @@ class JobFile:
         if "trainable" in job:
             _check_trainable(job["trainable"])
         elif storage is None:
-            raise OptionError("space: nothing says what trials run: add a trainable = MODULE:NAME")
+            raise OptionError("space: the trials need a function to run: add a trainable = MODULE:NAME")
         return StudyJob(study, job.get("trainable"), **options)
 
     def _stream(self, job: Mapping[str, Any]) -> Any:
@@ -350,7 +350,7 @@ def _run_of(model: str, configuration: Configuration, source: Path) -> Run:
         workspace, stored = load_run(model, configuration)
     except (InputError, OptionError) as error:
         raise InputError(
-            f"model = {model!r} is there already, and this stream cannot go on with it: {error}; name "
+            f"model = {model!r} exists already, and this stream cannot continue from it: {error}; name "
             "another file, or remove it"
         ) from None
     return Run(workspace, source, stored=stored)

@@ -134,7 +134,7 @@ def _kernels() -> Iterator[_Finding]:
     problem = ""
     if library is None:
         problem = (
-            f"{directory} cannot be written, so each process compiles anew; name another folder in "
+            f"{directory} cannot be written, so each process compiles again; name another folder in "
             "ONLINEAUTO_CACHE_DIR"
         )
     yield _Finding("cache", f"{directory}, not writable, {what}", problem)
@@ -154,7 +154,9 @@ def _self_test() -> Iterator[_Finding]:
         yield _Finding("self-test", "failed", f"learning fails: {error}")
         return
     if not equal:
-        yield _Finding("self-test", "failed", "the same events give other predictions: please report this")
+        yield _Finding(
+            "self-test", "failed", "the same events have different predictions: please report this"
+        )
         return
     speed = 2 * len(_EVENTS.split(b"\n\n")) / again
     loading = f", after {first - again / 2:.1f} s of loading or compiling" if first > again else ""

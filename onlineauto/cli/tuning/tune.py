@@ -31,8 +31,8 @@ _PAGE: Final = Page(
     "       onlineauto tune --trainable MODULE:NAME --space FILE [options]",
     "Search for the best flags on a stream, or for the best config of a function or class: short trials for "
     "many configs, long ones for the best. A study in a store is shared with workers on other machines, "
-    "which give the same command; if this is interrupted, the same command goes on. --quiet shows no "
-    "progress; in a pipe none is shown anyway.",
+    "which run the same command; after an interruption, the same command continues. --quiet displays no "
+    "progress; in a pipe there is never any.",
     """\
 Examples:
   onlineauto tune -d train.txt --search learning_rate,power_t,interactions --max_examples 100000
@@ -67,7 +67,7 @@ def run(words: Sequence[str]) -> int:
             task.run([begun, *callbacks])
     except KeyboardInterrupt:
         url = without_password(options.study)
-        kept = f"; the same command goes on with what is in {url}" if url else ""
+        kept = f"; the same command continues the study in {url}" if url else ""
         print(f"onlineauto: interrupted{kept}", file=sys.stderr)
         code = _INTERRUPTED
     if begun.study is not None:

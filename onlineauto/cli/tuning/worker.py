@@ -37,15 +37,15 @@ class WorkerOptions:
     )
     trainable: str = option(
         "",
-        "The function or class that trials run. Not supplied: what the study has noted.",
+        "The function or class that trials run. Not supplied: the one recorded in the study.",
         vw=False,
         metavar="MODULE:NAME",
     )
     workers: int = option(0, "Processes; 0 runs jobs in this one.", vw=False, metavar="N", minimum=0)
-    jobs: int = option(0, "Stop after so many jobs; 0 for no end.", vw=False, metavar="N", minimum=0)
+    jobs: int = option(0, "Stop after this number of jobs; 0 for no limit.", vw=False, metavar="N", minimum=0)
     lease: float | None = option(
         None,
-        "Seconds after which the job of a worker that has died is another one's. Not supplied: the study's.",
+        "Seconds after which the job of a dead worker is assigned to another one. Not supplied: the study's.",
         vw=False,
         above=0,
         metavar="SECONDS",
@@ -69,9 +69,9 @@ REGISTRY: Final = Registry((WorkerOptions,))
 
 _PAGE: Final = Page(
     "Usage: onlineauto worker --study URL [--name NAME] [--trainable MODULE:NAME]",
-    "Run jobs of a study until it is done, or its scheduler has been through all it does once more. Start as "
-    "many workers as you like, on as many machines as see the store: each job has one owner, and what a "
-    "worker leaves behind, another one goes on with.",
+    "Run jobs of a study until it is done, or its scheduler has completed one more round. Start any number "
+    "of workers, on any machines that can reach the store: each job has one owner, and another worker "
+    "continues the job of a dead one.",
     """\
 Examples:
   onlineauto worker --study sqlite:///study.db

@@ -28,9 +28,9 @@ _WRITTEN = {"bit_precision", "constant", "initial_weight"}
 """Options that other parts of the file contain, or that have no effect once weights are learnt."""
 _SEARCH = {option.name for option in options_of(AutomlOptions)}
 _NATIVE = {
-    "cover": "lays its policies out otherwise",
-    "regcb": "goes by other plausible costs",
-    "elim": "goes by other plausible costs",
+    "cover": "arranges its policies differently",
+    "regcb": "uses other plausible costs",
+    "elim": "uses other plausible costs",
     "cb_sample": "draws otherwise",
     "ccb_explore_adf": "draws otherwise",
 }
@@ -131,7 +131,7 @@ def _refuse(workspace: Workspace) -> None:
     """Reject a model of native mode that VW cannot represent."""
     configuration = workspace.configuration
     if chosen_explorer(configuration).name == "rnd":  # --vw_exact does not reproduce it either
-        raise OptionError("Vowpal Wabbit would predict differently: it makes other guesses with --rnd")
+        raise OptionError("Vowpal Wabbit would predict differently: its random predictions with --rnd differ")
     for reason in _reasons(workspace, configuration):
         raise OptionError(
             f"Vowpal Wabbit would predict differently: {reason}; learn with --vw_exact, where it does not"
@@ -140,7 +140,7 @@ def _refuse(workspace: Workspace) -> None:
 
 def _reasons(workspace: Workspace, configuration: Configuration) -> Iterator[str]:
     if "namespaces" in configuration[AutomlOptions].searched():
-        yield "--search namespaces leaves namespaces out, those too that are met later"
+        yield "--search namespaces excludes namespaces, including those that appear later"
     explorer = chosen_explorer(configuration).name if "explore" in workspace.kind else ""
     for name, reason in _NATIVE.items():
         if name == explorer or name in configuration.supplied:
@@ -162,7 +162,7 @@ def _reasons(workspace: Workspace, configuration: Configuration) -> Iterator[str
         if name[0] not in _PRINTABLE or name[:1] == b":":
             yield f"it does not cross namespace {_shown(name)}"
     if layout["left_out"]:
-        yield "there are namespaces that wildcards leave out"
+        yield "some namespaces are excluded from wildcards"
 
 
 def _shown(name: bytes) -> str:

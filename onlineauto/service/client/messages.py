@@ -156,4 +156,4 @@ def refuse(status: int, content: bytes) -> InputError:
         message = msgspec.json.decode(content)["error"]["message"]
     except (msgspec.DecodeError, KeyError, TypeError):
         message = content[:200].decode("utf-8", "replace")
-    return InputError(f"the service has refused a request ({status}): {message}")
+    return InputError(f"the service has rejected a request ({status}): {message}")

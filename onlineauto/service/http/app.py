@@ -241,7 +241,7 @@ def _follow(follower: Follower, stop: threading.Event) -> None:
         found = follower.follow()
         if away != (follower.failed is not None):
             away = not away
-            said = f"the learner is away: {follower.failed}" if away else "the learner is there again"
+            said = f"the learner is away: {follower.failed}" if away else "the learner is available again"
             _LOG.warning(said, extra={"event": "learner", "away": away})
         if not found:
             stop.wait(_AGAIN if away else _FOLLOW)

@@ -109,7 +109,7 @@ class Keeper:
         """
         if self.hosts and not self.tokens and _parts(f"//{headers.get('host', '')}")[1] not in self.hosts:
             raise RefusedError(
-                "without tokens, the service is asked by the name of its own machine", status=403
+                "without tokens, a request must name the machine of the service as its host", status=403
             )
         origin = headers.get("origin")
         if origin is not None and _parts(origin)[0] != headers.get("host"):
@@ -186,15 +186,13 @@ def reply_to_error(error: Exception, endpoint: str) -> Reply:
         _LOG.error(
             "the disk cannot be written: %s", error, extra={"event": "not_written", "endpoint": endpoint}
         )
-        why = (
-            "there is no room on the disk" if full else f"a file cannot be read or written: {cause.strerror}"
-        )
+        why = "the disk is full" if full else f"a file cannot be read or written: {cause.strerror}"
         return problem(f"{why}; try again later", 507 if full else 503, 10.0)
     if isinstance(error, OnlineautoError | msgspec.MsgspecError | UnicodeError | RecursionError):
         status = 422 if isinstance(error, OptionError) else 400
         return problem(str(error) or "the body is nested too deeply", status)
     _LOG.error("an endpoint failed", exc_info=error, extra={"event": "failed", "endpoint": endpoint})
-    return problem("the service has failed; its log says why", 500)
+    return problem("the service has failed; its log has the reason", 500)
 
 
 def account(keeper: Keeper, endpoint: str, status: int, seconds: float) -> None:
@@ -225,7 +223,7 @@ async def no_such_endpoint(request: Request, error: Exception) -> Response:
             404,
         ).response()
     answer = problem(
-        f"there is no {request.method} {request.url.path}; /openapi.json has what there is", status
+        f"there is no {request.method} {request.url.path}; /openapi.json lists the endpoints", status
     ).response()
     if isinstance(error, HTTPException):
         answer.headers.update(error.headers or {})  # a 405 lists the allowed methods
@@ -259,7 +257,7 @@ async def _read(headers: Headers, receive: Receive, most: int) -> bytes:
     """
     length = headers.get("content-length", "0")
     if length.isdigit() and int(length) > most:
-        raise RefusedError(f"the body has {length} bytes; at most {most} are taken", status=413)
+        raise RefusedError(f"the body has {length} bytes; at most {most} are accepted", status=413)
     parts, size = [], 0
     while True:
         message = await receive()

@@ -60,12 +60,12 @@ class Handlers(FrontHandlers):
         self._model: tuple[str, bytes] = ("", b"")
 
     async def status(self, asked: Asked) -> Response:
-        """Say how the service is."""
+        """Return the state of the service."""
         del asked
         return json_answer(status_of(self.loop, points=True))
 
     async def settings(self, asked: Asked) -> Response:
-        """Change how decisions are joined and who decides."""
+        """Change the mode, and the settings of the join."""
         given = msgspec.to_builtins(msgspec.json.decode(asked.body, type=Settings))
         future, done = Waiting.future()
         changed = self.loop.change(given, done)
@@ -73,7 +73,7 @@ class Handlers(FrontHandlers):
         return json_answer(changed)
 
     async def model(self, asked: Asked) -> Response:
-        """Give the model that ranks, to whoever does not have it."""
+        """Return the model that ranks, unless the client has it."""
         name = self.loop.learner.name
         if asked.headers.get("if-none-match") == f'"{name}"':
             return Response(status_code=304, headers={"ETag": f'"{name}"'})
@@ -83,7 +83,7 @@ class Handlers(FrontHandlers):
         return Response(content, headers={"ETag": f'"{name}"'}, media_type="application/octet-stream")
 
     async def put_model(self, asked: Asked) -> Response:
-        """Take a model, and let it learn and decide."""
+        """Add a model to the history, and switch to it."""
         name = f"put-{secrets.token_hex(6)}"
         future, done = Waiting.future()
         await asyncio.to_thread(self.loop.put_model, name, asked.body, _from_thread(done))
@@ -101,17 +101,17 @@ class Handlers(FrontHandlers):
         return json_answer(Taken(wanted))
 
     async def models(self, asked: Asked) -> Response:
-        """List the history."""
+        """List the models of the history."""
         del asked
         return json_answer(self.loop.learner.models.all())
 
     async def keep_model(self, asked: Asked) -> Response:
-        """Write the model into the history."""
+        """Write the current model into the history."""
         del asked
         return json_answer(Policy(await asyncio.to_thread(self.loop.keep_model)), 201)
 
     async def use_model(self, asked: Asked) -> Response:
-        """Let a model of the history learn and decide."""
+        """Switch to a model of the history."""
         found = msgspec.json.decode(asked.body, type=Policy)
         future, done = Waiting.future()
         self.loop.use_model(found.name, done)
@@ -119,7 +119,7 @@ class Handlers(FrontHandlers):
         return json_answer(found)
 
     async def evaluate(self, asked: Asked) -> Response:
-        """Say what policies would have earned over the whole log."""
+        """Estimate the values of policies over the whole log."""
         policies = msgspec.json.decode(asked.body, type=Evaluate).policies
         if self._evaluating.locked():
             raise RefusedError("another evaluation runs", status=429, retry_after=10.0)
@@ -128,7 +128,7 @@ class Handlers(FrontHandlers):
             return json_answer(await asyncio.to_thread(evaluated, log, policies, app.workspace.configuration))
 
     async def ready(self, asked: Asked) -> Response:
-        """Say whether ranks can be answered, and whether the model goes on learning."""
+        """Report whether ranks can be answered, and whether learning continues."""
         del asked
         loop = self.loop
         if not loop.caught_up:
@@ -138,7 +138,7 @@ class Handlers(FrontHandlers):
         return self._readiness(loop.trouble or lags)
 
     async def page(self, asked: Asked) -> Response:
-        """Give the page that shows all this."""
+        """Return the live page."""
         del asked
         return Response(_PAGE.read_bytes(), headers=_PAGE_HEADERS, media_type="text/html")
 

@@ -89,7 +89,7 @@ def serve(serving: Serving) -> None:
     tokens, waiting = Tokens(path), Waiting()
     if not tokens and not _is_own(serving.host):
         raise OptionError(
-            f"{serving.host} is open to others, and there are no tokens: "
+            f"{serving.host} is reachable from other machines, and there are no tokens: "
             f"onlineauto loop {serving.folder} --new_token rank,reward"
         )
     limits = ConnectionLimits(most=most_connections(serving.max_connections))

@@ -352,10 +352,10 @@ class Learner:
             state = msgspec.convert(stored["service"], _State)
             join, values = Join.of(state.join), Values.of(state.values)
         except (KeyError, ValueError, StructError) as error:
-            raise InputError(f"{path} is no snapshot of a service: {error}") from None
+            raise InputError(f"{path} is not a snapshot of a service: {error}") from None
         if not self.log.begin <= state.position <= self.log.end:
             raise _LostError(
-                f"{path} goes on at position {state.position} of the log, which has the "
+                f"{path} continues at position {state.position} of the log, which has the "
                 f"positions {self.log.begin} to {self.log.end}: they are not of one service"
             )
         self._reset()

@@ -31,7 +31,7 @@ def fill_gaps(folder: Path) -> list[tuple[int, int]]:
         begin, end = int(path.stem) + path.stat().st_size, int(following.stem)
         if begin > end:
             raise InputError(
-                f"{path} goes on where {following.name} begins: restore the file, or cut it to "
+                f"{path} overlaps {following.name}: restore the file, or cut it to "
                 f"{end - int(path.stem)} bytes"
             )
         if begin == end:

@@ -246,7 +246,7 @@ class SegmentLog:
                 how = "bytes are missing" if missing > 0 else "bytes are too many"
                 raise InputError(
                     f"{self._path(start)} does not end where the next segment begins: {abs(missing)} {how}. "
-                    "Restore the file from a backup; or, to go on without what is lost: "
+                    "Restore the file from a backup; or, to continue without the lost part: "
                     f"onlineauto loop {self.folder.parent} --fill_gaps"
                 )
         return starts or (0,)
@@ -281,8 +281,8 @@ class SegmentLog:
                     continue
                 if good != read - len(line) and not self._keep_damaged:
                     raise InputError(
-                        f"{path} is damaged at byte {good}: records follow that are not, so it is no torn "
-                        "tail; restore the file, or cut it there to go on without what follows"
+                        f"{path} is damaged at byte {good}: intact records follow, so this is not a torn "
+                        "tail; restore the file, or cut it there to continue without what follows"
                     )
                 good = read
         return good

@@ -28,7 +28,7 @@ class FolderLock:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(self._file)
-            raise InputError(f"another service runs in {folder}; each needs a folder of its own") from None
+            raise InputError(f"another service runs in {folder}; each needs its own folder") from None
 
     def release(self) -> None:
         """Release the lock."""

@@ -173,7 +173,7 @@ class Front:
         if isinstance(self.clock, SteadyClock) and abs(self.clock.lead - self._lead) > _LEAD:
             self._lead = self.clock.lead
             _LOG.warning(
-                "the machine's clock was set; the service goes on with the time that it had",
+                "the machine's clock was set; the service continues with its previous time",
                 extra={"event": "clock_set", "seconds": round(self._lead, 3)},
             )
         with self._lock:
@@ -271,7 +271,7 @@ class Front:
         """Reject a record if too many wait."""
         if pending >= self.limits.pending:
             raise RefusedError(
-                f"{pending} {what}; no more are taken (--max_pending {self.limits.pending})",
+                f"{pending} {what}; no more are accepted (--max_pending {self.limits.pending})",
                 status=429,
                 retry_after=min(max(self.join.next_end - self.join.time_at(now), 1.0), 60.0),
             )
@@ -350,7 +350,7 @@ class Front:
         self._latest = now
         if not known.passed and (jump := self.join.jump_at(now)):
             _LOG.warning(
-                "the clock has jumped by %.0f seconds; decisions wait as before",
+                "the clock has jumped by %.0f seconds; the waits of decisions are unchanged",
                 jump,
                 extra={"event": "clock_jump", "seconds": round(jump, 3)},
             )

@@ -279,7 +279,7 @@ class Loop(Front):
                 raise
             if self.failed is not None:
                 self.failed = None
-                _LOG.warning("learning goes on", extra={"event": "learning_goes_on"})
+                _LOG.warning("learning continues", extra={"event": "learning_goes_on"})
             return taken
 
     def keep_model(self) -> str:
@@ -361,7 +361,7 @@ class Loop(Front):
             )
         if len(join.sources) >= MOST_SOURCES and (silent := now - min(join.heard.values())) < _SILENT:
             raise RefusedError(
-                f"{MOST_SOURCES} rank servers have handed over records within a day; no more are taken",
+                f"{MOST_SOURCES} rank servers have handed over records within a day; no more are accepted",
                 status=429,
                 retry_after=min(max(_SILENT - silent, 1.0), 60.0),
             )

@@ -91,6 +91,6 @@ class HttpUpstream:
             raise InputError(f"the learner is away: {error}") from None
         if answer.status_code != 304 and not answer.is_success:
             raise InputError(
-                f"the learner refuses {method} {path} ({answer.status_code}): {answer.text[:300]}"
+                f"the learner rejects {method} {path} ({answer.status_code}): {answer.text[:300]}"
             )
         return answer

@@ -165,10 +165,10 @@ def _checked(question: Question, limits: Limits, known: set[str]) -> bytes:
 def _check_ids(question: Question, limits: Limits) -> None:
     """Reject ids that are missing, too long, repeated, or all excluded."""
     if not question.ids:
-        raise RefusedError("there are no actions: a rank chooses one of one or more")
+        raise RefusedError("there are no actions: a rank needs at least one")
     if len(question.ids) > limits.actions:
         raise RefusedError(
-            f"there are {len(question.ids)} actions; at most {limits.actions} are taken", status=413
+            f"there are {len(question.ids)} actions; at most {limits.actions} are accepted", status=413
         )
     most = limits.name_bytes
     for name in (question.event_id, *question.ids):
@@ -176,7 +176,7 @@ def _check_ids(question: Question, limits: Limits) -> None:
             what = "event id" if name == question.event_id else "id of an action"
             raise RefusedError(f"the {what} has 1 to {most} bytes, not {len(name.encode())}")
     if len(set(question.ids)) < len(question.ids):
-        raise RefusedError("two actions have the same id; each needs one of its own")
+        raise RefusedError("two actions have the same id; each needs its own")
     if question.excluded and question.excluded.issuperset(question.ids):
         raise RefusedError("all actions are excluded: one has to be left to choose")
 
@@ -201,7 +201,7 @@ def _members(
             count += len(each)
     if count > limits.members:
         raise RefusedError(
-            f"{where} has {count} namespaces and features; at most {limits.members} are taken: put "
+            f"{where} has {count} namespaces and features; at most {limits.members} are accepted: put "
             "features into a namespace",
             status=413,
         )
@@ -261,7 +261,7 @@ def _check_features(context: dict[str, Any], most: int) -> None:
         if count > most:
             raise RefusedError(
                 f"the context and action {action['_tag']!r} have {count} features together; at most "
-                f"{most} are taken (--max_features)",
+                f"{most} are accepted (--max_features)",
                 status=413,
             )
 

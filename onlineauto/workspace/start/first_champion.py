@@ -36,7 +36,9 @@ def config_of_names(interactions: Iterable[str]) -> Config:
     for text in interactions:
         names = tuple(sorted(each.encode("utf-8", "surrogateescape") for each in text.split("*")))
         if not 2 <= len(names) <= MOST_FACTORS or not all(names):
-            raise OptionError(f"{text!r} is no interaction: name two or three namespaces, as 'user*article'")
+            raise OptionError(
+                f"{text!r} is not an interaction: name two or three namespaces, as 'user*article'"
+            )
         elements.append(names)
     return Config.of(elements, Kind.INCLUSION)
 

@@ -163,7 +163,7 @@ def search_from(source: Workspace, configuration: Configuration, *, name: str = 
 def _check(workspace: Workspace, source: Workspace, name: str) -> None:
     """Reject models that cannot have the same champion."""
     if not workspace.searching.live_configs.arrays.searching:
-        raise OptionError("a warm start is for a model that searches; load goes on with a model as it is")
+        raise OptionError("a warm start is for a model that searches; load continues with a model unchanged")
     if not workspace.learner.task.training:
         raise OptionError("a model that only predicts (--testonly) takes nothing over from another")
     if _of_learning(workspace.kind) != _of_learning(source.kind):
@@ -207,7 +207,7 @@ def _check_wildcards(source: Workspace, names: set[bytes], name: str) -> None:
     if wild and not names:
         raise OptionError(
             f"{name} crosses {wild[0]!r}, any namespaces, and has not kept which there are: in Python, "
-            "warm_start(…, namespaces=[…]) names them; without a search, the model goes on as it is"
+            "warm_start(…, namespaces=[…]) names them; without a search, the model can be loaded unchanged"
         )
 
 

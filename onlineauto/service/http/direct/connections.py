@@ -95,7 +95,7 @@ class Connections:
         if len(self._open) >= self.limits.most:
             oldest = next((each for each in self._open if each.is_waiting), None)
             if oldest is None:
-                message = f"there are {len(self._open)} connections; no more are taken"
+                message = f"there are {len(self._open)} connections; no more are accepted"
                 self._drop(connection, "too many", 503, message)
                 return
             self._drop(oldest, "room for another")
