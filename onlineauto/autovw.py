@@ -36,7 +36,7 @@ _NAN = re.compile(r"[^\s|]+:nan(?![^\s|])")
 class AutoVW:
     """A regression or binary classification on VW text, which searches interactions and rates on the way.
 
-    Configs are compared by the loss that they minimize (``loss_function`` in the search space), and the
+    Configs are compared by the loss that they minimise (``loss_function`` in the search space), and the
     search decides when a challenger is better. So the arguments with which FLAML tunes its tests are
     accepted, and have no effect.
 
@@ -58,7 +58,7 @@ class AutoVW:
     automl_runner_args, scheduler_args, model_select_policy, metric, cb_coef
         No effect.
     model_selection_mode : {"min"}
-        Losses are minimized.
+        Losses are minimised.
 
     Attributes
     ----------

@@ -45,7 +45,7 @@ class Feed:
     watched : bool
         True if a progress bar is displayed; if not, large files are read faster.
     form : {"json", "dsjson"}, optional
-        The format of files and texts. By default it is recognized by the first bytes.
+        The format of files and texts. By default it is recognised by the first bytes.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""``format_of_lines``: recognizes the format of a source by its first bytes."""
+"""``format_of_lines``: recognises the format of a source by its first bytes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from typing import Literal
 
 ENOUGH: Final = 1 << 16
-"""Number of bytes that suffice to recognize the format."""
+"""Number of bytes that suffice to recognise the format."""
 
 _OF_LOG: Final = re.compile(
     rb'"(?:EventId|Timestamp|_outcomes)"\s*:|"c"\s*:\s*{.*"[ap]"\s*:|"[ap]"\s*:.*"c"\s*:\s*{'

@@ -1,4 +1,4 @@
-"""``Numbers``: numbers of any scale as features of a linear model: standardized, and in bins."""
+"""``Numbers``: numbers of any scale as features of a linear model: standardised, and in bins."""
 
 from __future__ import annotations
 

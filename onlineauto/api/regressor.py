@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from onlineauto.workspace.option_types import Options
 
 _POWERS = {"squared": 2, "classic": 2, "expectile": 2, "quantile": 1}
-"""The losses for which labels are standardized, and the power of the unit with which each loss grows."""
+"""The losses for which labels are standardised, and the power of the unit with which each loss grows."""
 _NO_RANGE = math.inf, -math.inf
 _FAR = 10.0
 """Standard deviations around the mean, the assumed range of labels for a model of an earlier version."""
@@ -44,7 +44,7 @@ class AutoMLRegressor(SingleLines):
     It searches for the features to cross and the learning rate, with several live configs at the same time.
     Their mean, weighted by how well each has predicted, is the prediction until the ensemble is proved better
     (squared loss only). Numbers may have any scale, see `Numbers`. With losses that have a unit, labels are
-    standardized by the labels so far, since the step size does not depend on their scale. Threads may share a
+    standardised by the labels so far, since the step size does not depend on their scale. Threads may share a
     regressor.
 
     Examples
@@ -62,7 +62,7 @@ class AutoMLRegressor(SingleLines):
     live_configs : int or None
         Number of configs that learn at the same time, including the champion. None turns the search off.
     loss : str
-        The loss to minimize, ``--loss_function``: ``"squared"``, ``"quantile"`` (``quantile_tau=0.9``),
+        The loss to minimise, ``--loss_function``: ``"squared"``, ``"quantile"`` (``quantile_tau=0.9``),
         ``"expectile"``, ``"poisson"``, ``"logistic"``, ``"hinge"`` and others.
     link : str, optional
         The function from a score to a prediction, ``--link``: ``"logistic"``, ``"glf1"``, ``"poisson"``.
@@ -145,7 +145,7 @@ class AutoMLRegressor(SingleLines):
         return self._labels.mean, self._labels.deviation or 1.0
 
     def _accept_labels(self) -> None:
-        """Let the workspace accept standardized labels, which are large while the unit is very small."""
+        """Let the workspace accept standardised labels, which are large while the unit is very small."""
         if self._power:
             self._workspace.learner.accept_labels()
 
@@ -188,7 +188,7 @@ class AutoMLRegressor(SingleLines):
         self._tally.begin_again()
 
     def _standard(self, label: float) -> float:
-        """Return a label, standardized for the workspace."""
+        """Return a label, standardised for the workspace."""
         mean, unit = self._scale()
         # The first label has no unit yet, so it counts as the mean.
         return (label - mean) / unit if self._labels.weight or not self._power else 0.0
@@ -245,7 +245,7 @@ class AutoMLRegressor(SingleLines):
         labels: Sequence[float],
         scales: list[tuple[float, float, float, float]],
     ) -> NDArray[np.uint8]:
-        """Learn the events of a block from `begin` on, with standardized labels; return their outliers.
+        """Learn the events of a block from `begin` on, with standardised labels; return their outliers.
 
         `scales` has mean and unit of the labels before each event, and the lowest and the highest label.
         """

@@ -59,7 +59,7 @@ def run(configuration: Configuration) -> int:
 
 
 def _kind(path: str) -> str:
-    """Return the kind of a file, recognized by its first bytes."""
+    """Return the kind of a file, recognised by its first bytes."""
     if has_blocks(path):
         return _BLOCKS
     if path == "-" or not Path(path).is_file():

@@ -93,7 +93,7 @@ class ServeOptions:
     )
     max_finished: int | None = option(
         None,
-        "Maximum number of finished decisions that are remembered until their wait is over, to recognize "
+        "Maximum number of finished decisions that are remembered until their wait is over, to recognise "
         "repetitions. Not supplied: the value in the log, or 1,000,000.",
         vw=False,
         minimum=1,

@@ -52,7 +52,7 @@ def read(source: Source, **options: Unpack[Options]) -> Reading:
     Parameters
     ----------
     source : path, bytes, binary file or None
-        ``"-"`` and None are standard input; gzip, zstd and files of blocks are recognized.
+        ``"-"`` and None are standard input; gzip, zstd and files of blocks are recognised.
     **options
         Options as on the command line; ``cb_adf`` and the like determine the format of labels and events.
 

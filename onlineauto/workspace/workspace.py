@@ -275,7 +275,7 @@ class Workspace(Locked):
     def fit(self, source: Sources) -> Workspace:
         r"""Learn from a source, all passes, and return self; see `stream` for what a source can be.
 
-        Malformed lines are skipped. A warning summarizes them, and `diagnostics` lists them.
+        Malformed lines are skipped. A warning summarises them, and `diagnostics` lists them.
 
         >>> Workspace().fit(["1 |a x", "0 |a y"]).predict("|a x").round(1)
         array([0.5], dtype=float32)

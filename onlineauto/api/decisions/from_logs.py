@@ -66,7 +66,7 @@ class FromLogs(AutoModel):
         ----------
         source : path, iterable, Block, frame, dataset, bytes or binary file
             A path or a file is VW text, JSON, dsjson or blocks, optionally compressed with gzip or zstd; the
-            format is recognized by its first bytes. A dataset is a `pyarrow.dataset.Dataset`, a
+            format is recognised by its first bytes. A dataset is a `pyarrow.dataset.Dataset`, a
             `pyarrow.RecordBatchReader`, or a path of Parquet: a file, a folder, a pattern or an address. An
             iterable has mappings with ``context``, ``actions``, ``chosen``, ``probability`` and ``reward`` or
             ``cost``, as for `onlineauto.interop.from_dicts`; texts of one event each; blocks; or

@@ -58,7 +58,7 @@ class Joined:
     Parameters
     ----------
     log : path
-        The decisions, as logged by `AutoML`; gzip and zstd are recognized.
+        The decisions, as logged by `AutoML`; gzip and zstd are recognised.
     rewards : mapping of event id to reward, or path, optional
         A file has lines with ``EventId`` and ``RewardValue``; by default it is the log, in which such lines
         follow the decisions.

@@ -16,7 +16,7 @@ deferred     open once it is activated; inactive at the end of its wait without 
 A reward that arrives before its decision waits for the decision equally long. A decision that has ended is
 remembered until its wait is over; at most `max_finished` decisions are remembered. A reward of a remembered
 decision is late: it is counted, and not learnt. A later reward waits for a decision that never arrives, and
-is counted as dangling. A repeated reward, recognized by its key, is counted and changes nothing.
+is counted as dangling. A repeated reward, recognised by its key, is counted and changes nothing.
 """
 
 from __future__ import annotations

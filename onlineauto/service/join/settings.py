@@ -41,7 +41,7 @@ class JoinSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         The lowest and the highest reward. A reward outside is replaced by the nearer bound, and so is a sum
         with the aggregation ``sum``. By default the bound is learnt (`onlineauto.service.join.scale`).
     max_finished : int
-        Maximum number of finished decisions that are remembered until their wait is over, to recognize
+        Maximum number of finished decisions that are remembered until their wait is over, to recognise
         repetitions. At least the latest half of them is remembered.
     """
 
