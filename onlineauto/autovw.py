@@ -97,9 +97,9 @@ class AutoVW:
         for name in tuned:
             if name not in _SEARCHED:
                 raise OptionError(f"{name} cannot be searched; these can: {', '.join(_SEARCHED)}")
-        given = {name: value for name, value in search_space.items() if name not in (*tuned, *_IDLE)}
-        given |= {name: value for name, value in (init_config or {}).items() if name not in given}
-        options: dict[str, Any] = {name: _value(value) for name, value in given.items()}
+        fixed = {name: value for name, value in search_space.items() if name not in (*tuned, *_IDLE)}
+        fixed |= {name: value for name, value in (init_config or {}).items() if name not in fixed}
+        options: dict[str, Any] = {name: _value(value) for name, value in fixed.items()}
         if tuned:
             options |= {"automl": max_live_model_num, "search": ",".join(tuned)}
             if min_resource_lease not in ("auto", None):

@@ -47,8 +47,8 @@ class AutoMLRegressor(base.Regressor):
     ) -> None:
         self.live_configs, self.loss, self.link, self.seed = live_configs, loss, link, seed
         self.options = options
-        given: dict[str, Any] = {"live_configs": live_configs, "loss": loss, "link": link, "seed": seed}
-        self.model = onlineauto.AutoMLRegressor(**given, **options)
+        arguments: dict[str, Any] = {"live_configs": live_configs, "loss": loss, "link": link, "seed": seed}
+        self.model = onlineauto.AutoMLRegressor(**arguments, **options)
 
     def _unit_test_skips(self) -> set[str]:
         return _OF_PICKLES

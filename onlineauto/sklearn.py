@@ -112,8 +112,12 @@ class AutoMLRegressor(RegressorMixin, _Rows):  # type: ignore[misc]
     def _fit(self, X: Any, y: Any, sample_weight: Any, *, anew: bool, passes: int | None) -> Self:
         X, y = self._validated(X, y, reset=anew)
         if anew:
-            given: dict[str, Any] = {"live_configs": self.live_configs, "loss": self.loss, "link": self.link}
-            self.model_ = onlineauto.AutoMLRegressor(**given, seed=self.seed, **(self.options or {}))
+            arguments: dict[str, Any] = {
+                "live_configs": self.live_configs,
+                "loss": self.loss,
+                "link": self.link,
+            }
+            self.model_ = onlineauto.AutoMLRegressor(**arguments, seed=self.seed, **(self.options or {}))
         return self._learn(X, y.tolist(), sample_weight, passes)
 
     def predict(self, X: Any) -> NDArray[np.float64]:
@@ -150,8 +154,8 @@ class AutoMLClassifier(ClassifierMixin, _Rows):  # type: ignore[misc]
         check_classification_targets(y)
         if anew:
             self.classes_ = np.unique(y if classes is None else classes)
-            given = {"live_configs": self.live_configs, "seed": self.seed} | dict(self.options or {})
-            self.model_ = onlineauto.AutoMLClassifier(**given)
+            arguments = {"live_configs": self.live_configs, "seed": self.seed} | dict(self.options or {})
+            self.model_ = onlineauto.AutoMLClassifier(**arguments)
         codes = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
         if (self.classes_[codes] != y).any():
             raise ValueError(f"y has labels that are not in the classes {self.classes_.tolist()}")
@@ -160,9 +164,9 @@ class AutoMLClassifier(ClassifierMixin, _Rows):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the probability of each class for each row, in the order of `classes_`."""
         rows = self._asked(X)
-        found = np.zeros((len(rows), len(self.classes_)))
-        found[:, self.model_.labels] = self.model_.predict_proba_each(rows)
-        return found
+        probabilities = np.zeros((len(rows), len(self.classes_)))
+        probabilities[:, self.model_.labels] = self.model_.predict_proba_each(rows)
+        return probabilities
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the likeliest class for each row."""

@@ -254,7 +254,7 @@ class AutoML(FromLogs):
         >>> bandit.events, bandit.average_reward
         (2, 0.75)
         """
-        found = cost_of(reward, cost)
+        loss = cost_of(reward, cost)
         event_id = choice.event_id if isinstance(choice, Choice) else choice
         if not isinstance(event_id, str):
             if actions is None or action is None or probability is None:
@@ -268,13 +268,13 @@ class AutoML(FromLogs):
             chosen = index_of(action, actions if isinstance(actions, Mapping) else of)
             event = EncodedEvent(copied(event_id), of)
             with self._lock:
-                self._learn(event, chosen, likely, found, where="event")
+                self._learn(event, chosen, likely, loss, where="event")
             return
         with self._lock:
             waiting = self._decisions.waiting.find(event_id)
-            self._decisions.log_reward(event_id, -found)
+            self._decisions.log_reward(event_id, -loss)
             where = f"event {event_id!r}"
-            self._learn(waiting.event, waiting.action, waiting.probability, found, where=where)
+            self._learn(waiting.event, waiting.action, waiting.probability, loss, where=where)
             self._decisions.waiting.end(event_id)
             self._learn_expired(_AT_ONCE)
 

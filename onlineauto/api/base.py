@@ -133,8 +133,8 @@ class AutoModel:
         ['widen', 'rotate']
         """
         with self._lock:
-            found: list[dict[str, Any]] = msgspec.to_builtins(self._history)
-            return found
+            entries: list[dict[str, Any]] = msgspec.to_builtins(self._history)
+            return entries
 
     @property
     def events(self) -> int:
@@ -165,8 +165,8 @@ class AutoModel:
 
     def _outliers(self) -> list[int]:
         """Return the number of events that were not learnt, by their outlier."""
-        found: list[int] = self._workspace.learner.model.outliers.tolist()
-        return found
+        counts: list[int] = self._workspace.learner.model.outliers.tolist()
+        return counts
 
     def _details(self) -> Iterator[tuple[str, str]]:
         """Yield further lines of this model's report, as names and values."""
@@ -308,13 +308,13 @@ class AutoModel:
         """
         with self._lock:
             tally = self._tally
-            kept = {
+            content = {
                 "class": type(self).__name__,
                 "tally": [tally.events, tally.weight, tally.loss],
                 "history": msgspec.to_builtins(self._history),
                 "own": self._kept(),
             }
-            save_model(self._workspace.state(), target, run={"api": kept})
+            save_model(self._workspace.state(), target, run={"api": content})
 
     @classmethod
     def load(cls, source: ModelSource) -> Self:
@@ -332,16 +332,16 @@ class AutoModel:
                 "onlineauto.interop.read_vw_model(…) continues with it unchanged"
             )
         workspace, run = load_model(Workspace, source, REGISTRY.from_keywords())
-        kept = run.get("api") or {}
-        if kept.get("class") != cls.__name__:
-            known = f"{kept['class']}.load" if "class" in kept else "Workspace.load"
+        content = run.get("api") or {}
+        if content.get("class") != cls.__name__:
+            known = f"{content['class']}.load" if "class" in content else "Workspace.load"
             raise InputError(f"{name} was not saved by {cls.__name__}: {known} reads it")
         made = cls.__new__(cls)
         try:
-            tally = Tally(*msgspec.convert(kept["tally"], tuple[int, float, float]))
-            decisions = msgspec.convert(kept["history"], list[Entry])
+            tally = Tally(*msgspec.convert(content["tally"], tuple[int, float, float]))
+            decisions = msgspec.convert(content["history"], list[Entry])
             made.__setstate__({"_workspace": workspace, "_tally": tally, "_history": decisions})
-            made._restore(kept["own"])  # noqa: SLF001 - of this class
+            made._restore(content["own"])  # noqa: SLF001 - of this class
         except (KeyError, ValueError, TypeError, OverflowError, msgspec.ValidationError) as error:
             raise InputError(f"{name} does not fit {cls.__name__}: {error}") from None
         return made

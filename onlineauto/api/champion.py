@@ -54,9 +54,9 @@ def champion_of(workspace: Workspace) -> Champion:
     configuration, live = workspace.configuration, searching.live_configs
     crossed = ["*".join(map(namespace_text, names)) for names in searching.interactions(0)]
     if not live.arrays.searching:
-        given = configuration[FeatureOptions]
-        crossed = [*given.quadratic, *given.cubic, *given.interactions]
-        crossed += [text.replace("|", "*") for text in given.experimental_full_name_interactions]
+        options = configuration[FeatureOptions]
+        crossed = [*options.quadratic, *options.cubic, *options.interactions]
+        crossed += [text.replace("|", "*") for text in options.experimental_full_name_interactions]
     searched = searching.options.searched() if live.arrays.searching else ()
     defaults = Hyperparameters(configuration).defaults
     settings = {

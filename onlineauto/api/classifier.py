@@ -123,8 +123,8 @@ class AutoMLClassifier(SingleLines):
         InputError
             The features are not valid for `learn`.
         """
-        found = self.predict_proba(features)
-        return max(found, key=found.__getitem__) if found else None
+        probabilities = self.predict_proba(features)
+        return max(probabilities, key=probabilities.__getitem__) if probabilities else None
 
     def predict_proba(self, features: Features) -> dict[Any, float]:
         """Return the probability of each label so far; they sum to 1.
@@ -158,8 +158,8 @@ class AutoMLClassifier(SingleLines):
         with self._lock:
             if not self._codes or not rows:
                 return np.empty((len(rows), len(self._codes)))
-            asked = self._asked(rows)
-            return self._probabilities([model.predict_block(asked).prediction for model in self._models()])
+            block = self._asked(rows)
+            return self._probabilities([model.predict_block(block).prediction for model in self._models()])
 
     def _models(self) -> list[Workspace]:
         """Return the models; while there are two classes, the first model serves both."""
@@ -198,8 +198,8 @@ class AutoMLClassifier(SingleLines):
         return outlier
 
     def _outliers(self) -> list[int]:
-        found: list[int] = np.sum([of.learner.model.outliers for of in self._models()], axis=0).tolist()
-        return found
+        counts: list[int] = np.sum([of.learner.model.outliers for of in self._models()], axis=0).tolist()
+        return counts
 
     def _count(self, weight: float, probability: float) -> None:
         """Count an event and the predicted probability of its label."""
@@ -227,9 +227,9 @@ class AutoMLClassifier(SingleLines):
             self._rest.append(deepcopy(self._workspace))
         if len(self._codes) >= 2:
             configuration = self._workspace.configuration
-            given = {name: configuration.get(name) for name in configuration.supplied}
-            given["constant"] = -math.log(max(self.events, 1))
-            self._rest.append(Workspace(configuration=REGISTRY.from_keywords(**given)))
+            supplied = {name: configuration.get(name) for name in configuration.supplied}
+            supplied["constant"] = -math.log(max(self.events, 1))
+            self._rest.append(Workspace(configuration=REGISTRY.from_keywords(**supplied)))
             if self._begin_with:
                 first_champion(self._rest[-1], config_of_names(self._begin_with))
         self._codes[label] = len(self._codes)
@@ -267,8 +267,8 @@ class AutoMLClassifier(SingleLines):
             if not isinstance(label, str | int | float | bool | None):
                 raise InputError(f"the label {label!r} cannot be in a file: these are texts and numbers")
         labels, models = self.labels, [model.state() for model in self._rest]
-        kept = super()._kept() | {"labels": labels, "models": models}
-        return kept | ({"begin_with": list(self._begin_with)} if self._begin_with else {})
+        content = super()._kept() | {"labels": labels, "models": models}
+        return content | ({"begin_with": list(self._begin_with)} if self._begin_with else {})
 
     def _restore(self, kept: dict[str, Any]) -> None:
         super()._restore(kept)

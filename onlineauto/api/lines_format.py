@@ -37,7 +37,7 @@ def format_of_lines(head: bytes) -> Literal["text", "json", "dsjson"]:
 
 def _outer(line: bytes) -> bytes:
     """Return a JSON object without the content of nested objects and arrays; the line may be cut off."""
-    kept, depth, quoted, begin = bytearray(), 0, False, 0
+    result, depth, quoted, begin = bytearray(), 0, False, 0
     for token in re.finditer(rb'\\.|["{}\[\]]', line):
         sign, at = token[0], token.start()
         if sign == b'"':
@@ -45,9 +45,9 @@ def _outer(line: bytes) -> bytes:
         elif not quoted and len(sign) == 1:
             if sign in b"{[":
                 if depth == 1:
-                    kept += line[begin : at + 1]
+                    result += line[begin : at + 1]
                 depth += 1
             else:
                 depth -= 1
                 begin = at if depth == 1 else begin
-    return bytes(kept + line[begin:]) if depth <= 1 else bytes(kept)
+    return bytes(result + line[begin:]) if depth <= 1 else bytes(result)

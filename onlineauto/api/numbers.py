@@ -177,7 +177,7 @@ class Numbers:
         InputError
             A number is infinite, or too large for a float32.
         """
-        found = None
+        result = None
         for name, value in features.items():
             number = _number(name, value)
             if number is None:
@@ -189,9 +189,9 @@ class Numbers:
             verdict = known.size.judge(number, before=abs(moments.mean) + 4 * moments.deviation)
             if verdict == RUINED:
                 self._known[str(name)] = _Values(size=known.size)
-            elif verdict == BEYOND and found is None:
-                found = str(name), number
-        return found
+            elif verdict == BEYOND and result is None:
+                result = str(name), number
+        return result
 
     def add(self, features: Mapping[Any, Any]) -> None:
         """Count the numbers of an event.
@@ -220,8 +220,8 @@ class Numbers:
 
     def state(self) -> dict[str, Any]:
         """Return the statistics as plain values, for a model file."""
-        found: dict[str, Any] = msgspec.to_builtins(self._known)
-        return found
+        state: dict[str, Any] = msgspec.to_builtins(self._known)
+        return state
 
     def restore(self, state: object) -> None:
         """Restore the result of `state`.

@@ -90,12 +90,12 @@ def _challengers(workspace: Workspace) -> Iterator[str]:
     """Yield a line for each challenger: its difference from the champion, and its evidence."""
     live_configs = inspection(workspace, names={}, top=0)["live_configs"]
     champion = live_configs[0]["settings"]
-    for found in live_configs[1:]:
-        differs = found["differs_by"]
+    for challenger in live_configs[1:]:
+        differs = challenger["differs_by"]
         parts = differs[:_MANY] + [f"{len(differs) - _MANY} more"] * (len(differs) > _MANY)
-        turned = found["settings"].items() - champion.items()
+        turned = challenger["settings"].items() - champion.items()
         parts += [f"{name} {value}" for name, value in sorted(turned)]
-        parts += [f"{name} as before" for name in sorted(champion.keys() - found["settings"].keys())]
-        evidence = f", evidence {found['evidence']:.3g}" if "evidence" in found else ""
+        parts += [f"{name} as before" for name in sorted(champion.keys() - challenger["settings"].keys())]
+        evidence = f", evidence {challenger['evidence']:.3g}" if "evidence" in challenger else ""
         what = ", ".join(parts) or "the champion's double"
-        yield f"challenger {found['index']}: {what} (over {found['events']:,} events{evidence})"
+        yield f"challenger {challenger['index']}: {what} (over {challenger['events']:,} events{evidence})"

@@ -254,7 +254,7 @@ class SingleLines(AutoModel):
         UserWarning
             Some lines were malformed, or labels missing; the others were learnt.
         """
-        found = Diagnostics(reading="event")
+        problems = Diagnostics(reading="event")
         total: int | None
         if y is not None or sample_weight is not None:
             source = labelled_rows(source, y, sample_weight, columns={"label": label, "weight": weight})
@@ -264,7 +264,7 @@ class SingleLines(AutoModel):
             source = frame_rows(source, label=label, weight=weight)
         elif is_arrow(source):
             total, unit = None, "events"
-            source = dataset_rows(source, columns, label=label, weight=weight, found=found)
+            source = dataset_rows(source, columns, label=label, weight=weight, found=problems)
         else:
             for name, column in (("label", label), ("weight", weight)):
                 if column is not None:
@@ -279,20 +279,20 @@ class SingleLines(AutoModel):
             n, taken = 0, list(islice(examples, _TOGETHER))
             while taken:
                 with self._lock:
-                    problem = self._learn_examples(taken, n, found)
+                    problem = self._learn_examples(taken, n, problems)
                 if problem:
                     raise problem
                 n += len(taken)
                 bar.advance(len(taken))
                 taken = list(islice(examples, _TOGETHER))
-            for block in feed(blocks, self._workspace.configuration, found):
+            for block in feed(blocks, self._workspace.configuration, problems):
                 n += len(block)
                 with self._lock:
-                    self._learn_lines(block, found)
+                    self._learn_lines(block, problems)
         if self.events == before:
-            raise nothing_learnt(self._workspace, feed, found, events=n)
-        if found.total:
-            warnings.warn(found.summary(), UserWarning, stacklevel=2)
+            raise nothing_learnt(self._workspace, feed, problems, events=n)
+        if problems.total:
+            warnings.warn(problems.summary(), UserWarning, stacklevel=2)
         return self
 
     def _learn_lines(self, block: Block, found: Diagnostics) -> None:

@@ -97,8 +97,8 @@ def rows_of(rows: Any) -> Iterable[Any]:
     [{'x0': 1.5, 'x1': 2.0}]
     """
     if is_frame(rows):
-        found: Iterable[Any] = opened(rows).iter_rows(named=True)
-        return found
+        mappings: Iterable[Any] = opened(rows).iter_rows(named=True)
+        return mappings
     if hasattr(rows, "tocsr") or getattr(rows, "ndim", 1) == 2:
         matrix = rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows)
         if matrix.dtype.kind in "mM":

@@ -73,7 +73,7 @@ def run(words: Sequence[str]) -> int:
             "can only find out which article is liked most by all."
         )
         searching = Workspace(cb_explore_adf=True, epsilon=0.05, automl=4)
-        found = _search(searching, log, truth, journal)
+        clicks = _search(searching, log, truth, journal)
         searching.save(model)
     _say(
         "3. With --automl. Four configs learn from the same visits: a champion, and three challengers, which "
@@ -101,7 +101,7 @@ def run(words: Sequence[str]) -> int:
     for name, value in (
         ("drawn by lot, as in the log", lot),
         ("without interactions", plain),
-        ("with --automl", found),
+        ("with --automl", clicks),
         ("the best that can be, if all were known", best),
     ):
         print(f"     {name:42}{100 * value:5.1f}  {'#' * round(60 * value)}")
@@ -125,11 +125,11 @@ def _make_log(path: Path, draw: random.Random) -> NDArray[np.float64]:
                 0.05 + 0.4 * (each == _FAVOURITES[who]) + 0.2 * (each == _SEASONABLE[when])
                 for each in _ARTICLES
             ]
-            shown = draw.randrange(n)
-            clicked = draw.random() < truth[visit, shown]
+            displayed = draw.randrange(n)
+            clicked = draw.random() < truth[visit, displayed]
             lines = [f"shared |user {who} |time {when} |device {device}"]
             lines += [
-                f"{f'0:{-int(clicked)}:{1 / n:.4f} ' if at == shown else ''}|article {each}"
+                f"{f'0:{-int(clicked)}:{1 / n:.4f} ' if at == displayed else ''}|article {each}"
                 for at, each in enumerate(_ARTICLES)
             ]
             file.write("\n".join(lines) + "\n\n")
@@ -152,9 +152,9 @@ def _search(workspace: Workspace, log: Path, truth: NDArray[np.float64], path: P
     with path.open("wb") as file:
         journal = Journal(file, command=workspace.configuration.command(kept=True))
         with workspace.observe(journal.append):
-            found = _learn(workspace, log, truth)
+            clicks = _learn(workspace, log, truth)
         journal.end(events=workspace.searching.n_events)
-    return found
+    return clicks
 
 
 def _draw(journal: Path, picture: Path) -> None:

@@ -179,8 +179,8 @@ def run(words: Sequence[str]) -> int:
     if options.report is not None:
         replace_file(options.report, [msgspec.json.format(msgspec.json.encode(values)), b"\n"])
     if options.picture is not None:
-        shown = {each.policy: each.dr for each in values}
-        draw_values(shown, course.points, alpha=options.alpha, dark=options.dark).save(options.picture)
+        estimates = {each.policy: each.dr for each in values}
+        draw_values(estimates, course.points, alpha=options.alpha, dark=options.dark).save(options.picture)
     return 0
 
 
@@ -192,24 +192,24 @@ def _source(path: str, options: EvaluateOptions, *, log: bool) -> BinaryIO | Pat
     OptionError
         The log has no decisions to join, or is standard input, which cannot be read twice.
     """
-    given = options.rewards is not None or options.default_reward is not None
-    if given and not log:
+    joins = options.rewards is not None or options.default_reward is not None
+    if joins and not log:
         raise OptionError("--rewards and --default_reward join the log of a decision service: add --dsjson")
     if path == "-":
-        if given:
+        if joins:
             raise OptionError("--rewards and --default_reward need a log in a file: it is read twice")
         return sys.stdin.buffer
     if not log or not Path(path).is_file():
         return Path(path)
     joined = Joined(path, options.rewards, default_reward=options.default_reward)
-    return joined if joined.unmatched or given else Path(path)
+    return joined if joined.unmatched or joins else Path(path)
 
 
 def _nothing(evaluation: Evaluation, configuration: Configuration) -> str:
     """Return the reason why nothing could be evaluated."""
-    found = evaluation.diagnostics
-    if found.total:
-        return nothing_read(found, configuration, kind="cb_adf", unlabelled=False)
+    problems = evaluation.diagnostics
+    if problems.total:
+        return nothing_read(problems, configuration, kind="cb_adf", unlabelled=False)
     return "the log has no event with a logged action and its cost, so nothing can be evaluated"
 
 
@@ -223,20 +223,20 @@ def _policy(spec: str, configuration: Configuration) -> Workspace:
         words = [spec]
     if len(words) == 1 and Path(words[0]).is_file():
         words = ["-i", words[0], "-t"]
-    given = POLICIES.parse(words)
-    if given[InputOptions].data:
-        raise OptionError(f"{spec}: there is no file {given[InputOptions].data[0]}, and no flag of that name")
+    flags = POLICIES.parse(words)
+    if flags[InputOptions].data:
+        raise OptionError(f"{spec}: there is no file {flags[InputOptions].data[0]}, and no flag of that name")
     reading = {option.name for option in options_of(InputOptions)} & configuration.supplied - {"data"}
-    options = {name: given.get(name) for name in given.supplied}
+    options = {name: flags.get(name) for name in flags.supplied}
     options |= {name: configuration.get(name) for name in reading}
-    given = POLICIES.from_keywords(**options)
+    flags = POLICIES.from_keywords(**options)
     beside = {option.name for group in (OutputOptions, ModelOptions) for option in options_of(group)}
     beside = (beside | {"passes", "replay"}) - {"initial_regressor", "quiet"}
-    for name in sorted(beside & given.supplied):
+    for name in sorted(beside & flags.supplied):
         raise OptionError(f"--policy {spec}: --{name} has no effect on a policy that is evaluated")
-    if given[ModelOptions].initial_regressor:
-        return load_any_model(given[ModelOptions].initial_regressor[0], given)[0]
-    return Workspace(configuration=given)
+    if flags[ModelOptions].initial_regressor:
+        return load_any_model(flags[ModelOptions].initial_regressor[0], flags)[0]
+    return Workspace(configuration=flags)
 
 
 def _is_model(spec: str) -> bool:

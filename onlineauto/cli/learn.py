@@ -73,10 +73,10 @@ def run(configuration: Configuration) -> int:
     """
     _check_files(configuration)
     workspace, stored = begun(configuration)
-    given, configuration = configuration, workspace.configuration
+    supplied, configuration = configuration, workspace.configuration
     quiet = configuration[OutputOptions].quiet
     if not quiet:
-        for warning in given.warnings:
+        for warning in supplied.warnings:
             if warning in configuration.warnings:  # options of the model do not avoid the warning
                 print(f"onlineauto: warning: {warning}", file=sys.stderr)
     with ExitStack() as files, _Interrupt() as interrupt, shown_compiling(quiet=quiet):
@@ -122,19 +122,19 @@ def _check_something_was_read(run: Run) -> None:
         If nothing was read or learnt; the message suggests a flag.
     """
     progress, workspace = run.progress, run.workspace
-    found, predicts = run.diagnostics, workspace.configuration[RunOptions].testonly
+    problems, predicts = run.diagnostics, workspace.configuration[RunOptions].testonly
     if workspace.semantics.reports_as_vw:
         return
     events = progress.example_number + progress.holdout_weight
     nothing = not (predicts or progress.weighted_labelled or progress.holdout_weight)
-    if events and nothing and not found.total and workspace.configuration[InputOptions].dsjson:
+    if events and nothing and not problems.total and workspace.configuration[InputOptions].dsjson:
         raise InputError(
             "nothing could be learnt: no event has its cost; rewards that came later than the decisions are "
             "joined by AutoML.join in Python, and by `onlineauto evaluate`"
         )
-    if found.total and (not events or nothing):
+    if problems.total and (not events or nothing):
         raise InputError(
-            nothing_read(found, workspace.configuration, kind=workspace.kind, unlabelled=events > 0)
+            nothing_read(problems, workspace.configuration, kind=workspace.kind, unlabelled=events > 0)
         )
 
 

@@ -148,10 +148,10 @@ def _print_event(log: SegmentLog, event_id: str, *, app: str) -> None:
     """
     from onlineauto.service.ranking.answer import is_drawn
 
-    found = [line for _, line in log.lines(log.begin) if _is_of(line, event_id)]
-    if not found:
+    lines = [line for _, line in log.lines(log.begin) if _is_of(line, event_id)]
+    if not lines:
         raise InputError(f"the log has no event {event_id!r}")
-    for line in found:
+    for line in lines:
         print(line.decode().rstrip())
         if line.startswith(b'{"Type":"rank"'):
             try:
@@ -179,14 +179,14 @@ def _erase(folders: Sequence[Path], event_ids: Sequence[str]) -> int:
     for folder in folders:
         if not (folder / "log").is_dir():
             raise InputError(f"{folder} is not the folder of a service: it has no log")
-    found: Counter[str] = Counter()
+    erased: Counter[str] = Counter()
     with ExitStack() as stack:
         for folder in folders:
             _lock(folder, stack)
         logs = [SegmentLog(folder / "log", read_only=True, keep_damaged=True) for folder in folders]
         for folder, log in zip(folders, logs, strict=True):
             skipped: list[Skipped] = []
-            found += erase(
+            erased += erase(
                 log,
                 event_ids,
                 skipped=lambda *why, log=log, skipped=skipped: skipped.append(skipped_at(log, *why)),
@@ -195,8 +195,8 @@ def _erase(folders: Sequence[Path], event_ids: Sequence[str]) -> int:
                 print(f"{folder}: {len(skipped)} records cannot be read; a feature may be left in them")
             for each in skipped[-_MOST_SKIPPED:]:
                 print(each)
-    print(f"{found.total()} decisions have no features now")
-    if missing := sorted(set(event_ids) - set(found)):
+    print(f"{erased.total()} decisions have no features now")
+    if missing := sorted(set(event_ids) - set(erased)):
         raise InputError(
             f"there is no decision {', '.join(missing[:5])}; the features of the others are removed"
         )

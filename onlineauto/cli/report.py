@@ -175,9 +175,11 @@ class Report:
             with self._writing("journal"):
                 self._journal.end(events=self._workspace.searching.n_events)
         if self._metrics is not None and self._options.extra_metrics is not None:
-            found = self.diagnostics
+            problems = self.diagnostics
             with self._writing("extra_metrics"):
-                self._metrics.write(self._options.extra_metrics, diagnostics=_by_code(found), log=found.log)
+                self._metrics.write(
+                    self._options.extra_metrics, diagnostics=_by_code(problems), log=problems.log
+                )
 
     def _append(self, entry: Entry) -> None:
         """Write a decision to the journal."""
@@ -209,6 +211,6 @@ def _counted(diagnostics: Diagnostics) -> str:
     """Return one line with the number of problems in the input, by kind."""
     counts = "; ".join(f"{count} x {summary_of(code)}" for code, count in sorted(diagnostics.counts.items()))
     hidden = diagnostics.total - len(diagnostics.kept)
-    shown = f", the first {len(diagnostics.kept)} shown" if hidden else ""
+    limit = f", the first {len(diagnostics.kept)} shown" if hidden else ""
     problems = "problem" if diagnostics.total == 1 else "problems"
-    return f"onlineauto: warning: {diagnostics.total} {problems} in the input{shown}: {counts}"
+    return f"onlineauto: warning: {diagnostics.total} {problems} in the input{limit}: {counts}"

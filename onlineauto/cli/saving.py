@@ -54,8 +54,8 @@ def begun(configuration: Configuration) -> tuple[Workspace, State]:
         if source.configuration[AutomlOptions].automl is None:
             return search_from(source, configuration, name=path), {}
     workspace, run = load_any_model(path, configuration)
-    kept = {"names"} | ({"progress"} if models.preserve_performance_counters else set())
-    return workspace, {name: run[name] for name in kept & run.keys()}
+    state_names = {"names"} | ({"progress"} if models.preserve_performance_counters else set())
+    return workspace, {name: run[name] for name in state_names & run.keys()}
 
 
 class Saving:
@@ -101,11 +101,11 @@ class Saving:
 
     def _interrupted(self) -> str:
         """Return the message that the run was interrupted, with the file of its model."""
-        said = f"interrupted after {self._run.progress.example_number} events"
+        message = f"interrupted after {self._run.progress.example_number} events"
         if self._path is None:
-            return said
-        goes_on = "" if self._options.predict_only() else "; --resume continues"
-        return f"{said}; model saved to {self._path}{goes_on}"
+            return message
+        hint = "" if self._options.predict_only() else "; --resume continues"
+        return f"{message}; model saved to {self._path}{hint}"
 
     def save(self) -> None:
         """Write the model, if ``-f`` names a file."""

@@ -181,7 +181,7 @@ def run(words: Sequence[str]) -> int:
         raise OptionError(f"--{name} has no effect on a service, whose model and journal are in its folder")
     if "cost_range" in configuration.supplied:
         raise OptionError("a service takes rewards, not costs: give their range as --reward_range LOW,HIGH")
-    given = {name: configuration.get(name) for name in configuration.supplied - names}
+    supplied = {name: configuration.get(name) for name in configuration.supplied - names}
     try:
         from onlineauto.service.http.server import Serving, serve
     except ModuleNotFoundError as error:
@@ -189,7 +189,7 @@ def run(words: Sequence[str]) -> int:
     _log_as_json(quiet=output.quiet)
     serving = Serving(
         folder=folders[0],
-        configuration=LEARNING.from_keywords(**given),
+        configuration=LEARNING.from_keywords(**supplied),
         settings=_settings(options),
         host=options.host,
         port=options.port,

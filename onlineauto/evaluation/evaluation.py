@@ -226,11 +226,11 @@ class Evaluation:
     def _refuse_missing(self, lines: Sequence[int], n: int) -> None:
         """Reject a log in which `n` lines lack a propensity; `lines` are the first of them."""
         if n:
-            shown = ", ".join(map(str, lines[:_LISTED]))
+            listed = ", ".join(map(str, lines[:_LISTED]))
             more = f" and {n - min(len(lines), _LISTED)} more" if n > _LISTED else ""
             raise InputError(
-                f"{self.diagnostics.of_file}lines {shown}{more} log an action without its probability, which "
-                "is no evidence on other policies; if chosen uniformly: --missing_probability uniform"
+                f"{self.diagnostics.of_file}lines {listed}{more} log an action without its probability, "
+                "which is no evidence on other policies; if chosen uniformly: --missing_probability uniform"
             )
 
     def _refuse_skipped(self) -> None:

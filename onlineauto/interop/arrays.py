@@ -134,13 +134,13 @@ def _rows(matrix: Any, namespace: str, names: Sequence[str] | None, hashes: Name
 
 def _finite(values: NDArray[Any], what: str) -> NDArray[np.float32]:
     with np.errstate(over="ignore"):
-        found = np.nan_to_num(values.astype(np.float32), nan=0.0, posinf=np.inf, neginf=-np.inf)
-    if not np.isfinite(found).all():
-        bad = np.argwhere(~np.isfinite(found))[0]
-        where = f"row {bad[0]}: " if found.ndim > 1 else ""
+        numbers = np.nan_to_num(values.astype(np.float32), nan=0.0, posinf=np.inf, neginf=-np.inf)
+    if not np.isfinite(numbers).all():
+        bad = np.argwhere(~np.isfinite(numbers))[0]
+        where = f"row {bad[0]}: " if numbers.ndim > 1 else ""
         value = values[tuple(bad)]
         raise InputError(f"{where}{what} has the value {value}, which is infinite or too large for a float32")
-    return found
+    return numbers
 
 
 def _actions(

@@ -49,17 +49,17 @@ def decisions_in(source: Any, columns: Columns, **named: Any) -> DatasetSource:
         raise InputError(f"columns says what the columns are, and so does {next(iter(named))}: give one")
     if isinstance(named.get("choices"), Mapping):
         raise InputError("choices of a dataset are a list: features of the actions belong into its columns")
-    found: dict[str, Any] = {
+    columns_of: dict[str, Any] = {
         name: named[name] for name in ("cost", "reward", "probability", "weight") if name in named
     }
     if "actions" not in named:
         raise InputError("actions names the column of the action, or the columns that describe one")
     if "event" in named:
-        found |= {"rows": "actions", "event": named["event"], "actions": _groups(named["actions"])}
+        columns_of |= {"rows": "actions", "event": named["event"], "actions": _groups(named["actions"])}
     elif isinstance(named["actions"], str):
         choices = named.get("choices")
-        found |= {"rows": "events", "action": named["actions"]}
-        found["choices"] = None if choices is None else tuple(map(str, choices))
+        columns_of |= {"rows": "events", "action": named["actions"]}
+        columns_of["choices"] = None if choices is None else tuple(map(str, choices))
     else:
         raise InputError(
             "rows are events if actions is one column; for rows that are actions, event names a column"
@@ -67,11 +67,11 @@ def decisions_in(source: Any, columns: Columns, **named: Any) -> DatasetSource:
     if "context" in named:
         context = _groups(named["context"])
     else:
-        of_actions = [each for group in found.get("actions", {}).values() for each in group]
-        taken = {each for each in found.values() if isinstance(each, str)}
+        of_actions = [each for group in columns_of.get("actions", {}).values() for each in group]
+        taken = {each for each in columns_of.values() if isinstance(each, str)}
         schema = DatasetSource(source).schema()
-        context, found["left_out"] = features_of(schema, taken | set(of_actions))
-    return DatasetSource(source, DatasetColumns(context=context, **found))
+        context, columns_of["left_out"] = features_of(schema, taken | set(of_actions))
+    return DatasetSource(source, DatasetColumns(context=context, **columns_of))
 
 
 def _like_dicts(dataset: DatasetSource, *, decides: bool) -> DatasetColumns:

@@ -177,9 +177,9 @@ def _members(line: NamedLine | Line, names: NameHashes, seed: int) -> Iterator[s
         yield f'"_tag":{_string(line.tag)}'
     merged: dict[str, list[str]] = {}
     for namespace, features in line.spans if not hasattr(line, "features") else line.features.items():
-        found = merged.setdefault(" " if namespace in ("", " ") else namespace, [])
+        members = merged.setdefault(" " if namespace in ("", " ") else namespace, [])
         named = ((_name(name, namespace, names, seed), value) for name, value in features if value)
-        found += [f"{name}:{_number(value)}" for name, value in named]
+        members += [f"{name}:{_number(value)}" for name, value in named]
     for namespace, words in merged.items():
         if namespace == " ":
             yield from words

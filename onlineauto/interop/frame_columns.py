@@ -119,8 +119,8 @@ class Columns:
             return np.full(len(self), np.nan)
         if not column.dtype.is_numeric() and column.dtype != self._nw.Boolean:
             raise InputError(f"column {name!r} is of {column.dtype}, not of numbers")
-        found: NDArray[np.generic] = _filled(column, self._nw)
-        return found if there.all() else np.where(there, found, np.nan)
+        numbers: NDArray[np.generic] = _filled(column, self._nw)
+        return numbers if there.all() else np.where(there, numbers, np.nan)
 
     def rows(self, groups: Mapping[str, Sequence[str]]) -> list[Rows]:
         """Return the features of the columns of each namespace in `groups`.
@@ -132,13 +132,13 @@ class Columns:
     def _rows(self, namespace: str, columns: Sequence[str]) -> list[Rows]:
         if not columns:
             return [self._usual_rows(namespace, columns)]
-        found: list[Rows] = []
+        parts: list[Rows] = []
         for mixed, names in groupby(columns, self._is_mixed):  # keeps the order of the columns
             if mixed:
-                found += [rows for name in names for rows in self._mixed_rows(namespace, name)]
+                parts += [rows for name in names for rows in self._mixed_rows(namespace, name)]
             else:
-                found.append(self._usual_rows(namespace, list(names)))
-        return found
+                parts.append(self._usual_rows(namespace, list(names)))
+        return parts
 
     def _is_mixed(self, name: str) -> bool:
         """Return whether a column may contain values of several kinds, lists, or mappings."""
@@ -147,11 +147,11 @@ class Columns:
 
     def _mixed_rows(self, namespace: str, name: str) -> list[Rows]:
         """Return the features of a column, value by value."""
-        found: dict[str, list[tuple[int, tuple[tuple[str, float], ...]]]] = {}
+        by_namespace: dict[str, list[tuple[int, tuple[tuple[str, float], ...]]]] = {}
         for row, value in enumerate(self._column(name).to_list()):
             for inner, features in spans_of({namespace: {name: value}}, f"row {row}"):
-                found.setdefault(inner, []).append((row, features))
-        return [self._named_rows(inner, features) for inner, features in found.items()]
+                by_namespace.setdefault(inner, []).append((row, features))
+        return [self._named_rows(inner, features) for inner, features in by_namespace.items()]
 
     def _named_rows(
         self, namespace: str, features: Sequence[tuple[int, Sequence[tuple[str, float]]]]
@@ -218,8 +218,8 @@ class Columns:
     ) -> tuple[NDArray[np.int64], list[Any]]:
         """Return each row's index in `valid`, -1 for no value, and `valid`, which defaults to all values."""
         there = self.is_there(name)
-        found = self._column(name).to_list()
-        present = {value for value, is_there in zip(found, there.tolist(), strict=True) if is_there}
+        values = self._column(name).to_list()
+        present = {value for value, is_there in zip(values, there.tolist(), strict=True) if is_there}
         if valid is None:
             valid = sorted(present)
             if not needed:
@@ -233,10 +233,10 @@ class Columns:
             raise InputError(f"there is no action: {nothing}")
         place = {value: i for i, value in enumerate(valid)}
         if stray := present - place.keys():
-            row = next(i for i, value in enumerate(found) if there[i] and value in stray)
-            raise InputError(f"row {row}: {name} is {found[row]!r}, which is not one of the choices")
+            row = next(i for i, value in enumerate(values) if there[i] and value in stray)
+            raise InputError(f"row {row}: {name} is {values[row]!r}, which is not one of the choices")
         rows = [
-            place[value] if is_there else -1 for value, is_there in zip(found, there.tolist(), strict=True)
+            place[value] if is_there else -1 for value, is_there in zip(values, there.tolist(), strict=True)
         ]
         return np.array(rows, np.int64), valid
 
@@ -250,16 +250,16 @@ class Columns:
         """
         if not self.is_there(name).all():
             raise InputError(f"row {int(np.argmin(self.is_there(name)))}: {name} is null")
-        found = self._column(name).to_list()
-        first = [row for row in range(len(found)) if row == 0 or found[row] != found[row - 1]]
+        values = self._column(name).to_list()
+        first = [row for row in range(len(values)) if row == 0 or values[row] != values[row - 1]]
         seen: set[Any] = set()
         for row in first:
-            if found[row] in seen:
+            if values[row] in seen:
                 raise InputError(
-                    f"row {row}: event {found[row]!r} comes again; rows of one event have to be together"
+                    f"row {row}: event {values[row]!r} comes again; rows of one event have to be together"
                 )
-            seen.add(found[row])
-        return np.array([*first, len(found)], np.int64)
+            seen.add(values[row])
+        return np.array([*first, len(values)], np.int64)
 
 
 def _plain_numbers(name: str, values: Sequence[Any]) -> NDArray[np.float64]:

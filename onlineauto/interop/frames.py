@@ -240,12 +240,12 @@ def _rows_of_choices(features: Sequence[Mapping[str, Any]], names: NameHashes) -
     rows = []
     for namespace in dict.fromkeys(name for each in spans for name in each):
         number = names.namespace(namespace)
-        found = [each.get(namespace, ()) for each in spans]
-        flat = [pair for each in found for pair in each]
+        features_of = [each.get(namespace, ()) for each in spans]
+        flat = [pair for each in features_of for pair in each]
         rows.append(
             Rows(
                 namespace=number,
-                start=np.concatenate([[0], np.cumsum([len(each) for each in found])]).astype(np.int64),
+                start=np.concatenate([[0], np.cumsum([len(each) for each in features_of])]).astype(np.int64),
                 hash=names.features([name for name, _ in flat], number),
                 value=np.array([value for _, value in flat], np.float32),
             )

@@ -82,13 +82,13 @@ def read_named(
 
 def _names_in(text: str, names: NameHashes) -> dict[tuple[str, int], str]:
     """Return the names of a line's features, by namespace and hash."""
-    found: dict[tuple[str, int], str] = {}
+    result: dict[tuple[str, int], str] = {}
     for namespace, words in words_of(text):
         number = names.namespace(namespace)
         for word in words:
             if word.name:
-                found.setdefault((namespace, names.feature(word.name, number)), word.name)
-    return found
+                result.setdefault((namespace, names.feature(word.name, number)), word.name)
+    return result
 
 
 def _named(line: Line, block: Block, i: int, names: dict[tuple[str, int], str]) -> NamedLine:

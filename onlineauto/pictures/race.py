@@ -165,8 +165,8 @@ def _ensemble_spans(story: Story) -> list[tuple[int, int]]:
 def _ticks(lanes: int) -> tuple[list[int], list[str]]:
     """Return the labelled lanes, and their labels."""
     step = 1 if lanes <= 24 else lanes // 12
-    shown = list(range(0, lanes, step))
-    return shown, ["champion" if lane == 0 else f"challenger {lane}" for lane in shown]
+    ticks = list(range(0, lanes, step))
+    return ticks, ["champion" if lane == 0 else f"challenger {lane}" for lane in ticks]
 
 
 def _explain(axes: Axes, story: Story, look: Look) -> None:
@@ -214,11 +214,13 @@ def difference(stretch: Stretch) -> str:
     if config.kind is Kind.EXCLUSION:
         more, less = less, more
     parts = [
-        f"{sign}{_shown(found, most=2)}" for sign, found in (("+ ", more), ("\N{MINUS SIGN} ", less)) if found
+        f"{sign}{_shown(changed, most=2)}"
+        for sign, changed in (("+ ", more), ("\N{MINUS SIGN} ", less))
+        if changed
     ]
     parts += _settings_text(sorted(set(config.settings) - set(champion.settings)))
-    kept = {name for name, _ in config.settings}
-    parts += [f"{name} as given" for name, _ in champion.settings if name not in kept]
+    names = {name for name, _ in config.settings}
+    parts += [f"{name} as given" for name, _ in champion.settings if name not in names]
     return ", ".join(parts) or "as the champion"
 
 
@@ -237,29 +239,29 @@ def _shown(crossed: list[Interaction], *, most: int) -> str:
 
 def _draw_reward(axes: Axes, story: Story, *, colour: str, dashes: str) -> None:
     """Draw the intervals on the reward of each champion as a band, with dashes at changes of the champion."""
-    shown: list[Interval] = []
+    drawn: list[Interval] = []
     ends = [0, *(now for now, _ in story.swaps), story.events]
     for begin, end in pairwise(ends):
-        kept = list(_narrow(each for each in story.intervals if begin < each.events <= end))
-        shown += kept
-        events = [each.events for each in kept]
-        low, high = [each.low for each in kept], [each.high for each in kept]
+        intervals = list(_narrow(each for each in story.intervals if begin < each.events <= end))
+        drawn += intervals
+        events = [each.events for each in intervals]
+        low, high = [each.low for each in intervals], [each.high for each in intervals]
         axes.fill_between(events, low, high, color=colour, alpha=0.22, linewidth=0)
         axes.vlines(events, low, high, color=colour, linewidth=1, alpha=0.7)
     for now, _ in story.swaps:
         axes.axvline(now, color=dashes, linewidth=0.8, linestyle=(0, (2, 2)), zorder=0)
-    _fit(axes, shown)
+    _fit(axes, drawn)
     axes.set_ylabel("reward")
 
 
 def _fit(axes: Axes, intervals: Iterable[Interval]) -> None:
     """Fit the axis to the intervals with many events; the first intervals are as wide as all rewards."""
-    found = list(intervals)
-    most = max((each.updates for each in found), default=0)
-    kept = [each for each in found if _FEW * each.updates >= most]
-    if not kept:
+    all_intervals = list(intervals)
+    most = max((each.updates for each in all_intervals), default=0)
+    precise = [each for each in all_intervals if _FEW * each.updates >= most]
+    if not precise:
         return
-    low, high = min(each.low for each in kept), max(each.high for each in kept)
+    low, high = min(each.low for each in precise), max(each.high for each in precise)
     margin = 0.06 * (high - low) or 1.0
     axes.set_ylim(low - margin, high + margin)
 

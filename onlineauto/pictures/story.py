@@ -225,8 +225,8 @@ class _Teller:
     def _note_interval(self, entry: Entry) -> None:
         bounds = getattr(entry, "bounds", None)
         if bounds is not None and bounds.updates > 0:
-            found = Interval(entry.events, bounds.updates, bounds.champion_lower, bounds.champion_upper)
-            self._story.intervals.append(found)
+            interval = Interval(entry.events, bounds.updates, bounds.champion_lower, bounds.champion_upper)
+            self._story.intervals.append(interval)
 
     def _seat(self, live: int, config: Config, now: int, *, outcome: str = "waiting") -> None:
         """Begin a period of a config at index `live`."""

@@ -53,21 +53,21 @@ def study_picture(
     InputError
         If no trial has a value.
     """
-    told = [row for row in history if row["told"] and math.isfinite(row["value"])]
-    if not told:
+    valued = [row for row in history if row["told"] and math.isfinite(row["value"])]
+    if not valued:
         raise InputError("the study has nothing to draw: no trial has a value")
     sign = -1.0 if mode == "max" else 1.0
-    best = min(told, key=lambda row: (-row["resource"], sign * row["value"]))
-    trials = len({row["trial"] for row in told})
+    best = min(valued, key=lambda row: (-row["resource"], sign * row["value"]))
+    trials = len({row["trial"] for row in valued})
     note = (
         f"{trials} trials · the best is {best['value']:.5g}, of trial {best['trial']} at {best['resource']}"
     )
     picture = Picture(11, 8, title=title, note=note, dark=dark)
     with picture.drawing() as look:
-        (given, so_far), (configs, matters) = picture.figure.subplots(2, 2)
-        _draw_given(given, told, best["trial"], look)
-        _draw_best(so_far, told, sign, look)
-        level, rows = compared(told)
+        (resources, so_far), (configs, matters) = picture.figure.subplots(2, 2)
+        _draw_given(resources, valued, best["trial"], look)
+        _draw_best(so_far, valued, sign, look)
+        level, rows = compared(valued)
         _draw_configs(configs, rows, space, sign, look)
         configs.set_title(f"configs of {len(rows)} trials, by their values at {level}")
         _draw_importance(matters, importance(rows, space), look)
@@ -209,11 +209,11 @@ def best_so_far(values: Sequence[Mapping[str, Any]], sign: float) -> list[float]
     [0.5, 0.4, 0.45]
     """
     best: tuple[float, float] = (math.inf, math.inf)
-    found = []
+    bests = []
     for row in values:
         best = min(best, (-row["resource"], sign * row["value"]))
-        found.append(sign * best[1])
-    return found
+        bests.append(sign * best[1])
+    return bests
 
 
 def code_of(declared: Mapping[str, Any], value: Any) -> float:

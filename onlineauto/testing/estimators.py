@@ -122,8 +122,8 @@ def check_estimator(
     agreeing = (event._replace(differ=False) for event in _log(rng, events, mean=0.7))
     _require(not _run(make(alpha, 0.5), agreeing), "two that always agree are distinguished")
     for gain, expected in ((0.8, "better"), (-0.8, "worse")):
-        found = _run(make(alpha, 0.5), _log(rng, events, gain=gain))
-        _require(found == expected, f"a gain of {gain} in every event: found {found or 'nothing'}")
+        outcome = _run(make(alpha, 0.5), _log(rng, events, gain=gain))
+        _require(outcome == expected, f"a gain of {gain} in every event: found {outcome or 'nothing'}")
 
 
 def _run(estimator: Estimator, log: Iterator[_Event]) -> str:

@@ -92,7 +92,7 @@ def _check_stream(member: Member, options: dict[str, Any], events: list[str], wh
     assert set(member.names) <= set(names_of(_ensemble(whole))), f"{where}: it is not in the ensemble"
 
     snapshot = whole.predictor()
-    asked = [snapshot.predict(event).tobytes() for event in events[half:]]
+    predictions = [snapshot.predict(event).tobytes() for event in events[half:]]
     assert _saved(whole) == before, f"{where}: to predict changes the model"
     again = Workspace.load(model)
     assert _saved(again) == model, f"{where}: to load and to save a model changes it"
@@ -102,7 +102,7 @@ def _check_stream(member: Member, options: dict[str, Any], events: list[str], wh
         _learn(other, events[half:])
         assert _saved(other) == _saved(whole), f"{where}: a copy of the model does not go on like the model"
     later = [snapshot.predict(event).tobytes() for event in events[half:]]
-    assert asked == later, f"{where}: a snapshot changes when the model learns"
+    assert predictions == later, f"{where}: a snapshot changes when the model learns"
     weights = [each["weight"] for each in inspection(whole, names={})["stack"] if each["weight"] is not None]
     assert np.isfinite(weights).all(), f"{where}: weights of the ensemble are not finite"
     _check_predict_only(whole, events, where)
@@ -136,9 +136,11 @@ def _check_predict_only(workspace: Workspace, events: list[str], where: str) -> 
     workspace.save(file, predict_only="ensemble")
     small = Workspace.load(file.getvalue(), testonly=True)
     for event in events:
-        found, wanted = small.predict(event), workspace.predict(event)
+        prediction, wanted = small.predict(event), workspace.predict(event)
         assert np.isfinite(wanted).all(), f"{where}: a score is not finite"
-        assert found.tobytes() == wanted.tobytes(), f"{where}: a model that only predicts predicts otherwise"
+        assert prediction.tobytes() == wanted.tobytes(), (
+            f"{where}: a model that only predicts predicts otherwise"
+        )
 
 
 def _check_unknown_version(member: Member, model: bytes, where: str) -> None:

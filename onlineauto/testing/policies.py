@@ -79,12 +79,12 @@ def _check_situation(policy: Policy, situation: Situation, where: str) -> None:
     def watch(now: Situation, choices: Bools, actions: Ints) -> None:
         nonlocal steps
         steps += 1
-        kept = {name: getattr(now, name).copy() for name in ("workers", "servers", "free", "remaining")}
+        copies = {name: getattr(now, name).copy() for name in ("workers", "servers", "free", "remaining")}
         score, again = policy.score(now), policy.score(now)
         require(score.shape == (1, 3 * now.places + 1), f"the shape of the scores is {score.shape}")
         require(not np.isnan(score).any(), "a score is NaN")
         require(np.array_equal(score, again), "the same situation has other scores")
-        require(all(np.array_equal(getattr(now, name), each) for name, each in kept.items()), "changes it")
+        require(all(np.array_equal(getattr(now, name), each) for name, each in copies.items()), "changes it")
         twice = policy.score(_twice(now))
         same = [np.array_equal(best(each[None], choices), actions) for each in twice]
         require(all(same), "an action depends on the clusters beside it")

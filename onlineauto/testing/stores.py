@@ -137,10 +137,10 @@ def _check_leases(store: Store, pass_time: Callable[[float], None]) -> None:
     store.fail(failing, {"kind": "failed", "trial": 2, "attempt": 0, "why": "é", "final": True})
     pass_time(3.0)
     expired = {"kind": "expired", "trial": 0, "attempt": 0}
-    found: list[Record] = []
-    store.claim("b", _LONG, after=0, decide=found.extend)
-    _require(found[-1] == expired, "a lease that is over is not recorded before decide is called")
-    _require([each["kind"] for each in found].count("expired") == 1, "more than one lease expired")
+    records: list[Record] = []
+    store.claim("b", _LONG, after=0, decide=records.extend)
+    _require(records[-1] == expired, "a lease that is over is not recorded before decide is called")
+    _require([each["kind"] for each in records].count("expired") == 1, "more than one lease expired")
     _require(
         list(store.heartbeat([short, renewed], 100.0)) == [short], "heartbeat does not return lost claims"
     )

@@ -163,10 +163,10 @@ def _indexed(everyone: Sequence[Workspace]) -> list[bool | None]:
 def _configuration(model: Workspace) -> Configuration:
     """Return the options that a model stores; in exact mode without the seed, which VW changes."""
     configuration = model.configuration
-    kept = {name for name in configuration.supplied if REGISTRY[name].keep}
+    stored = {name for name in configuration.supplied if REGISTRY[name].keep}
     if model.semantics.merges_as_vw:
-        kept -= {"random_seed"}
-    return REGISTRY.from_keywords(**{name: configuration.get(name) for name in kept})
+        stored -= {"random_seed"}
+    return REGISTRY.from_keywords(**{name: configuration.get(name) for name in stored})
 
 
 def labelled_weight(model: Workspace) -> float:

@@ -44,12 +44,12 @@ def given_options(configuration: Configuration | str | None, **keywords: Any) ->
     if isinstance(configuration, Configuration):
         return configuration
     if configuration is None:
-        given = REGISTRY.from_keywords(**keywords)
+        options = REGISTRY.from_keywords(**keywords)
     elif isinstance(configuration, str):
-        given = REGISTRY.parse(configuration)
+        options = REGISTRY.parse(configuration)
     else:
         raise OptionError(
             f"{configuration!r} has no options; give keywords, or a text such as '-q ua --automl 4'"
         )
-    refuse_command_line(given)
-    return given
+    refuse_command_line(options)
+    return options

@@ -79,8 +79,8 @@ def spin_off(workspace: Workspace, what: PredictOnly = True) -> State:
     if predictor == "ensemble":
         history["predicts_since"] = state["search"]["predicts_since"]
     known = {name: state["search"]["slots"][name] for name in ("namespaces", "counts", "since", "tally")}
-    kept = {"configs": [configs.configs[each] for each in live], "indices": list(range(len(live)))}
-    tree["search"] |= history | {"search": alone, "slots": tree["search"]["slots"] | known | kept}
+    stored = {"configs": [configs.configs[each] for each in live], "indices": list(range(len(live)))}
+    tree["search"] |= history | {"search": alone, "slots": tree["search"]["slots"] | known | stored}
     return tree | {"layout": state["layout"], "slots": state["slots"], "predicts_only": True}
 
 
@@ -100,13 +100,13 @@ def _predictor(workspace: Workspace, what: PredictOnly) -> str:
 def _options(workspace: Workspace, predictor: str, live: int) -> dict[str, object]:
     """Return the options of the small model: the same number of cells, with the lanes of its live configs."""
     configuration, width = workspace.configuration, workspace.learner.width
-    kept = {name for name in configuration.supplied if REGISTRY[name].keep}
+    stored = {name for name in configuration.supplied if REGISTRY[name].keep}
     searches = configuration[AutomlOptions].automl is not None
     if workspace.semantics.spins_off_weights:
-        decides = OF_DECAY if "epsilon_decay" in kept else ()
-        kept -= {*OF_LEARNING, *(option.name for option in options_of(AutomlOptions))} - {*decides}
-        kept -= {"quadratic", "cubic", "interactions"} if searches else set()
-    options = {name: configuration.get(name) for name in kept} | {"testonly": True}
+        decides = OF_DECAY if "epsilon_decay" in stored else ()
+        stored -= {*OF_LEARNING, *(option.name for option in options_of(AutomlOptions))} - {*decides}
+        stored -= {"quadratic", "cubic", "interactions"} if searches else set()
+    options = {name: configuration.get(name) for name in stored} | {"testonly": True}
     if workspace.semantics.spins_off_weights:  # Lanes share the cells there.
         lanes = 1 << (width - 1).bit_length()
         options["bit_precision"] = (workspace.learner.shape.cells * lanes).bit_length() - 1

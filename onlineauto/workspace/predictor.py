@@ -154,15 +154,15 @@ class Predictor:
 
     def _asked(self) -> Asked:
         """Return the parser and the working memory of this thread."""
-        asked: Asked | None = getattr(self._of_thread, "asked", None)
-        if asked is None:
-            self._of_thread.asked = asked = Asked(
+        block_predictor: Asked | None = getattr(self._of_thread, "asked", None)
+        if block_predictor is None:
+            self._of_thread.asked = block_predictor = Asked(
                 self.configuration,
                 self._model.layout,
                 semantics=self._semantics,
                 live_configs=_lanes(self._model),
             )
-        return asked
+        return block_predictor
 
 
 def _lanes(model: Predicting) -> int:

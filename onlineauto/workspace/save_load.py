@@ -122,7 +122,7 @@ def changed(made: Configuration, configuration: Configuration, *, name: str) -> 
     OptionError
         An option that the model stores has another value and cannot change; `name` is for the message.
     """
-    given = {
+    supplied = {
         option.name: made.get(option.name) for option in REGISTRY.options if option.name in made.supplied
     }
     replaced = semantics_of(made).replaced_options
@@ -137,8 +137,8 @@ def changed(made: Configuration, configuration: Configuration, *, name: str) -> 
             raise OptionError(
                 f"cannot use {_shown(option.flag, value)}: {name} was made {made_with}; leave it out"
             )
-        given[option.name] = value
-    return REGISTRY.from_keywords(**given)
+        supplied[option.name] = value
+    return REGISTRY.from_keywords(**supplied)
 
 
 def _shown(flag: str, value: object) -> str:

@@ -266,8 +266,8 @@ class Workspace(Locked):
         valid, message = first_invalid_event(block, self.kind)
         part = block if valid == len(block) else block.head(valid)
         adf, by_line = self.learner.task.shape == Shape.CB_ADF, self.semantics.holds_out_by_line
-        held = holdout.mark(part, by_line=by_line and not adf, from_zero=by_line and adf)
-        part, outcomes, too_wide = self._runner.learn(part, held, found)
+        mask = holdout.mark(part, by_line=by_line and not adf, from_zero=by_line and adf)
+        part, outcomes, too_wide = self._runner.learn(part, mask, found)
         holdout.add(outcomes)
         self.position = Position(self.position.passes, self.position.events + len(part), holdout.counts())
         return part, outcomes, [*too_wide] or [InputError(f"{found.of_file}{message}")] * bool(message)
@@ -280,11 +280,11 @@ class Workspace(Locked):
         >>> Workspace().fit(["1 |a x", "0 |a y"]).predict("|a x").round(1)
         array([0.5], dtype=float32)
         """
-        counts, kept = self.diagnostics.counts.copy(), len(self.diagnostics.kept)
+        counts, n_stored = self.diagnostics.counts.copy(), len(self.diagnostics.kept)
         for _ in self.stream(source):
             pass
-        if (found := self.diagnostics.since(counts, kept)).total:
-            warnings.warn(found.summary(), UserWarning, stacklevel=2)
+        if (problems := self.diagnostics.since(counts, n_stored)).total:
+            warnings.warn(problems.summary(), UserWarning, stacklevel=2)
         return self
 
     def end_pass(self) -> None:
@@ -357,8 +357,8 @@ class Workspace(Locked):
         OptionError
             An option that the model stores has another value and cannot change; or a journal is replayed.
         """
-        given = REGISTRY.from_keywords(**overrides)
-        made = type(self)(configuration=changed(self.configuration, given, name="the workspace"))
+        options = REGISTRY.from_keywords(**overrides)
+        made = type(self)(configuration=changed(self.configuration, options, name="the workspace"))
         with self._lock:
             made.restore(self.state())
         return made

@@ -121,10 +121,10 @@ def logged_event(event: object, place: int) -> tuple[Mapping[str, Any], str]:
     if not is_missing(action):
         made["chosen"] = index_of(action, actions, where=where)
     known = {name: made.pop(name) for name in ("reward", "cost") if name in made}
-    given = {name: value for name, value in known.items() if not is_missing(value)}
-    if not given:
+    present = {name: value for name, value in known.items() if not is_missing(value)}
+    if not present:
         return made | ({"cost": None} if known else {}), ", ".join(f"{k} {v!r}" for k, v in known.items())
-    made["cost"] = cost_of(given.get("reward"), given.get("cost"), where=where)
+    made["cost"] = cost_of(present.get("reward"), present.get("cost"), where=where)
     lacking = [name for name in ("chosen", "probability") if is_missing(made.get(name))]
     if lacking and "slots" not in made:
         made["cost"] = None
@@ -134,5 +134,5 @@ def logged_event(event: object, place: int) -> tuple[Mapping[str, Any], str]:
 
 def _some(ids: list[Any]) -> str:
     """Return the first ids as text."""
-    shown = ", ".join(map(repr, ids[:5]))
-    return shown + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
+    text = ", ".join(map(repr, ids[:5]))
+    return text + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")

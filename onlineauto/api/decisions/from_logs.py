@@ -114,7 +114,7 @@ class FromLogs(AutoModel):
                 "sample_weight=…)"
             )
         if is_frame(source) and columns is None:
-            features, found = self._workspace.configuration[FeatureOptions], Diagnostics()
+            features, problems = self._workspace.configuration[FeatureOptions], Diagnostics()
             blocks = decisions_of(
                 source,
                 context=context,
@@ -125,12 +125,12 @@ class FromLogs(AutoModel):
                 cost=cost,
                 probability=probability,
                 weight=weight,
-                problems=found,
+                problems=problems,
                 hash=features.hash,
                 hash_seed=features.hash_seed,
             )
             n_events = source.shape[0] if event is None else None
-            self._fit(blocks, progress=progress, n_events=n_events, found=found)
+            self._fit(blocks, progress=progress, n_events=n_events, found=problems)
             return self
         named: dict[str, Any] = {"context": context, "actions": actions, "event": event, "choices": choices}
         named |= {"reward": reward, "cost": cost, "probability": probability, "weight": weight}

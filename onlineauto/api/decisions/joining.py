@@ -140,17 +140,17 @@ class Joined:
 
         Of several rewards for one decision, the first counts.
         """
-        found: dict[str, float] = {}
+        costs: dict[str, float] = {}
         lines = enumerate(_lines(log), 1)
         while True:
             try:
                 number, text = next(lines)
             except StopIteration:
-                return found
+                return costs
             except InputError:
                 if log is not self._log:
                     raise
-                return found  # reading the decisions raises the error at the same position
+                return costs  # reading the decisions raises the error at the same position
             if b'"RewardValue"' not in text:
                 continue
             line = _decoded(text)
@@ -163,7 +163,7 @@ class Joined:
                 self._add(Code.LOG_MEMBER, log, number, text)
                 continue
             try:
-                found.setdefault(line.event_id, cost_of(line.reward, None))
+                costs.setdefault(line.event_id, cost_of(line.reward, None))
             except InputError:
                 self._add(Code.LOG_REWARD, log, number, str(line.reward).encode("utf-8", "replace"))
 

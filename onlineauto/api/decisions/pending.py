@@ -127,10 +127,10 @@ class Pending:
         InputError
             No decision with this id waits; the message has the reason.
         """
-        found = self._waiting.get(event_id)
-        if found is None or found.deadline <= self.clock():
-            raise InputError(self._reason(event_id, expired=found is not None))
-        return found
+        decision = self._waiting.get(event_id)
+        if decision is None or decision.deadline <= self.clock():
+            raise InputError(self._reason(event_id, expired=decision is not None))
+        return decision
 
     def end(self, event_id: str) -> None:
         """Remove a decision, because it was learnt."""

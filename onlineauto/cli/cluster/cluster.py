@@ -137,9 +137,9 @@ def run(words: Sequence[str]) -> int:
 
 def _supplied(options: ClusterOptions) -> dict[str, Any]:
     """Return the supplied options."""
-    found: dict[str, Any] = {"capacity": _amounts(options.capacity), "slot": options.slot}
-    found |= {name: getattr(options, name) or None for name in ("policy", "learned", "backend", "history")}
-    return {name: value for name, value in found.items() if value is not None}
+    supplied: dict[str, Any] = {"capacity": _amounts(options.capacity), "slot": options.slot}
+    supplied |= {name: getattr(options, name) or None for name in ("policy", "learned", "backend", "history")}
+    return {name: value for name, value in supplied.items() if value is not None}
 
 
 def _amounts(text: str) -> dict[str, float] | None:

@@ -111,14 +111,14 @@ class JobFile:
         self._path = path
         try:
             self._text = Path(path).read_text("utf-8-sig")
-            found = tomllib.loads(self._text)
+            document = tomllib.loads(self._text)
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise InputError(f"{path}: not TOML: {error}") from None
-        self._cluster: dict[str, Any] = found.pop("cluster", {})
-        self._jobs: list[dict[str, Any]] = found.pop("jobs", [])
+        self._cluster: dict[str, Any] = document.pop("cluster", {})
+        self._jobs: list[dict[str, Any]] = document.pop("jobs", [])
         self._models: dict[int, str] = {}
-        if found:
-            self._refuse(next(iter(found)), "the file has the tables [cluster] and [[jobs]]")
+        if document:
+            self._refuse(next(iter(document)), "the file has the tables [cluster] and [[jobs]]")
         if not isinstance(self._cluster, dict):
             self._refuse("cluster", "it is a table: [cluster]")
         if not isinstance(self._jobs, list):
@@ -288,8 +288,8 @@ class JobFile:
         for key in table:
             if key not in valid:
                 self._refuse(key, f"{key} is unknown here; valid are {', '.join(sorted(valid))}", number)
-        if found := wrong_in(table):
-            self._refuse(*found, number)
+        if wrong := wrong_in(table):
+            self._refuse(*wrong, number)
 
     def _refuse(self, key: str, why: str, number: int = 0) -> None:
         raise OptionError(f"{self._path}:{self._line(number, key)}: {why}")
@@ -358,8 +358,8 @@ def _run_of(model: str, configuration: Configuration, source: Path) -> Run:
 
 def _named_in(error: OnlineautoError, keys: Iterable[str]) -> str | None:
     """Return the first key that an error names, or None."""
-    found = {key: re.search(rf"\b{re.escape(key)}\b", f"{error}") for key in keys}
-    places = {key: match.start() for key, match in found.items() if match is not None}
+    matches = {key: re.search(rf"\b{re.escape(key)}\b", f"{error}") for key in keys}
+    places = {key: match.start() for key, match in matches.items() if match is not None}
     return min(places, key=places.__getitem__, default=None)
 
 

@@ -60,10 +60,10 @@ def run(words: Sequence[str]) -> int:
     ).parse_args(words)
     problems = []
     for look in (_versions, _processor, _kernels, _self_test):
-        for found in look():
-            print(f"{found.name + ':':22}{found.text}", flush=True)
-            if found.problem:
-                problems.append(found.problem)
+        for finding in look():
+            print(f"{finding.name + ':':22}{finding.text}", flush=True)
+            if finding.problem:
+                problems.append(finding.problem)
     print()
     for problem in problems:
         print(f"problem: {problem}")
@@ -124,9 +124,9 @@ def _kernels() -> Iterator[_Finding]:
                 "none",
                 f"there are neither kernels nor a compiler: {install_hint('compiler')}",
             )
-    kept = [path for path in directory.glob("*.o") if path.is_file()] if directory.is_dir() else []
-    size = sum(path.stat().st_size for path in kept)
-    what = f"{len(kept)} kernels, {size / 1e6:.1f} MB"
+    paths = [path for path in directory.glob("*.o") if path.is_file()] if directory.is_dir() else []
+    size = sum(path.stat().st_size for path in paths)
+    what = f"{len(paths)} kernels, {size / 1e6:.1f} MB"
     nearest = next((each for each in (directory, *directory.parents) if each.exists()), directory)
     if os.access(nearest, os.W_OK | os.X_OK):
         yield _Finding("cache", f"{directory}, {what}")

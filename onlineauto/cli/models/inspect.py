@@ -49,7 +49,7 @@ def run(configuration: Configuration) -> int:
     names |= _names_in(workspace, events)
     options = configuration[InspectOptions]
     theirs = is_vw_model(model)
-    found: dict[str, Any] = {
+    content: dict[str, Any] = {
         "file": {
             "path": model,
             "bytes": Path(model).stat().st_size,
@@ -57,14 +57,14 @@ def run(configuration: Configuration) -> int:
             "layout": None if theirs else VERSION,
         }
     }
-    found |= inspection(workspace, names=names, top=options.largest)
+    content |= inspection(workspace, names=names, top=options.largest)
     if options.format == "json":
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode(found), indent=1).decode() + "\n")
+        sys.stdout.write(msgspec.json.format(msgspec.json.encode(content), indent=1).decode() + "\n")
     elif options.format == "markdown":
-        sys.stdout.write(markdown(tables_of(found)))
+        sys.stdout.write(markdown(tables_of(content)))
     else:
-        print_tables(tables_of(found))
-        if found["top_weights"] and not any(each["name"] for each in found["top_weights"]):
+        print_tables(tables_of(content))
+        if content["top_weights"] and not any(each["name"] for each in content["top_weights"]):
             print(f"names of weights: onlineauto inspect {model} FILE, with events", file=sys.stderr)
     return 0
 

@@ -103,11 +103,11 @@ def _count(value: int | None) -> str:
 
 def _live(each: Mapping[str, Any]) -> tuple[str, ...]:
     differs = [*each["differs_by"], *(f"{name}={value}" for name, value in each["settings"].items())]
-    shown = ", ".join(differs[:6]) + (f" and {len(differs) - 6} more" if len(differs) > 6 else "")
+    text = ", ".join(differs[:6]) + (f" and {len(differs) - 6} more" if len(differs) > 6 else "")
     return (
         str(each["index"]),
         str(each["interactions"]),
-        shown if each["index"] else "is the champion",
+        text if each["index"] else "is the champion",
         _count(each.get("events")),
         _count(each.get("lease")),
         _bounds(each.get("reward")),

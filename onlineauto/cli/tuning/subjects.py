@@ -194,8 +194,8 @@ def _best_of(study: Study) -> str:
     """Return a description of the best trial, or the reason why there is none."""
     best = study.best
     if best is not None:
-        found = f"{best.value:.6g}, of trial {best.number} at {best.resource}"
-        return f"best of {len(study.trials)} trials: {found}"
+        text = f"{best.value:.6g}, of trial {best.number} at {best.resource}"
+        return f"best of {len(study.trials)} trials: {text}"
     failed = [trial for trial in study.trials if trial.error]
     why = f"; trial {failed[-1].number} failed: {failed[-1].error}" if failed else ""
     return f"no trial of {study.name} has a value{why}"

@@ -59,21 +59,21 @@ def run(words: Sequence[str]) -> int:
     if output.help:
         print(help_text(Registry(OWN), width=shutil.get_terminal_size().columns, page=_PAGE))
         return 0
-    begun = _Begun()
+    recorder = _Begun()
     task = TunedStream(configuration) if configuration[InputOptions].data else TunedFunction(configuration)
     code = 0
     try:
         with ending_well(), shown_progress(quiet=output.quiet) as callbacks:
-            task.run([begun, *callbacks])
+            task.run([recorder, *callbacks])
     except KeyboardInterrupt:
         url = without_password(options.study)
-        kept = f"; the same command continues the study in {url}" if url else ""
-        print(f"onlineauto: interrupted{kept}", file=sys.stderr)
+        hint = f"; the same command continues the study in {url}" if url else ""
+        print(f"onlineauto: interrupted{hint}", file=sys.stderr)
         code = _INTERRUPTED
-    if begun.study is not None:
-        begun.study.refresh()
-        print("\n".join(task.said(begun.study)))
-        if code == 0 and begun.study.best is None:
+    if recorder.study is not None:
+        recorder.study.refresh()
+        print("\n".join(task.said(recorder.study)))
+        if code == 0 and recorder.study.best is None:
             code = _WITHOUT_VALUE
     return code
 

@@ -125,15 +125,15 @@ def _cells(
     learner = workspace.learner
     model = learner.model
     fields = fields_of(workspace.configuration) if whole else [W]
-    begun = learner.unlearnt.any()
-    rows = np.arange(len(model.weights)) if begun else np.flatnonzero(model.touched)
+    any_learnt = learner.unlearnt.any()
+    rows = np.arange(len(model.weights)) if any_learnt else np.flatnonzero(model.touched)
     value = read_cells(model, rows, lanes=parts)[:, fields].transpose(0, 2, 1)
     if penalised:
         for part, lane in enumerate(parts):
             value[:, part, 0] = _penalised(workspace, value[:, part, 0], lane)
     cell = rows[:, None].astype(np.uint64) * np.uint64(_room(parts)) + np.arange(len(parts), dtype=np.uint64)
-    kept = (value != 0).any(axis=2)
-    return cell[kept], np.ascontiguousarray(value[kept])
+    nonzero = (value != 0).any(axis=2)
+    return cell[nonzero], np.ascontiguousarray(value[nonzero])
 
 
 def _penalised(workspace: Workspace, weight: NDArray[np.float32], lane: int) -> NDArray[np.float32]:

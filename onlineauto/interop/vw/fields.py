@@ -109,8 +109,8 @@ class FieldReader:
             If the number differs.
         """
         at = self.at
-        if (found := self.number(kind, 0)) != value:
-            raise self.fail(f"{found} is at byte {at}, and {value} should be")
+        if (number := self.number(kind, 0)) != value:
+            raise self.fail(f"{number} is at byte {at}, and {value} should be")
 
     def summed(self) -> None:
         """Begin the checksum here."""

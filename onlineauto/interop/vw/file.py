@@ -219,8 +219,8 @@ def read_vw_file(data: bytes, *, name: str, shape: Callable[[VwHead], VwShape]) 
     left = len(data) - reader.at
     if left % cells.itemsize:
         raise reader.fail(f"{left} bytes are no whole number of cells of {cells.itemsize} bytes")
-    found = np.frombuffer(data, cells, offset=reader.at)
-    cell = found["cell"].astype(np.uint64)
+    records = np.frombuffer(data, cells, offset=reader.at)
+    cell = records["cell"].astype(np.uint64)
     if (cell[1:] <= cell[:-1]).any():
         raise reader.fail("its cells are out of order")
     if len(cell) and int(cell[-1]) >= 1 << head.bits:
@@ -236,7 +236,7 @@ def read_vw_file(data: bytes, *, name: str, shape: Callable[[VwHead], VwShape]) 
         averages=averages,
         descent=descent,
         cell=cell,
-        value=found["value"].astype(np.float32),
+        value=records["value"].astype(np.float32),
     )
 
 

@@ -146,8 +146,8 @@ def fallback(
 
 def headers_of(token: str | None) -> dict[str, str]:
     """Return the headers of all requests."""
-    found = {"Content-Type": "application/json"}
-    return found if token is None else {**found, "Authorization": f"Bearer {token}"}
+    headers = {"Content-Type": "application/json"}
+    return headers if token is None else {**headers, "Authorization": f"Bearer {token}"}
 
 
 def refuse(status: int, content: bytes) -> InputError:

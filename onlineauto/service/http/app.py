@@ -173,8 +173,8 @@ class Application:
         self._of_events = [
             (before, after, endpoint)
             for path, endpoint in direct.items()
-            for before, found, after in (path.partition("{event_id}"),)
-            if found
+            for before, separator, after in (path.partition("{event_id}"),)
+            if separator
         ]
         self._plain: dict[tuple[str, str], ASGIApp] = {
             (method, route.path): route.endpoint
@@ -238,12 +238,12 @@ def _follow(follower: Follower, stop: threading.Event) -> None:
     """Follow the learner until `stop` is set; ask again while the learner is away."""
     away = False
     while not stop.is_set():
-        found = follower.follow()
+        exchanged = follower.follow()
         if away != (follower.failed is not None):
             away = not away
-            said = f"the learner is away: {follower.failed}" if away else "the learner is available again"
-            _LOG.warning(said, extra={"event": "learner", "away": away})
-        if not found:
+            message = f"the learner is away: {follower.failed}" if away else "the learner is available again"
+            _LOG.warning(message, extra={"event": "learner", "away": away})
+        if not exchanged:
             stop.wait(_AGAIN if away else _FOLLOW)
 
 

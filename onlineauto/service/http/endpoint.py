@@ -199,16 +199,16 @@ def account(keeper: Keeper, endpoint: str, status: int, seconds: float) -> None:
     """Count a request, and log it if it failed or if all requests are logged."""
     keeper.metrics.request(endpoint, status, seconds)
     if status >= 500 or _LOG.isEnabledFor(logging.DEBUG):
-        said = {"event": "request", "endpoint": endpoint, "status": status, "seconds": round(seconds, 6)}
-        _LOG.log(logging.ERROR if status >= 500 else logging.DEBUG, "request", extra=said)
+        fields = {"event": "request", "endpoint": endpoint, "status": status, "seconds": round(seconds, 6)}
+        _LOG.log(logging.ERROR if status >= 500 else logging.DEBUG, "request", extra=fields)
 
 
 @lru_cache(maxsize=256)
 def _parts(url: str) -> tuple[str, str | None]:
     """Return the address of a URL, and the name of its host; empty if the URL is malformed."""
     try:
-        found = urlsplit(url)
-        return found.netloc, found.hostname
+        parts = urlsplit(url)
+        return parts.netloc, parts.hostname
     except ValueError:
         return "", None
 

@@ -140,9 +140,9 @@ class FrontHandlers:
         self.front.activate(asked.path["event_id"], done)
 
     def _reward(self, asked: Asked, done: Done) -> None:
-        found = _REWARD.decode(asked.body)
-        key = found.key or asked.headers.get("idempotency-key", "")
-        self.front.reward(found.event_id, found.reward, done, key=key)
+        body = _REWARD.decode(asked.body)
+        key = body.key or asked.headers.get("idempotency-key", "")
+        self.front.reward(body.event_id, body.reward, done, key=key)
 
     def _readiness(self, stale: str) -> Response:
         """Return whether ranks can be answered, and why the model is stale, if it is."""
@@ -181,14 +181,14 @@ def _each(
     take: Callable[[Asked, Done], None], asked: Sequence[tuple[Asked, Done]]
 ) -> list[Reply | Exception]:
     """Process requests one after the other; an error affects its own request only."""
-    found: list[Reply | Exception] = []
+    replies: list[Reply | Exception] = []
     for each, done in asked:
         try:
             take(each, done)
-            found.append(_NOTHING)
+            replies.append(_NOTHING)
         except Exception as error:
-            found.append(error)
-    return found
+            replies.append(error)
+    return replies
 
 
 async def _logged(begin: Begin, asked: Asked) -> Response:

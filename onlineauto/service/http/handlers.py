@@ -66,9 +66,9 @@ class Handlers(FrontHandlers):
 
     async def settings(self, asked: Asked) -> Response:
         """Change the mode, and the settings of the join."""
-        given = msgspec.to_builtins(msgspec.json.decode(asked.body, type=Settings))
+        changes = msgspec.to_builtins(msgspec.json.decode(asked.body, type=Settings))
         future, done = Waiting.future()
-        changed = self.loop.change(given, done)
+        changed = self.loop.change(changes, done)
         await future
         return json_answer(changed)
 
@@ -112,11 +112,11 @@ class Handlers(FrontHandlers):
 
     async def use_model(self, asked: Asked) -> Response:
         """Switch to a model of the history."""
-        found = msgspec.json.decode(asked.body, type=Policy)
+        body = msgspec.json.decode(asked.body, type=Policy)
         future, done = Waiting.future()
-        self.loop.use_model(found.name, done)
+        self.loop.use_model(body.name, done)
         await future
-        return json_answer(found)
+        return json_answer(body)
 
     async def evaluate(self, asked: Asked) -> Response:
         """Estimate the values of policies over the whole log."""

@@ -36,10 +36,10 @@ def memory_bytes() -> int:
     >>> memory_bytes() > 1 << 26
     True
     """
-    found = [1 << 33]
+    limits = [1 << 33]
     with suppress(OSError, ValueError, AttributeError):
-        found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+        limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         with suppress(OSError, ValueError):  # the file is missing, or says "max"
-            found.append(int(Path(path).read_text()))
-    return min(found)
+            limits.append(int(Path(path).read_text()))
+    return min(limits)

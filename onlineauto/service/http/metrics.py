@@ -95,11 +95,11 @@ class Metrics(Collector):
         """Count a request; only the thread of the event loop calls this."""
         key = endpoint, status
         self._requests[key] = self._requests.get(key, 0) + 1
-        found = self._seconds.get(endpoint)
-        if found is None:
-            found = self._seconds[endpoint] = _Seconds()
-        found.counts[bisect_left(_BUCKETS, seconds)] += 1
-        found.total += seconds
+        counter = self._seconds.get(endpoint)
+        if counter is None:
+            counter = self._seconds[endpoint] = _Seconds()
+        counter.counts[bisect_left(_BUCKETS, seconds)] += 1
+        counter.total += seconds
 
     def text(self) -> bytes:
         """Return all metrics in the text format of Prometheus."""
@@ -139,7 +139,7 @@ class Metrics(Collector):
         seconds = HistogramMetricFamily(
             "onlineauto_request_seconds", "Seconds from a request to its answer.", labels=["endpoint"]
         )
-        for endpoint, found in list(self._seconds.items()):
-            counts = zip(_BOUNDS, accumulate(found.counts), strict=True)
-            seconds.add_metric([endpoint], [(bound, float(count)) for bound, count in counts], found.total)
+        for endpoint, counter in list(self._seconds.items()):
+            counts = zip(_BOUNDS, accumulate(counter.counts), strict=True)
+            seconds.add_metric([endpoint], [(bound, float(count)) for bound, count in counts], counter.total)
         yield seconds

@@ -88,9 +88,9 @@ class Tokens:
         kind, _, token = headers.get("authorization", "").partition(" ")
         if kind.lower() != "bearer":
             token = headers.get("ocp-apim-subscription-key", "")
-        given, found = sha256(token.strip().encode("utf-8", "replace")).digest(), frozenset[str]()
+        digest, found = sha256(token.strip().encode("utf-8", "replace")).digest(), frozenset[str]()
         for known, scopes in self._known:
-            if hmac.compare_digest(known, given):
+            if hmac.compare_digest(known, digest):
                 found = scopes
         return found
 
@@ -102,10 +102,10 @@ class Tokens:
         RefusedError
             It has no valid token (401), or its token lacks the scope (403).
         """
-        found = self.scopes(headers)
-        if not found:
+        scopes = self.scopes(headers)
+        if not scopes:
             raise RefusedError("a bearer token is needed: Authorization: Bearer TOKEN", status=401)
-        if scope not in found and "admin" not in found:
+        if scope not in scopes and "admin" not in scopes:
             raise RefusedError(f"this token is not for {scope}", status=403)
 
 
@@ -126,7 +126,7 @@ def _tokens_of(path: Path) -> list[tuple[bytes, frozenset[str]]]:
     InputError
         A line is malformed.
     """
-    found = []
+    tokens = []
     for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
         words = line.split()
         if not words or words[0].startswith("#"):
@@ -134,8 +134,8 @@ def _tokens_of(path: Path) -> list[tuple[bytes, frozenset[str]]]:
         scopes = frozenset(words[1].split(",")) if len(words) == 2 else frozenset()
         if not _HASH.fullmatch(words[0]) or not scopes or not scopes <= set(SCOPES):
             raise InputError(f"{path}:{number}: a line is a SHA-256 and scopes of {','.join(SCOPES)}")
-        found.append((bytes.fromhex(words[0]), scopes))
-    return found
+        tokens.append((bytes.fromhex(words[0]), scopes))
+    return tokens
 
 
 def add_token(path: str | os.PathLike[str], scopes: list[str]) -> str:

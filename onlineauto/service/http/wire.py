@@ -183,8 +183,8 @@ def personalizer_answer(ranked: Ranked) -> PersonalizerAnswer:
 
 def answer_to(ranked: Ranked) -> Answer:
     """Return an answer in the format of ``/v1/rank``."""
-    asked = sorted(zip(ranked.actions, ranked.ids, ranked.probabilities, strict=True))
-    pmf = {name: probability for _, name, probability in asked}
+    in_order = sorted(zip(ranked.actions, ranked.ids, ranked.probabilities, strict=True))
+    pmf = {name: probability for _, name, probability in in_order}
     return Answer(
         ranked.event_id, ranked.ids[0], ranked.actions[0], ranked.probabilities[0], pmf, ranked.model
     )

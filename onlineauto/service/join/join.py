@@ -142,32 +142,32 @@ class Join:
 
     def find(self, event_id: str, time: float) -> Decision | None:
         """Return the decision of an id, unless the id is free again at a time of the clock."""
-        found = self._packed_of(event_id)
-        return None if found is None or deadline_of(found) <= self.time_at(time) else read_decision(found)
+        packed = self._packed_of(event_id)
+        return None if packed is None or deadline_of(packed) <= self.time_at(time) else read_decision(packed)
 
     def key_of(self, event_id: str, key: str) -> float | None:
         """Return the reward that has a key, for a decision or waiting for one; None if there is none."""
-        found = self._packed_of(event_id)
-        if found is not None:
-            return reward_of(read_decision(found).keys, hash_of(key))
+        packed = self._packed_of(event_id)
+        if packed is not None:
+            return reward_of(read_decision(packed).keys, hash_of(key))
         early = self._early.get(event_id)
         return None if early is None else dict(early.rewards).get(key)
 
     def parts_of(self, event_id: str, *, keyed: bool) -> int:
         """Return the number of rewards of a decision that take memory; -1 if one more would take none."""
-        found = self._packed_of(event_id)
-        if found is not None:
-            return n_keys(read_decision(found)) if keyed else -1
+        packed = self._packed_of(event_id)
+        if packed is not None:
+            return n_keys(read_decision(packed)) if keyed else -1
         early = self._early.get(event_id)
         return 0 if early is None else 1 + len(early.rewards)
 
     def range_of(self, event_id: str) -> tuple[float, float] | None:
         """Return the range of rewards of a decision, or of a new one; None if the range is learnt."""
-        found = self._waiting.get(event_id)
+        packed = self._waiting.get(event_id)
         return (
             self.settings.reward_range
-            if found is None
-            else self._book[read_decision(found).rules].reward_range
+            if packed is None
+            else self._book[read_decision(packed).rules].reward_range
         )
 
     def is_known(self, event_id: str) -> bool:
@@ -263,7 +263,7 @@ class Join:
     def state(self) -> dict[str, Any]:
         """Return the table as values that a model file can store."""
         finished = self._finished
-        kept = JoinState(
+        state = JoinState(
             self.settings,
             self.now,
             self._early.items(),
@@ -281,8 +281,8 @@ class Join:
             self.heard,
             self.retired,
         )
-        found: dict[str, Any] = msgspec.to_builtins(kept, builtin_types=(bytes,), str_keys=True)
-        return found
+        values: dict[str, Any] = msgspec.to_builtins(state, builtin_types=(bytes,), str_keys=True)
+        return values
 
     @classmethod
     def of(cls, state: dict[str, Any]) -> Join:
@@ -293,29 +293,29 @@ class Join:
         ValidationError, InputError
             It is not such a state, or has settings or times that are out of range.
         """
-        kept = msgspec.convert(state, JoinState, strict=False)
-        check_state(kept)
-        made = cls(kept.settings)
-        made.heard = {source: kept.heard.get(source, kept.now) for source in kept.sources}
-        made.retired = kept.retired
-        if kept.rules is not None:
-            made._book = RuleBook.of(kept.settings, kept.rules)
-        made.now, made.counts, made.sources = kept.now, kept.counts, kept.sources
-        made._clock = kept.now if kept.clock is None and kept.now else kept.clock
-        made._set_back = kept.set_back
-        made._scale = RewardScale(*(kept.scale or ()))
-        for event_id, early in kept.early:
-            early.wait = early.wait or kept.settings.reward_wait
-            early.deadline = min(early.deadline, kept.now + early.wait)
+        stored = msgspec.convert(state, JoinState, strict=False)
+        check_state(stored)
+        made = cls(stored.settings)
+        made.heard = {source: stored.heard.get(source, stored.now) for source in stored.sources}
+        made.retired = stored.retired
+        if stored.rules is not None:
+            made._book = RuleBook.of(stored.settings, stored.rules)
+        made.now, made.counts, made.sources = stored.now, stored.counts, stored.sources
+        made._clock = stored.now if stored.clock is None and stored.now else stored.clock
+        made._set_back = stored.set_back
+        made._scale = RewardScale(*(stored.scale or ()))
+        for event_id, early in stored.early:
+            early.wait = early.wait or stored.settings.reward_wait
+            early.deadline = min(early.deadline, stored.now + early.wait)
             made._early.add(event_id, early, wait=early.wait)
-        for event_id, packed in () if kept.waiting is None else decisions_of(kept.waiting, kept):
+        for event_id, packed in () if stored.waiting is None else decisions_of(stored.waiting, stored):
             made._waiting.add(event_id, packed, wait=checked_wait(read_decision(packed), made._book))
         finished = made._finished
-        if kept.finished:
-            old, young = kept.finished
-            finished.old, finished.old_until = dict(decisions_of(old, kept)), old.until
-            finished.young, finished.young_until = dict(decisions_of(young, kept)), young.until
-        for event_id, values in kept.decisions:
+        if stored.finished:
+            old, young = stored.finished
+            finished.old, finished.old_until = dict(decisions_of(old, stored)), old.until
+            finished.young, finished.young_until = dict(decisions_of(young, stored)), young.until
+        for event_id, values in stored.decisions:
             made._take_over(event_id, values)
         return made
 
@@ -342,12 +342,12 @@ class Join:
         self.sources[source], self.heard[source] = behind, at
 
     def _packed_of(self, event_id: str) -> bytes | None:
-        found = self._waiting.get(event_id)
-        if found is None:
-            found = self._finished.get(event_id)
-            if found is not None and deadline_of(found) <= self.now:
+        packed = self._waiting.get(event_id)
+        if packed is None:
+            packed = self._finished.get(event_id)
+            if packed is not None and deadline_of(packed) <= self.now:
                 return None
-        return found
+        return packed
 
     def _let_pass(self, time: float, passed: float) -> None:
         """Advance the time of the join by `passed` seconds, or else to `time` as far as that is plausible."""
@@ -410,29 +410,29 @@ class Join:
             else:
                 early.rewards.append((key, reward))
             return
-        waits, found = self._waiting.get(event_id) is not None, read_decision(packed)
-        rules = self._book[found.rules] if waits else None
+        waits, decision = self._waiting.get(event_id) is not None, read_decision(packed)
+        rules = self._book[decision.rules] if waits else None
         if rules is not None and not key and rules.aggregation == "first" and is_plain(packed):  # usual
             self._waiting.pop(event_id)
-            self._end(found._replace(rewards=1, value=self._bounded(reward, rules)), ended)
+            self._end(decision._replace(rewards=1, value=self._bounded(reward, rules)), ended)
             self._remember(event_id, packed)
             return
         hashed = hash_of(key) if key else b""
-        if key and reward_of(found.keys, hashed) is not None:
+        if key and reward_of(decision.keys, hashed) is not None:
             self.counts.duplicate += 1
             return
         if key:
-            found = keyed(found, hashed, reward)
+            decision = keyed(decision, hashed, reward)
         if rules is None:
             self.counts.late += 1
-            self._finished.replace(event_id, packed_decision(found))
+            self._finished.replace(event_id, packed_decision(decision))
             return
-        value = combined(rules.aggregation, found.rewards, found.value, self._bounded(reward, rules))
-        found = found._replace(rewards=found.rewards + 1, value=value)
-        if found.active and rules.aggregation == "first":
-            self._end_now(event_id, found, ended)
+        value = combined(rules.aggregation, decision.rewards, decision.value, self._bounded(reward, rules))
+        decision = decision._replace(rewards=decision.rewards + 1, value=value)
+        if decision.active and rules.aggregation == "first":
+            self._end_now(event_id, decision, ended)
         else:
-            self._waiting.replace(event_id, packed_decision(found))
+            self._waiting.replace(event_id, packed_decision(decision))
 
     def _bounded(self, reward: float, rules: Rules) -> float:
         """Return a reward limited to the range declared for its decision, or to the learnt range."""
@@ -450,20 +450,20 @@ class Join:
             return
         if self._waiting.get(event_id) is None:
             return
-        found = read_decision(packed)._replace(active=True)
-        if found.rewards and self._book[found.rules].aggregation == "first":
-            self._end_now(event_id, found, ended)
+        decision = read_decision(packed)._replace(active=True)
+        if decision.rewards and self._book[decision.rules].aggregation == "first":
+            self._end_now(event_id, decision, ended)
         else:
-            self._waiting.replace(event_id, packed_decision(found))
+            self._waiting.replace(event_id, packed_decision(decision))
 
     def _waits(self, event_id: str) -> Early:
         """Return the entry for what waits for the decision of an id; add one if there is none."""
-        found = self._early.get(event_id)
-        if found is None:
+        early = self._early.get(event_id)
+        if early is None:
             wait = self.settings.reward_wait
-            found = Early(self.now + wait, active=False, rewards=[], wait=wait)
-            self._early.add(event_id, found, wait=wait)
-        return found
+            early = Early(self.now + wait, active=False, rewards=[], wait=wait)
+            self._early.add(event_id, early, wait=wait)
+        return early
 
     def _end_now(self, event_id: str, found: Decision, ended: list[Ended]) -> None:
         """End a decision before its wait is over, and remember it until then."""

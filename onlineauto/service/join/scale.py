@@ -54,10 +54,10 @@ class RewardScale:
         return min(max(reward, -self.limit), self.limit)
 
     def _bound(self) -> float:
-        wanted, found = max(_SUPPORT, self._total // 1000), 0
+        wanted, count = max(_SUPPORT, self._total // 1000), 0
         room = _ROOM_EARLY if self._total < _EARLY else _ROOM
         for power in sorted(self.counts, reverse=True):
-            found += self.counts[power]
-            if found >= wanted:
+            count += self.counts[power]
+            if count >= wanted:
                 return max(ldexp(1.0, min(power + room, 1023)), _ALWAYS)
         return _AT_FIRST

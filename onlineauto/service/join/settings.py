@@ -94,10 +94,10 @@ def read_settings(values: Mapping[str, Any]) -> JoinSettings:
         They are settings of a later version, no settings, or out of range.
     """
     try:
-        found = msgspec.convert(values, JoinSettings)
-        check_settings(found)
+        settings = msgspec.convert(values, JoinSettings)
+        check_settings(settings)
     except msgspec.ValidationError as error:
         raise InputError(f"the log has settings that this program does not know: {error}") from None
     except OptionError as error:
         raise InputError(f"the log has settings that are out of range: {error}") from None
-    return found
+    return settings

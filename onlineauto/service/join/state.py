@@ -70,10 +70,10 @@ def decisions_of(table: DecisionTable, kept: JoinState) -> Iterator[tuple[str, b
         An entry is not a decision.
     """
     for event_id, packed in entries_of(table):
-        found = packed if kept.rules is not None else upgraded(packed)
-        if not is_decision(found):
+        entry = packed if kept.rules is not None else upgraded(packed)
+        if not is_decision(entry):
             raise InputError(f"{event_id!r} has {len(packed)} bytes, as no decision has")
-        yield event_id, found
+        yield event_id, entry
 
 
 def check_state(kept: JoinState) -> None:

@@ -64,10 +64,10 @@ class Timed(Generic[Entry]):
 
     def pop(self, event_id: str) -> Entry | None:
         """Remove the entry of an id and return it, or None."""
-        found = self._entries.pop(event_id, None)
-        if found is not None and self._queued > 2 * len(self._entries) + _SPARE:
+        entry = self._entries.pop(event_id, None)
+        if entry is not None and self._queued > 2 * len(self._entries) + _SPARE:
             self._drop_stale()
-        return found
+        return entry
 
     def pop_due(self, now: float) -> Iterator[tuple[str, Entry]]:
         """Remove the entries whose deadline is not after `now`, and yield them, the earliest first."""
@@ -125,8 +125,10 @@ class Timed(Generic[Entry]):
 
     def _is_current(self, event_id: str, entry: Entry) -> bool:
         """Return whether a queued entry is still the entry of its id, which may have been added again."""
-        found = self._entries.get(event_id)
-        return found is entry or (found is not None and self._deadline_of(found) == self._deadline_of(entry))
+        current = self._entries.get(event_id)
+        return current is entry or (
+            current is not None and self._deadline_of(current) == self._deadline_of(entry)
+        )
 
     def _drop_stale(self) -> None:
         """Rebuild the queues without removed entries."""
@@ -160,8 +162,8 @@ class Finished(Generic[Entry]):
 
     def get(self, event_id: str) -> Entry | None:
         """Return the entry of an id, or None."""
-        found = self.young.get(event_id)
-        return self.old.get(event_id) if found is None else found
+        entry = self.young.get(event_id)
+        return self.old.get(event_id) if entry is None else entry
 
     def add(self, event_id: str, entry: Entry, *, deadline: float, most: int) -> int:
         """Add an entry, and return the number of entries that were dropped for it."""

@@ -63,30 +63,30 @@ def evaluated(log: SegmentLog, policies: Sequence[str], configuration: Configura
 
 def _policy(flags: str, configuration: Configuration) -> Configuration:
     try:
-        given = REGISTRY.parse(shlex.split(flags))
+        policy = REGISTRY.parse(shlex.split(flags))
     except ValueError as error:
         raise OptionError(f"policy {flags!r}: {error}") from None
-    for name in sorted(_REFUSED & given.supplied):
+    for name in sorted(_REFUSED & policy.supplied):
         raise OptionError(f"policy {flags!r}: --{name} is not an option of a policy here")
-    if int(str(given.get("bit_precision"))) > _MOST_BITS:
+    if int(str(policy.get("bit_precision"))) > _MOST_BITS:
         raise OptionError(f"policy {flags!r}: --bit_precision is at most {_MOST_BITS} here")
     reading = {
         name: configuration.get(name) for name in ("chain_hash", "hash", "hash_seed", "missing_probability")
     }
-    options = {name: given.get(name) for name in given.supplied}
+    options = {name: policy.get(name) for name in policy.supplied}
     return REGISTRY.from_keywords(**{**reading, **options, "dsjson": True})
 
 
 def _estimate(value: PolicyValue) -> Estimate:
     def in_rewards(way: str) -> Value:
-        found = getattr(value, way)
-        known = abs(found.low) < float("inf") and abs(found.high) < float("inf")
+        bounded = getattr(value, way)
+        known = abs(bounded.low) < float("inf") and abs(bounded.high) < float("inf")
         return Value(
             policy=value.policy,
             events=value.events,
-            reward=0.0 - found.value,
-            low=0.0 - found.high if known else None,
-            high=0.0 - found.low if known else None,
+            reward=0.0 - bounded.value,
+            low=0.0 - bounded.high if known else None,
+            high=0.0 - bounded.low if known else None,
             effective_sample_size=value.effective_sample_size,
         )
 

@@ -222,8 +222,8 @@ class Learner:
 
     def publish(self) -> Published:
         """Return the model in its current state, for ranking."""
-        found = self.workspace.predictor()
-        self._predictor = found if self._predictor is None else found.like(self._predictor)
+        predictor = self.workspace.predictor()
+        self._predictor = predictor if self._predictor is None else predictor.like(self._predictor)
         return Published(self._predictor, self.name, self.join.now)
 
     def snapshot(self) -> None:
@@ -278,7 +278,7 @@ class Learner:
 
     def state(self) -> dict[str, Any]:
         """Return the part of a snapshot besides the model and its run."""
-        kept = _State(
+        state = _State(
             self.position,
             self.learnt,
             self.faulty,
@@ -290,7 +290,7 @@ class Learner:
             self.skipped,
             self.latest,
         )
-        return {"service": msgspec.structs.asdict(kept)}
+        return {"service": msgspec.structs.asdict(state)}
 
     # ---------------------------------------------------------------------------------------------------
 
@@ -413,8 +413,8 @@ class Learner:
         careful = self._careful is not None and self.position >= self._careful[0]
         for part in [[each] for each in decided] if careful else [decided]:
             self._learning = part[0] if careful else None
-            before, found = self.learnt, Diagnostics()
-            for block in self.workspace.read(b"".join(each.line for each in part), diagnostics=found):
+            before, problems = self.learnt, Diagnostics()
+            for block in self.workspace.read(b"".join(each.line for each in part), diagnostics=problems):
                 rest = block
                 while len(rest):
                     valid, _ = first_invalid_event(rest, self.workspace.kind)

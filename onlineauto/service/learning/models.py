@@ -46,11 +46,11 @@ class Models:
 
     def all(self) -> list[Model]:
         """Return the models, the oldest first."""
-        found = []
+        models = []
         for path in self.folder.glob("*.oam"):
             status = path.stat()
-            found.append(Model(path.stem, status.st_mtime, status.st_size))
-        return sorted(found, key=lambda each: (each.time, each.name))
+            models.append(Model(path.stem, status.st_mtime, status.st_size))
+        return sorted(models, key=lambda each: (each.time, each.name))
 
     def path(self, name: str) -> Path:
         """Return the file of a model.
@@ -60,11 +60,11 @@ class Models:
         InputError
             The model does not exist.
         """
-        found = self.folder / f"{name}.oam"
-        if not _NAME.fullmatch(name) or not found.is_file():
+        path = self.folder / f"{name}.oam"
+        if not _NAME.fullmatch(name) or not path.is_file():
             names = ", ".join(each.name for each in self.all()) or "none"
             raise InputError(f"there is no model {name!r} in the history; it has {names}")
-        return found
+        return path
 
     def add(self, name: str, write: Callable[[Path], object]) -> None:
         """Let `write` write a model under a name, unless the name exists, and remove the oldest models.

@@ -139,9 +139,9 @@ class Values:
     def state(self) -> dict[str, Any]:
         """Return the evidence and the curve as values that a model file can store."""
         evidence = {name: list(each) for name, each in self._evidence.items()}
-        kept = _State(evidence, self.agreement, self.points, self._stride, self._recent)
-        found: dict[str, Any] = msgspec.to_builtins(kept, builtin_types=(np.ndarray,))
-        return found
+        state = _State(evidence, self.agreement, self.points, self._stride, self._recent)
+        values: dict[str, Any] = msgspec.to_builtins(state, builtin_types=(np.ndarray,))
+        return values
 
     @classmethod
     def of(cls, state: dict[str, Any]) -> Values:

@@ -48,8 +48,8 @@ def without_features(line: bytes) -> bytes:
     """
     context = bytes(_DECISION.decode(line).context)
     bare = msgspec.json.encode(_CONTEXT.decode(context))
-    before, found, after = line.partition(b'"c":' + context)
-    if not found:
+    before, member, after = line.partition(b'"c":' + context)
+    if not member:
         raise InputError("its context is not written as a service writes it")
     text = before + b'"c":' + bare + b" " * (len(context) - len(bare)) + after
     return sealed(text[: text.rindex(b',"crc":')] + b"}")
@@ -79,7 +79,7 @@ def erase(
     OSError
         The log cannot be written.
     """
-    wanted, found = {msgspec.json.encode(each): each for each in event_ids}, Counter[str]()
+    wanted, counts = {msgspec.json.encode(each): each for each in event_ids}, Counter[str]()
     erased: dict[int, bytes] = {}
     for position, line in log.lines(log.begin):
         named = [event_id for text, event_id in wanted.items() if text in line]
@@ -89,11 +89,11 @@ def erase(
             record = read_record(line)
             if record.kind == "rank" and record.event_id in named:
                 erased[position] = without_features(line)
-                found[record.event_id] += 1
+                counts[record.event_id] += 1
         except (InputError, ValueError) as error:
             skipped(position, error)
             if named:
                 erased[position] = b" " * (len(line) - 1) + b"\n"
-                found.update(named)
+                counts.update(named)
     log.replace(erased)
-    return found
+    return counts

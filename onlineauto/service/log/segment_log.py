@@ -239,7 +239,7 @@ class SegmentLog:
     def _found(self) -> tuple[int, ...]:
         """Return the positions at which the segments begin; create the first segment if there is none."""
         names = sorted(each.name for each in self.folder.iterdir())
-        starts = tuple(int(found[1]) for name in names if (found := _NAME.fullmatch(name)))
+        starts = tuple(int(match[1]) for name in names if (match := _NAME.fullmatch(name)))
         for start, following in itertools.pairwise(starts):
             missing = following - start - self._path(start).stat().st_size
             if missing:

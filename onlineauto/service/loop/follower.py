@@ -143,12 +143,12 @@ class Follower(Front):
                 self.shipped = self._known(self.log)
             sent = self._ship()
             now = self.clock()
-            found = self._fetched(self.published.name, now)
-            if found is not None:
-                self.published = found
+            published = self._fetched(self.published.name, now)
+            if published is not None:
+                self.published = published
                 if self.limits.only is None:
                     self._namespaces.update(self._learnt)
-            if found is not None or abs(now - self._agreed) >= _SETTINGS:  # they may have changed
+            if published is not None or abs(now - self._agreed) >= _SETTINGS:  # they may have changed
                 self._agree(read_settings(self._upstream.settings()))
                 self._agreed = now
             self._keep(now)
@@ -156,7 +156,7 @@ class Follower(Front):
         except Exception as error:  # a wrong server may answer anything; the request is repeated
             self.failed = error
             return False
-        return sent or found is not None
+        return sent or published is not None
 
     def close(self) -> None:
         """Write queued records, and hand them over if the learner is available."""
@@ -189,10 +189,10 @@ class Follower(Front):
         lines, size, short = [], 0, b""
         part, end = self._parts.part_of(self.shipped)
         for _, line in self.log.lines(self.shipped, end):
-            found = _readable(short + line, self.clock())
-            short = b"" if found else short + line
-            lines.append(found)
-            size += len(found)
+            record = _readable(short + line, self.clock())
+            short = b"" if record else short + line
+            lines.append(record)
+            size += len(record)
             if size >= _PART:
                 break
         if size:
@@ -204,11 +204,11 @@ class Follower(Front):
 
     def _fetched(self, known: str, now: float) -> Published | None:
         """Return the model of the learner, unless it is the known one."""
-        found = self._upstream.model(known)
-        if found is None:
+        answer = self._upstream.model(known)
+        if answer is None:
             return None
-        self._content = found
-        return self._published(*found, now)
+        self._content = answer
+        return self._published(*answer, now)
 
     def _published(self, name: str, content: bytes, now: float) -> Published:
         """Return a model ready to rank, and record which namespaces it knows."""
@@ -229,13 +229,13 @@ class Follower(Front):
         """
         try:
             name, _, content = self._model_path.read_bytes().partition(b"\n")
-            found = self._published(name.decode(), content, now)
+            published = self._published(name.decode(), content, now)
         except (OSError, ValueError, OnlineautoError):
             raise InputError(
                 f"{error}; {self._model_path} has no model either, so a rank server cannot start yet"
             ) from None
         self.failed = error
-        return found
+        return published
 
     def _keep(self, now: float, *, every: float = _KEPT) -> None:
         """Save the latest model in the folder if that is due; a full disk stops nothing else."""

@@ -239,15 +239,17 @@ class Front:
         try:
             line = self.log.line_at(position, size)
             read_record(line)
-            answer, *asked = read_answer(line)
+            answer, *question = read_answer(line)
         except (OSError, LookupError, ValueError, InputError):  # its segment is removed or damaged
             raise RefusedError(
                 "this event was ranked, and the log no longer has its answer", status=409
             ) from None
         wanted = [one.context, one.out, one.question.deferred]
-        if asked != wanted:
+        if question != wanted:
             names = ("features", "excluded actions", "deferred")
-            other = next(name for name, *both in zip(names, asked, wanted, strict=True) if both[0] != both[1])
+            other = next(
+                name for name, *both in zip(names, question, wanted, strict=True) if both[0] != both[1]
+            )
             raise RefusedError(
                 f"event {answer.event_id!r} was ranked with other {other}: each decision needs its own id",
                 status=409,

@@ -442,12 +442,12 @@ def _checked(configuration: Configuration) -> Configuration:
         )
     if not configuration.get("cb_explore_adf"):
         raise OptionError("a service decides among actions that have features: give --cb_explore_adf")
-    given = {
+    supplied = {
         option.name: configuration.get(option.name)
         for option in REGISTRY.options
         if option.name in configuration.supplied
     }
-    return REGISTRY.from_keywords(**{**given, "dsjson": True})
+    return REGISTRY.from_keywords(**{**supplied, "dsjson": True})
 
 
 def _changed(before: JoinSettings, given: Mapping[str, Any]) -> JoinSettings:
@@ -461,8 +461,8 @@ def _changed(before: JoinSettings, given: Mapping[str, Any]) -> JoinSettings:
     if "reward_wait" in given:
         given = {**given, "reward_wait": seconds_of(given["reward_wait"], name="reward_wait")}
     try:
-        found = msgspec.convert({**msgspec.to_builtins(before), **given}, JoinSettings)
+        settings = msgspec.convert({**msgspec.to_builtins(before), **given}, JoinSettings)
     except msgspec.ValidationError as error:
         raise OptionError(f"settings: {error}") from None
-    check_settings(found)
-    return found
+    check_settings(settings)
+    return settings

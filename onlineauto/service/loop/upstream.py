@@ -66,8 +66,8 @@ class HttpUpstream:
         InputError
             The learner is away, or rejects the request.
         """
-        found: dict[str, Any] = msgspec.json.decode(self._asked("GET", "/v1/status").content)["settings"]
-        return found
+        settings: dict[str, Any] = msgspec.json.decode(self._asked("GET", "/v1/status").content)["settings"]
+        return settings
 
     def take(self, source: str, position: int, content: bytes) -> int:
         """Hand over records, and return the position from which more are wanted.

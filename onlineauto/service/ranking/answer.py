@@ -142,10 +142,14 @@ def read_answer(line: bytes) -> tuple[Ranked, bytes, list[int], bool]:
 
     The question is the context, the indices of the excluded actions, and whether the decision is deferred.
     """
-    found = _LINE.decode(line)
-    tags = [each.tag for each in _CONTEXT.decode(found.context).actions]
-    order = [each - 1 for each in found.ranked]
+    parsed = _LINE.decode(line)
+    tags = [each.tag for each in _CONTEXT.decode(parsed.context).actions]
+    order = [each - 1 for each in parsed.ranked]
     answer = Ranked(
-        found.event_id, [tags[each] for each in order], order, found.probabilities, found.state["m"]
+        parsed.event_id,
+        [tags[each] for each in order],
+        order,
+        parsed.probabilities,
+        parsed.state["m"],
     )
-    return answer, bytes(found.context), [each - 1 for each in found.excluded], found.deferred
+    return answer, bytes(parsed.context), [each - 1 for each in parsed.excluded], parsed.deferred

@@ -132,23 +132,23 @@ def _namespaces(workspace: Workspace) -> Iterator[dict[str, Any]]:
 def _live(workspace: Workspace, live: int) -> dict[str, Any]:
     searching, estimates = workspace.searching, workspace.estimates
     config, paired = searching.live_configs.configs[live], searching.live_configs.arrays.tests.paired
-    found: dict[str, Any] = {
+    content: dict[str, Any] = {
         "index": live,
         "interactions": len(searching.interactions(live)),
         "differs_by": _difference(workspace, live),
         "settings": dict(config.settings),
     }
     if workspace.predicts_only:
-        return found
-    found["events"] = estimates.updates(live) if live else searching.live_configs.champion_events
-    found["reward"] = [estimates.lower(live), estimates.upper(live)]
+        return content
+    content["events"] = estimates.updates(live) if live else searching.live_configs.champion_events
+    content["reward"] = [estimates.lower(live), estimates.upper(live)]
     if live:
-        found["champion_reward"] = [estimates.champion_lower(live), estimates.champion_upper(live)]
+        content["champion_reward"] = [estimates.champion_lower(live), estimates.champion_upper(live)]
         if paired:
-            found["evidence"] = estimates.promise(live)
+            content["evidence"] = estimates.promise(live)
     if not searching.replays:
-        found["lease"] = None if live == 0 else searching.search.lease(live)
-    return found
+        content["lease"] = None if live == 0 else searching.search.lease(live)
+    return content
 
 
 def _difference(workspace: Workspace, live: int) -> list[str]:
@@ -169,12 +169,12 @@ def _largest(
     cells = np.flatnonzero(weights)
     largest = cells[np.argsort(-np.abs(weights[cells]), kind="stable")[:top]]
     for cell in largest.tolist():
-        found: dict[str, Any] = {
+        entry: dict[str, Any] = {
             "name": names.get(cell * lanes),
             "number": cell * lanes + lane,
             "weight": float(weights[cell]),
         }
         if fields > 1:
-            found["gradients"] = float(model.statistics[cell, GRADIENTS, lane])
-            found["scale"] = float(model.statistics[cell, SCALE, lane])
-        yield found
+            entry["gradients"] = float(model.statistics[cell, GRADIENTS, lane])
+            entry["scale"] = float(model.statistics[cell, SCALE, lane])
+        yield entry

@@ -35,7 +35,7 @@ class InverseHash:
         """Return the names of the weights of examples, by number; of all live configs, or of the champion."""
         listed = list(examples)  # Listing may add interactions, which are read below.
         arrays, width = self._workspace.searching.live_configs.arrays, self._workspace.learner.width
-        as_vw, found = self._workspace.semantics.reports_as_vw, dict[int, str]()
+        as_vw, result = self._workspace.semantics.reports_as_vw, dict[int, str]()
         lanes = [
             [
                 (live * arrays.slot_step + part * arrays.part_step)
@@ -49,8 +49,8 @@ class InverseHash:
             for name, cell, _, run, used in example.features:
                 if used or as_vw:
                     for lane in lanes[run]:
-                        found.setdefault(cell * self._lanes + lane, name)
-        return found
+                        result.setdefault(cell * self._lanes + lane, name)
+        return result
 
     def note(self, named: Mapping[int, str]) -> None:
         """Store the names of weights that do not have one yet."""

@@ -135,9 +135,9 @@ class NamedExamples:
         for first, end in pairwise(block.event_start.tolist()):
             if task.shape == Shape.CB:
                 actions = [self._numbered(self._own(block, first), each) for each in range(task.n_actions)]
-                kept = self._kept(actions)
+                used = self._kept(actions)
                 for groups in actions:
-                    yield NamedExample(first, first, *self._listed(groups, {}, {}, kept))
+                    yield NamedExample(first, first, *self._listed(groups, {}, {}, used))
                 continue
             begin = first + bool(block.shared[first])
             shared = self._own(block, first, constant=False) if begin > first else {}
@@ -146,10 +146,10 @@ class NamedExamples:
                 for key, features in shared.items():
                     groups[key] = groups[key] + features if key in groups else features
             made: dict[int, list[Listed]] = {}
-            kept = self._kept(actions)
+            used = self._kept(actions)
             for line, groups in enumerate(actions, begin):
                 tagged = first if self._workspace.semantics.reports_as_vw and line == begin else line
-                yield NamedExample(line, tagged, *self._listed(groups, shared, made, kept))
+                yield NamedExample(line, tagged, *self._listed(groups, shared, made, used))
 
     def _kept(self, actions: Sequence[_Groups]) -> NDArray[np.bool_]:
         """Return which interactions an event with these actions uses; a wide event omits the widest."""

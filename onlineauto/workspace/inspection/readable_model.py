@@ -181,9 +181,9 @@ def _weights(
         rows[:, 0] = materialised(rows[:, 0], model.lanes[model.penalised[:lanes]])
     rows = rows.transpose(0, 2, 1).reshape(-1, len(fields))
     numbers = (cells[:, None] * lanes + np.arange(lanes)).reshape(-1)
-    kept = (rows != 0).any(axis=1)
+    nonzero = (rows != 0).any(axis=1)
     spell = _hexadecimal if hexfloat and not weights_only else "{:g}".format
-    for number, row in zip(numbers[kept].tolist(), rows[kept].tolist(), strict=True):
+    for number, row in zip(numbers[nonzero].tolist(), rows[nonzero].tolist(), strict=True):
         name = None if names is None else names.get(number) if row[0] != 0 else None
         if name is None:
             before = ":" if names is not None and weights_only else ""
@@ -198,5 +198,5 @@ def _hexadecimal(value: float) -> str:
     >>> _hexadecimal(1.5), _hexadecimal(-2.0), _hexadecimal(0.0)
     ('0x1.8p+0', '-0x1p+1', '0x0p+0')
     """
-    mantissa, found, exponent = value.hex().partition("p")
-    return mantissa.rstrip("0").rstrip(".") + found + exponent if "." in mantissa else value.hex()
+    mantissa, separator, exponent = value.hex().partition("p")
+    return mantissa.rstrip("0").rstrip(".") + separator + exponent if "." in mantissa else value.hex()

@@ -51,8 +51,12 @@ def vw_command(configuration: Configuration, *, seed: int, resumes: bool) -> str
     """
     words: dict[str, str] = {}
     for option in REGISTRY.options:
-        kept = option.vw and option.keep and option.name not in _DROPPED
-        if option.name in configuration.supplied and kept and (resumes or option.name not in OF_LEARNING):
+        is_written = option.vw and option.keep and option.name not in _DROPPED
+        if (
+            option.name in configuration.supplied
+            and is_written
+            and (resumes or option.name not in OF_LEARNING)
+        ):
             words[option.name] = _words(option, configuration.get(option.name))
     merged = {name: words.pop(name) for name in _MERGED if name in words}
     words |= _implied(configuration)
@@ -66,8 +70,11 @@ def vw_command(configuration: Configuration, *, seed: int, resumes: bool) -> str
 
 def _characters(values: tuple[str, ...]) -> str:
     """Return all bytes of the values, each once, in the order of C's signed characters."""
-    found = set("".join(values).encode("utf-8", "surrogateescape"))
-    ordered = [*sorted(byte for byte in found if byte > 127), *sorted(byte for byte in found if byte < 128)]
+    characters = set("".join(values).encode("utf-8", "surrogateescape"))
+    ordered = [
+        *sorted(byte for byte in characters if byte > 127),
+        *sorted(byte for byte in characters if byte < 128),
+    ]
     return bytes(ordered).decode("utf-8", "surrogateescape")
 
 

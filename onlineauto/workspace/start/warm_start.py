@@ -152,12 +152,12 @@ def search_from(source: Workspace, configuration: Configuration, *, name: str = 
         The weights of the models are not compatible, or the options contradict each other.
     """
     made, left = source.configuration, {*_CROSSED, "vw_exact"}
-    kept = [option.name for option in REGISTRY.options if option.keep and option.name in made.supplied]
-    given = {option: made.get(option) for option in kept if option not in left}
-    given |= {option: configuration.get(option) for option in configuration.supplied}
-    found = Workspace(configuration=REGISTRY.from_keywords(**given))
-    warm_start(found, source, name=name)
-    return found
+    stored = [option.name for option in REGISTRY.options if option.keep and option.name in made.supplied]
+    options = {option: made.get(option) for option in stored if option not in left}
+    options |= {option: configuration.get(option) for option in configuration.supplied}
+    workspace = Workspace(configuration=REGISTRY.from_keywords(**options))
+    warm_start(workspace, source, name=name)
+    return workspace
 
 
 def _check(workspace: Workspace, source: Workspace, name: str) -> None:
@@ -246,9 +246,9 @@ def _crossed(source: Workspace, known: Sequence[bytes]) -> Iterator[Interaction]
         return
     options = source.configuration[FeatureOptions]
     letters = (*options.quadratic, *options.cubic, *options.interactions)
-    asked = [parse_letters(text, bytewise=source.layout.bytewise) for text in letters]
-    asked += map(parse_full_names, options.experimental_full_name_interactions)
-    yield from compile_products(asked, known, keep_duplicates=options.leave_duplicate_interactions)
+    patterns = [parse_letters(text, bytewise=source.layout.bytewise) for text in letters]
+    patterns += map(parse_full_names, options.experimental_full_name_interactions)
+    yield from compile_products(patterns, known, keep_duplicates=options.leave_duplicate_interactions)
 
 
 def _champion_of(source: Workspace) -> _Champion:

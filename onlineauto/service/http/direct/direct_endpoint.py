@@ -93,10 +93,10 @@ class Turn:
         self._asked.setdefault(endpoint, []).append((asked, waiting))
 
     def _answer(self) -> None:
-        asked, self._asked = self._asked, {}
+        requests, self._asked = self._asked, {}
         with self._together():
-            for endpoint, found in asked.items():
-                endpoint.answer(found)
+            for endpoint, turn in requests.items():
+                endpoint.answer(turn)
 
 
 class _Waiting:

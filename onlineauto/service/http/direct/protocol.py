@@ -195,8 +195,8 @@ class DirectProtocol(HttpToolsProtocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        held, self._held = self._held, b""
-        return held
+        data, self._held = self._held, b""
+        return data
 
     def _hand_over(self) -> None:
         """Pass the buffered part of a request to uvicorn."""

@@ -42,17 +42,17 @@ def head_of(data: bytes) -> Head | None:
     begin = data.find(b"\r\n\r\n") + 4
     if begin < 4:
         return None
-    found = (_again if begin <= _SHORT else _lines_of)(data[:begin])
-    return None if found is None else Head(found[0], found[1], begin, begin + found[2])
+    parsed = (_again if begin <= _SHORT else _lines_of)(data[:begin])
+    return None if parsed is None else Head(parsed[0], parsed[1], begin, begin + parsed[2])
 
 
 def _lines_of(head: bytes) -> tuple[str, dict[str, str], int] | None:
     """Return the path, the headers and the length of the body of a plain head."""
-    found = _PLAIN.fullmatch(head)
-    if found is None:
+    match = _PLAIN.fullmatch(head)
+    if match is None:
         return None
     headers: dict[str, str] = {}
-    lines = found[2].decode("ascii").split("\r\n")[:-1]
+    lines = match[2].decode("ascii").split("\r\n")[:-1]
     for line in lines:
         name, _, value = line.partition(":")
         headers[name.lower()] = value.strip(" \t")
@@ -66,7 +66,7 @@ def _lines_of(head: bytes) -> tuple[str, dict[str, str], int] | None:
         or not _STAYS.issuperset(re.split(r"[ \t]*,[ \t]*", headers.get("connection", "keep-alive").lower()))
     ):
         return None
-    return found[1].decode("ascii"), headers, int(length)
+    return match[1].decode("ascii"), headers, int(length)
 
 
 _again = lru_cache(maxsize=512)(_lines_of)
