@@ -51,7 +51,7 @@ class _Rows(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             self.model_.fit(pairs if passes is None else draw.sample(pairs, len(pairs)), progress=False)
         return self
 
-    def _asked(self, X: Any) -> list[dict[str, Any]]:
+    def _events(self, X: Any) -> list[dict[str, Any]]:
         check_is_fitted(self)
         return self._rows(self._validated(X, reset=False))
 
@@ -122,7 +122,7 @@ class AutoMLRegressor(RegressorMixin, _Rows):  # type: ignore[misc]
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Return the expected label of each row."""
-        rows = self._asked(X)
+        rows = self._events(X)
         return self.model_.predict_each(rows)
 
 
@@ -163,7 +163,7 @@ class AutoMLClassifier(ClassifierMixin, _Rows):  # type: ignore[misc]
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the probability of each class for each row, in the order of `classes_`."""
-        rows = self._asked(X)
+        rows = self._events(X)
         probabilities = np.zeros((len(rows), len(self.classes_)))
         probabilities[:, self.model_.labels] = self.model_.predict_proba_each(rows)
         return probabilities

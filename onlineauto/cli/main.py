@@ -73,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OnlineautoError as error:  # also an OutputError, which is an OSError and names its file
         return _fail(f"{error}", code=1)
     except OSError as error:
-        return _fail(_told(error), code=1)
+        return _fail(_description(error), code=1)
     except KeyboardInterrupt:
         code = _INTERRUPTED
     finally:
@@ -83,7 +83,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-def _told(error: OSError) -> str:
+def _description(error: OSError) -> str:
     """Return the message of an error with its file; closing a file fails again, without its name."""
     while error.errno and error.filename is None and isinstance(error.__context__, OSError):
         error = error.__context__

@@ -89,7 +89,7 @@ def _title(story: Story) -> str:
 def _note(journal: Journal, story: Story) -> str:
     crossed = story.crossed()
     parts = [Path(journal).name] if isinstance(journal, str | os.PathLike) else []
-    parts.append(f"the last champion crosses {_shown(crossed, most=6) if crossed else 'nothing'}")
+    parts.append(f"the last champion crosses {_interactions_text(crossed, most=6) if crossed else 'nothing'}")
     parts += _settings_text(story.champion.settings)
     return " · ".join(parts)
 
@@ -214,7 +214,7 @@ def difference(stretch: Stretch) -> str:
     if config.kind is Kind.EXCLUSION:
         more, less = less, more
     parts = [
-        f"{sign}{_shown(changed, most=2)}"
+        f"{sign}{_interactions_text(changed, most=2)}"
         for sign, changed in (("+ ", more), ("\N{MINUS SIGN} ", less))
         if changed
     ]
@@ -230,7 +230,7 @@ def _settings_text(settings: Iterable[tuple[str, float | str]]) -> list[str]:
     ]
 
 
-def _shown(crossed: list[Interaction], *, most: int) -> str:
+def _interactions_text(crossed: list[Interaction], *, most: int) -> str:
     """Return interactions by name, or their number if there are more than `most`."""
     if len(crossed) > most:
         return f"{len(crossed)} interactions"

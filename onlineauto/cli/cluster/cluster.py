@@ -117,7 +117,7 @@ def run(words: Sequence[str]) -> int:
         for warning in jobs.warnings():
             print(f"onlineauto: warning: {warning}", file=sys.stderr)
     try:
-        with ending_well(), _shown(quiet=options.quiet) as watch:
+        with ending_well(), _progress_line(quiet=options.quiet) as watch:
             cluster.run(watch=watch)
     except KeyboardInterrupt:
         print(_GOES_ON, file=sys.stderr)
@@ -157,7 +157,7 @@ def _amounts(text: str) -> dict[str, float] | None:
 
 
 @contextmanager
-def _shown(*, quiet: bool) -> Iterator[Callable[[Cluster], object] | None]:
+def _progress_line(*, quiet: bool) -> Iterator[Callable[[Cluster], object] | None]:
     """Yield a function that draws a line of progress on standard error; None if it is not a terminal."""
     stream = sys.stderr
     if quiet or not stream.isatty():

@@ -87,7 +87,7 @@ class SegmentLog:
         self._reading = threading.Lock()
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._starts = self._found()
+            self._starts = self._segment_starts()
             if read_only:
                 self.end = self.durable = self._starts[-1] + self._good_bytes(self._path(self._starts[-1]))
                 return
@@ -236,7 +236,7 @@ class SegmentLog:
     def _path(self, start: int) -> Path:
         return self.folder / f"{start:020d}.dsjson"
 
-    def _found(self) -> tuple[int, ...]:
+    def _segment_starts(self) -> tuple[int, ...]:
         """Return the positions at which the segments begin; create the first segment if there is none."""
         names = sorted(each.name for each in self.folder.iterdir())
         starts = tuple(int(match[1]) for name in names if (match := _NAME.fullmatch(name)))

@@ -53,7 +53,7 @@ class HttpUpstream:
         InputError
             The learner is away, or rejects the request.
         """
-        answer = self._asked("GET", "/v1/model", headers={"If-None-Match": f'"{known}"'})
+        answer = self._request("GET", "/v1/model", headers={"If-None-Match": f'"{known}"'})
         if answer.status_code == 304:
             return None
         return answer.headers.get("etag", "").strip('"'), answer.content
@@ -66,7 +66,7 @@ class HttpUpstream:
         InputError
             The learner is away, or rejects the request.
         """
-        settings: dict[str, Any] = msgspec.json.decode(self._asked("GET", "/v1/status").content)["settings"]
+        settings: dict[str, Any] = msgspec.json.decode(self._request("GET", "/v1/status").content)["settings"]
         return settings
 
     def take(self, source: str, position: int, content: bytes) -> int:
@@ -77,14 +77,14 @@ class HttpUpstream:
         InputError
             The learner is away, or rejects the request.
         """
-        answer = self._asked("POST", f"/v1/records/{source}/{position}", content=content)
+        answer = self._request("POST", f"/v1/records/{source}/{position}", content=content)
         return int(msgspec.json.decode(answer.content)["position"])
 
     def close(self) -> None:
         """Close the connections."""
         self._http.close()
 
-    def _asked(self, method: str, path: str, **given: Any) -> httpx.Response:
+    def _request(self, method: str, path: str, **given: Any) -> httpx.Response:
         try:
             answer = self._http.request(method, path, **given)
         except httpx.HTTPError as error:
