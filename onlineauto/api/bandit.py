@@ -308,7 +308,7 @@ class AutoML(FromLogs):
         else:
             self._tally.add(1.0, loss=cost * float(pmf[action]) / probability)
 
-    # -- decisions that wait ---------------------------------------------------------------------------
+    # -- waiting decisions -----------------------------------------------------------------------------
 
     @property
     def _default_reward(self) -> float | None:

@@ -107,7 +107,7 @@ class AutoModel:
     def _lock(self) -> Any:
         return self._workspace.lock
 
-    # -- what it knows ---------------------------------------------------------------------------------
+    # -- results ---------------------------------------------------------------------------------------
 
     @property
     def champion(self) -> Champion:

@@ -186,7 +186,7 @@ def _members(line: NamedLine | Line, names: NameHashes, seed: int) -> Iterator[s
         elif words:
             if namespace.startswith("_") or not _can_be_key(namespace):
                 raise InputError(
-                    f"event: namespace {namespace!r} begins with '_', or has a NUL or bytes that are no "
+                    f"event: namespace {namespace!r} begins with '_', or has a NUL or bytes that are not "
                     "UTF-8, which JSON cannot have there"
                 )
             yield f"{_string(namespace)}:{_object(words)}"
@@ -209,7 +209,7 @@ def _can_be_key(name: str) -> bool:
 def _string(text: str) -> str:
     if not _can_be_key(text):
         raise InputError(
-            f"event: {text!r} has a NUL, or bytes that are no UTF-8, which JSON cannot have there"
+            f"event: {text!r} has a NUL, or bytes that are not UTF-8, which JSON cannot have there"
         )
     return msgspec.json.encode(text).decode()
 

@@ -32,7 +32,7 @@ class Status(msgspec.Struct, frozen=True):
     ready : bool
         The log can be written.
     learning : bool
-        The learner goes on; if not, `error` says why, and the model that was published last decides.
+        Learning continues; if not, `error` has the reason, and the model that was published last decides.
     pending, max_pending : int
         The number of decisions that wait for their rewards, and its maximum.
     finished, max_finished : int
@@ -102,7 +102,7 @@ class FollowerStatus(msgspec.Struct, frozen=True):
     ready : bool
         The log can be written.
     learning : bool
-        The last request to the learner succeeded; if not, `error` says why.
+        The last request to the learner succeeded; if not, `error` has the reason.
     """
 
     ranked: int

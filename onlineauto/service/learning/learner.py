@@ -454,7 +454,7 @@ class Learner:
             self._unlearnable[decided.position] = f"it cannot be learnt: {error}"
         elif self._careful is None:
             self._careful = (begin, max(self.position, begin + 1))
-        else:  # one decision alone cannot be blamed
+        else:  # no single decision was being learnt, so none can be left out
             raise error
 
     def _end_careful(self) -> None:
