@@ -1,4 +1,4 @@
-r"""Streaming online AutoML for contextual bandits: one pass, no tuning by hand.
+r"""Streaming online AutoML for contextual bandits: one pass, without manual tuning.
 
 >>> import onlineauto
 >>> model = onlineauto.Workspace(cb_explore_adf=True, quadratic="ua")
@@ -62,7 +62,7 @@ _LAZY = {
     "convert": "onlineauto.workspace.conversion",
     "read": "onlineauto.workspace.reading",
 }
-"""Modules of the names that are imported on first use, since they import NumPy and Numba."""
+"""Modules of the names, which are imported on first use, since they import NumPy and Numba."""
 
 
 def __getattr__(name: str) -> Any:

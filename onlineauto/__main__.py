@@ -1,4 +1,4 @@
-"""``python -m onlineauto`` is the command ``onlineauto``."""
+"""``python -m onlineauto`` runs the command ``onlineauto``."""
 
 from __future__ import annotations
 

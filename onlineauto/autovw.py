@@ -1,7 +1,7 @@
-"""``AutoVW``: the front door of FLAML's class of this name, over our search.
+"""``AutoVW``: the interface of FLAML's class of this name, with the search of onlineauto.
 
-A script for FLAML runs with one import changed: ``from onlineauto.autovw import AutoVW``. It needs neither
-FLAML nor Vowpal Wabbit, but takes FLAML's domains in a search space.
+A script for FLAML needs one changed import: ``from onlineauto.autovw import AutoVW``. FLAML and Vowpal Wabbit
+need not be installed, but FLAML's domains are accepted in a search space.
 
 >>> auto = AutoVW(max_live_model_num=5, search_space={"interactions": AutoVW.AUTOMATIC, "quiet": ""})
 >>> for _ in range(100):
@@ -27,43 +27,43 @@ __all__ = ["AutoVW"]
 _SEARCHED = ("interactions", "namespaces", "learning_rate", "power_t", "l1", "l2")
 _METRICS = ("mae_clipped", "mae", "mse", "absolute_clipped", "absolute", "squared")
 _FIXED = (str, bytes, int, float, list, tuple, set, frozenset, type(None))
-"""Types of fixed values in a search space; of another type are FLAML's domains, which are searched."""
+"""Types of fixed values in a search space; values of other types are FLAML's domains, which are searched."""
 _IDLE = ("quiet", "alg")
-"""Fixed values that change nothing: ``alg`` is about boosting, which is refused."""
+"""Fixed values without effect: ``alg`` is about boosting, which is not supported."""
 _NAN = re.compile(r"[^\s|]+:nan(?![^\s|])")
 
 
 class AutoVW:
-    """A regression or binary classification on VW text, which searches interactions and rates as it learns.
+    """A regression or binary classification on VW text, which searches interactions and rates on the way.
 
-    Configs are compared by the loss that they learn to make small (``loss_function`` in the search space),
-    and the search decides by itself when a challenger is better; so the arguments by which FLAML tunes its
-    tests are accepted, and have no effect.
+    Configs are compared by the loss that they minimise (``loss_function`` in the search space), and the
+    search decides when a challenger is better. So the arguments with which FLAML tunes its tests are
+    accepted, and have no effect.
 
     Parameters
     ----------
     max_live_model_num : int
-        Number of models that learn at once.
+        Number of models that learn at the same time.
     search_space : dict
-        By name of an option: a domain of FLAML, as ``loguniform(1e-10, 1)``, if it is to be searched, which
-        the interactions (`AutoVW.AUTOMATIC`), learning_rate, power_t, l1 and l2 can be; else its value, as
-        ``"loss_function": "logistic"``. A flag has the value ``""``. The limits of a domain are not used:
-        steps are taken from the first value as long as they help.
+        By name of an option: its value, such as ``"loss_function": "logistic"``, or a domain of FLAML, such
+        as ``loguniform(1e-10, 1)``, to search it. The interactions (`AutoVW.AUTOMATIC`), learning_rate,
+        power_t, l1 and l2 can be searched. A flag has the value ``""``. The limits of a domain are not used:
+        the search takes steps from the first value while they help.
     init_config : dict, optional
-        First values of what is searched.
+        First values of the searched options.
     min_resource_lease : int or "auto"
         First lease of a challenger, in events.
     random_seed : int, optional
-        Seed of everything random.
+        Seed of all random numbers.
     automl_runner_args, scheduler_args, model_select_policy, metric, cb_coef
         No effect.
     model_selection_mode : {"min"}
-        Losses are made small.
+        Losses are minimised.
 
     Attributes
     ----------
     workspace : Workspace
-        What learns: its search, estimates, weights.
+        The learning workspace: its search, estimates and weights.
 
     Raises
     ------
@@ -81,7 +81,7 @@ class AutoVW:
         search_space: Mapping[str, Any],
         init_config: Mapping[str, Any] | None = None,
         min_resource_lease: str | float | None = "auto",
-        automl_runner_args: Mapping[str, Any] | None = None,  # noqa: ARG002 - FLAML's
+        automl_runner_args: Mapping[str, Any] | None = None,  # noqa: ARG002 - an argument of FLAML
         scheduler_args: Mapping[str, Any] | None = None,  # noqa: ARG002
         model_select_policy: str | None = "threshold_loss_ucb",  # noqa: ARG002
         metric: str | None = "mae_clipped",
@@ -97,9 +97,9 @@ class AutoVW:
         for name in tuned:
             if name not in _SEARCHED:
                 raise OptionError(f"{name} cannot be searched; these can: {', '.join(_SEARCHED)}")
-        given = {name: value for name, value in search_space.items() if name not in (*tuned, *_IDLE)}
-        given |= {name: value for name, value in (init_config or {}).items() if name not in given}
-        options: dict[str, Any] = {name: _value(value) for name, value in given.items()}
+        fixed = {name: value for name, value in search_space.items() if name not in (*tuned, *_IDLE)}
+        fixed |= {name: value for name, value in (init_config or {}).items() if name not in fixed}
+        options: dict[str, Any] = {name: _value(value) for name, value in fixed.items()}
         if tuned:
             options |= {"automl": max_live_model_num, "search": ",".join(tuned)}
             if min_resource_lease not in ("auto", None):
@@ -107,7 +107,7 @@ class AutoVW:
         self.workspace = Workspace(random_seed=random_seed or None, **options)
 
     def predict(self, data_sample: str) -> float:
-        """Return the prediction for a line of VW text; its label is not looked at."""
+        """Return the prediction for a line of VW text; its label is ignored."""
         return float(self.workspace.predict(_without_nan(data_sample))[0])
 
     def learn(self, data_sample: str) -> None:
@@ -116,7 +116,7 @@ class AutoVW:
 
 
 def _without_nan(text: str) -> str:
-    """Return a line without the features that are NaN, as FLAML's script writes missing numbers."""
+    """Return a line without its features of value NaN, which FLAML's script writes for missing numbers."""
     return _NAN.sub("", text) if ":nan" in text else text
 
 
@@ -125,7 +125,7 @@ def _is_domain(value: object) -> bool:
 
 
 def _value(value: Any) -> Any:
-    """Return a value of a search space as an option; no interactions are as if none were given."""
+    """Return a value of a search space as an option; an empty set of interactions means no option."""
     if isinstance(value, set | frozenset | list | tuple):
         return sorted(value) or None
     return True if value == "" else value

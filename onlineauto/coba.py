@@ -1,4 +1,4 @@
-"""Learners for coba: `AutoMLLearner`, and `ExactMediator`, which takes the place of Vowpal Wabbit.
+"""Learners for coba: `AutoMLLearner`, and `ExactMediator`, a replacement of Vowpal Wabbit.
 
 They need coba, ``pip install '.[coba]'`` in a checkout.
 
@@ -31,16 +31,16 @@ __all__ = ["AutoMLLearner", "ExactMediator"]
 
 
 class AutoMLLearner(Learner):  # type: ignore[misc]  # coba has no types
-    """`onlineauto.AutoML`, which is `model`, as coba calls it.
+    """`onlineauto.AutoML` with coba's interface; `model` is the bandit.
 
     Parameters
     ----------
     live_configs : int or None
-        Number of configs that learn at once. None does not search.
+        Number of configs that learn at the same time. None turns the search off.
     epsilon : float
         Share of decisions that explore.
     seed : int
-        Seed by which coba draws actions.
+        Seed with which coba draws actions.
     **options
         Options as on the command line.
     """
@@ -54,7 +54,7 @@ class AutoMLLearner(Learner):  # type: ignore[misc]  # coba has no types
 
     @property
     def params(self) -> Mapping[str, Any]:
-        """The parameters, as coba shows them in its table of learners."""
+        """The parameters in coba's table of learners."""
         return {"family": "onlineauto", **self._given, "seed": self._draw.seed}
 
     def _pmf(self, context: Any, actions: Sequence[Any]) -> tuple[list[float], dict[str, Any]]:
@@ -66,7 +66,7 @@ class AutoMLLearner(Learner):  # type: ignore[misc]  # coba has no types
         return float(self._draw.score(context, actions, action))
 
     def predict(self, context: Any, actions: Sequence[Any]) -> Any:
-        """Return an action, its probability, and what `learn` has to know."""
+        """Return an action, its probability, and the arguments for `learn`."""
         return self._draw.predict(context, actions)
 
     def learn(
@@ -80,7 +80,7 @@ class AutoMLLearner(Learner):  # type: ignore[misc]  # coba has no types
 
 
 def _features(namespace: str, value: Any) -> dict[str, Any]:
-    """Return a context or action of coba: None, a value, a sequence of values, or values by name."""
+    """Return the features of a context or action of coba: None, a value, a sequence, or values by name."""
     if isinstance(value, Sparse):
         return {namespace: {str(name): each for name, each in value.items()}}
     if isinstance(value, Dense) and not isinstance(value, str):
@@ -89,10 +89,10 @@ def _features(namespace: str, value: Any) -> dict[str, Any]:
 
 
 class ExactMediator(VowpalMediator):  # type: ignore[misc]
-    """Lets coba's `VowpalLearner` learn with ``--vw_exact`` in place of Vowpal Wabbit, with the same numbers.
+    """Makes coba's `VowpalLearner` learn with ``--vw_exact`` instead of Vowpal Wabbit, with the same numbers.
 
-    ``VowpalLearner(args, vw=ExactMediator())``, and so for all of coba's learners that begin with Vowpal. An
-    example, which coba makes and hands back, is a mapping for `from_dicts`.
+    ``VowpalLearner(args, vw=ExactMediator())``, and likewise for coba's other learners named Vowpal….
+    Examples are mappings for `from_dicts`.
     """
 
     def __init__(self) -> None:
@@ -104,14 +104,14 @@ class ExactMediator(VowpalMediator):  # type: ignore[misc]
         self._names = NameHashes()
 
     def init_learner(self, args: str, label_type: int) -> ExactMediator:
-        """Make a workspace of VW's arguments."""
+        """Create a workspace from VW's arguments."""
         assert label_type == 4, "a contextual bandit"
         self._args = args
         self._vw = Workspace(configuration=REGISTRY.parse(f"{args} --vw_exact"))
         return self
 
     def predict(self, example: Any) -> Any:
-        """Return the probability or cost of each action, or the chosen action, as VW does."""
+        """Return the probability or cost of each action, or the chosen action, like VW."""
         [block] = from_dicts([example], names=self._names)
         outcomes = self._vw.predict_block(block)
         if self._vw.kind == "cb":

@@ -2,14 +2,14 @@
 
 * OnlineautoError
   + OptionError        an option that is unknown, out of range, or at odds with another
-  + InputError         input that cannot be read or used; the message says where
+  + InputError         input that cannot be read or used; the message has the position
     - ParseError       one malformed line, under ``--strict_parse``
-    - EventTypeError   a value that is no event, or no source of events; a TypeError too
-  + OutputError        a file that cannot be written; an OSError too
-  + PackageError       a package that is not installed; a ModuleNotFoundError too
-  + CompilerError      machine code is not there, and cannot be made
-  + StoreError         the store of a study is damaged, of a later version, or not one
-    - UnreachableError no server answers, or the file is locked: later it may work
+    - EventTypeError   a value that is not an event, or not a source of events; also a TypeError
+  + OutputError        a file that cannot be written; also an OSError
+  + PackageError       a package that is not installed; also a ModuleNotFoundError
+  + CompilerError      machine code is missing, and cannot be compiled
+  + StoreError         the store of a study is damaged, of a later version, or not a store
+    - UnreachableError no server answers, or the file is locked; a later attempt may succeed
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ __all__ = [
 
 
 def install_hint(extra: str) -> str:
-    """Return how to install the packages of an extra, for the message of an error.
+    """Return a sentence on how to install the packages of an extra, for an error message.
 
-    onlineauto is on no package index, so its extras are installed from a checkout.
+    onlineauto is not on a package index, so its extras are installed from a checkout.
 
     >>> install_hint("blocks")
     "run pip install '.[blocks]' in a checkout of onlineauto"
@@ -45,7 +45,7 @@ class OnlineautoError(Exception):
 
 
 class OptionError(OnlineautoError, ValueError):
-    """An option is unknown, out of range, or at odds with another one."""
+    """An option is unknown, out of range, or contradicts another one."""
 
 
 class InputError(OnlineautoError):
@@ -53,19 +53,19 @@ class InputError(OnlineautoError):
 
 
 class EventTypeError(InputError, TypeError):
-    """A value is of no type that can be an event, or a source of events."""
+    """A value has a type that cannot be an event, or a source of events."""
 
 
 class OutputError(OnlineautoError, OSError):
-    """A file cannot be written; the message names it. An old file at that path is unchanged."""
+    """A file cannot be written; the message names the file. An existing file at that path is unchanged."""
 
 
 class PackageError(OnlineautoError, ModuleNotFoundError):
-    """A package is needed that is not installed; the message says which."""
+    """A required package is not installed; the message names the package."""
 
 
 class CompilerError(OnlineautoError):
-    """Machine code is in no library and not on the disk, and it cannot be made."""
+    """Machine code is neither in a library nor on the disk, and cannot be compiled."""
 
 
 class ParseError(InputError):
@@ -88,8 +88,8 @@ class ParseError(InputError):
 
 
 class StoreError(OnlineautoError):
-    """The store of a study is damaged, of a later version, or not a store at all."""
+    """The store of a study is damaged, of a later version, or not a store."""
 
 
 class UnreachableError(StoreError):
-    """No server answers, or the file is locked or cannot be opened; later it may work."""
+    """No server answers, or the file is locked or cannot be opened; a later attempt may succeed."""

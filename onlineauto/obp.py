@@ -1,7 +1,7 @@
-"""Feedback of the Open Bandit Pipeline: learnt by `onlineauto.AutoML`, and policies in its form.
+"""Feedback of the Open Bandit Pipeline: conversion to events, and of a bandit to a policy.
 
-The feedback is a dict of arrays, as ``dataset.obtain_batch_bandit_feedback()`` returns it; the pipeline
-itself is not needed.
+The feedback is a dict of arrays from ``dataset.obtain_batch_bandit_feedback()``; the pipeline itself need not
+be installed.
 
 >>> import numpy as np
 >>> from onlineauto import AutoML
@@ -63,10 +63,10 @@ def events_of(feedback: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def action_dist_of(bandit: AutoML, feedback: Mapping[str, Any]) -> NDArray[np.float64]:
-    """Return the probability of each action in each round, as the pipeline's estimators take it.
+    """Return the probability of each action in each round, in the form of the pipeline's estimators.
 
-    That is float64[n_rounds, n_actions, len_list]. Every position of a list has the same probabilities, those
-    of the round's own position.
+    The result is float64[n_rounds, n_actions, len_list]. Every position of a list has the same probabilities,
+    those of the round's position.
     """
     actions = _actions(feedback)
     rows = np.array([bandit.predict(context, actions) for context in _contexts(feedback)], float)
@@ -86,7 +86,7 @@ def _contexts(feedback: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _actions(feedback: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the features of each action: its number, and its own features if there are any."""
+    """Return the features of each action: its number, and its context if there is one."""
     actions: list[dict[str, Any]] = [{"action": str(number)} for number in range(int(feedback["n_actions"]))]
     features = feedback.get("action_context")
     if features is not None:

@@ -1,6 +1,6 @@
 """Models for river: `AutoMLRegressor`, `AutoMLClassifier`, and `AutoMLPolicy` for its bandits.
 
-They need river, ``pip install '.[river]'``, and live wherever its own models do.
+They need river, ``pip install '.[river]'``, and can be used like river's models.
 
 >>> from onlineauto.river import AutoMLRegressor
 >>> from river import datasets, evaluate, metrics
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 __all__ = ["AutoMLClassifier", "AutoMLPolicy", "AutoMLRegressor"]
 
 _OF_PICKLES = {"check_no_state_aliasing_with_input", "check_clone_is_independent"}
-"""Checks that want the same bytes from two pickles of a model. NumPy copies the fields of records and not the
-unused bytes between them, so these differ. What the checks are for is held by tests of ours."""
+"""Checks that compare the pickles of a model byte by byte. NumPy copies the fields of records, but not the
+unused bytes between them, so the bytes differ. Tests of onlineauto check the same behaviour."""
 
 
 class AutoMLRegressor(base.Regressor):
-    """`onlineauto.AutoMLRegressor`, which is `model`, as river calls it. It needs no scaler before it.
+    """`onlineauto.AutoMLRegressor` with river's interface; `model` is the regressor. It needs no scaler.
 
     Parameters
     ----------
     live_configs, loss, link, seed
-        As there.
+        See `onlineauto.AutoMLRegressor`.
     options
         Options as on the command line.
     """
@@ -47,8 +47,8 @@ class AutoMLRegressor(base.Regressor):
     ) -> None:
         self.live_configs, self.loss, self.link, self.seed = live_configs, loss, link, seed
         self.options = options
-        given: dict[str, Any] = {"live_configs": live_configs, "loss": loss, "link": link, "seed": seed}
-        self.model = onlineauto.AutoMLRegressor(**given, **options)
+        arguments: dict[str, Any] = {"live_configs": live_configs, "loss": loss, "link": link, "seed": seed}
+        self.model = onlineauto.AutoMLRegressor(**arguments, **options)
 
     def _unit_test_skips(self) -> set[str]:
         return _OF_PICKLES
@@ -58,17 +58,17 @@ class AutoMLRegressor(base.Regressor):
         self.model.learn(x, y)
 
     def predict_one(self, x: dict[Any, Any]) -> float:
-        """Return the label that is expected."""
+        """Return the expected label."""
         return self.model.predict(x)
 
 
 class AutoMLClassifier(base.Classifier):
-    """`onlineauto.AutoMLClassifier`, which is `model`, as river calls it. It needs no scaler before it.
+    """`onlineauto.AutoMLClassifier` with river's interface; `model` is the classifier. It needs no scaler.
 
     Parameters
     ----------
     live_configs, seed
-        As there.
+        See `onlineauto.AutoMLClassifier`.
     options
         Options as on the command line.
     """
@@ -89,22 +89,22 @@ class AutoMLClassifier(base.Classifier):
         self.model.learn(x, y)
 
     def predict_proba_one(self, x: dict[Any, Any], **_: Any) -> dict[Any, float]:
-        """Return the probability of each label that has come so far."""
+        """Return the probability of each label so far."""
         return self.model.predict_proba(x)
 
 
 class AutoMLPolicy(bandit.base.ContextualPolicy):
-    """`onlineauto.AutoML`, which is `model`, as river calls it: chooses arms for contexts.
+    """`onlineauto.AutoML` with river's interface for policies; `model` is the bandit.
 
-    An arm that was not pulled by this policy, as in a burn-in or a log, is learnt as if it had been drawn
-    uniformly from the arms so far.
+    An arm that this policy did not pull, as in a burn-in or a log, is learnt with a uniform probability over
+    the arms so far.
 
     Parameters
     ----------
     live_configs, epsilon, seed
-        As there.
+        See `onlineauto.AutoML`.
     reward_obj, reward_scaler, burn_in
-        As for river's policies. What is learnt is the reward as it is.
+        As for river's policies. The model learns the unscaled reward.
     """
 
     def __init__(
@@ -136,5 +136,5 @@ class AutoMLPolicy(bandit.base.ContextualPolicy):
         self.model.learn(context or {}, arms, action=arm_id, probability=1 / len(arms), reward=reward[0])
 
     def __repr__(self) -> str:
-        """Show river's table of the arms, which needs an arm."""
+        """Return river's table of the arms, or the name of the class while there is no arm."""
         return str(bandit.base.Policy.__repr__(self)) if self._n else "AutoMLPolicy()"  # type: ignore[no-untyped-call]

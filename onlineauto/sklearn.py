@@ -2,7 +2,7 @@
 
 They need scikit-learn, ``pip install '.[sklearn]'``. Columns may be numbers or texts. `fit` learns
 the rows `passes` times, in orders drawn by the seed; `partial_fit` learns more rows, once, in their order.
-A weight scales the step that a row takes, which is not the same as to learn the row several times.
+A weight scales the step of a row, which is not the same as learning the row several times.
 
 >>> from onlineauto.sklearn import AutoMLClassifier
 >>> from sklearn.datasets import load_iris
@@ -51,14 +51,14 @@ class _Rows(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
             self.model_.fit(pairs if passes is None else draw.sample(pairs, len(pairs)), progress=False)
         return self
 
-    def _asked(self, X: Any) -> list[dict[str, Any]]:
+    def _events(self, X: Any) -> list[dict[str, Any]]:
         check_is_fitted(self)
         return self._rows(self._validated(X, reset=False))
 
     def _rows(self, X: NDArray[Any]) -> list[dict[str, Any]]:
         if X.dtype.kind in "mM":
             raise InputError(
-                "the rows have dates or times, which are no features: give what matters of them as numbers, "
+                "the rows have dates or times, which cannot be features: pass the relevant parts as numbers, "
                 "such as the weekday and the hour"
             )
         names = getattr(self, "feature_names_in_", [f"x{i}" for i in range(X.shape[1])])
@@ -66,7 +66,7 @@ class _Rows(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
     def _validated(self, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
         for row, label in enumerate(y) if is_sequence(y) else ():
-            if is_missing(label) and not isinstance(label, float):  # of which scikit-learn says that itself
+            if is_missing(label) and not isinstance(label, float):  # scikit-learn itself rejects NaN
                 raise InputError(f"the label of row {row} is missing: {label!r}; drop rows without a label")
         return validate_data(self, X, y, reset=reset, dtype=None, ensure_all_finite="allow-nan")
 
@@ -76,7 +76,7 @@ class _Rows(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
         return tags
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the attributes, with the model as bytes: joblib maps arrays, and kernels write to them."""
+        """Return the attributes, with the model as bytes: joblib maps arrays read-only, and kernels write."""
         state: dict[str, Any] = super().__getstate__()
         return state | {"model_": pickle.dumps(self.model_)} if "model_" in state else state
 
@@ -86,7 +86,7 @@ class _Rows(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
 
 class AutoMLRegressor(RegressorMixin, _Rows):  # type: ignore[misc]
-    """`onlineauto.AutoMLRegressor`, which is `model_`, as scikit-learn calls it."""
+    """`onlineauto.AutoMLRegressor` with scikit-learn's interface; `model_` is the regressor."""
 
     def __init__(
         self,
@@ -102,28 +102,32 @@ class AutoMLRegressor(RegressorMixin, _Rows):  # type: ignore[misc]
         self.passes, self.seed, self.options = passes, seed, options
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn rows anew."""
+        """Learn rows from scratch."""
         return self._fit(X, y, sample_weight, anew=True, passes=self.passes)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Go on, with more rows."""
+        """Learn more rows."""
         return self._fit(X, y, sample_weight, anew=not hasattr(self, "model_"), passes=None)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, *, anew: bool, passes: int | None) -> Self:
         X, y = self._validated(X, y, reset=anew)
         if anew:
-            given: dict[str, Any] = {"live_configs": self.live_configs, "loss": self.loss, "link": self.link}
-            self.model_ = onlineauto.AutoMLRegressor(**given, seed=self.seed, **(self.options or {}))
+            arguments: dict[str, Any] = {
+                "live_configs": self.live_configs,
+                "loss": self.loss,
+                "link": self.link,
+            }
+            self.model_ = onlineauto.AutoMLRegressor(**arguments, seed=self.seed, **(self.options or {}))
         return self._learn(X, y.tolist(), sample_weight, passes)
 
     def predict(self, X: Any) -> NDArray[np.float64]:
-        """Return the label that is expected for each row."""
-        rows = self._asked(X)
+        """Return the expected label of each row."""
+        rows = self._events(X)
         return self.model_.predict_each(rows)
 
 
 class AutoMLClassifier(ClassifierMixin, _Rows):  # type: ignore[misc]
-    """`onlineauto.AutoMLClassifier`, which is `model_`, as scikit-learn calls it; any number of classes."""
+    """`onlineauto.AutoMLClassifier` with scikit-learn's interface; `model_` is the classifier."""
 
     def __init__(
         self, *, live_configs: int | None = 4, passes: int = 1, seed: int = 0, options: _Options = None
@@ -131,13 +135,13 @@ class AutoMLClassifier(ClassifierMixin, _Rows):  # type: ignore[misc]
         self.live_configs, self.passes, self.seed, self.options = live_configs, passes, seed, options
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn rows anew."""
+        """Learn rows from scratch."""
         return self._fit(X, y, sample_weight, anew=True, classes=None, passes=self.passes)
 
     def partial_fit(
         self, X: Any, y: Any, classes: Sequence[Any] | None = None, sample_weight: Any = None
     ) -> Self:
-        """Go on, with more rows; the first call has to name all classes that will come."""
+        """Learn more rows; the first call has to pass all classes that may appear."""
         anew = not hasattr(self, "model_")
         if anew and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
@@ -150,8 +154,8 @@ class AutoMLClassifier(ClassifierMixin, _Rows):  # type: ignore[misc]
         check_classification_targets(y)
         if anew:
             self.classes_ = np.unique(y if classes is None else classes)
-            given = {"live_configs": self.live_configs, "seed": self.seed} | dict(self.options or {})
-            self.model_ = onlineauto.AutoMLClassifier(**given)
+            arguments = {"live_configs": self.live_configs, "seed": self.seed} | dict(self.options or {})
+            self.model_ = onlineauto.AutoMLClassifier(**arguments)
         codes = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
         if (self.classes_[codes] != y).any():
             raise ValueError(f"y has labels that are not in the classes {self.classes_.tolist()}")
@@ -159,10 +163,10 @@ class AutoMLClassifier(ClassifierMixin, _Rows):  # type: ignore[misc]
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the probability of each class for each row, in the order of `classes_`."""
-        rows = self._asked(X)
-        found = np.zeros((len(rows), len(self.classes_)))
-        found[:, self.model_.labels] = self.model_.predict_proba_each(rows)
-        return found
+        rows = self._events(X)
+        probabilities = np.zeros((len(rows), len(self.classes_)))
+        probabilities[:, self.model_.labels] = self.model_.predict_proba_each(rows)
+        return probabilities
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the likeliest class for each row."""

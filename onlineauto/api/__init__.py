@@ -1,1 +1,1 @@
-"""AutoML and its kin: models that are made, fed and asked in the words of Python programs."""
+"""AutoML and its kin: models with a Python API for learning, predicting and saving."""

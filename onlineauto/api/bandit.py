@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _EXPLORERS = ("greedy", "softmax", "squarecb", "regcb", "synthcover", "epsilon_decay")
 _AT_ONCE = 16
-"""How many expired decisions are learnt in one call, so that no call takes long."""
+"""Maximum number of expired decisions that are learnt in one call, so that no call takes long."""
 
 
 class AutoML(FromLogs):
@@ -61,39 +61,39 @@ class AutoML(FromLogs):
     Parameters
     ----------
     live_configs : int or None
-        Number of configs that learn at once, the champion one of them. None does not search.
+        Number of configs that learn at the same time, including the champion. None turns the search off.
     explorer : {"greedy", "softmax", "squarecb", "regcb", "synthcover", "epsilon_decay"}
-        How much is explored, and which actions. Others take a number, and are options: ``bag=5``,
-        ``cover=8``, ``rnd=3``, ``first=1000``.
+        The exploration algorithm. Explorers with a parameter are options: ``bag=5``, ``cover=8``,
+        ``rnd=3``, ``first=1000``.
     seed : int
-        Seed of everything random.
+        Seed of all random numbers.
     begin_with : sequence of str
-        Interactions with which the search begins, by the full names of namespaces: ``"user*article"``. By
-        default each namespace of the context is crossed with each of the actions. Without a search, these
+        Initial interactions of the search, by the full names of namespaces: ``"user*article"``. By default
+        each namespace of the context is crossed with each namespace of the actions. Without a search, these
         are the interactions.
     hash_bits : int
         The weights are a table of 2^hash_bits rows.
     default_reward : float, optional
-        The reward that is learnt for a decision that expires without one. By default none is learnt.
+        The reward that is learnt for an expired decision. By default expired decisions are not learnt.
     max_pending : int
-        How many decisions can wait for their rewards; one more, and the oldest expires.
+        Maximum number of decisions that wait for their rewards; beyond it, the oldest expires.
     time_to_live : float
         Seconds for which a decision waits for its reward.
     decision_log : path, optional
         A file to which decisions are appended before `rank` returns them, and rewards before they are learnt,
-        as dsjson. `join` learns from it, in another process or after a crash.
+        as dsjson. `join` learns from the file, in another process or after a crash.
     sync_log : bool
-        Wait for the disk at each line of the log, so that it survives a loss of power too.
+        Wait for the disk after each line of the log, so that the line also survives a loss of power.
     clock : callable
-        Returns the time in seconds for `time_to_live`; it never goes back.
+        Returns the time in seconds for `time_to_live`; it must not run back.
     **options
-        Options as on the command line. ``epsilon`` is the share of decisions that explore, 0.05 if the
-        explorer is ``"greedy"``; with ``learning_rate`` the search begins, 0.5 by default.
+        Options as on the command line. ``epsilon`` is the share of decisions that explore, 0.05 by default
+        with ``"greedy"``; ``learning_rate`` is its initial value in the search, 0.5 by default.
 
     Attributes
     ----------
     pending, expired : int
-        Number of decisions that wait, and of those that have expired without a reward.
+        Number of decisions that wait, and of decisions that have expired without a reward.
 
     Raises
     ------
@@ -151,29 +151,29 @@ class AutoML(FromLogs):
     # -- one event -------------------------------------------------------------------------------------
 
     def rank(self, context: Features, actions: Actions, *, event_id: str | None = None) -> Choice:
-        """Choose one of the actions, and remember the decision until its reward comes.
+        """Choose one of the actions, and keep the decision until its reward arrives.
 
         Parameters
         ----------
         context : mapping
-            Features of whoever is decided for, as `onlineauto.interop.from_dicts` takes them: numbers, texts,
-            truth values, lists of names and nested mappings, by namespace.
+            Features of the user or situation, as for `onlineauto.interop.from_dicts`: numbers, texts, truth
+            values, lists of names and nested mappings, by namespace.
         actions : list of mappings, or mapping of id to mapping
             Features of each action. `learn` reads them again, so do not change them in place.
         event_id : str, optional
-            Names the decision; by default an id that no other process gives.
+            The id of the decision; by default a unique one.
 
         Returns
         -------
         Choice
-            The action, drawn at random from the probabilities of all.
+            The action, drawn from the probabilities of all actions.
 
         Raises
         ------
         InputError
-            A feature is malformed, there are no actions, or a decision of this id waits already.
+            A feature is malformed, there are no actions, or a decision with this id waits already.
         OSError
-            The log cannot be written; then there is no decision.
+            The log cannot be written; then no decision is made.
 
         Examples
         --------
@@ -217,20 +217,19 @@ class AutoML(FromLogs):
         reward: float | None = None,
         cost: float | None = None,
     ) -> None:
-        """Learn the reward of a decision: of one that `rank` has made, or of one that was made elsewhere.
+        """Learn the reward of a decision, made by `rank` or elsewhere.
 
-        Rewards may come at any time, in any order, and once each.
+        Rewards may arrive at any time and in any order, once for each decision.
 
         Parameters
         ----------
         choice : Choice or str, or mapping
-            What `rank` has returned, or its ``event_id``; or the context of a decision that was made
-            elsewhere.
+            The result of `rank`, or its ``event_id``; or the context of a decision that was made elsewhere.
         actions, action, probability
-            Of a decision that was made elsewhere: its actions, the one that was chosen (its index, or its id
-            if the actions are a mapping), and the probability with which it was.
+            For a decision that was made elsewhere: its actions, the chosen action (its index, or its id if
+            the actions are a mapping), and the probability with which that action was chosen.
         reward, cost : float
-            What the action earned, or what it cost; one of the two.
+            The reward of the action, or its cost; exactly one of the two.
 
         Raises
         ------
@@ -243,8 +242,8 @@ class AutoML(FromLogs):
         Warns
         -----
         UserWarning
-            The reward or another number of the event is thousands of times beyond all before, so the event is
-            not learnt; or the first numbers prove to be that, so learning begins again with this event.
+            The reward or another number of the event is thousands of times larger than all before, so the
+            event is not learnt. Or the first numbers turn out to be outliers, so learning starts again here.
 
         Examples
         --------
@@ -255,7 +254,7 @@ class AutoML(FromLogs):
         >>> bandit.events, bandit.average_reward
         (2, 0.75)
         """
-        found = cost_of(reward, cost)
+        loss = cost_of(reward, cost)
         event_id = choice.event_id if isinstance(choice, Choice) else choice
         if not isinstance(event_id, str):
             if actions is None or action is None or probability is None:
@@ -269,18 +268,18 @@ class AutoML(FromLogs):
             chosen = index_of(action, actions if isinstance(actions, Mapping) else of)
             event = EncodedEvent(copied(event_id), of)
             with self._lock:
-                self._learn(event, chosen, likely, found, where="event")
+                self._learn(event, chosen, likely, loss, where="event")
             return
         with self._lock:
             waiting = self._decisions.waiting.find(event_id)
-            self._decisions.log_reward(event_id, -found)
+            self._decisions.log_reward(event_id, -loss)
             where = f"event {event_id!r}"
-            self._learn(waiting.event, waiting.action, waiting.probability, found, where=where)
+            self._learn(waiting.event, waiting.action, waiting.probability, loss, where=where)
             self._decisions.waiting.end(event_id)
             self._learn_expired(_AT_ONCE)
 
     def predict(self, context: Features, actions: Actions) -> NDArray[np.float32]:
-        """Return the probability of each action: float32[n_actions]. Nothing is decided or remembered.
+        """Return the probability of each action: float32[n_actions]. No decision is made or kept.
 
         Raises
         ------
@@ -297,7 +296,7 @@ class AutoML(FromLogs):
     def _learn(
         self, event: EncodedEvent, action: int, probability: float, cost: float, *, where: str = "event"
     ) -> None:
-        """Learn an event and count it; warn of one that is not learnt because of an outlier."""
+        """Learn an event and count it; warn if the event is an outlier, which is not learnt."""
         before = self._outliers()
         pmf = self._workspace.learn(event.with_outcome(action, cost=cost, probability=probability))
         outlier = self._outlier(before)
@@ -309,7 +308,7 @@ class AutoML(FromLogs):
         else:
             self._tally.add(1.0, loss=cost * float(pmf[action]) / probability)
 
-    # -- decisions that wait ---------------------------------------------------------------------------
+    # -- waiting decisions -----------------------------------------------------------------------------
 
     @property
     def _default_reward(self) -> float | None:
@@ -327,9 +326,9 @@ class AutoML(FromLogs):
         return self._decisions.waiting.expired
 
     def expire(self) -> int:
-        """End the decisions that have waited too long, and return how many there were.
+        """End the decisions that have waited too long, and return their number.
 
-        `rank` and `learn` do that too, a few at a time. With ``default_reward`` they are learnt.
+        `rank` and `learn` do the same for a few decisions each. With ``default_reward`` they are learnt.
 
         Examples
         --------
@@ -351,7 +350,7 @@ class AutoML(FromLogs):
             yield "expired", f"{self.expired:,}"
 
     def _learn_expired(self, most: int) -> int:
-        """End at most so many decisions that have expired; return how many there were."""
+        """End at most `most` expired decisions; return their number."""
         for number in range(most):
             late = self._decisions.waiting.pop_expired()
             if late is None:
@@ -378,10 +377,9 @@ class AutoML(FromLogs):
         sync_log: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> Self:
-        """Return the model of a file that `save` has written; it goes on as the saved one would.
+        """Return the model in a file written by `save`; it continues like the saved model.
 
-        No decisions wait in it: those that waited when it was saved are not in the file. The log is not
-        either, so it is named again.
+        The file has neither the waiting decisions nor the log, so pass the log again.
 
         Raises
         ------

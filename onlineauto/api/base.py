@@ -1,4 +1,4 @@
-"""``AutoModel``: what `AutoML`, `AutoMLRegressor` and `AutoMLClassifier` have in common."""
+"""``AutoModel``: the base of `AutoML`, `AutoMLRegressor` and `AutoMLClassifier`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _C = TypeVar("_C")
 def shared(made: type[_C]) -> type[_C]:
     """Remove the class name from the methods' names, so that errors about a call do not mention a base class.
 
-    Users know the subclass alone.
+    Users know only the subclass.
     """
     for name, value in vars(made).items():
         if isinstance(value, FunctionType):
@@ -58,20 +58,20 @@ def shared(made: type[_C]) -> type[_C]:
 class AutoModel:
     """A workspace that searches, with the decisions of the search and the average loss so far.
 
-    A subclass gives `_event_of`, and calls `_fit`, `_tally` and the methods of `workspace`. Whatever takes
-    several steps holds `_lock`, which is the workspace's own, so threads may share a model.
+    A subclass defines `_event_of`, and calls `_fit`, `_tally` and the methods of `workspace`. An operation of
+    several steps holds `_lock`, the lock of the workspace, so threads may share a model.
 
     Parameters
     ----------
     options : mapping
         Options of the workspace.
     begin_with : sequence of str
-        Interactions with which the search begins; without a search, these are the interactions.
+        Initial interactions of the search; without a search, the interactions.
 
     Attributes
     ----------
     workspace : Workspace
-        What learns and predicts.
+        The workspace that learns and predicts.
     champion : Champion
         The best single live config; by default the ensemble predicts, of which it is a member.
     history : list of dict
@@ -79,7 +79,7 @@ class AutoModel:
     """
 
     _measure: ClassVar[str] = "loss"
-    """What is averaged in reports: ``"loss"`` or ``"reward"``, its negative."""
+    """The quantity that reports average: ``"loss"``, or ``"reward"``, its negative."""
 
     def __init__(self, options: Mapping[str, Any], *, begin_with: Sequence[str] = ()) -> None:
         config = config_of_names(begin_with)
@@ -107,11 +107,11 @@ class AutoModel:
     def _lock(self) -> Any:
         return self._workspace.lock
 
-    # -- what it knows ---------------------------------------------------------------------------------
+    # -- results ---------------------------------------------------------------------------------------
 
     @property
     def champion(self) -> Champion:
-        r"""The best single live config: what it crosses, its learning rate, and what it earns.
+        r"""The best single live config: its interactions, its learning rate, and its reward.
 
         It predicts until the ensemble is proved better, and always with ``predict_with="champion"``.
 
@@ -133,8 +133,8 @@ class AutoModel:
         ['widen', 'rotate']
         """
         with self._lock:
-            found: list[dict[str, Any]] = msgspec.to_builtins(self._history)
-            return found
+            entries: list[dict[str, Any]] = msgspec.to_builtins(self._history)
+            return entries
 
     @property
     def events(self) -> int:
@@ -153,9 +153,10 @@ class AutoModel:
             return self._tally.average
 
     def _outlier(self, before: Sequence[int]) -> int:
-        """Return the outlier of the last event, given the counts from before it.
+        """Return the outlier of the last event, from the counts before and after it.
 
-        That is why it was not learnt, 0 if it was, or `Outlier.BEGINS_AGAIN` if learning began again with it.
+        The result is the reason why the event was not learnt, 0 if it was learnt, or `Outlier.BEGINS_AGAIN`
+        if learning started again with it.
         """
         now = self._outliers()
         if begins := now[Outlier.BEGINS_AGAIN] > before[Outlier.BEGINS_AGAIN]:
@@ -164,16 +165,16 @@ class AutoModel:
 
     def _outliers(self) -> list[int]:
         """Return the number of events that were not learnt, by their outlier."""
-        found: list[int] = self._workspace.learner.model.outliers.tolist()
-        return found
+        counts: list[int] = self._workspace.learner.model.outliers.tolist()
+        return counts
 
     def _details(self) -> Iterator[tuple[str, str]]:
-        """Yield what else a report says of this model, as names and values."""
+        """Yield further lines of this model's report, as names and values."""
         if ignored := sum(self._workspace.outliers.values()):
             yield "not learnt", f"{ignored:,} with numbers far beyond all others"
 
     def report(self) -> str:
-        r"""Return the champion, its challengers with their evidence, and how well it has done, as text.
+        r"""Return the champion, its challengers with their evidence, and the average loss or reward, as text.
 
         >>> from onlineauto import AutoML
         >>> liked = "shared |user tom\n0:-1:0.5 |page a\n|page b\n"
@@ -208,7 +209,7 @@ class AutoModel:
         return race([*self.history, end], title=title, dark=dark)
 
     def __repr__(self) -> str:
-        """Show the champion and how well it has done."""
+        """Return the champion and the average loss or reward, in a line."""
         with self._lock:
             return f"{type(self).__name__}({summary(self)})"
 
@@ -219,14 +220,14 @@ class AutoModel:
     # -- streams ---------------------------------------------------------------------------------------
 
     def _event_of(self, item: Any, place: int, found: Diagnostics) -> Mapping[str, Any]:  # noqa: ARG002
-        """Return an item of an iterable as a mapping for `from_dicts`; `place` is for messages.
+        """Return an item of an iterable as a mapping for `from_dicts`; `place` is its number in messages.
 
-        A label that is missing is added to the problems that are `found`.
+        A missing label is added to the problems `found`.
 
         Raises
         ------
         InputError
-            The item is no event.
+            The item is not an event.
         """
         what = type(item).__name__
         raise EventTypeError(f"event {place}: an event is a mapping, a text or a Block, not {what}")
@@ -247,11 +248,11 @@ class AutoModel:
         source, progress
             As for `fit`.
         n_events : int, optional
-            The number of its events, if `size_of` cannot tell.
+            The number of its events, if `size_of` cannot find it.
         form : {"json", "dsjson"}, optional
-            Its format, if that is known.
+            Its format, if known.
         found : Diagnostics, optional
-            Problems of the source that are known already; others are added.
+            Known problems of the source; further ones are added.
 
         Raises
         ------
@@ -278,20 +279,20 @@ class AutoModel:
     # -- models ----------------------------------------------------------------------------------------
 
     def _kept(self) -> dict[str, Any]:
-        """Return what a model file keeps besides the workspace: numbers, texts, lists and maps of these."""
+        """Return the part of a model file besides the workspace: numbers, texts, lists and maps of these."""
         return {}
 
     def _restore(self, kept: dict[str, Any]) -> None:
-        """Take what `_kept` returned.
+        """Restore the result of `_kept`.
 
         Raises
         ------
         ValueError
-            It is not what `_kept` returns.
+            It is not a result of `_kept`.
         """
 
     def save(self, target: str | os.PathLike[str] | BinaryIO) -> None:
-        """Write the model to a file. A path is replaced in one step.
+        """Write the model to a file. An existing file is replaced atomically.
 
         >>> import io
         >>> from onlineauto import AutoML
@@ -303,21 +304,21 @@ class AutoModel:
         Raises
         ------
         OutputError
-            The file cannot be written; an old file at that path is unchanged.
+            The file cannot be written; an existing file is unchanged.
         """
         with self._lock:
             tally = self._tally
-            kept = {
+            content = {
                 "class": type(self).__name__,
                 "tally": [tally.events, tally.weight, tally.loss],
                 "history": msgspec.to_builtins(self._history),
                 "own": self._kept(),
             }
-            save_model(self._workspace.state(), target, run={"api": kept})
+            save_model(self._workspace.state(), target, run={"api": content})
 
     @classmethod
     def load(cls, source: ModelSource) -> Self:
-        """Return the model of a file that `save` has written, exactly as it was saved.
+        """Return the model in a file written by `save`, exactly as it was saved.
 
         Raises
         ------
@@ -328,43 +329,43 @@ class AutoModel:
         if is_vw_model(source):
             raise InputError(
                 f"{name} is one of Vowpal Wabbit: AutoML().warm_start(…) begins with it, and "
-                "onlineauto.interop.read_vw_model(…) goes on with it as it is"
+                "onlineauto.interop.read_vw_model(…) continues with it unchanged"
             )
         workspace, run = load_model(Workspace, source, REGISTRY.from_keywords())
-        kept = run.get("api") or {}
-        if kept.get("class") != cls.__name__:
-            known = f"{kept['class']}.load" if "class" in kept else "Workspace.load"
+        content = run.get("api") or {}
+        if content.get("class") != cls.__name__:
+            known = f"{content['class']}.load" if "class" in content else "Workspace.load"
             raise InputError(f"{name} was not saved by {cls.__name__}: {known} reads it")
         made = cls.__new__(cls)
         try:
-            tally = Tally(*msgspec.convert(kept["tally"], tuple[int, float, float]))
-            decisions = msgspec.convert(kept["history"], list[Entry])
+            tally = Tally(*msgspec.convert(content["tally"], tuple[int, float, float]))
+            decisions = msgspec.convert(content["history"], list[Entry])
             made.__setstate__({"_workspace": workspace, "_tally": tally, "_history": decisions})
-            made._restore(kept["own"])  # noqa: SLF001 - of this class
+            made._restore(content["own"])  # noqa: SLF001 - of this class
         except (KeyError, ValueError, TypeError, OverflowError, msgspec.ValidationError) as error:
             raise InputError(f"{name} does not fit {cls.__name__}: {error}") from None
         return made
 
     def warm_start(self, source: str | os.PathLike[str] | bytes, *, namespaces: Iterable[str] = ()) -> Self:
-        r"""Begin with the champion of another model, its weights included, and return self.
+        r"""Start with the champion of another model, including its weights, and return self.
 
-        The champion gives the same predictions as in the other model, and the search goes on from there. The
-        ensemble begins as a copy of the champion. This model must not have learnt anything yet.
+        The champion predicts the same as in the other model, and the search continues from there. The
+        ensemble starts as a copy of the champion. This model must not have learnt anything yet.
 
         Parameters
         ----------
         source : path or bytes
-            A model of this program, with or without a search, or one of Vowpal Wabbit.
+            A model of onlineauto, with or without a search, or a model of Vowpal Wabbit.
         namespaces : iterable of str
-            The full names of the namespaces, if the other model is one of Vowpal Wabbit, which keeps only
-            their first letters.
+            The full names of the namespaces, for a model of Vowpal Wabbit, whose file has only their first
+            letters.
 
         Raises
         ------
         InputError
             The file is not a model.
         OptionError
-            The models differ in what their weights mean, or this model has learnt already.
+            Some options do not match the weights of the other model, or this model has learnt already.
 
         Examples
         --------
@@ -380,7 +381,7 @@ class AutoModel:
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Return a copy, made while no other thread uses this one."""
+        """Return a copy; no other thread changes this model at the same time."""
         made = type(self).__new__(type(self))
         memo[id(self)] = made
         with self._lock:
@@ -393,6 +394,6 @@ class AutoModel:
             return deepcopy(vars(self), {id(self): self})
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take the attributes of a copy."""
+        """Restore the attributes of a copy."""
         vars(self).update(state)
         self._observe()

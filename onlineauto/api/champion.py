@@ -1,4 +1,4 @@
-"""``Champion``: what the best single config so far crosses, how it learns, and what it earns."""
+"""``Champion``: the interactions, settings and reward of the best single live config."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Champion:
-    """The best single live config; the only config, without a search.
+    """The best single live config; without a search, the only config.
 
     It predicts until the ensemble is proved better, and always with ``--predict_with champion``.
 
     Attributes
     ----------
     interactions : tuple of str
-        Namespaces that are crossed, by their full names: ``"user*article"``.
+        Its interactions, by the full names of namespaces: ``"user*article"``.
     settings : mapping of str to float or str
-        The hyperparameters that are searched, such as ``learning_rate``.
+        The searched hyperparameters, such as ``learning_rate``.
     events : int
-        Number of events since it became the champion.
+        Number of events since this config became the champion.
     reward : (float, float)
-        Bounds on its average reward over these events; for regression and classification of its negated
-        loss. They hold at all times at once, with the probability of the significance level.
+        Bounds on its average reward over these events; for regression and classification, on the negated
+        loss. With the probability of the significance level, they hold at all times at once.
     changes : int
         Number of champions before it.
     """
@@ -54,9 +54,9 @@ def champion_of(workspace: Workspace) -> Champion:
     configuration, live = workspace.configuration, searching.live_configs
     crossed = ["*".join(map(namespace_text, names)) for names in searching.interactions(0)]
     if not live.arrays.searching:
-        given = configuration[FeatureOptions]
-        crossed = [*given.quadratic, *given.cubic, *given.interactions]
-        crossed += [text.replace("|", "*") for text in given.experimental_full_name_interactions]
+        options = configuration[FeatureOptions]
+        crossed = [*options.quadratic, *options.cubic, *options.interactions]
+        crossed += [text.replace("|", "*") for text in options.experimental_full_name_interactions]
     searched = searching.options.searched() if live.arrays.searching else ()
     defaults = Hyperparameters(configuration).defaults
     settings = {

@@ -35,19 +35,18 @@ if TYPE_CHECKING:
     from onlineauto.workspace.option_types import Options
 
 _LEAST = 1e-9
-"""Least probability of a class before they are made to sum up to 1."""
+"""Minimum probability of a class, before the probabilities are scaled to sum to 1."""
 
 
 class AutoMLClassifier(SingleLines):
-    """A classification of numbers, categories and what they do together, which tunes itself.
+    """A classification by numbers, categories and their interactions, which tunes itself.
 
-    Labels are of any hashable kind, and there are as many classes as come; a missing label, such as None or
-    NaN, is none. Two classes are one logistic
-    model; three or more have one each, against the rest. Every model tries out for itself which features to
-    cross, and how fast to learn, with several live configs at once. Numbers of any scale are welcome:
-    `Numbers` says what becomes of them. Threads may share it.
+    Labels may be of any hashable kind, and new classes may appear at any time. None and NaN are missing
+    labels. Two classes share one logistic model; three or more have one each, against the rest. Every model
+    searches for the features to cross and the learning rate, with several live configs at the same time.
+    Numbers may have any scale, see `Numbers`. Threads may share a classifier.
 
-    `champion` and `history` are of the first label; `champions` are of all.
+    `champion` and `history` belong to the first label; `champions` has those of all labels.
 
     Examples
     --------
@@ -65,12 +64,13 @@ class AutoMLClassifier(SingleLines):
     Parameters
     ----------
     live_configs : int or None
-        Number of configs of a model that learn at once, its champion one of them. None does not search.
+        Number of configs of a model that learn at the same time, including its champion. None turns the
+        search off.
     seed : int
-        Seed of everything random.
+        Seed of all random numbers.
     begin_with : sequence of str
-        Interactions with which each search begins, by the names of features: ``"hour*weather"``. By default
-        it begins with none. Without a search, these are the interactions.
+        Initial interactions of each search, by the names of features: ``"hour*weather"``. By default there
+        are none. Without a search, these are the interactions.
     hash_bits : int
         The weights of each model are a table of 2^hash_bits rows.
     **options
@@ -79,17 +79,14 @@ class AutoMLClassifier(SingleLines):
     Attributes
     ----------
     average_loss : float
-        Average of -log(probability of the label), as predicted before it was learnt. The first event of a
-        label counts with the probability with which its model begins.
+        Average of -log(probability of the label), predicted before the label was learnt. The first event of
+        a label counts with the initial probability of its model.
 
     Raises
     ------
     OptionError
         An option is unknown, out of range, or contradicts another.
     """
-
-    # One model for all classes, in which the class is crossed with everything, was measured beside it: one
-    # search for all is slower, and worse (.910 to .918 of `ImageSegments` right, log loss .26 to .31).
 
     def __init__(
         self,
@@ -109,33 +106,33 @@ class AutoMLClassifier(SingleLines):
 
     @property
     def labels(self) -> list[Any]:
-        """The labels so far, in the order in which they came."""
+        """The labels so far, in order of appearance."""
         return list(self._codes)
 
     @property
     def champions(self) -> dict[Any, Champion]:
-        """The champion of each label that has a model of its own."""
+        """The champion of each label that has its own model."""
         with self._lock:
             return {label: champion_of(of) for label, of in zip(self._codes, self._models(), strict=False)}
 
     def predict(self, features: Features) -> Any:
-        """Return the label that is the likeliest for some features, None before the first label.
+        """Return the likeliest label for some features, or None before the first label.
 
         Raises
         ------
         InputError
-            The features are not as `learn` takes them.
+            The features are not valid for `learn`.
         """
-        found = self.predict_proba(features)
-        return max(found, key=found.__getitem__) if found else None
+        probabilities = self.predict_proba(features)
+        return max(probabilities, key=probabilities.__getitem__) if probabilities else None
 
     def predict_proba(self, features: Features) -> dict[Any, float]:
-        """Return the probability of each label that has come so far; they sum up to 1.
+        """Return the probability of each label so far; they sum to 1.
 
         Raises
         ------
         InputError
-            The features are not as `learn` takes them.
+            The features are not valid for `learn`.
         """
         with self._lock:
             if not self._codes:
@@ -145,7 +142,7 @@ class AutoMLClassifier(SingleLines):
             return dict(zip(self._codes, row, strict=True))
 
     def predict_proba_each(self, rows: Any) -> NDArray[np.float64]:
-        """Return the probabilities for several events: float64[n_events, n_labels], as in `labels`.
+        """Return the probabilities for several events: float64[n_events, n_labels], in the order of `labels`.
 
         Parameters
         ----------
@@ -155,21 +152,21 @@ class AutoMLClassifier(SingleLines):
         Raises
         ------
         InputError
-            The features are not as `learn` takes them.
+            The features are not valid for `learn`.
         """
         rows = list(rows_of(rows))
         with self._lock:
             if not self._codes or not rows:
                 return np.empty((len(rows), len(self._codes)))
-            asked = self._asked(rows)
-            return self._probabilities([model.predict_block(asked).prediction for model in self._models()])
+            block = self._asked(rows)
+            return self._probabilities([model.predict_block(block).prediction for model in self._models()])
 
     def _models(self) -> list[Workspace]:
-        """Return the models; that of the first label is of both while there are two."""
+        """Return the models; while there are two classes, the first model serves both."""
         return [self._workspace, *self._rest]
 
     def _probabilities(self, columns: Sequence[NDArray[np.float32]]) -> NDArray[np.float64]:
-        """Return float64[n_events, n_labels] for what each model predicts."""
+        """Return float64[n_events, n_labels] from the predictions of each model."""
         if len(self._codes) == 1:
             return np.ones((len(columns[0]), 1))
         each: NDArray[np.float64] = np.array(columns, np.float64).T
@@ -181,7 +178,7 @@ class AutoMLClassifier(SingleLines):
         return each
 
     def _checked(self, label: Any) -> Any:
-        """Return a label; a scalar of another library as the value of Python that it is."""
+        """Return a label; a scalar of another library is converted to the equal Python value."""
         own = plain(label)
         if not isinstance(own, Hashable):
             raise InputError(f"the label {label!r} is a {type(label).__name__}, which is not hashable")
@@ -201,11 +198,11 @@ class AutoMLClassifier(SingleLines):
         return outlier
 
     def _outliers(self) -> list[int]:
-        found: list[int] = np.sum([of.learner.model.outliers for of in self._models()], axis=0).tolist()
-        return found
+        counts: list[int] = np.sum([of.learner.model.outliers for of in self._models()], axis=0).tolist()
+        return counts
 
     def _count(self, weight: float, probability: float) -> None:
-        """Count an event whose label was predicted with a probability."""
+        """Count an event and the predicted probability of its label."""
         self._tally.add(weight, loss=-weight * math.log(max(probability, _LEAST)))
 
     def _learn_block(self, block: Block, labels: Sequence[Any]) -> NDArray[np.uint8]:
@@ -219,26 +216,26 @@ class AutoMLClassifier(SingleLines):
         return np.concatenate(outliers)
 
     def _add_class(self, label: Hashable) -> None:
-        """Add a class, and the models that are needed for it.
+        """Add a class, and the models that it needs.
 
-        As long as there are two classes, what the first one's model says of it says all. When the third
-        comes, the second gets a copy of that model, which goes on to learn what is *not* of the second class.
-        The third and later ones get a new model, which begins with the probability of one event of all so
-        far.
+        While there are two classes, the first model's prediction determines both probabilities. When the
+        third class appears, the second class gets a copy of that model, which then learns what is *not* the
+        second class. Later classes get a new model, whose initial probability is that of one event among all
+        so far.
         """
         if len(self._codes) == 2:
             self._rest.append(deepcopy(self._workspace))
         if len(self._codes) >= 2:
             configuration = self._workspace.configuration
-            given = {name: configuration.get(name) for name in configuration.supplied}
-            given["constant"] = -math.log(max(self.events, 1))
-            self._rest.append(Workspace(configuration=REGISTRY.from_keywords(**given)))
+            supplied = {name: configuration.get(name) for name in configuration.supplied}
+            supplied["constant"] = -math.log(max(self.events, 1))
+            self._rest.append(Workspace(configuration=REGISTRY.from_keywords(**supplied)))
             if self._begin_with:
                 first_champion(self._rest[-1], config_of_names(self._begin_with))
         self._codes[label] = len(self._codes)
 
     def _learn_known(self, block: Block, labels: Sequence[Any]) -> NDArray[np.uint8]:
-        """Learn events whose classes have been added; return the outlier of each, as `_learn_block` does."""
+        """Learn events of known classes; return the outlier of each, like `_learn_block`."""
         outliers, begun = np.zeros(len(block), np.uint8), -1
         if not len(block):
             return outliers
@@ -270,8 +267,8 @@ class AutoMLClassifier(SingleLines):
             if not isinstance(label, str | int | float | bool | None):
                 raise InputError(f"the label {label!r} cannot be in a file: these are texts and numbers")
         labels, models = self.labels, [model.state() for model in self._rest]
-        kept = super()._kept() | {"labels": labels, "models": models}
-        return kept | ({"begin_with": list(self._begin_with)} if self._begin_with else {})
+        content = super()._kept() | {"labels": labels, "models": models}
+        return content | ({"begin_with": list(self._begin_with)} if self._begin_with else {})
 
     def _restore(self, kept: dict[str, Any]) -> None:
         super()._restore(kept)

@@ -1,4 +1,4 @@
-"""``Feed``: what `fit` takes, as blocks: files of any format, texts, blocks, and events as mappings."""
+"""``Feed``: the sources of `fit` as blocks: files of any format, texts, blocks, and mappings."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ if TYPE_CHECKING:
 
 
 class Feed:
-    """Reads sources for `Workspace.stream`; see `AutoModel.fit` for what these can be.
+    """Reads sources for `Workspace.stream`; see `AutoModel.fit` for the possible sources.
 
     Parameters
     ----------
     event_of : callable
-        Returns an item that is no text, block or file as a mapping for `from_dicts`, given its place and the
-        problems to which it may add one.
+        Returns an item that is not a text, block or file as a mapping for `from_dicts`. Its arguments are the
+        item, its number, and the problems, to which it may add one.
     advance : callable
-        Called with the number of bytes of a file, or else of events, as they are read.
+        Called with the number of bytes of a file, or else of events, while they are read.
     watched : bool
-        Whether somebody sees how far it is; if not, large files are read faster.
+        True if a progress bar is displayed; if not, large files are read faster.
     form : {"json", "dsjson"}, optional
-        The format of files and texts. By default their first bytes say.
+        The format of files and texts. By default it is recognised by the first bytes.
 
     Attributes
     ----------
     head : bytes
-        The first bytes that were read, to say what they look like if none of it could be used.
+        The first bytes that were read, for a message about an unusable source.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Feed:
         self.head = b""
 
     def __call__(self, source: Sources, configuration: Configuration, found: Diagnostics) -> Iterator[Block]:
-        """Yield the blocks of a source, as `read_blocks` does."""
+        """Yield the blocks of a source, like `read_blocks`."""
         return read_blocks(self._blocks(source, configuration, found), configuration, found)
 
     def _blocks(self, source: Sources, configuration: Configuration, found: Diagnostics) -> Iterator[Block]:
@@ -98,7 +98,7 @@ class Feed:
     def _events(
         self, items: Iterator[Any], configuration: Configuration, found: Diagnostics, place: int
     ) -> Iterator[Block]:
-        """Yield the blocks of events as mappings; `place` is how many events were before them."""
+        """Yield the blocks of events as mappings; `place` is the number of events before them."""
         features = configuration[FeatureOptions]
         events = (self._event_of(item, number, found) for number, item in enumerate(items, place))
         return from_dicts(events, hash=features.hash, hash_seed=features.hash_seed, first=place)
@@ -106,7 +106,7 @@ class Feed:
     def _texts(
         self, items: Iterator[str | bytes], configuration: Configuration, found: Diagnostics
     ) -> Iterator[Block]:
-        """Yield the blocks of texts of one event each, all in the format of the first one."""
+        """Yield the blocks of texts with one event each, all in the format of the first text."""
         first = next(items)
         self.head = self.head or (first if isinstance(first, bytes) else first.encode("utf-8", "replace"))
         return read_all(_again(first, items), self._formatted(configuration, self.head), found)
@@ -135,7 +135,7 @@ class Feed:
                 file.close()
 
     def _formatted(self, configuration: Configuration, head: bytes) -> Configuration:
-        """Return the options with the format of the lines, if they do not name one."""
+        """Return the options, with the format of the lines if they name none."""
         form = self._form or format_of_lines(head)
         if form == "text" or format_of(configuration) != "text":
             return configuration
@@ -147,12 +147,12 @@ def _is_path(source: object) -> bool:
 
 
 def checked(source: Any) -> Sources:
-    """Return what `fit` was given, as something that `Feed` reads.
+    """Return the source of `fit`, checked and converted for `Feed`.
 
     Raises
     ------
     InputError
-        It is none; the message says what to give.
+        It is not a source; the message lists what is.
     """
     if isinstance(source, Block):
         return [source]
@@ -171,7 +171,7 @@ def checked(source: Any) -> Sources:
 
 
 def size_of(source: object) -> tuple[int | None, str]:
-    """Return how much there is to learn from a source, None if that is unknown, and the unit."""
+    """Return the size of a source, None if unknown, and the unit of the size."""
     if isinstance(source, bytes):
         return len(source), "B"
     if _is_path(source) and Path(cast("str", source)).is_file():
@@ -198,9 +198,9 @@ def _again(first: str | bytes, rest: Iterator[str | bytes]) -> Iterator[str | by
 
 
 def _head(source: ByteSource, *, lines: int | None = None) -> bytes:
-    """Return the first bytes of a source, not waiting for more than so many lines.
+    """Return the first bytes of a source; wait for at most `lines` lines.
 
-    As far as they cannot be unpacked, the reader says so.
+    Errors of unpacking are left to the reader.
     """
     head = b""
     try:
@@ -218,7 +218,7 @@ def _opened(source: Any) -> IO[bytes]:
 
 
 class _Watched:
-    """A file that tells how many bytes of it are read; its first bytes may have been read already."""
+    """A file that reports the number of bytes read; its first bytes may have been read already."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""``nothing_learnt``: why nothing could be learnt from a source."""
+"""``nothing_learnt``: the error for a source from which nothing was learnt."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def nothing_learnt(workspace: Workspace, feed: Feed, found: Diagnostics, *, events: int) -> InputError:
-    """Return the error that says why nothing could be learnt from a source, as far as that can be seen."""
+    """Return the error for a source from which nothing was learnt, with the likely reason."""
     hint = _hint(workspace, feed.head, binary=Code.CONTROL_BYTE in found.counts)
     if events and not found.total:
         what = f"the source has {several(events, 'event')}, and none with a {_label(workspace)}"
@@ -27,7 +27,7 @@ def nothing_learnt(workspace: Workspace, feed: Feed, found: Diagnostics, *, even
 
 
 def _hint(workspace: Workspace, head: bytes, *, binary: bool) -> str:
-    """Return what the source looks like, if that is not what the model reads."""
+    """Return the likely format of a source, if the model does not read it."""
     if binary:
         return "; it is not text"
     form, reads, bandit = (

@@ -1,4 +1,4 @@
-"""``format_of_lines``: find out from its first bytes in what format a source is."""
+"""``format_of_lines``: recognises the format of a source by its first bytes."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ if TYPE_CHECKING:
     from typing import Literal
 
 ENOUGH: Final = 1 << 16
-"""Number of bytes that are enough to find out."""
+"""Number of bytes that suffice to recognise the format."""
 
 _OF_LOG: Final = re.compile(
     rb'"(?:EventId|Timestamp|_outcomes)"\s*:|"c"\s*:\s*{.*"[ap]"\s*:|"[ap]"\s*:.*"c"\s*:\s*{'
 )
-"""Members of a log's line. A line of other JSON may have such, but has its actions beside them."""
+"""Members of a log's line. Other JSON may have them, too, but has its actions beside them."""
 
 
 def format_of_lines(head: bytes) -> Literal["text", "json", "dsjson"]:
@@ -28,7 +28,7 @@ def format_of_lines(head: bytes) -> Literal["text", "json", "dsjson"]:
     'json'
     """
     lines = map(bytes.strip, head.removeprefix(b"\xef\xbb\xbf").split(b"\n"))
-    line = next((line for line in lines if line.startswith(b"{") or b"|" in line), b"")  # others are damaged
+    line = next((line for line in lines if line.startswith(b"{") or b"|" in line), b"")  # skip damaged lines
     if not line.startswith(b"{"):
         return "text"
     outer = _outer(line)
@@ -36,8 +36,8 @@ def format_of_lines(head: bytes) -> Literal["text", "json", "dsjson"]:
 
 
 def _outer(line: bytes) -> bytes:
-    """Return a JSON object without what is in the objects and arrays in it; the line may be cut off."""
-    kept, depth, quoted, begin = bytearray(), 0, False, 0
+    """Return a JSON object without the content of nested objects and arrays; the line may be cut off."""
+    result, depth, quoted, begin = bytearray(), 0, False, 0
     for token in re.finditer(rb'\\.|["{}\[\]]', line):
         sign, at = token[0], token.start()
         if sign == b'"':
@@ -45,9 +45,9 @@ def _outer(line: bytes) -> bytes:
         elif not quoted and len(sign) == 1:
             if sign in b"{[":
                 if depth == 1:
-                    kept += line[begin : at + 1]
+                    result += line[begin : at + 1]
                 depth += 1
             else:
                 depth -= 1
                 begin = at if depth == 1 else begin
-    return bytes(kept + line[begin:]) if depth <= 1 else bytes(kept)
+    return bytes(result + line[begin:]) if depth <= 1 else bytes(result)

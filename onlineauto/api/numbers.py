@@ -29,7 +29,7 @@ _judge = cast("Any", judge_size).py_func
 
 
 def as_float(value: Any) -> float:
-    """Return a number as a float; a whole number of hundreds of digits is infinite.
+    """Return a number as a float; an integer too large for a float is infinite.
 
     >>> as_float(2), as_float(10**400)
     (2.0, inf)
@@ -43,18 +43,14 @@ def as_float(value: Any) -> float:
 _FEW, _MANY = 4, 16
 """Numbers of bins."""
 _AFTER = {16: _FEW, 128: _MANY}
-"""After how many values of a name there are how many bins, each with the same share of these values.
+"""Number of values of a name, and the number of bins from then on, each with the same share of these values.
 
-Few bins soon, beside the number; many later, in a namespace of their own, so that the search decides whether
-they are crossed. Measured by ``tests.bench.regression.learners`` in three orders of each set, beside no bins,
-one kind of them, weights that change evenly from bin to bin, and all bins beside the number or all apart.
-Without bins, a linear model cannot tell two crescents apart (`Bananas`: log loss .62 instead of .32). All
-beside the number do a little better on classifications, and a fifth worse where hours, weeks and weathers are
-crossed (bikeshare), since then all products have many bins; there, no bins are still better, by a sixth.
+A few bins appear soon, in the namespace of the number. Many appear later in a separate namespace, so that the
+search decides whether they are crossed. Without bins, a linear model cannot separate two crescents.
 """
 _LAST = max(_AFTER)
 _LARGEST = 2.0**127
-"""Largest distance from the mean in standard deviations, which single precision has."""
+"""Maximum distance from the mean in standard deviations, the largest in single precision."""
 
 
 class Moments(msgspec.Struct):
@@ -73,7 +69,7 @@ class Moments(msgspec.Struct):
 
     @property
     def deviation(self) -> float:
-        """The standard deviation, 0 if the numbers are all the same."""
+        """The standard deviation, 0 if all numbers are equal."""
         return math.sqrt(self.squares / self.weight) if self.squares > 0 else 0.0
 
     def add(self, number: float, weight: float = 1.0) -> None:
@@ -97,9 +93,9 @@ class TypicalSize(msgspec.Struct):
     events: int = 0
 
     def judge(self, number: float, *, before: float = 0.0) -> int:
-        """Return whether a number is `ORDINARY`, `BEYOND` all before, or has `RUINED` them; count it.
+        """Return whether a number is `ORDINARY`, is `BEYOND` all before, or has `RUINED` them; count it.
 
-        `before` is a number of typical size to assume if none was counted yet; 0 if there is none.
+        `before` is the typical size to assume before the first number; 0 assumes none.
         """
         self.events += 1
         if number == 0.0:
@@ -114,7 +110,7 @@ def _size(number: float) -> int:
 
 
 class _Values(msgspec.Struct):
-    """The values of a name: their moments, the first of them in order, and the limits of their bins."""
+    """The values of a name: their moments, the first values in order, and the limits of their bins."""
 
     moments: Moments = msgspec.field(default_factory=Moments)
     first: list[float] = msgspec.field(default_factory=list)
@@ -123,11 +119,11 @@ class _Values(msgspec.Struct):
 
 
 class Numbers:
-    """Turns numbers into features, by what it has seen of the numbers of the same name.
+    """Turns numbers into features, based on earlier numbers of the same name.
 
-    A number becomes its distance from the mean in standard deviations, and names for the bins in which it
-    lies. So units do not matter, and a linear model can bend. Texts, truth values, lists and nested mappings
-    are left as they are.
+    A number becomes its distance from the mean in standard deviations, and the names of its bins. So units do
+    not matter, and a linear model can fit curves. Texts, truth values, lists and nested mappings are
+    unchanged.
 
     Examples
     --------
@@ -144,7 +140,7 @@ class Numbers:
     def encoded(self, features: Mapping[Any, Any]) -> dict[str, Any]:
         """Return features with their numbers encoded, for `onlineauto.interop.from_dicts`.
 
-        They are in the order of their names, so that nothing depends on the order in which they are given.
+        They are sorted by name, so that the order in `features` has no effect.
 
         Raises
         ------
@@ -160,7 +156,7 @@ class Numbers:
                 continue
             known = self._known.get(name, _UNKNOWN)
             off, deviation = number - known.moments.mean, known.moments.deviation
-            # What was always the same has no spread; it is there, and that is all.
+            # A number that was always the same has no spread, so the feature only marks its presence.
             away = off / deviation if deviation else float(number != 0)
             of_it: dict[str, Any] = {name: min(max(away, -_LARGEST), _LARGEST)}
             made[name] = of_it
@@ -171,17 +167,17 @@ class Numbers:
         return made
 
     def first_far(self, features: Mapping[Any, Any]) -> tuple[str, float] | None:
-        """Return the first number that is far beyond all before of its name, and that name; or None.
+        """Return the name and value of the first number far beyond all before of its name; None without one.
 
-        Call it once for an event to be learnt. If the first numbers of a name prove to be far beyond most of
-        those since, what is known of that name begins again.
+        Call this once for each event to be learnt. If the first numbers of a name turn out to be outliers,
+        the statistics of that name start again.
 
         Raises
         ------
         InputError
             A number is infinite, or too large for a float32.
         """
-        found = None
+        result = None
         for name, value in features.items():
             number = _number(name, value)
             if number is None:
@@ -193,9 +189,9 @@ class Numbers:
             verdict = known.size.judge(number, before=abs(moments.mean) + 4 * moments.deviation)
             if verdict == RUINED:
                 self._known[str(name)] = _Values(size=known.size)
-            elif verdict == BEYOND and found is None:
-                found = str(name), number
-        return found
+            elif verdict == BEYOND and result is None:
+                result = str(name), number
+        return result
 
     def add(self, features: Mapping[Any, Any]) -> None:
         """Count the numbers of an event.
@@ -223,17 +219,17 @@ class Numbers:
                     known.first.clear()
 
     def state(self) -> dict[str, Any]:
-        """Return what is known, for a model file."""
-        found: dict[str, Any] = msgspec.to_builtins(self._known)
-        return found
+        """Return the statistics as plain values, for a model file."""
+        state: dict[str, Any] = msgspec.to_builtins(self._known)
+        return state
 
     def restore(self, state: object) -> None:
-        """Take what `state` returned.
+        """Restore the result of `state`.
 
         Raises
         ------
         ValueError
-            It is not what `state` returns.
+            It is not a result of `state`.
         """
         self._known = msgspec.convert(state, dict[str, _Values])
 
@@ -242,7 +238,7 @@ _UNKNOWN = _Values()
 
 
 def _number(name: Any, value: Any) -> float | None:
-    """Return a value that is a number, but no truth value and not NaN; None for others."""
+    """Return a value that is a number, but not a truth value and not NaN; None for other values."""
     kind = type(value)
     if kind is str or kind is bool:
         return None

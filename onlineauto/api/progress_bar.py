@@ -1,4 +1,4 @@
-"""``progress_bar``: how much of a source is learnt, on a terminal and in a notebook."""
+"""``progress_bar``: the progress of learning from a source, on a terminal and in a notebook."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Bar(NamedTuple):
-    """A progress bar: the function that advances it, and whether it is shown."""
+    """A progress bar: the function that advances it, and whether it is displayed."""
 
     advance: Callable[[int], object]
     shown: bool
@@ -21,21 +21,21 @@ class Bar(NamedTuple):
 
 @contextmanager
 def progress_bar(*, show: bool | None, total: int | None, unit: str) -> Iterator[Bar]:
-    """Show a bar with an estimate of the time that is left, and the time that was taken at the end.
+    """Display a bar with an estimate of the remaining time, and the total time at the end.
 
     Parameters
     ----------
     show : bool or None
-        None shows it if somebody watches, on a terminal or in a notebook, and tqdm is installed.
+        None displays the bar on a terminal or in a notebook, if tqdm is installed.
     total : int or None
-        What there is to do, if that is known.
+        The total, if known.
     unit : {"B", "events"}
-        What is counted.
+        The unit of the total.
 
     Raises
     ------
     OptionError
-        A bar is asked for, and tqdm is not installed.
+        `show` is true, and tqdm is not installed.
     """
     make = _maker(show)
     if make is None:
@@ -46,7 +46,7 @@ def progress_bar(*, show: bool | None, total: int | None, unit: str) -> Iterator
 
 
 def _maker(show: bool | None) -> Any:
-    """Return what makes a bar; None if there is to be none."""
+    """Return the class of the bar; None for no bar."""
     if show is False or (show is None and not _is_watched()):
         return None
     try:
@@ -64,4 +64,4 @@ def _is_watched() -> bool:
 
 
 def _nothing(_: int) -> None:
-    """Advance nothing."""
+    """Ignore the progress."""

@@ -30,22 +30,22 @@ if TYPE_CHECKING:
     from onlineauto.workspace.option_types import Options
 
 _POWERS = {"squared": 2, "classic": 2, "expectile": 2, "quantile": 1}
-"""The losses for which labels are standardised: by which power of the unit each of them grows."""
+"""The losses for which labels are standardised, and the power of the unit with which each loss grows."""
 _NO_RANGE = math.inf, -math.inf
 _FAR = 10.0
-"""A model of an earlier version does not have the range of its labels; it is so many standard deviations."""
+"""Standard deviations around the mean, the assumed range of labels for a model of an earlier version."""
 _OF_LABELS = ("link", "min_prediction", "max_prediction")
-"""Options that mean the labels as they are."""
+"""Options whose values have the unit of the labels."""
 
 
 class AutoMLRegressor(SingleLines):
-    """A linear regression of numbers, categories and what they do together, which tunes itself.
+    """A linear regression by numbers, categories and their interactions, which tunes itself.
 
     It searches for the features to cross and the learning rate, with several live configs at the same time.
     Their mean, weighted by how well each has predicted, is the prediction until the ensemble is proved better
-    (squared loss only). Numbers of any scale are welcome: `Numbers` says
-    what becomes of them. With losses that have a unit, labels are standardised by what was seen of them so
-    far, since the size of a step does not depend on their scale. Threads may share it.
+    (squared loss only). Numbers may have any scale, see `Numbers`. With losses that have a unit, labels are
+    standardised by the labels so far, since the step size does not depend on their scale. Threads may share a
+    regressor.
 
     Examples
     --------
@@ -60,17 +60,17 @@ class AutoMLRegressor(SingleLines):
     Parameters
     ----------
     live_configs : int or None
-        Number of configs that learn at once, the champion one of them. None does not search.
+        Number of configs that learn at the same time, including the champion. None turns the search off.
     loss : str
-        What is made small, ``--loss_function``: ``"squared"``, ``"quantile"`` (``quantile_tau=0.9``),
+        The loss to minimise, ``--loss_function``: ``"squared"``, ``"quantile"`` (``quantile_tau=0.9``),
         ``"expectile"``, ``"poisson"``, ``"logistic"``, ``"hinge"`` and others.
     link : str, optional
-        Turns a score into a prediction, ``--link``: ``"logistic"``, ``"glf1"``, ``"poisson"``.
+        The function from a score to a prediction, ``--link``: ``"logistic"``, ``"glf1"``, ``"poisson"``.
     seed : int
-        Seed of everything random.
+        Seed of all random numbers.
     begin_with : sequence of str
-        Interactions with which the search begins, by the names of features: ``"hour*weather"``. By default it
-        begins with none. Without a search, these are the interactions.
+        Initial interactions of the search, by the names of features: ``"hour*weather"``. By default there
+        are none. Without a search, these are the interactions.
     hash_bits : int
         The weights are a table of 2^hash_bits rows.
     **options
@@ -102,18 +102,18 @@ class AutoMLRegressor(SingleLines):
         self._accept_labels()
 
     def predict(self, features: Features) -> float:
-        """Return the label that is expected for some features, as `learn` takes them.
+        """Return the expected label for some features, passed as for `learn`.
 
         Raises
         ------
         InputError
-            They are not as there.
+            The features are not valid for `learn`.
         """
         with self._lock:
             return self._natural(float(self._workspace.predict({"context": self._encoded(features)})[0]))
 
     def predict_each(self, rows: Any) -> NDArray[np.float64]:
-        """Return the label that is expected for each of several events: float64[n_events].
+        """Return the expected label for each of several events: float64[n_events].
 
         Parameters
         ----------
@@ -123,7 +123,7 @@ class AutoMLRegressor(SingleLines):
         Raises
         ------
         InputError
-            The features are not as `learn` takes them.
+            The features are not valid for `learn`.
         """
         rows = list(rows_of(rows))
         if not rows:
@@ -135,26 +135,26 @@ class AutoMLRegressor(SingleLines):
 
     @property
     def _squared(self) -> bool:
-        """True if the loss is the square of the error, which needs no block."""
+        """True if the loss is the squared error, which needs no block."""
         return self._power == 2 and self._workspace.configuration.get("loss_function") != "expectile"
 
     def _scale(self) -> tuple[float, float]:
-        """Return the label that is 0 for the workspace, and its unit."""
+        """Return the label that the workspace sees as 0, and the unit of labels."""
         if not self._power:
             return 0.0, 1.0
         return self._labels.mean, self._labels.deviation or 1.0
 
     def _accept_labels(self) -> None:
-        """Let the workspace accept standardised labels, of which the first may have a very small unit."""
+        """Let the workspace accept standardised labels, which are large while the unit is very small."""
         if self._power:
             self._workspace.learner.accept_labels()
 
     def _limits(self) -> tuple[float, float]:
-        """Return the lowest and highest label learnt, to which predictions are clipped."""
+        """Return the lowest and the highest learnt label, to which predictions are clipped."""
         return self._range if self._power and self._labels.weight else (-math.inf, math.inf)
 
     def _natural(self, prediction: float) -> float:
-        """Return a prediction of the workspace in the unit of labels, clipped to those learnt."""
+        """Return a prediction of the workspace in the unit of labels, clipped to the learnt labels."""
         (mean, unit), (low, high) = self._scale(), self._limits()
         return min(max(mean + unit * prediction, low), high)
 
@@ -169,8 +169,8 @@ class AutoMLRegressor(SingleLines):
     def _far(self, label: float, weight: float) -> int:
         """Return whether a label or weight is far beyond all before, as an outlier; 0 if neither is.
 
-        If the first labels prove to be far beyond most of those since, it is `Outlier.BEGINS_AGAIN`, and
-        what is known of labels is forgotten.
+        If the first labels turn out to be outliers, return `Outlier.BEGINS_AGAIN`, and forget the statistics
+        of labels.
         """
         largest = max(map(abs, self._range)) if self._labels.weight else 0.0
         verdict = self._size.judge(label, before=largest)
@@ -182,19 +182,19 @@ class AutoMLRegressor(SingleLines):
         return Outlier.FAR_WEIGHT if self._weight.judge(weight, before=1.0) == BEYOND else Outlier.NONE
 
     def _begin_again(self) -> None:
-        """Forget what was learnt of labels that prove to be absurd."""
+        """Forget everything that was learnt from outlying labels."""
         self._workspace.learner.begin_again()
         self._workspace.searching.begin_again()
         self._tally.begin_again()
 
     def _standard(self, label: float) -> float:
-        """Return a label for the workspace."""
+        """Return a label, standardised for the workspace."""
         mean, unit = self._scale()
-        # The first label says nothing of the unit, so it is the mean, whatever it is.
+        # The first label has no unit yet, so it counts as the mean.
         return (label - mean) / unit if self._labels.weight or not self._power else 0.0
 
     def _count_label(self, label: float, weight: float) -> None:
-        """Count a label that is learnt."""
+        """Add a learnt label to the statistics."""
         self._labels.add(label, weight)
         self._range = min(self._range[0], label), max(self._range[1], label)
 
@@ -245,9 +245,9 @@ class AutoMLRegressor(SingleLines):
         labels: Sequence[float],
         scales: list[tuple[float, float, float, float]],
     ) -> NDArray[np.uint8]:
-        """Learn the events of a block from `begin` on, with standard labels; return their outliers.
+        """Learn the events of a block from `begin` on, with standardised labels; return their outliers.
 
-        `scales` has mean and unit of the labels before each event, and the lowest and highest one.
+        `scales` has mean and unit of the labels before each event, and the lowest and the highest label.
         """
         part = block.tail(begin).head(len(scales))
         if not scales:
@@ -285,6 +285,6 @@ class AutoMLRegressor(SingleLines):
         sizes = msgspec.convert(kept.get("sizes", [TypicalSize(), TypicalSize()]), list[TypicalSize])
         self._size, self._weight = sizes
         labels, known = self._labels, kept.get("range")
-        if known is None and labels.weight:  # a file of an earlier version
+        if known is None and labels.weight:  # the file is of an earlier version
             known = [labels.mean + side * _FAR * labels.deviation for side in (-1, 1)]
         self._range = msgspec.convert(known or _NO_RANGE, tuple[float, float])

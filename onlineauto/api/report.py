@@ -1,4 +1,4 @@
-"""A model at a glance: `summary` in a line, `text_report` in a paragraph, `html_report` for notebooks."""
+"""Reports of a model: `summary` in a line, `text_report` in a paragraph, `html_report` for notebooks."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _STYLE = (
     "text-align:left;padding:2px 0;border:0;color:inherit",
     "text-align:left;font-weight:600;padding:0 0 4px;color:inherit",
 )
-"""Styles of table, heading, cell and caption. Colours are inherited, so that it is legible on any ground."""
+"""Styles of table, heading, cell and caption. Colours are inherited, for light and dark backgrounds."""
 
 
 def summary(model: AutoModel) -> str:
-    """Return what a model has learnt, how well it does, and what its champion crosses, in a line."""
+    """Return the number of learnt events, the average loss or reward, and the champion's interactions."""
     if not model.events:
         return "nothing learnt yet"
     return ", ".join(f"{name}: {value}" for name, value in islice(_rows(model, most=_MANY), 4))
 
 
 def text_report(model: AutoModel) -> str:
-    """Return the champion of a model, its evidence and how well it has done, as lines of text."""
+    """Return the champion of a model, its evidence, and the average loss or reward, as lines of text."""
     rows = list(_rows(model, most=40))
     width = max(len(name) for name, _ in rows)
     lines = [type(model).__name__, *(f"  {name.ljust(width)}  {value}" for name, value in rows)]
@@ -47,7 +47,7 @@ def text_report(model: AutoModel) -> str:
 
 
 def html_report(model: AutoModel) -> str:
-    """Return a model at a glance as a small table, for notebooks."""
+    """Return a short report of a model as a small table, for notebooks."""
     table, heading, cell, caption = _STYLE
     rows = "".join(
         f'<tr style="background:transparent"><th style="{heading}">{escape(name)}</th>'
@@ -59,7 +59,7 @@ def html_report(model: AutoModel) -> str:
 
 
 def _rows(model: AutoModel, *, most: int) -> Iterator[tuple[str, str]]:
-    """Yield what there is to say of a model, as names and values."""
+    """Yield the rows of a report, as names and values."""
     champion, measure = model.champion, model._measure  # noqa: SLF001 - one package
     sign = -1 if measure == "reward" else 1
     yield "events", f"{model.events:,}"
@@ -87,15 +87,15 @@ def _rows(model: AutoModel, *, most: int) -> Iterator[tuple[str, str]]:
 
 
 def _challengers(workspace: Workspace) -> Iterator[str]:
-    """Yield a line for each challenger: in what it differs from the champion, and the evidence for it."""
+    """Yield a line for each challenger: its difference from the champion, and its evidence."""
     live_configs = inspection(workspace, names={}, top=0)["live_configs"]
     champion = live_configs[0]["settings"]
-    for found in live_configs[1:]:
-        differs = found["differs_by"]
+    for challenger in live_configs[1:]:
+        differs = challenger["differs_by"]
         parts = differs[:_MANY] + [f"{len(differs) - _MANY} more"] * (len(differs) > _MANY)
-        turned = found["settings"].items() - champion.items()
+        turned = challenger["settings"].items() - champion.items()
         parts += [f"{name} {value}" for name, value in sorted(turned)]
-        parts += [f"{name} as before" for name in sorted(champion.keys() - found["settings"].keys())]
-        evidence = f", evidence {found['evidence']:.3g}" if "evidence" in found else ""
+        parts += [f"{name} as before" for name in sorted(champion.keys() - challenger["settings"].keys())]
+        evidence = f", evidence {challenger['evidence']:.3g}" if "evidence" in challenger else ""
         what = ", ".join(parts) or "the champion's double"
-        yield f"challenger {found['index']}: {what} (over {found['events']:,} events{evidence})"
+        yield f"challenger {challenger['index']}: {what} (over {challenger['events']:,} events{evidence})"

@@ -1,4 +1,4 @@
-"""``SingleLines``: what `AutoMLRegressor` and `AutoMLClassifier` have in common: features and a label."""
+"""``SingleLines``: the base of `AutoMLRegressor` and `AutoMLClassifier`, whose events have one label."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ Features: TypeAlias = "Mapping[Any, Any]"
 """Features by name, or by namespace: numbers, texts, truth values, lists of names, nested mappings."""
 
 _TOGETHER = 256
-"""How many events are learnt in one call."""
+"""Maximum number of events in one call."""
 
 
 @shared
 class SingleLines(AutoModel):
-    """A model of events that are features and a label. Numbers are encoded by `Numbers`.
+    """A model of events with features and a label. Numbers are encoded by `Numbers`.
 
-    A subclass gives `_learn_block` and checks labels with `_checked`.
+    A subclass defines `_learn_block`, and `_checked` for labels.
     """
 
     def __init__(
@@ -77,20 +77,20 @@ class SingleLines(AutoModel):
 
     @abstractmethod
     def _checked(self, label: Any) -> Any:
-        """Return a label, which is not missing, as the model takes it.
+        """Return a label, which is not missing, in the form that the model uses.
 
         Raises
         ------
         InputError
-            It cannot be a label.
+            The value cannot be a label.
         """
 
     @abstractmethod
     def _learn_block(self, block: Block, labels: Sequence[Any]) -> NDArray[np.uint8]:
-        """Predict, count and learn events, whose block has their weights and may be changed.
+        """Predict, count and learn events; their block has the weights and may be changed.
 
-        Returns for each event why it was not learnt, 0 if it was, and `Outlier.BEGINS_AGAIN` if it was the
-        first after learning began again; see `Outcomes.outlier`.
+        Return for each event the reason why it was not learnt, 0 if it was learnt, and `Outlier.BEGINS_AGAIN`
+        if learning started again with it; see `Outcomes.outlier`.
         """
 
     # -- one event -------------------------------------------------------------------------------------
@@ -101,24 +101,24 @@ class SingleLines(AutoModel):
         Parameters
         ----------
         features : mapping
-            Features by name. A number is scaled by what was seen of that name; a string becomes a category;
-            None, NaN and False are no features. A nested mapping or a list of names is a namespace, whose
-            numbers are taken as they are.
+            Features by name. A number is scaled by earlier numbers of that name; a string becomes a category;
+            None, NaN and False are ignored. A nested mapping or a list of names is a namespace, whose numbers
+            are used unchanged.
         y : label
-            What is to be predicted.
+            The label to predict.
         weight : float
-            Number of such events that this one stands for.
+            Number of such events that this event represents.
 
         Raises
         ------
         InputError
-            A feature, the label or the weight is not as above, or the label is missing. Nothing is learnt.
+            A feature, the label or the weight is invalid, or the label is missing. Nothing is learnt.
 
         Warns
         -----
         UserWarning
-            A number is thousands of times beyond all before, so the event is not learnt; or the first numbers
-            prove to be that, so learning begins again with this event.
+            A number is thousands of times larger than all before, so the event is not learnt. Or the first
+            numbers turn out to be outliers, so learning starts again with this event.
         """
         if is_missing(y):
             raise InputError(f"the label is missing: {y!r}; `fit` counts and skips such events")
@@ -138,15 +138,15 @@ class SingleLines(AutoModel):
                 warnings.warn(outlier_message(what), UserWarning, stacklevel=2)
 
     def _learn_one(self, event: dict[str, Any], label: Any) -> int:
-        """Predict, count and learn an event, whose label is yet to be added; return its outlier.
+        """Predict, count and learn an event, to which the label is added here; return its outlier.
 
-        That is as `_learn_block` returns it.
+        See `_learn_block` for the outlier.
         """
         block = named_block([named_event(event | {"label": 0})], self._names)
         return int(self._learn_block(block, [label])[0])
 
     def _asked(self, rows: Iterable[Any]) -> Block:
-        """Return a block of events without labels, at least one."""
+        """Return a block of at least one event without labels."""
         events = [
             named_event({"context": self._encoded(row)}, where=f"row {place}")
             for place, row in enumerate(rows)
@@ -165,10 +165,10 @@ class SingleLines(AutoModel):
     def _learn_examples(
         self, examples: Iterable[Example], first: int, found: Diagnostics
     ) -> InputError | None:
-        """Learn events up to the first that cannot be; return what is wrong with that one.
+        """Learn events up to the first invalid one; return the error of that event.
 
-        An event whose label is missing, or that has an outlier, is added to the problems `found`, and is
-        not learnt. `first` is the place of the first event, for messages.
+        An event with a missing label or an outlier is added to the problems `found`, and is not learnt.
+        `first` is the number of the first event, for messages.
         """
         events: list[NamedEvent] = []
         labels: list[Any] = []
@@ -202,7 +202,7 @@ class SingleLines(AutoModel):
         return problem
 
     def _learn_located(self, block: Block, labels: Sequence[Any], found: Diagnostics) -> None:
-        """Learn the events of a block, and add outliers to the problems, by their line numbers."""
+        """Learn the events of a block, and add outliers to the problems, by line number."""
         weights = block.weight[block.event_start[:-1]].tolist()
         outliers = self._learn_block(block, labels)
         for at in np.flatnonzero(outliers).tolist():
@@ -223,38 +223,38 @@ class SingleLines(AutoModel):
         columns: str | os.PathLike[str] | Mapping[str, Any] | None = None,
         progress: bool | None = None,
     ) -> Self:
-        """Learn from events, once each and in their order, and return self.
+        """Learn from events, once each and in order, and return self.
 
         Parameters
         ----------
         source : iterable, frame, dataset, path, Block, bytes or binary file
-            An iterable has pairs of features and label, as `learn` takes them; mappings with ``context``,
-            ``label`` and, optionally, ``weight``; texts of one event each; blocks; or `pathlib.Path` objects.
-            A path or a file is VW text, JSON or blocks. Numbers in texts and blocks are taken as they are. A
-            dataset is one of pyarrow, or a path of Parquet; its rows are read like those of a frame.
+            An iterable has pairs of features and label, as for `learn`; mappings with ``context``, ``label``
+            and, optionally, ``weight``; texts of one event each; blocks; or `pathlib.Path` objects. A path or
+            a file is VW text, JSON or blocks. Numbers in texts and blocks are used unchanged. A dataset is
+            one of pyarrow, or a path of Parquet; its rows are read like those of a frame.
         y : sequence, optional
-            The label of each row, as in scikit-learn: ``fit(X, y)``. `source` is then a frame, a matrix or a
-            sequence of mappings, which has features only.
+            The label of each row, as in scikit-learn: ``fit(X, y)``. Then `source` is a frame, a matrix or a
+            sequence of mappings, with features only.
         sample_weight : sequence of float, optional
-            With `y`: the number of such events that each row stands for.
+            With `y`: the number of such events that each row represents.
         label, weight : str, optional
             Columns of a frame or of a dataset; all others are features.
         columns : path or mapping, optional
-            What the columns of a dataset are, as the file of ``--columns`` has it.
+            The meaning of a dataset's columns, as in the file of ``--columns``.
         progress : bool, optional
-            Whether to show a progress bar; by default on a terminal and in a notebook, if tqdm is installed.
+            Show a progress bar; by default on a terminal and in a notebook, if tqdm is installed.
 
         Raises
         ------
         InputError
-            The source cannot be read, or nothing in it could be learnt. The events before have been learnt.
+            The source cannot be read, or nothing in it could be learnt. Events before the error are learnt.
 
         Warns
         -----
         UserWarning
             Some lines were malformed, or labels missing; the others were learnt.
         """
-        found = Diagnostics(reading="event")
+        problems = Diagnostics(reading="event")
         total: int | None
         if y is not None or sample_weight is not None:
             source = labelled_rows(source, y, sample_weight, columns={"label": label, "weight": weight})
@@ -264,7 +264,7 @@ class SingleLines(AutoModel):
             source = frame_rows(source, label=label, weight=weight)
         elif is_arrow(source):
             total, unit = None, "events"
-            source = dataset_rows(source, columns, label=label, weight=weight, found=found)
+            source = dataset_rows(source, columns, label=label, weight=weight, found=problems)
         else:
             for name, column in (("label", label), ("weight", weight)):
                 if column is not None:
@@ -279,24 +279,24 @@ class SingleLines(AutoModel):
             n, taken = 0, list(islice(examples, _TOGETHER))
             while taken:
                 with self._lock:
-                    problem = self._learn_examples(taken, n, found)
+                    problem = self._learn_examples(taken, n, problems)
                 if problem:
                     raise problem
                 n += len(taken)
                 bar.advance(len(taken))
                 taken = list(islice(examples, _TOGETHER))
-            for block in feed(blocks, self._workspace.configuration, found):
+            for block in feed(blocks, self._workspace.configuration, problems):
                 n += len(block)
                 with self._lock:
-                    self._learn_lines(block, found)
+                    self._learn_lines(block, problems)
         if self.events == before:
-            raise nothing_learnt(self._workspace, feed, found, events=n)
-        if found.total:
-            warnings.warn(found.summary(), UserWarning, stacklevel=2)
+            raise nothing_learnt(self._workspace, feed, problems, events=n)
+        if problems.total:
+            warnings.warn(problems.summary(), UserWarning, stacklevel=2)
         return self
 
     def _learn_lines(self, block: Block, found: Diagnostics) -> None:
-        """Learn the events of a block that have a label; its arrays may be a file's, and are not changed."""
+        """Learn the labelled events of a block; its arrays may belong to a file and are not changed."""
         for part in _labelled(block):
             labels = part.lines["label"][part.event_start[:-1]].tolist()
             self._learn_located(part, [int(y) if y.is_integer() else y for y in labels], found)
@@ -304,7 +304,7 @@ class SingleLines(AutoModel):
     # -- models ----------------------------------------------------------------------------------------
 
     def warm_start(self, source: object, *, namespaces: Iterable[str] = ()) -> Self:  # noqa: ARG002
-        """Refuse to begin with another model's champion: its numbers and labels have another scale.
+        """Reject a warm start: the numbers and labels of another model have another scale.
 
         Raises
         ------
@@ -313,7 +313,7 @@ class SingleLines(AutoModel):
         """
         raise OptionError(
             f"{type(self).__name__} has its own scale of numbers and labels, so it cannot begin with another "
-            f"model; {type(self).__name__}.load goes on with a saved one"
+            f"model; {type(self).__name__}.load continues with a saved one"
         )
 
     def _kept(self) -> dict[str, Any]:
@@ -326,7 +326,7 @@ class SingleLines(AutoModel):
 
 
 def _examples_or_blocks(source: Any) -> tuple[Iterator[Example], Any]:
-    """Return the examples of a source and nothing else, or no examples and the source for `Feed`."""
+    """Return the examples of a source and None, or no examples and the source for `Feed`."""
     if source is None or isinstance(source, str | bytes) or not isinstance(source, Iterable):
         return iter(()), source
     if hasattr(source, "read"):
@@ -340,14 +340,14 @@ def _examples_or_blocks(source: Any) -> tuple[Iterator[Example], Any]:
 
 
 def _example(item: Any) -> Example:
-    """Return an item of an iterable as an example; what it lacks is refused where it is learnt."""
+    """Return an item of an iterable as an example; invalid items are rejected when they are learnt."""
     if isinstance(item, Mapping):
         return Example(item.get("context", {}), item.get("label"), item.get("weight", 1.0))
     return Example(*item)
 
 
 def _labelled(block: Block) -> Iterator[Block]:
-    """Yield the runs of labelled events of a block, with lines of their own."""
+    """Yield the labelled runs of events of a block, with their own lines."""
     own = replace(block, lines=block.lines.copy())
     labelled = (own.lines["label"][own.event_start[:-1]] != UNLABELLED).tolist()
     for wanted, places in groupby(range(len(own)), labelled.__getitem__):

@@ -1,4 +1,4 @@
-"""Tables as events: frames of logged decisions, and rows with labels as scikit-learn has them."""
+"""Tables as events: frames of logged decisions, and rows with labels in scikit-learn's form."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def decisions_of(
     Raises
     ------
     InputError
-        The columns do not say what was decided and what came of it.
+        The columns lack the decision or its reward.
     """
     columns = names_of_columns(frame)
     if actions is None or probability is None or (reward is None) == (cost is None):
@@ -91,20 +91,20 @@ class Example(NamedTuple):
 def rows_of(rows: Any) -> Iterable[Any]:
     """Return the features of each row of a frame, a matrix or a sequence of mappings.
 
-    Columns of a matrix are called x0, x1 and so on, as in scikit-learn.
+    Columns of a matrix are named x0, x1 and so on, like in scikit-learn.
 
     >>> list(rows_of(np.array([[1.5, 2.0]])))
     [{'x0': 1.5, 'x1': 2.0}]
     """
     if is_frame(rows):
-        found: Iterable[Any] = opened(rows).iter_rows(named=True)
-        return found
+        mappings: Iterable[Any] = opened(rows).iter_rows(named=True)
+        return mappings
     if hasattr(rows, "tocsr") or getattr(rows, "ndim", 1) == 2:
         matrix = rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows)
         if matrix.dtype.kind in "mM":
             raise InputError(
-                "the matrix has dates or times, which are no features: give what matters of them as numbers, "
-                "such as the weekday and the hour"
+                "the matrix has dates or times, which cannot be features: pass the relevant parts as "
+                "numbers, such as the weekday and the hour"
             )
         names = [f"x{i}" for i in range(matrix.shape[1])]
         return [dict(zip(names, row, strict=True)) for row in matrix.tolist()]
@@ -119,7 +119,7 @@ def labelled_rows(
     Raises
     ------
     InputError
-        They do not fit together; the message says what does.
+        The arguments do not match; the message lists valid ones.
     """
     for name, column in columns.items():
         if column is not None:
@@ -146,7 +146,7 @@ def labelled_rows(
 
 
 def _check_column(name: str, values: Any, what: str, *, named: str) -> None:
-    """Refuse what is not a sequence with one value for each row."""
+    """Reject values that are not a sequence with one value for each row."""
     kind, shape, hint = type(values).__name__, getattr(values, "shape", ()), ""
     if isinstance(values, str):
         hint = f"; to name a column: fit(frame, {named}={values!r})"
@@ -171,14 +171,14 @@ def frame_rows(frame: Any, *, label: str | None, weight: str | None) -> Iterator
     Raises
     ------
     InputError
-        There is no such column, or no label is named; or two columns have the same name.
+        The column does not exist, no label is named, or two columns have the same name.
     """
     columns = names_of_columns(frame)
     for name, column in (("label", label), ("weight", weight)):
         if column not in columns and (column is not None or name == "label"):
             raise InputError(
-                f"fit(frame, {name}=…) names one of its columns: {', '.join(columns)}; or fit(X, y) has the "
-                "labels apart"
+                f"fit(frame, {name}=…) names one of its columns: {', '.join(columns)}; or fit(X, y) has "
+                "separate labels"
             )
     for row in opened(frame).iter_rows(named=True):
         of = {str(name): value for name, value in row.items()}

@@ -1,4 +1,4 @@
-"""``Tally``: how many events were learnt, and their average loss."""
+"""``Tally``: the number of learnt events, and their average loss."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ FIELDS: Final = ("events", "weight", "loss")
 
 
 class Tally:
-    """Counts events that were learnt, with their weights and their progressive losses.
+    """Counts learnt events, with their weights and their progressive losses.
 
     Attributes
     ----------
     events : int
-        Number of events that had a label.
+        Number of labelled events.
     weight, loss : float
         Sums over these events.
 
@@ -40,7 +40,7 @@ class Tally:
 
     @property
     def average(self) -> float:
-        """The average loss, NaN if nothing was learnt."""
+        """The average loss, NaN before the first event."""
         return self.loss / self.weight if self.weight else float("nan")
 
     def add(self, weight: float, *, loss: float) -> None:
@@ -50,11 +50,11 @@ class Tally:
         self.loss += loss
 
     def begin_again(self) -> None:
-        """Drop the losses so far, since the first events were absurd; they stay counted."""
+        """Drop the losses so far, because the first events were outliers; the events stay counted."""
         self.weight = self.loss = 0.0
 
     def add_block(self, outcomes: Outcomes) -> None:
-        """Count the events of a block that have a label and were not held out."""
+        """Count the labelled events of a block that were not held out."""
         counted = outcomes.labelled & ~outcomes.holdout
         self.events += int(counted.sum())
         begins = np.flatnonzero(outcomes.outlier == Outlier.BEGINS_AGAIN)

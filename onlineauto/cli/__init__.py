@@ -1,4 +1,4 @@
-"""The command line: parse, call, print. Nothing is learnt here."""
+"""The command line: parse, call, print. It contains no learning code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def importing() -> Iterator[None]:
-    """Look for no garbage until the imports are done."""
+    """Disable garbage collection until the imports are done."""
     enabled = gc.isenabled()
     gc.disable()
     try:

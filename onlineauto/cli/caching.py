@@ -1,4 +1,4 @@
-"""``use_cache``: the cache of ``-c``, which is a file of blocks beside the data."""
+"""``use_cache``: the cache of ``-c``, a file of blocks next to the data."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from onlineauto.workspace.run import Run
 
 NO_PACKAGE: Final = f"it needs a package: {install_hint('blocks')}"
-"""The reason why there is no cache, which is also said to those who want no other messages."""
+"""The reason for a missing cache that is printed even with ``--quiet``."""
 _NONE = "using no cache"
 
 
 def cache_path(configuration: Configuration) -> str | None:
-    """Return the name of the cache that the options ask for, None if they ask for none."""
+    """Return the name of the cache that the options request, or None."""
     options, data = configuration[RunOptions], configuration[InputOptions].data
     if not options.cache and options.cache_file is None:
         return None
@@ -38,15 +38,14 @@ def cache_path(configuration: Configuration) -> str | None:
 
 
 def use_cache(run: Run) -> tuple[str, str]:
-    """Let a run read from a cache, or write one while it reads, if the options ask for it.
+    """Let a run read from a cache, or write one while it reads, if the options request a cache.
 
-    The cache appears when the data are read to their end.
+    The cache appears once the data are read to their end.
 
     Returns
     -------
     tuple of (str, str)
-        The line about it in VW's header, and a warning, or "", if there is no cache although one was asked
-        for.
+        The line about the cache in VW's header, and a warning if a requested cache is not possible, else "".
     """
     configuration = run.workspace.configuration
     options, data = configuration[RunOptions], configuration[InputOptions].data
@@ -63,7 +62,7 @@ def use_cache(run: Run) -> tuple[str, str]:
 
 
 def _problem(configuration: Configuration, path: Path) -> str:
-    """Return the reason why there can be no cache, or ""."""
+    """Return the reason why a cache is not possible, or ""."""
     options, inputs = configuration[RunOptions], configuration[InputOptions]
     if any(is_dataset(each) for each in inputs.data):
         return "the input is Parquet, which is read about as fast"
@@ -84,12 +83,12 @@ def _problem(configuration: Configuration, path: Path) -> str:
     if not os.access(path.resolve().parent, os.W_OK | os.X_OK):
         return f"{path} cannot be written"
     if path.exists() and not options.kill_cache and not has_blocks(path):
-        return f"{path} is there, and not one of onlineauto; -k replaces it"
+        return f"{path} exists and is not a cache of onlineauto; -k replaces it"
     return ""
 
 
 def _is_current(path: Path, data: tuple[str, ...], configuration: Configuration) -> bool:
-    """Return whether a cache is newer than the data, and was read by the same rules."""
+    """Return whether a cache is newer than the data, and was written with the same reading options."""
     if not path.exists() or path.stat().st_mtime_ns < max(Path(each).stat().st_mtime_ns for each in data):
         return False
     source = ByteSource(path)
@@ -103,11 +102,11 @@ def _is_current(path: Path, data: tuple[str, ...], configuration: Configuration)
 
 
 def _read(path: Path, configuration: Configuration, found: Diagnostics) -> Iterator[Block]:
-    """Yield the blocks of a cache; if it is damaged, say how to replace it."""
+    """Yield the blocks of a cache; if it is damaged, the error names the option that replaces it."""
     try:
         yield from read_blocks(path, configuration, found)
     except InputError as error:
-        raise InputError(f"{error}; -k writes the cache anew") from None
+        raise InputError(f"{error}; -k writes a new cache") from None
 
 
 class _Writing:

@@ -1,4 +1,4 @@
-"""The verb ``columns``: print what the columns of a dataset are, as a file for ``--columns``."""
+"""The verb ``columns``: print the meaning of a dataset's columns, as a file for ``--columns``."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 def run(configuration: Configuration) -> int:
     """Print the columns of a dataset as TOML, and return 0.
 
-    With the flag of a bandit, rows are decisions; without one, the columns say whether they are.
+    With the flag of a bandit, rows are decisions; without one, the columns determine it.
 
     Raises
     ------
     OptionError
         If no dataset is named.
     InputError
-        If it cannot be read, or if the columns do not say what they are.
+        If the dataset cannot be read, or the meaning of its columns cannot be inferred.
     """
     inputs = configuration[InputOptions]
     if not inputs.data:

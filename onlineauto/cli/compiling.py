@@ -1,4 +1,4 @@
-"""``shown_compiling``: how far the compiler is, on a terminal."""
+"""``shown_compiling``: the progress of the compiler on a terminal."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _LINE = "\r\x1b[K"
-"""Moves to the beginning of a terminal's line and clears it."""
+"""Moves the cursor to the beginning of a terminal's line and clears the line."""
 
 
 @contextmanager
 def shown_compiling(*, quiet: bool = False) -> Iterator[None]:
-    """Show on standard error, if it is a terminal, which kernels are being compiled; not if `quiet`."""
+    """Display the kernels being compiled on standard error, if it is a terminal, unless `quiet`."""
     if quiet or not sys.stderr.isatty():
         yield
         return

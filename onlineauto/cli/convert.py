@@ -1,4 +1,4 @@
-"""The verb ``convert``: text to block files and back, and Vowpal Wabbit's models to ours and back."""
+"""The verb ``convert``: between text and block files, and between models of Vowpal Wabbit and onlineauto."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _EVENTS, _BLOCKS, _OURS, _VW = "text", "blocks", "a model of onlineauto", "a model of Vowpal Wabbit"
 _BECOMES = {_EVENTS: _BLOCKS, _BLOCKS: _EVENTS, _OURS: _VW, _VW: _OURS}
-"""Maps each kind of file to the kind it is converted to."""
+"""Maps each kind of file to the kind of its conversion."""
 
 
 def run(configuration: Configuration) -> int:
@@ -33,7 +33,7 @@ def run(configuration: Configuration) -> int:
     Raises
     ------
     OptionError
-        If no output is named, or the output exists and would be lost, or VW has no such model.
+        If no output is named, or the output exists, or VW has no such model.
     InputError
         If the input cannot be read or used.
     OSError
@@ -48,7 +48,7 @@ def run(configuration: Configuration) -> int:
     kind = _kind(inputs[0])
     made = _BECOMES[kind]
     if Path(output).exists() and (made == _EVENTS or _kind(output) != made):
-        raise OptionError(f"{output} is there and would be lost: remove it, or name another file")
+        raise OptionError(f"{output} exists and would be overwritten: remove it, or name another file")
     if kind in (_OURS, _VW):
         what = _convert_model(inputs, output, configuration, kind=kind)
     else:
@@ -59,7 +59,7 @@ def run(configuration: Configuration) -> int:
 
 
 def _kind(path: str) -> str:
-    """Return the kind of a file, which its first bytes tell."""
+    """Return the kind of a file, recognised by its first bytes."""
     if has_blocks(path):
         return _BLOCKS
     if path == "-" or not Path(path).is_file():

@@ -1,4 +1,4 @@
-"""The verb ``demo``: learn a small log that is made up, and explain in plain sentences what happens."""
+"""The verb ``demo``: learn a small simulated log, and explain each step in plain sentences."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ _ARTICLES: Final = ("politics", "sport", "cooking", "games", "travel", "science"
 _FAVOURITES: Final = dict(zip(_READERS, ("science", "cooking", "sport", "travel", "games"), strict=True))
 _SEASONABLE: Final = {"morning": "politics", "noon": "sport", "evening": "cooking", "night": "games"}
 _LAST: Final = 5000
-"""Visits at the end over which what was learnt is counted."""
+"""Number of visits at the end over which the clicks are counted."""
 
 
 def run(words: Sequence[str]) -> int:
-    """Make a log, learn it without and with the search, say what came of it, and draw it; return 0.
+    """Simulate a log, learn it without and with the search, print and draw the result; return 0.
 
     Raises
     ------
     OptionError
-        If the folder is there and is not one of an earlier demo.
+        If the folder exists and is not that of an earlier demo.
     OSError
         If a file cannot be written.
     """
     parser = argparse.ArgumentParser(
-        "onlineauto demo", description="Learn a small log that is made up, explained step by step."
+        "onlineauto demo", description="Learn a small simulated log, explained step by step."
     )
     parser.add_argument("--into", metavar="FOLDER", type=Path, default=Path("onlineauto-demo"))
     parser.add_argument("--seed", metavar="N", type=int, default=1, help="seed of the made-up log")
@@ -55,13 +55,13 @@ def run(words: Sequence[str]) -> int:
         folder / name for name in ("log.txt", "journal.jsonl", "demo.model", "story.svg")
     )
     if folder.exists() and any(folder.iterdir()) and not log.exists():
-        raise OptionError(f"{folder} is there and not of a demo; --into names another folder")
+        raise OptionError(f"{folder} exists and is not the folder of a demo; --into names another one")
     folder.mkdir(parents=True, exist_ok=True)
     truth = _make_log(log, random.Random(options.seed))
     _say(
-        f"1. The log. {_VISITS:,} visits to a news site that is made up. Each time one of {len(_ARTICLES)} "
-        "articles was shown, drawn by lot, and the log says whether it was clicked. What a visitor likes "
-        "depends on who it is and on the time of day; the device tells nothing. The learner does not know."
+        f"1. The log. {_VISITS:,} simulated visits to a news site. At each visit one of {len(_ARTICLES)} "
+        "articles was displayed, drawn at random, and the log says whether it was clicked. Clicks depend on "
+        "the visitor and on the time of day, but not on the device. The learner does not know this."
     )
     print(f"\n     {log}, its first event:\n")
     with log.open() as file:
@@ -73,7 +73,7 @@ def run(words: Sequence[str]) -> int:
             "can only find out which article is liked most by all."
         )
         searching = Workspace(cb_explore_adf=True, epsilon=0.05, automl=4)
-        found = _search(searching, log, truth, journal)
+        clicks = _search(searching, log, truth, journal)
         searching.save(model)
     _say(
         "3. With --automl. Four configs learn from the same visits: a champion, and three challengers, which "
@@ -101,7 +101,7 @@ def run(words: Sequence[str]) -> int:
     for name, value in (
         ("drawn by lot, as in the log", lot),
         ("without interactions", plain),
-        ("with --automl", found),
+        ("with --automl", clicks),
         ("the best that can be, if all were known", best),
     ):
         print(f"     {name:42}{100 * value:5.1f}  {'#' * round(60 * value)}")
@@ -125,11 +125,11 @@ def _make_log(path: Path, draw: random.Random) -> NDArray[np.float64]:
                 0.05 + 0.4 * (each == _FAVOURITES[who]) + 0.2 * (each == _SEASONABLE[when])
                 for each in _ARTICLES
             ]
-            shown = draw.randrange(n)
-            clicked = draw.random() < truth[visit, shown]
+            displayed = draw.randrange(n)
+            clicked = draw.random() < truth[visit, displayed]
             lines = [f"shared |user {who} |time {when} |device {device}"]
             lines += [
-                f"{f'0:{-int(clicked)}:{1 / n:.4f} ' if at == shown else ''}|article {each}"
+                f"{f'0:{-int(clicked)}:{1 / n:.4f} ' if at == displayed else ''}|article {each}"
                 for at, each in enumerate(_ARTICLES)
             ]
             file.write("\n".join(lines) + "\n\n")
@@ -152,9 +152,9 @@ def _search(workspace: Workspace, log: Path, truth: NDArray[np.float64], path: P
     with path.open("wb") as file:
         journal = Journal(file, command=workspace.configuration.command(kept=True))
         with workspace.observe(journal.append):
-            found = _learn(workspace, log, truth)
+            clicks = _learn(workspace, log, truth)
         journal.end(events=workspace.searching.n_events)
-    return found
+    return clicks
 
 
 def _draw(journal: Path, picture: Path) -> None:

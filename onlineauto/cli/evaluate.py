@@ -91,11 +91,11 @@ class EvaluateOptions:
         needs=("dsjson",),
     )
     picture: str | None = option(
-        None, "Draw the estimates and how they came to be: an SVG, PNG or PDF file.", vw=False, metavar="FILE"
+        None, "Draw the estimates and their course: an SVG, PNG or PDF file.", vw=False, metavar="FILE"
     )
     dark: bool = option(False, "Draw the picture on a dark background.", vw=False, needs=("picture",))
     report: str | None = option(None, "Write the estimates as JSON.", vw=False, metavar="FILE")
-    quiet: bool = option(False, "Say nothing of the input.")
+    quiet: bool = option(False, "Do not report problems of the input.")
     help: bool = option(False, "Print this help and stop.", short="h")
 
 
@@ -103,11 +103,11 @@ REGISTRY: Final = Registry((EvaluateOptions, InputOptions), checks=(check_format
 """The flags of this verb."""
 
 _POINTS = 200
-"""Number of points of each block in the picture."""
+"""Number of points per block in the picture."""
 _PAGE: Final = Page(
     "Usage: onlineauto evaluate [options] LOG ...",
-    "Say what policies would have cost over a log in which another policy chose the actions, and wrote down "
-    "with which probability: estimates three ways, each with an interval that holds at all times at once.",
+    "Estimate the cost of policies on the log of another policy, which has the probabilities of the chosen "
+    "actions: three estimates, each with an interval that holds at all times at once.",
     """\
 Examples:
   onlineauto evaluate log.txt --policy my.model --policy '--cb_explore_adf -q :: --epsilon 0.1'
@@ -116,7 +116,7 @@ Examples:
 
 
 def run(words: Sequence[str]) -> int:
-    """Evaluate policies, print a table, write the report and the picture if asked, and return 0.
+    """Evaluate policies, print a table, write the report and the picture if requested, and return 0.
 
     Parameters
     ----------
@@ -179,37 +179,37 @@ def run(words: Sequence[str]) -> int:
     if options.report is not None:
         replace_file(options.report, [msgspec.json.format(msgspec.json.encode(values)), b"\n"])
     if options.picture is not None:
-        shown = {each.policy: each.dr for each in values}
-        draw_values(shown, course.points, alpha=options.alpha, dark=options.dark).save(options.picture)
+        estimates = {each.policy: each.dr for each in values}
+        draw_values(estimates, course.points, alpha=options.alpha, dark=options.dark).save(options.picture)
     return 0
 
 
 def _source(path: str, options: EvaluateOptions, *, log: bool) -> BinaryIO | Path | Joined:
-    """Return a source; of the log of a service, its lines, joined with the rewards that came later.
+    """Return a source; for the log of a service, its lines joined with the later rewards.
 
     Raises
     ------
     OptionError
-        The log has no decisions to join with, or is standard input, which can be read once.
+        The log has no decisions to join, or is standard input, which cannot be read twice.
     """
-    given = options.rewards is not None or options.default_reward is not None
-    if given and not log:
+    joins = options.rewards is not None or options.default_reward is not None
+    if joins and not log:
         raise OptionError("--rewards and --default_reward join the log of a decision service: add --dsjson")
     if path == "-":
-        if given:
+        if joins:
             raise OptionError("--rewards and --default_reward need a log in a file: it is read twice")
         return sys.stdin.buffer
     if not log or not Path(path).is_file():
         return Path(path)
     joined = Joined(path, options.rewards, default_reward=options.default_reward)
-    return joined if joined.unmatched or given else Path(path)
+    return joined if joined.unmatched or joins else Path(path)
 
 
 def _nothing(evaluation: Evaluation, configuration: Configuration) -> str:
-    """Return why nothing could be evaluated."""
-    found = evaluation.diagnostics
-    if found.total:
-        return nothing_read(found, configuration, kind="cb_adf", unlabelled=False)
+    """Return the reason why nothing could be evaluated."""
+    problems = evaluation.diagnostics
+    if problems.total:
+        return nothing_read(problems, configuration, kind="cb_adf", unlabelled=False)
     return "the log has no event with a logged action and its cost, so nothing can be evaluated"
 
 
@@ -223,20 +223,20 @@ def _policy(spec: str, configuration: Configuration) -> Workspace:
         words = [spec]
     if len(words) == 1 and Path(words[0]).is_file():
         words = ["-i", words[0], "-t"]
-    given = POLICIES.parse(words)
-    if given[InputOptions].data:
-        raise OptionError(f"{spec}: there is no file {given[InputOptions].data[0]}, and no flag of that name")
+    flags = POLICIES.parse(words)
+    if flags[InputOptions].data:
+        raise OptionError(f"{spec}: there is no file {flags[InputOptions].data[0]}, and no flag of that name")
     reading = {option.name for option in options_of(InputOptions)} & configuration.supplied - {"data"}
-    options = {name: given.get(name) for name in given.supplied}
+    options = {name: flags.get(name) for name in flags.supplied}
     options |= {name: configuration.get(name) for name in reading}
-    given = POLICIES.from_keywords(**options)
+    flags = POLICIES.from_keywords(**options)
     beside = {option.name for group in (OutputOptions, ModelOptions) for option in options_of(group)}
     beside = (beside | {"passes", "replay"}) - {"initial_regressor", "quiet"}
-    for name in sorted(beside & given.supplied):
+    for name in sorted(beside & flags.supplied):
         raise OptionError(f"--policy {spec}: --{name} has no effect on a policy that is evaluated")
-    if given[ModelOptions].initial_regressor:
-        return load_any_model(given[ModelOptions].initial_regressor[0], given)[0]
-    return Workspace(configuration=given)
+    if flags[ModelOptions].initial_regressor:
+        return load_any_model(flags[ModelOptions].initial_regressor[0], flags)[0]
+    return Workspace(configuration=flags)
 
 
 def _is_model(spec: str) -> bool:
@@ -254,7 +254,7 @@ def _range(text: str | None) -> tuple[float, float] | None:
 
 
 class _Course:
-    """The development of the estimates, block by block; on a terminal it shows the progress."""
+    """The course of the estimates, block by block; on a terminal it displays the progress."""
 
     def __init__(self, *, trace: bool, shows: bool) -> None:
         self.trace, self._shows = trace, shows
@@ -263,7 +263,7 @@ class _Course:
         self._begin = self._said = time.monotonic()
 
     def take(self, values: Sequence[PolicyValue], intervals: dict[str, NDArray[np.float64]]) -> None:
-        """Keep some of the intervals of a block, and show the progress."""
+        """Store some of the intervals of a block, and display the progress."""
         for name, bounds in intervals.items():
             kept = np.unique(np.linspace(0, len(bounds) - 1, min(len(bounds), _POINTS)).astype(int))
             points = self.points.setdefault(name, [])
@@ -278,13 +278,13 @@ class _Course:
             print(f"\r{self.events} events, {rate:.0f} a second", end="", file=sys.stderr, flush=True)
 
     def end(self) -> None:
-        """Clear the line of progress."""
+        """Clear the progress line."""
         if self._shows:
             print("\r" + " " * 50 + "\r", end="", file=sys.stderr, flush=True)
 
 
 def _say(diagnostic: Diagnostic) -> None:
-    if diagnostic.code not in MISSING:  # these have an error of their own
+    if diagnostic.code not in MISSING:  # a separate error counts these
         print(diagnostic, file=sys.stderr)
 
 
@@ -293,7 +293,7 @@ _TITLES = ("policy", "doubly robust", "self-normalised", "inverse propensity", "
 
 
 def table(values: Sequence[PolicyValue], *, alpha: float) -> Iterator[str]:
-    """Yield the lines of the table: estimates, intervals as numbers, and the doubly robust ones as bars."""
+    """Yield the lines of the table: estimates with intervals, and doubly robust ones also as bars."""
     yield (
         f"average cost over {values[0].events} events, with [{100 * (1 - alpha):g}% confidence sequence]: it "
         "holds after every event at once"
@@ -339,7 +339,7 @@ def _bars(values: Sequence[PolicyValue]) -> Iterator[str]:
 
 
 def _shortened(policy: str) -> str:
-    """Return the name of a policy, cut off if it is long."""
+    """Return the name of a policy, truncated if it is long."""
     return policy if len(policy) <= _WIDE else policy[: _WIDE - 3] + "..."
 
 

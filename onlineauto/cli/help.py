@@ -1,4 +1,4 @@
-"""``help_text``: the text of ``onlineauto --help``, made from the registry."""
+"""``help_text``: the text of ``onlineauto --help``, generated from the registry."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _COLUMN: Final = 30
 
 
 class Page(NamedTuple):
-    """The text around the options: how to call a verb, what it does, and examples."""
+    """The text around the options: usage, description and examples of a verb."""
 
     usage: str
     introduction: str
     examples: str
-    options: tuple[str, ...] = ()  # those that the verb heeds, by name; none is all of the registry
+    options: tuple[str, ...] = ()  # names of the options that the verb uses; empty means all options
 
 
 LEARN: Final = Page(
@@ -40,7 +40,7 @@ Examples:
 
 
 def help_text(registry: Registry, *, width: int, page: Page = LEARN) -> str:
-    """Return the help of every option, group by group, or of those that a page names.
+    """Return the help of all options, by group, or of the options that a page names.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def help_text(registry: Registry, *, width: int, page: Page = LEARN) -> str:
     width : int
         Columns of the terminal; the text uses at least 60 and at most 110.
     page : Page, optional
-        The text around the options; by default that of ``learn``.
+        The text around the options; by default the page of ``learn``.
     """
     width = min(max(width, 60), 110)
     parts = [page.usage, textwrap.fill(page.introduction, width)]
@@ -62,14 +62,14 @@ def help_text(registry: Registry, *, width: int, page: Page = LEARN) -> str:
 
 
 def default_text(option: Option) -> str:
-    """Return an option's default as one would type it, or "" if there is nothing to type."""
+    """Return an option's default in the form of the command line, or "" if it has no such form."""
     if option.switch or option.repeatable or option.default is None:
         return ""
     return str(option.default)
 
 
 def option_lines(registry: Registry, option: Option, width: int) -> Iterator[str]:
-    """Yield the lines about one option: its names, and what it means."""
+    """Yield the lines about one option: its names and its meaning."""
     names = _names(option)
     texts = textwrap.wrap(_meaning(registry, option), width - _COLUMN)
     if len(names) > _COLUMN - 2:

@@ -1,4 +1,4 @@
-"""``nothing_read``: why a run read nothing, in a line, with the flag that would help."""
+"""``nothing_read``: the likely reason why a run read nothing, in a line, with the flag that would help."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class _Hint(NamedTuple):
     Attributes
     ----------
     sign : str
-        A regular expression that is found in the message about the input.
+        A regular expression, searched in the message about the input.
     formats, kinds : tuple of str
-        The formats and kinds of learning with which it is this mistake.
+        The formats and kinds of learning in which the mistake is possible.
     text : str
-        What to do.
+        The advice.
     """
 
     sign: str
@@ -97,11 +97,11 @@ _HINTS: Final = (
     ),
     _Hint(r"control byte|\\x[0-9a-f]{2}", ("text", *_JSON), _ALL, "this is not text"),
 )
-"""In the order in which they are looked for."""
+"""The hints in the order of the search."""
 
 
 def nothing_read(found: Diagnostics, configuration: Configuration, *, kind: str, unlabelled: bool) -> str:
-    """Return an error about a run that had problems with its input and learnt nothing.
+    """Return the error of a run that had problems with its input and learnt nothing.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def nothing_read(found: Diagnostics, configuration: Configuration, *, kind: str,
     kind : str
         The kind of learning (`Workspace.kind`).
     unlabelled : bool
-        True if events were read, and none of them had a label.
+        True if events were read, but none of them had a label.
 
     Examples
     --------

@@ -1,10 +1,10 @@
-"""The verb ``learn``: learn from the input with a workspace, and report as Vowpal Wabbit does.
+"""The verb ``learn``: learn from the input with a workspace, and print reports in VW's layout.
 
-Unless ``--quiet``, standard error has the header, the progress table and the footer in VW's layout, and the
+Without ``--quiet``, standard error has the header, the progress table and the footer in VW's layout, and the
 problems of the input, as ``FILE:LINE:COLUMN: what was wrong; what was done``. With ``--vw_exact`` these lines
-replace VW's ``[warning] ...`` on standard output, which carries nothing but predictions that were sent there.
+replace VW's ``[warning] ...`` on standard output, which has only predictions that are sent there.
 
-The first Ctrl-C lets the current block finish and prints the footer; a second one stops at once.
+The first Ctrl-C lets the current block finish and prints the footer; a second one exits at once.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from onlineauto.options import Configuration
 
 _OUTPUTS = ("predictions", "raw_predictions", "extra_metrics", "journal")
-_KILLED = 128  # exit code of a process that a signal ended, less the number of the signal
+_KILLED = 128  # added to the number of a signal: the exit code of a process that the signal ended
 
 
 def run(configuration: Configuration) -> int:
@@ -57,14 +57,14 @@ def run(configuration: Configuration) -> int:
     Returns
     -------
     int
-        0; or 130 or 143 if the run was interrupted or terminated, and ended in good order.
+        0; or 130 or 143 if the run was interrupted or terminated, and finished its block.
 
     Raises
     ------
     OptionError
         If options contradict each other.
     InputError
-        If the input cannot be read or used; everything before the fault is learnt, predicted, summed up and
+        If the input cannot be read or used; events before the error are learnt, predicted, reported and
         saved.
     OSError
         If a file cannot be opened or written.
@@ -73,11 +73,11 @@ def run(configuration: Configuration) -> int:
     """
     _check_files(configuration)
     workspace, stored = begun(configuration)
-    given, configuration = configuration, workspace.configuration
+    supplied, configuration = configuration, workspace.configuration
     quiet = configuration[OutputOptions].quiet
     if not quiet:
-        for warning in given.warnings:
-            if warning in configuration.warnings:  # the options of the model do not help
+        for warning in supplied.warnings:
+            if warning in configuration.warnings:  # options of the model do not avoid the warning
                 print(f"onlineauto: warning: {warning}", file=sys.stderr)
     with ExitStack() as files, _Interrupt() as interrupt, shown_compiling(quiet=quiet):
         source = _sources(configuration, interrupt, files)
@@ -86,12 +86,12 @@ def run(configuration: Configuration) -> int:
         report = Report(learning, files, cache=cache)
         if warning:
             report.say(f"onlineauto: warning: {warning}")
-            if quiet and warning.endswith(NO_PACKAGE):  # a file was asked for that there will not be
+            if quiet and warning.endswith(NO_PACKAGE):  # a requested file will not be written
                 print(f"onlineauto: warning: {warning}", file=sys.stderr)
         saving = Saving(learning, report, Showing(learning, files))
         if learning.position.passes >= configuration[RunOptions].passes:
             report.say(
-                "onlineauto: warning: the run was complete already; to learn new events, go on from its "
+                "onlineauto: warning: the run was complete already; to learn new events, continue from its "
                 "model with -i"
             )
         try:
@@ -114,32 +114,32 @@ def run(configuration: Configuration) -> int:
 
 
 def _check_something_was_read(run: Run) -> None:
-    """Refuse to call it a success if there were problems and no event, or none to learn.
+    """Raise an error if there were problems and no event was read, or none could be learnt.
 
     Raises
     ------
     InputError
-        If nothing was read or learnt; it says which flag might help.
+        If nothing was read or learnt; the message suggests a flag.
     """
     progress, workspace = run.progress, run.workspace
-    found, predicts = run.diagnostics, workspace.configuration[RunOptions].testonly
+    problems, predicts = run.diagnostics, workspace.configuration[RunOptions].testonly
     if workspace.semantics.reports_as_vw:
         return
     events = progress.example_number + progress.holdout_weight
     nothing = not (predicts or progress.weighted_labelled or progress.holdout_weight)
-    if events and nothing and not found.total and workspace.configuration[InputOptions].dsjson:
+    if events and nothing and not problems.total and workspace.configuration[InputOptions].dsjson:
         raise InputError(
             "nothing could be learnt: no event has its cost; rewards that came later than the decisions are "
             "joined by AutoML.join in Python, and by `onlineauto evaluate`"
         )
-    if found.total and (not events or nothing):
+    if problems.total and (not events or nothing):
         raise InputError(
-            nothing_read(found, workspace.configuration, kind=workspace.kind, unlabelled=events > 0)
+            nothing_read(problems, workspace.configuration, kind=workspace.kind, unlabelled=events > 0)
         )
 
 
 def _check_files(configuration: Configuration) -> None:
-    """Open the input before any output is emptied, and refuse to write over the input.
+    """Open the input before any output is emptied, and refuse to overwrite the input.
 
     Raises
     ------
@@ -148,7 +148,7 @@ def _check_files(configuration: Configuration) -> None:
     OptionError
         If an output is the input.
     OSError
-        If the model could not be written in the end.
+        If the model could not be written at the end.
     """
     data = [path for path in configuration[InputOptions].data if path != "-"]
     options = configuration[OutputOptions]
@@ -176,12 +176,12 @@ def _check_files(configuration: Configuration) -> None:
 
 
 def _check_columns(configuration: Configuration) -> None:
-    """Refuse options that do not go with Parquet, and ``--columns`` without it.
+    """Reject options that cannot be used with Parquet, and ``--columns`` without Parquet.
 
     Raises
     ------
     OptionError
-        An option does not.
+        An option cannot be used.
     """
     data, models = configuration[InputOptions].data, configuration[ModelOptions]
     datasets = [path for path in data if is_dataset(path)]
@@ -202,20 +202,20 @@ def _check_columns(configuration: Configuration) -> None:
 
 
 class _Stopped(BaseException):
-    """A signal came while kernels were being compiled."""
+    """A signal arrived while kernels were being compiled."""
 
 
 class _Interrupt:
-    """Records the first Ctrl-C or SIGTERM, and leaves the second to Python.
+    """Records the first Ctrl-C or SIGTERM, and leaves the second one to Python.
 
     Attributes
     ----------
     active : bool
         True in the main thread if at least one of the two signals has its default handler.
     signal : int
-        Number of the signal that came; 0 if none did.
+        Number of the signal that arrived; 0 if none did.
     pipe : int
-        Descriptor that can be read once a signal came, so that a wait for input ends; -1 if there is none.
+        Descriptor that becomes readable with a signal, so that waiting for input ends; -1 if there is none.
     """
 
     def __init__(self) -> None:
@@ -226,19 +226,19 @@ class _Interrupt:
 
     @property
     def seen(self) -> bool:
-        """True if a signal came."""
+        """True if a signal arrived."""
         return self.signal > 0
 
     def __enter__(self) -> Self:
         main = threading.current_thread() is threading.main_thread()
-        if main and os.name != "nt":  # on Windows, select waits for sockets only
+        if main and os.name != "nt":  # on Windows, select supports only sockets
             usual = ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL))
             self._before = {each: handler for each, handler in usual if signal.getsignal(each) is handler}
         self.active = bool(self._before)
         if self.active:
             self.pipe, self._end = os.pipe()
             os.set_blocking(self._end, False)
-            # A signal that comes just before a wait does not break it; but its handler runs only afterwards.
+            # A signal just before a wait does not interrupt it, because its handler runs only afterwards.
             self._wakes = signal.set_wakeup_fd(self._end, warn_on_full_buffer=False)
             for number in self._before:
                 signal.signal(number, self._note)
@@ -256,7 +256,7 @@ class _Interrupt:
     def _note(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - as `signal` calls it
         self._restore()
         self.signal = number
-        if is_compiling():  # there is no block to be finished
+        if is_compiling():  # there is no block to finish
             raise _Stopped
         os.write(self._end, b"!")
 
@@ -266,14 +266,14 @@ class _Interrupt:
 
 
 _NO_WAIT = os.O_NONBLOCK if sys.platform == "linux" else 0
-"""Opens a pipe before anybody writes to it. Otherwise opening it waits and ignores signals; with this flag
-``select`` waits instead and heeds them. Elsewhere a pipe without a writer would look like an ended one."""
+"""Opens a pipe that has no writer yet. Without this flag, opening waits and ignores signals; with the flag,
+``select`` waits and a signal ends it. Elsewhere a pipe without a writer would look like an ended one."""
 
 
 class _Stream(io.RawIOBase):
-    """A pipe or terminal that ends when the run is interrupted, so that what has come in is still learnt.
+    """A pipe or terminal that ends when the run is interrupted, so that received events are still learnt.
 
-    A named pipe is opened when it is first read.
+    A named pipe is opened at the first read.
     """
 
     def __init__(self, path: str, *, interrupt: _Interrupt, files: ExitStack) -> None:
@@ -283,11 +283,11 @@ class _Stream(io.RawIOBase):
         self._files = files
 
     def readable(self) -> bool:
-        """Return True: the stream can be read."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
-        """Read bytes into `buffer` as soon as there are any; return their number, 0 after a signal."""
+        """Read available bytes into `buffer`, waiting for some; return their number, 0 after a signal."""
         if self._descriptor is None and not self._interrupt.seen:
             self._descriptor = os.open(self.name, os.O_RDONLY | _NO_WAIT)
             self._files.callback(os.close, self._descriptor)
@@ -300,11 +300,11 @@ class _Stream(io.RawIOBase):
                 return 0
             if self._descriptor in ready:
                 return os.readv(self._descriptor, [buffer])
-            os.read(pipe, 1)  # another signal, or one whose handler has still to run and will write as well
+            os.read(pipe, 1)  # the byte of another signal, or of one whose handler has not run yet
 
 
 class _Several(list["Path | BinaryIO"]):
-    """Sources, one after the other; it ends once the run is interrupted."""
+    """Sources one after the other; the sequence ends when the run is interrupted."""
 
     def __init__(self, sources: Iterable[str | BinaryIO], *, interrupt: _Interrupt) -> None:
         super().__init__(Path(source) if isinstance(source, str) else source for source in sources)
@@ -318,7 +318,7 @@ class _Several(list["Path | BinaryIO"]):
 
 
 def _sources(configuration: Configuration, interrupt: _Interrupt, files: ExitStack) -> Sources:
-    """Return the source to read, or a list of several; Parquet as one source, whose columns are checked."""
+    """Return the source to read, or a list of several; Parquet is one source, whose columns are checked."""
     inputs = configuration[InputOptions]
     if inputs.data and all(map(is_dataset, inputs.data)):
         from onlineauto.formats.datasets.dataset_source import DatasetSource
@@ -331,7 +331,7 @@ def _sources(configuration: Configuration, interrupt: _Interrupt, files: ExitSta
 
 
 def _source(path: str, interrupt: _Interrupt, files: ExitStack) -> str | BinaryIO:
-    """Return the path of a file; a pipe or a terminal, which may keep us waiting, as a stream."""
+    """Return the path of a file; a pipe or a terminal, which may block, as a stream."""
     if path != "-":
         if not interrupt.active or not stat.S_ISFIFO(_mode(path)):
             return path
@@ -340,7 +340,7 @@ def _source(path: str, interrupt: _Interrupt, files: ExitStack) -> str | BinaryI
         raise InputError("there is no standard input; -d names a file to read")
     try:
         sys.stdin.fileno()
-    except OSError:  # not a file, but an object within Python
+    except OSError:  # not a real file, but an object within Python
         return sys.stdin.buffer
     if not interrupt.active:
         return sys.stdin.buffer

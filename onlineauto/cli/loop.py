@@ -1,4 +1,4 @@
-"""The verb ``loop``: look into the folder of a service, and prove what it did."""
+"""The verb ``loop``: inspect the folder of a service, and verify its decisions."""
 
 from __future__ import annotations
 
@@ -43,17 +43,16 @@ class LoopOptions:
     )
     erase: str | None = option(
         None,
-        "Take the context and the features of these events out of the log, for good, and out of those of "
-        "rank servers whose folders are given as well; none of the services runs meanwhile. What was learnt "
-        "of them stays learnt.",
+        "Remove the context and the features of these events from the log for good, and from the logs of "
+        "rank servers whose folders follow. Stop the services first. Models keep what they have learnt.",
         vw=False,
         metavar="IDS",
         listed=True,
     )
     fill_gaps: bool = option(
         False,
-        "Write blanks in the place of segments of the log that are missing or too short, and say which "
-        "positions are lost. The service, which does not run meanwhile, skips them at its next start.",
+        "Write blanks in place of segments of the log that are missing or too short, and print the lost "
+        "positions. Stop the service first; it skips the blanks at its next start.",
         vw=False,
     )
     app: str = option("default", "Name of the service, as it was served.", vw=False)
@@ -73,9 +72,8 @@ REGISTRY: Final = Registry((LoopOptions,))
 
 _PAGE: Final = Page(
     "Usage: onlineauto loop [options] FOLDER",
-    "Look into the folder of a service: count the records of its log, export what it has learnt, prove how "
-    "an action was drawn, erase events, or make a token. The service may run meanwhile, but for --erase and "
-    "--fill_gaps.",
+    "Inspect the folder of a service: count the records of its log, export learnt decisions, verify the draw "
+    "of an action, erase events, or create a token. Only --erase and --fill_gaps need a stopped service.",
     """\
 Examples:
   onlineauto loop ./loop
@@ -89,7 +87,7 @@ Examples:
 
 
 def run(words: Sequence[str]) -> int:
-    """Do what is asked, and return 0.
+    """Perform the requested action, and return 0.
 
     Raises
     ------
@@ -114,7 +112,7 @@ def run(words: Sequence[str]) -> int:
         print(add_token(folder / "tokens", options.new_token.split(",")))
         return 0
     if not (folder / "log").is_dir():
-        raise InputError(f"{folder} is no folder of a service: it has no log")
+        raise InputError(f"{folder} is not the folder of a service: it has no log")
     if options.fill_gaps:
         return _fill_gaps(folder)
     from onlineauto.service.log.segment_log import SegmentLog
@@ -141,19 +139,19 @@ def _export(log: SegmentLog, target: str) -> None:
 
 
 def _print_event(log: SegmentLog, event_id: str, *, app: str) -> None:
-    """Print the records of an event, and whether its action is the one that its id and its pmf give.
+    """Print the records of an event, and whether its action follows from its id and its pmf.
 
     Raises
     ------
     InputError
-        The log has none.
+        The log has no such event.
     """
     from onlineauto.service.ranking.answer import is_drawn
 
-    found = [line for _, line in log.lines(log.begin) if _is_of(line, event_id)]
-    if not found:
+    lines = [line for _, line in log.lines(log.begin) if _is_of(line, event_id)]
+    if not lines:
         raise InputError(f"the log has no event {event_id!r}")
-    for line in found:
+    for line in lines:
         print(line.decode().rstrip())
         if line.startswith(b'{"Type":"rank"'):
             try:
@@ -167,12 +165,12 @@ def _print_event(log: SegmentLog, event_id: str, *, app: str) -> None:
 
 
 def _erase(folders: Sequence[Path], event_ids: Sequence[str]) -> int:
-    """Take the features of events out of the logs in some folders, and return 0.
+    """Remove the features of events from the logs in some folders, and return 0.
 
     Raises
     ------
     InputError
-        A service runs there, a folder has no log, or none of the logs has an event.
+        A service uses a folder, a folder has no log, or no log has an event.
     """
     from onlineauto.service.join.replay import skipped_at
     from onlineauto.service.log.erase import erase
@@ -180,15 +178,15 @@ def _erase(folders: Sequence[Path], event_ids: Sequence[str]) -> int:
 
     for folder in folders:
         if not (folder / "log").is_dir():
-            raise InputError(f"{folder} is no folder of a service: it has no log")
-    found: Counter[str] = Counter()
+            raise InputError(f"{folder} is not the folder of a service: it has no log")
+    erased: Counter[str] = Counter()
     with ExitStack() as stack:
         for folder in folders:
             _lock(folder, stack)
         logs = [SegmentLog(folder / "log", read_only=True, keep_damaged=True) for folder in folders]
         for folder, log in zip(folders, logs, strict=True):
             skipped: list[Skipped] = []
-            found += erase(
+            erased += erase(
                 log,
                 event_ids,
                 skipped=lambda *why, log=log, skipped=skipped: skipped.append(skipped_at(log, *why)),
@@ -197,16 +195,16 @@ def _erase(folders: Sequence[Path], event_ids: Sequence[str]) -> int:
                 print(f"{folder}: {len(skipped)} records cannot be read; a feature may be left in them")
             for each in skipped[-_MOST_SKIPPED:]:
                 print(each)
-    print(f"{found.total()} decisions have no features now")
-    if missing := sorted(set(event_ids) - set(found)):
+    print(f"{erased.total()} decisions have no features now")
+    if missing := sorted(set(event_ids) - set(erased)):
         raise InputError(
-            f"there is no decision {', '.join(missing[:5])}; of the others, the features are gone"
+            f"there is no decision {', '.join(missing[:5])}; the features of the others are removed"
         )
     return 0
 
 
 def _fill_gaps(folder: Path) -> int:
-    """Write blanks in the place of what is missing in the log of a folder, and return 0."""
+    """Write blanks in place of missing parts of the log in a folder, and return 0."""
     from onlineauto.service.log.gaps import fill_gaps
 
     with ExitStack() as stack:
@@ -220,12 +218,12 @@ def _fill_gaps(folder: Path) -> int:
 
 
 def _lock(folder: Path, stack: ExitStack) -> None:
-    """Hold the folder of a service until a stack is closed.
+    """Lock the folder of a service until a stack is closed.
 
     Raises
     ------
     InputError
-        A service runs there.
+        A service uses the folder.
     """
     from onlineauto.service.loop.folder_lock import FolderLock
 
@@ -242,7 +240,7 @@ def _is_of(line: bytes, event_id: str) -> bool:
         return False
     try:
         return read_record(line).event_id == event_id
-    except InputError:  # it is not a record, so not one of the event
+    except InputError:  # it is not a record, so it does not belong to the event
         return False
 
 

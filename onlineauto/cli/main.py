@@ -1,7 +1,7 @@
-"""The command ``onlineauto``: find the verb, read the options, and turn errors into exit codes.
+"""The command ``onlineauto``: select the verb, parse the options, and turn errors into exit codes.
 
 Exit codes: 0 success, 1 input cannot be read or used, 2 the command line is wrong, 130 interrupted, 141 the
-reader of our output has gone, 143 terminated.
+reader of standard output has closed it, 143 terminated.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _OF_WORDS: Final = {
     "simulate": "onlineauto.cli.cluster.simulate",
     "completion": "onlineauto.cli.machine.completion",
 }
-"""Commands with options of their own: the module whose ``run`` takes the words that follow."""
+"""Commands with separate options: the module whose ``run`` takes the remaining words."""
 _OF_OPTIONS: Final = {
     "learn": "onlineauto.cli.learn",
     "columns": "onlineauto.cli.columns",
@@ -46,7 +46,7 @@ _OF_OPTIONS: Final = {
     "inspect": "onlineauto.cli.models.inspect",
     "merge": "onlineauto.cli.models.merge",
 }
-"""Commands with the options of the registry: the module whose ``run`` takes the configuration."""
+"""Commands with the common options: the module whose ``run`` takes the configuration."""
 VERBS: Final = (*_OF_OPTIONS, *_OF_WORDS, "help")
 """All commands."""
 
@@ -70,10 +70,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(f"{error}", code=2)
     except BrokenPipeError:
         return _reader_gone()
-    except OnlineautoError as error:  # an OutputError is an OSError as well, and names its file
+    except OnlineautoError as error:  # also an OutputError, which is an OSError and names its file
         return _fail(f"{error}", code=1)
     except OSError as error:
-        return _fail(_told(error), code=1)
+        return _fail(_description(error), code=1)
     except KeyboardInterrupt:
         code = _INTERRUPTED
     finally:
@@ -83,8 +83,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-def _told(error: OSError) -> str:
-    """Return what went wrong with which file; closing a file fails again, without its name."""
+def _description(error: OSError) -> str:
+    """Return the message of an error with its file; closing a file fails again, without its name."""
     while error.errno and error.filename is None and isinstance(error.__context__, OSError):
         error = error.__context__
     if error.filename is None or error.strerror is None:
@@ -93,7 +93,7 @@ def _told(error: OSError) -> str:
 
 
 def _leave_compiler(code: int) -> None:
-    """End the process at once if a kernel is being compiled: Python would wait for LLVM to let go."""
+    """End the process at once if a kernel is being compiled, since Python would wait for LLVM."""
     from onlineauto.jit import is_compiling
 
     if is_compiling():
@@ -104,13 +104,13 @@ def _leave_compiler(code: int) -> None:
 
 def _run(words: list[str]) -> int:
     if not words and sys.stdin is not None and sys.stdin.isatty():
-        return _print_help(None)  # somebody looks what this is
+        return _print_help(None)  # without arguments on a terminal, print the overview
     named = bool(words) and not words[0].startswith("-")
     verb = words.pop(0) if named else "learn"
     if verb not in VERBS:
         if not _is_input(verb):
             raise _unknown_verb(verb)
-        words.insert(0, verb)  # a file of events; the verb may be left out before it as well
+        words.insert(0, verb)  # a file of events, before which the verb may also be omitted
         verb, named = "learn", False
     if verb == "help":
         return _run([words[0], "--help"]) if words and words[0] in VERBS[:-1] else _print_help(None)
@@ -124,7 +124,7 @@ def _run(words: list[str]) -> int:
         return _print_version()
     if output.quiet:
         logging.getLogger("onlineauto").setLevel(logging.ERROR)
-    elif verb != "learn":  # which warns when it has the options of its model
+    elif verb != "learn":  # `learn` warns later, once it has the options of its model
         for warning in configuration.warnings:
             print(f"onlineauto: warning: {warning}", file=sys.stderr)
     if verb != "merge" and configuration[ModelOptions].base is not None:
@@ -135,7 +135,7 @@ def _run(words: list[str]) -> int:
 
 
 def _is_input(word: str) -> bool:
-    """Return whether a word is a file of events, or files, folders or addresses of Parquet."""
+    """Return whether a word is a file of events, or a file, folder or address of Parquet."""
     if Path(word).is_file() or (Path(word).exists() and not Path(word).is_dir()):
         return True
     from onlineauto.formats.datasets.files import is_dataset
@@ -180,6 +180,6 @@ def _fail(message: str, *, code: int) -> int:
 
 
 def _reader_gone() -> int:
-    """Redirect standard output to nowhere, so that the interpreter's last flush does not fail; return 141."""
+    """Redirect standard output to the null device, so that the last flush does not fail; return 141."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 141

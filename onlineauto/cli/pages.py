@@ -1,4 +1,4 @@
-"""The pages of the help: the overview by tasks, and one for each command that has no options of its own."""
+"""The pages of the help: the overview by task, and one page for each command without separate options."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ _TASKS: Final = (
         "Convert and merge",
         ("onlineauto columns 'logs/*.parquet'", "what the columns of Parquet are, as a file to edit"),
         ("onlineauto convert FILE ... TO", "text to blocks, or back"),
-        ("onlineauto convert MODEL TO", "a model of Vowpal Wabbit to ours, or back"),
-        ("onlineauto merge MODEL ... -f TO", "models that were learnt apart to one"),
+        ("onlineauto convert MODEL TO", "a model of Vowpal Wabbit to onlineauto's, or back"),
+        ("onlineauto merge MODEL ... -f TO", "several models to one"),
     ),
     (
         "Set up",
@@ -69,15 +69,15 @@ _USUAL: Final = (
     *("data", "final_regressor", "initial_regressor", "testonly", "predictions", "cb_explore_adf"),
     *("quadratic", "automl", "journal", "json", "dsjson", "passes", "quiet", "version"),
 )
-"""Options that the overview shows."""
+"""Options in the overview."""
 
 _READING: Final = ("json", "dsjson", "chain_hash", "compressed")
 PAGES: Final = {
     "columns": Page(
         "Usage: onlineauto columns [options] FILE ...",
-        "Print what the columns of Parquet are: which ones are features, what was decided, and what came of "
-        "it. The names and types of the columns say so. In a file, the text can be edited, and --columns "
-        "reads it. With --cb_explore_adf, rows are decisions.",
+        "Print the meaning of the columns of Parquet: features, decisions, rewards, as inferred from names "
+        "and types. Saved in a file, the text can be edited and read with --columns. With --cb_explore_adf, "
+        "rows are decisions.",
         """\
 Examples:
   onlineauto columns 'logs/*.parquet' > columns.toml
@@ -97,8 +97,8 @@ A file of columns:
     "convert": Page(
         "Usage: onlineauto convert [options] FILE ... TO",
         "Convert files of events to one file of blocks, which is read four to six times faster, or blocks "
-        "back to text; or a model of Vowpal Wabbit to ours, or back. The first bytes of FILE say which. "
-        "Events are converted for one kind of learning: give the same flags as for learning.",
+        "back to text; or a model of Vowpal Wabbit to one of onlineauto, or back. The first bytes of "
+        "FILE decide. Events are converted for one kind of learning: give the same flags as for learning.",
         """\
 Examples:
   onlineauto convert events.txt.gz events.blocks --cb_explore_adf
@@ -120,7 +120,7 @@ Examples:
     ),
     "merge": Page(
         "Usage: onlineauto merge [options] MODEL MODEL ... -f TO",
-        "Combine models that were learnt apart, from the same options, into one.",
+        "Combine models that were trained separately with the same options into one.",
         """\
 Examples:
   onlineauto merge monday.model tuesday.model -f both.model
@@ -132,7 +132,7 @@ Examples:
 
 
 def overview(registry: Registry, *, width: int) -> str:
-    """Return the help that sorts commands by tasks, with the options that are used most.
+    """Return the help that groups commands by task, with the most frequent options.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def overview(registry: Registry, *, width: int) -> str:
 
 
 def _task_lines(lines: Iterable[tuple[str, str]], width: int) -> Iterator[str]:
-    """Yield commands with what they do, in two columns."""
+    """Yield commands with their descriptions, in two columns."""
     for command, meaning in lines:
         texts = textwrap.wrap(meaning, width - _COLUMN)
         yield f"  {command:{_COLUMN - 2}}{texts.pop(0)}"

@@ -36,7 +36,7 @@ class PlotOptions:
         positional=True,
     )
     output: str = option(
-        "", "Draw into this file: SVG, PNG or PDF, by its ending.", short="o", vw=False, metavar="FILE"
+        "", "Draw into this file: SVG, PNG or PDF, by its extension.", short="o", vw=False, metavar="FILE"
     )
     crossings: bool = option(False, "Draw which namespaces the last champion of a journal crosses.", vw=False)
     loss: bool = option(False, "Draw the loss of runs, and not the reward, as for regression.", vw=False)
@@ -58,7 +58,7 @@ _PAGE: Final = Page(
     "Draw the search of a run from its journal: which configs were live when, which became the champion, and "
     "the champion's reward as the search knew it. Or draw the "
     "average reward of several runs of onlineauto or Vowpal Wabbit from the tables that they printed. Or "
-    "draw a study: what its trials were given, the best so far, their configs, and which parameters matter.",
+    "draw a study: the resources of its trials, the best so far, their configs, and which parameters matter.",
     """\
 Examples:
   onlineauto log.txt --cb_explore_adf --automl --journal j.jsonl
@@ -117,7 +117,7 @@ def _draw(options: PlotOptions) -> Picture:
 
 
 def _draw_study(options: PlotOptions) -> Picture:
-    """Draw the study of a store."""
+    """Draw the study in a store."""
     from onlineauto.cli.tuning.running import only_name
     from onlineauto.tune.drawing import draw_study
     from onlineauto.tune.study import Study
@@ -130,6 +130,6 @@ def _draw_study(options: PlotOptions) -> Picture:
 
 
 def _is_metrics(path: str) -> bool:
-    """Return whether a file is one of ``--extra_metrics``."""
+    """Return whether a file was written by ``--extra_metrics``."""
     with Path(path).open("rb") as file:
         return file.read(32).startswith(b'{"total_log_calls"')

@@ -1,4 +1,4 @@
-"""``Report``: everything that a run prints and writes."""
+"""``Report``: all output of a run."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ if TYPE_CHECKING:
 
 
 class Report:
-    """Everything that a run reports: header, table, diagnostics, predictions, footer and metrics.
+    """All output of a run: header, table, diagnostics, predictions, footer and metrics.
 
     Attributes
     ----------
     diagnostics : Diagnostics
-        Filled by the reader.
+        The problems, added by the reader.
 
     Parameters
     ----------
     run : Run
-        The run; this becomes one of its sinks.
+        The run; the report becomes one of its sinks.
     files : ExitStack
-        Closes the files that are opened.
+        Closes the opened files.
     cache : str
         The line about the cache.
 
@@ -58,9 +58,9 @@ class Report:
     OSError
         If a file cannot be opened.
     InputError
-        If an output of the resumed run is shorter than what it had written.
+        If an output of the resumed run is shorter than when the run was saved.
     OptionError
-        If an output is another file than in the resumed run.
+        If an output is not the file of the resumed run.
     """
 
     def __init__(self, run: Run, files: ExitStack, *, cache: str = "using no cache") -> None:
@@ -102,7 +102,7 @@ class Report:
             self.say(line)
 
     def _predicting(self, name: str, *, raw: bool) -> Predictions | ParquetPredictions:
-        """Return what writes predictions to the file that option `name` names."""
+        """Return a writer of predictions to the file of option `name`."""
         path, rank_all = getattr(self._options, name), self._configuration[CbOptions].rank_all
         kind = self._workspace.kind
         if not path.endswith(ENDING):
@@ -116,7 +116,7 @@ class Report:
         return predictions
 
     def _open(self, name: str) -> Sink:
-        """Open the output that option `name` names, and return it positioned after a resumed run's bytes."""
+        """Open the output of option `name`, and return it positioned after a resumed run's bytes."""
         path, (before, at) = getattr(self._options, name), self._written.get(name, ("", 0))
         if before and before != path:
             raise OptionError(f"--{name} {path}: the run that is resumed has written it to {before}")
@@ -124,8 +124,8 @@ class Report:
         return sink
 
     def state(self) -> State:
-        """Return what a resumed run needs to continue this report; everything written is on disk by then."""
-        written = dict(self._written)  # an output that is not written now may be written in the next run
+        """Return the state from which a resumed run continues this report, after flushing all outputs."""
+        written = dict(self._written)  # includes outputs that only a later run may continue
         for name, sink in self._sinks.items():
             sink.flush()
             if isinstance(sink, io.BufferedIOBase) and sink.seekable():
@@ -175,19 +175,21 @@ class Report:
             with self._writing("journal"):
                 self._journal.end(events=self._workspace.searching.n_events)
         if self._metrics is not None and self._options.extra_metrics is not None:
-            found = self.diagnostics
+            problems = self.diagnostics
             with self._writing("extra_metrics"):
-                self._metrics.write(self._options.extra_metrics, diagnostics=_by_code(found), log=found.log)
+                self._metrics.write(
+                    self._options.extra_metrics, diagnostics=_by_code(problems), log=problems.log
+                )
 
     def _append(self, entry: Entry) -> None:
-        """Write a decision into the journal."""
+        """Write a decision to the journal."""
         if self._journal is not None:
             with self._writing("journal"):
                 self._journal.append(entry)
 
     @contextmanager
     def _writing(self, name: str) -> Iterator[None]:
-        """Let an error within name the file that option `name` names."""
+        """Add the file of option `name` to errors within the context."""
         try:
             yield
         except BrokenPipeError:
@@ -209,6 +211,6 @@ def _counted(diagnostics: Diagnostics) -> str:
     """Return one line with the number of problems in the input, by kind."""
     counts = "; ".join(f"{count} x {summary_of(code)}" for code, count in sorted(diagnostics.counts.items()))
     hidden = diagnostics.total - len(diagnostics.kept)
-    shown = f", the first {len(diagnostics.kept)} shown" if hidden else ""
+    limit = f", the first {len(diagnostics.kept)} shown" if hidden else ""
     problems = "problem" if diagnostics.total == 1 else "problems"
-    return f"onlineauto: warning: {diagnostics.total} {problems} in the input{shown}: {counts}"
+    return f"onlineauto: warning: {diagnostics.total} {problems} in the input{limit}: {counts}"

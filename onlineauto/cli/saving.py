@@ -1,4 +1,4 @@
-"""``Saving``: the models that a run begins with and writes."""
+"""``Saving``: the initial model of a run, and the models that it writes."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ if TYPE_CHECKING:
     from onlineauto.workspace.run import Run
 
 MODEL_FILES: Final = ("final_regressor", "readable_model", "invert_hash")
-"""Options that name files for the model."""
+"""Options that name files of the model."""
 
 
 def begun(configuration: Configuration) -> tuple[Workspace, State]:
-    """Return the workspace to begin with, and what its model file knows about the run that saved it.
+    """Return the initial workspace, and the state of the run that saved its model file.
 
     With ``--resume`` that is the model of ``-f``, if the file exists. Otherwise it is the model of ``-i``,
-    which may be one of Vowpal Wabbit, or a new one. A search begins with a model that does not search as its
-    first champion.
+    which may be one of Vowpal Wabbit, or a new model. If that model does not search and the options do, it
+    becomes the first champion.
 
     Raises
     ------
     InputError
         If a model cannot be read.
     OptionError
-        If options contradict each other, or those of the model.
+        If options contradict each other, or the options of the model.
     """
     models = configuration[ModelOptions]
     if models.resume and models.final_regressor is not None and Path(models.final_regressor).exists():
@@ -54,21 +54,21 @@ def begun(configuration: Configuration) -> tuple[Workspace, State]:
         if source.configuration[AutomlOptions].automl is None:
             return search_from(source, configuration, name=path), {}
     workspace, run = load_any_model(path, configuration)
-    kept = {"names"} | ({"progress"} if models.preserve_performance_counters else set())
-    return workspace, {name: run[name] for name in kept & run.keys()}
+    state_names = {"names"} | ({"progress"} if models.preserve_performance_counters else set())
+    return workspace, {name: run[name] for name in state_names & run.keys()}
 
 
 class Saving:
-    """Writes the model of ``-f``: at intervals if ``--save_every`` is given, and at the end, also as text.
+    """Writes the model of ``-f``: at intervals with ``--save_every``, and at the end, also as text.
 
     Parameters
     ----------
     run : Run
-        The run, which is saved with its model.
+        The run, which is saved in the model file.
     report : Report
         The report of the run.
     showing : Showing
-        Has the names of features, if they are asked for.
+        Has the names of features, if requested.
     """
 
     def __init__(self, run: Run, report: Report, showing: Showing) -> None:
@@ -100,12 +100,12 @@ class Saving:
                 self._report.finish()
 
     def _interrupted(self) -> str:
-        """Return that the run was interrupted, and where its model is."""
-        said = f"interrupted after {self._run.progress.example_number} events"
+        """Return the message that the run was interrupted, with the file of its model."""
+        message = f"interrupted after {self._run.progress.example_number} events"
         if self._path is None:
-            return said
-        goes_on = "" if self._options.predict_only() else "; --resume goes on"
-        return f"{said}; model saved to {self._path}{goes_on}"
+            return message
+        hint = "" if self._options.predict_only() else "; --resume continues"
+        return f"{message}; model saved to {self._path}{hint}"
 
     def save(self) -> None:
         """Write the model, if ``-f`` names a file."""
@@ -121,7 +121,7 @@ class Saving:
         self._run.checkpoint(self._path)
 
     def _write_text(self, path: str, names: Mapping[int, str] | None) -> None:
-        """Write the model, or what of it predicts, as text."""
+        """Write the model, or its predicting part, as text."""
         workspace, alone = self._workspace, self._options.predict_only()
         if alone and len(workspace.searching.live_configs.configs) > 1:
             live = predicting_configs(workspace, alone)

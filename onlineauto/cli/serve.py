@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeOptions:
-    """Options of the verb ``serve`` that are not those of its model."""
+    """Options of the verb ``serve``, apart from those of its model."""
 
     title: ClassVar[str] = "Service"
 
@@ -38,28 +38,28 @@ class ServeOptions:
     )
     reward_wait: str | None = option(
         None,
-        "How long a decision waits for its reward: seconds, or a duration like PT10M. Not supplied: as "
-        "before, or 600.",
+        "How long a decision waits for its reward: seconds, or a duration like PT10M. Not supplied: the "
+        "value in the log, or 600.",
         vw=False,
         metavar="SECONDS",
     )
     default_reward: float | None = option(
         None,
-        "Reward of a decision that got none. Not supplied: as before, or 0.",
+        "Reward of a decision that receives none. Not supplied: the value in the log, or 0.",
         vw=False,
         metavar="REWARD",
     )
     reward_aggregation: str | None = option(
         None,
-        "What a decision earned whose reward came in parts: first, last, sum, mean, min or max. Not "
-        "supplied: as before, or first, which is learnt at once.",
+        "How several rewards of a decision are combined: first, last, sum, mean, min or max. Not supplied: "
+        "the value in the log, or first, which is learnt at once.",
         vw=False,
         metavar="NAME",
     )
     mode: str | None = option(
         None,
         "Who decides: the model (online), or the baseline, which is the first action, while the model learns "
-        "(apprentice) or does not (logging-only). Not supplied: as before, or online.",
+        "(apprentice) or does not (logging-only). Not supplied: the value in the log, or online.",
         vw=False,
         metavar="MODE",
     )
@@ -78,52 +78,56 @@ class ServeOptions:
     )
     reward_range: str | None = option(
         None,
-        "The lowest and the highest reward; others are refused. Not supplied: as before, or any, and a "
-        "reward that is far larger than all others counts as a smaller one.",
+        "The lowest and the highest reward; others are rejected. Not supplied: the value in the log, or a "
+        "bound learnt from the rewards, which replaces far larger ones.",
         vw=False,
         metavar="LOW,HIGH",
     )
     max_pending: int | None = option(
         None,
-        "Decisions that wait for their reward, at most. Not supplied: as many as two fifths of the memory "
-        "hold, and at most 8,000,000.",
+        "Maximum number of decisions that wait for their reward. Not supplied: as many as fit into two "
+        "fifths of the memory, and at most 8,000,000.",
         vw=False,
         minimum=1,
         metavar="N",
     )
     max_finished: int | None = option(
         None,
-        "Finished decisions that are remembered until their wait is over, at most, to recognise repetitions. "
-        "Not supplied: as before, or 1,000,000.",
+        "Maximum number of finished decisions that are remembered until their wait is over, to recognise "
+        "repetitions. Not supplied: the value in the log, or 1,000,000.",
         vw=False,
         minimum=1,
         metavar="N",
     )
-    max_actions: int = option(256, "Actions of a rank, at most.", vw=False, minimum=1, metavar="N")
+    max_actions: int = option(256, "Maximum number of actions of a rank.", vw=False, minimum=1, metavar="N")
     max_features: int = option(
         1024,
-        "Features of the context and of one action together, at most.",
+        "Maximum number of features of the context and of one action together.",
         vw=False,
         minimum=1,
         metavar="N",
     )
     max_namespaces: int = option(
-        128, "Names of namespaces, over all requests, at most.", vw=False, minimum=1, metavar="N"
+        128, "Maximum number of names of namespaces, over all requests.", vw=False, minimum=1, metavar="N"
     )
     namespaces: str | None = option(
         None,
-        "Names of namespaces that are taken, separated by commas; others are refused. Not supplied: any, as "
-        "far as --max_namespaces goes.",
+        "Accepted names of namespaces, separated by commas; others are rejected. Not supplied: any names, up "
+        "to --max_namespaces.",
         vw=False,
         metavar="NAMES",
         listed=True,
     )
-    max_body: int = option(65_536, "Bytes of a request, at most.", vw=False, minimum=256, metavar="BYTES")
-    max_requests: int = option(1000, "Requests at once, at most.", vw=False, minimum=1, metavar="N")
+    max_body: int = option(
+        65_536, "Maximum size of a request in bytes.", vw=False, minimum=256, metavar="BYTES"
+    )
+    max_requests: int = option(
+        1000, "Maximum number of requests at the same time.", vw=False, minimum=1, metavar="N"
+    )
     max_connections: int | None = option(
         None,
-        "Connections at once, at most; one more closes the one that has been idle for longest. Not "
-        "supplied: as many as the limit of open files leaves room for, and at most 4096.",
+        "Maximum number of connections; one more closes the longest idle one. Not supplied: as many as the "
+        "limit of open files allows, and at most 4096.",
         vw=False,
         minimum=1,
         metavar="N",
@@ -136,7 +140,7 @@ REGISTRY: Final = Registry((ServeOptions, *LEARNING.groups))
 _PAGE: Final = Page(
     "Usage: onlineauto serve [options] FOLDER --cb_explore_adf ...",
     "Decide over HTTP, log each decision before it is answered, join the rewards that come later, and learn. "
-    "FOLDER keeps the log, the model and its history; a service that was killed goes on from there. All "
+    "FOLDER contains the log, the model and its history; a killed service continues from there. All "
     "options of learning are options of the model as well: onlineauto learn --help.",
     """\
 Examples:
@@ -154,12 +158,12 @@ Examples:
 
 
 def run(words: Sequence[str]) -> int:
-    """Serve until a signal ends it, and return 0.
+    """Serve until a signal arrives, and return 0.
 
     Raises
     ------
     OptionError
-        If an option is wrong, or the address is open to others and there are no tokens.
+        If an option is wrong, or the address is reachable from other machines and there are no tokens.
     InputError
         If the folder cannot be used.
     """
@@ -177,7 +181,7 @@ def run(words: Sequence[str]) -> int:
         raise OptionError(f"--{name} has no effect on a service, whose model and journal are in its folder")
     if "cost_range" in configuration.supplied:
         raise OptionError("a service takes rewards, not costs: give their range as --reward_range LOW,HIGH")
-    given = {name: configuration.get(name) for name in configuration.supplied - names}
+    supplied = {name: configuration.get(name) for name in configuration.supplied - names}
     try:
         from onlineauto.service.http.server import Serving, serve
     except ModuleNotFoundError as error:
@@ -185,7 +189,7 @@ def run(words: Sequence[str]) -> int:
     _log_as_json(quiet=output.quiet)
     serving = Serving(
         folder=folders[0],
-        configuration=LEARNING.from_keywords(**given),
+        configuration=LEARNING.from_keywords(**supplied),
         settings=_settings(options),
         host=options.host,
         port=options.port,
@@ -211,7 +215,7 @@ def run(words: Sequence[str]) -> int:
 
 
 def _settings(options: ServeOptions) -> dict[str, Any]:
-    """Return the settings that are given; all others are as the log has them."""
+    """Return the supplied settings; the log determines all others."""
     named = {
         "reward_wait": options.reward_wait,
         "default_reward": options.default_reward,

@@ -1,4 +1,4 @@
-"""``Showing``: features by name in a run, for ``--audit`` and ``--invert_hash``."""
+"""``Showing``: names of features in a run, for ``--audit`` and ``--invert_hash``."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ if TYPE_CHECKING:
 
 
 _MOST_LISTED = 10_000
-"""Crossed features of an interaction that an audit lists one by one."""
+"""Maximum number of crossed features of an interaction that an audit lists individually."""
 
 
 class Showing:
-    """Reads events with names, if any option asks for names, and audits them before they are learnt.
+    """Reads events with names, if an option requires names, and audits events before they are learnt.
 
     Parameters
     ----------
     run : Run
-        The run; this becomes one of its sinks, and its reader if any option asks for names.
+        The run; this object becomes one of its sinks, and its reader if an option requires names.
     files : ExitStack
-        Closes the files that are opened.
+        Closes the opened files.
 
     Raises
     ------
     OptionError
-        If the audit cannot be Vowpal Wabbit's in exact mode.
+        If the audit cannot match Vowpal Wabbit's in exact mode.
     """
 
     def __init__(self, run: Run, files: ExitStack) -> None:
@@ -62,7 +62,7 @@ class Showing:
         self._inverse: InverseHash | None = None
         if configuration[ModelOptions].invert_hash is not None:
             self._inverse = InverseHash(workspace)
-            if not workspace.semantics.reports_as_vw:  # VW only names what it sees in this run
+            if not workspace.semantics.reports_as_vw:  # VW names only features of this run
                 self._inverse.names.update(self._known)
         self._first = True
         if self._audit is not None or self._inverse is not None:
@@ -78,14 +78,14 @@ class Showing:
         return self._known if self._inverse is None else self._inverse.names
 
     def take(self, block: Block, outcomes: Outcomes) -> None:
-        """Do nothing: events are shown before they are learnt."""
+        """Do nothing, because events are audited before they are learnt."""
 
     def state(self) -> State:
-        """Return the names, as a model file keeps them."""
+        """Return the names for a model file."""
         return kept_names(self.names)
 
     def names_of(self, live: Sequence[int], lanes: int) -> dict[int, str]:
-        """Return the names of the weights of some live configs, numbered for a table of theirs of `lanes`."""
+        """Return the names of the weights of some live configs, numbered for a table with `lanes` lanes."""
         learner = self._workspace.learner
         before = learner.shape.lanes
         lane = {learner.shape.lane(0, each): place for place, each in enumerate(live)}
@@ -115,10 +115,10 @@ class Showing:
                 yield block
 
     def _searched(self, block: Block, inverse: InverseHash) -> Iterator[Block]:
-        """Yield an event for the search to learn, and note the names of the weights that it used.
+        """Yield an event for the search to learn, and record the names of the weights that it used.
 
-        Names are noted after the event, since it may bring interactions. If it changes the champion, they are
-        noted before the change, which comes last.
+        Names are recorded after the event, since it may add interactions. If it changes the champion, they
+        are recorded just before the change, which comes last.
         """
         workspace = self._workspace
         as_vw = workspace.semantics.reports_as_vw
@@ -139,7 +139,7 @@ class Showing:
 
 
 def kept_names(names: Mapping[int, str]) -> State:
-    """Return names as a model file keeps them: pairs of a weight's number and its name."""
+    """Return names in the form of a model file: pairs of a weight's number and its name."""
     pairs = sorted(
         (number, name.encode("utf-8", "backslashreplace").decode()) for number, name in names.items()
     )

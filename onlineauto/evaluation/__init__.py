@@ -1,1 +1,1 @@
-"""Values of policies, estimated off-policy from a log."""
+"""Off-policy estimates of the values of policies, from a log."""

@@ -1,4 +1,4 @@
-"""``Evaluation``: the cost of several policies on a log that another policy wrote, estimated in one pass."""
+"""``Evaluation``: the cost of several policies on another policy's log, estimated in one pass."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ LOGGED = "(as logged)"
 """Name of the policy that wrote the log."""
 
 MISSING = (Code.NO_PROBABILITY, Code.PROBABILITY_ZERO)
-"""Reader problems for which a log is refused."""
+"""Reader problems because of which a log is rejected."""
 
 _LISTED = 10
 
@@ -57,7 +57,7 @@ class Bounded:
     Attributes
     ----------
     value, low, high : float
-        Costs; the interval is (-inf, inf) as long as too little is known.
+        Costs; the interval is (-inf, inf) while there is too little evidence.
     """
 
     value: float
@@ -79,7 +79,7 @@ class PolicyValue:
         Mean cost by inverse propensity scoring, by self-normalised scoring, and by the doubly robust
         estimate.
     effective_sample_size : float
-        Number of events that would be as good if the policy itself had logged them: (Σ w)² / Σ w².
+        Number of events with the same precision if the policy itself had logged them: (Σ w)² / Σ w².
     average_loss : float
         VW's average loss: Σ loss / Σ weight of the events.
     """
@@ -96,11 +96,11 @@ class PolicyValue:
 class Evaluation:
     r"""Evaluates several policies on one log.
 
-    A policy is a `Workspace` of a bandit whose actions are lines. One that learns is evaluated as it was
-    before each event, that is, by its cost while it learns. One with ``testonly`` is evaluated as it is. All
-    are copied first: the workspaces that are given do not change. The copies learn every number of the log,
-    also those far beyond all others. The intervals are about the mean, over the contexts of the log, of the
-    policy's expected cost. Each interval holds at all times at once, but for a probability of `alpha`.
+    A policy is a `Workspace` of a bandit whose actions are lines. A policy that learns is evaluated in its
+    state before each event, that is, by its cost while it learns. A policy with ``testonly`` does not change.
+    All are copied first: the workspaces in `policies` do not change. The copies learn every number of the
+    log, including outliers. The intervals are about the mean, over the contexts of the log, of the policy's
+    expected cost. With probability 1 - `alpha`, an interval holds at all times at once.
 
     Parameters
     ----------
@@ -109,23 +109,24 @@ class Evaluation:
     alpha : float, default 0.05
         Probability that an interval is ever wrong, in (0, 1).
     cost_range : tuple of (float, float), optional
-        Lowest and highest cost. If not given, it is learnt: from the first hundred events, which are in no
-        interval, and from all others, where a cost outside the range so far counts as the nearest within.
+        Lowest and highest cost. By default it is learnt from the first hundred events, which no interval
+        includes, and widened by later ones. A cost outside the current range is replaced by the nearest
+        bound.
     min_prob : float, optional
-        Smallest probability that the logging policy gives to any action; learnt in the same way if not given.
+        Smallest probability that the logging policy assigns to any action; by default it is learnt, too.
     estimates : Workspace, optional
-        Predicts the cost of every action, for doubly robust estimates: a ``cb_adf`` that learns as it goes.
-        The default is one with ``--automl 4``, or with ``-q ::`` under ``--vw_exact``.
+        Predicts the cost of every action for doubly robust estimates: a ``cb_adf`` that learns from the log.
+        By default ``--automl 4``, or ``-q ::`` with ``--vw_exact``.
 
     Attributes
     ----------
     diagnostics : Diagnostics
-        The problems found in the input.
+        Problems in the input.
 
     Raises
     ------
     OptionError
-        If a policy is no such bandit, two policies read events in different ways, or a parameter is out of
+        If a policy is not such a bandit, two policies read events in different ways, or a parameter is out of
         range.
 
     Examples
@@ -163,7 +164,7 @@ class Evaluation:
         self._estimates = Workspace(**options) if estimates is None else deepcopy(estimates)
         low, high = (np.inf, -np.inf) if cost_range is None else (-cost_range[1], -cost_range[0])
         for policy in (*self._policies.values(), self._estimates):
-            policy.learner.accept_all()  # the value of a policy is that of the log, whatever its numbers are
+            policy.learner.accept_all()  # outliers are part of the log, so they count in its values
         self._evidence = {name: make_evidence(low, high, floor=min_prob) for name in (LOGGED, *policies)}
         self._given_range, self._given_floor = cost_range is not None, min_prob is not None
         self._losses = dict.fromkeys((LOGGED, *policies), 0.0)
@@ -213,7 +214,7 @@ class Evaluation:
         if self._given_floor and scale[BELOW]:
             yield f"{int(scale[BELOW])} events were logged with less than the least probability given"
         if self._given_range and beyond:
-            yield f"{beyond} costs were beyond the range that was given; in the intervals they are its ends"
+            yield f"{beyond} costs were outside the given range; the intervals use its bounds instead"
         for value in self.values():
             for name, way in (("IPS", value.ips), ("SNIPS", value.snips), ("DR", value.dr)):
                 if way.low > way.high:
@@ -223,32 +224,32 @@ class Evaluation:
                     )
 
     def _refuse_missing(self, lines: Sequence[int], n: int) -> None:
-        """Refuse a log in which `n` lines lack a propensity; `lines` are the first of them."""
+        """Reject a log in which `n` lines lack a propensity; `lines` are the first of them."""
         if n:
-            shown = ", ".join(map(str, lines[:_LISTED]))
+            listed = ", ".join(map(str, lines[:_LISTED]))
             more = f" and {n - min(len(lines), _LISTED)} more" if n > _LISTED else ""
             raise InputError(
-                f"{self.diagnostics.of_file}lines {shown}{more} log an action without its probability, which "
-                "says nothing of other policies; if all were chosen uniformly: --missing_probability uniform"
+                f"{self.diagnostics.of_file}lines {listed}{more} log an action without its probability, "
+                "which is no evidence on other policies; if chosen uniformly: --missing_probability uniform"
             )
 
     def _refuse_skipped(self) -> None:
-        """Refuse a log if the reader has skipped events because a propensity was missing."""
+        """Reject a log if the reader has skipped events because a propensity was missing."""
         lines = [each.line for each in self.diagnostics.kept if each.code in MISSING]
         self._refuse_missing(lines, sum(self.diagnostics.counts[code] for code in MISSING))
 
     def _check(self, block: Block) -> None:
-        """Refuse a block if the reader has let events without a propensity pass, as it does in exact mode."""
+        """Reject a block that has events without a propensity, which the reader accepts in exact mode."""
         if self._configuration[InputOptions].missing_probability != "uniform":
             line = np.repeat(np.arange(block.n_lines), np.diff(block.cost_start))
             lines = block.line_number[line[(block.probability <= 0) & _is_known(block)]]
             self._refuse_missing(lines.tolist(), len(lines))
 
     def _refuse_weights(self, block: Block, predicted: Outcomes) -> None:
-        """Refuse a block whose events have different weights.
+        """Reject a block whose events have different weights.
 
-        If events were dropped at random, all alike, the rest is still a fair sample. Different weights show
-        that they were not dropped alike, and no estimate here corrects for that.
+        If events were dropped at random with one probability, the rest is still a fair sample. Different
+        weights indicate different probabilities, which no estimate here corrects.
         """
         known = np.flatnonzero(predicted.labelled)
         if len(self._usual) == 0:
@@ -333,7 +334,7 @@ def _is_known(block: Block) -> NDArray[np.bool_]:
 
 
 def _places(outcomes: Outcomes) -> NDArray[np.int64]:
-    """Return the index of each entry of `action` once every event's actions are in ascending order."""
+    """Return the index of each entry of `action` if every event's actions are sorted in ascending order."""
     start = outcomes.action_start
     places: NDArray[np.int64] = np.repeat(start[:-1], np.diff(start)) + outcomes.action
     return places
@@ -355,7 +356,7 @@ def _pmf(outcomes: Outcomes, *, explores: bool) -> NDArray[np.float64]:
 
 
 def _events(predicted: Outcomes, pmf: NDArray[np.float64] | None) -> Logged:
-    """Return the labelled events as a policy of this `pmf` sees them; None stands for the logging policy.
+    """Return the labelled events with the probabilities `pmf` of a policy; None means the logging policy.
 
     `predicted` has the predicted cost of every action.
     """

@@ -8,8 +8,8 @@
 * `read_named`: VW text as events with names;
 * `read_vw_model`, `write_vw_model`: Vowpal Wabbit's models as workspaces, and workspaces as such models.
 
-`Workspace.fit`, `stream`, `learn_block` and `predict_block` take Blocks. A feature has the hash that its name
-has in a text, and a number becomes the same float32 as there.
+`Workspace.fit`, `stream`, `learn_block` and `predict_block` take Blocks. A feature has the same hash as its
+name has in a text, and a number becomes the same float32 as there.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _LAZY = {
     "write_vw_model": "onlineauto.interop.vw.champion",
     "read_vw_model": "onlineauto.interop.vw.model",
 }
-"""Modules of the names that are imported on first use: a program uses few of them."""
+"""Modules of the names, which are imported on first use, since a program uses few of them."""
 
 
 def __getattr__(name: str) -> Any:

@@ -39,8 +39,8 @@ def from_arrays(
     Parameters
     ----------
     context : float[n, d], dense or sparse
-        Features of each event's context; without `actions`, features of single lines. Zeros and NaN, which
-        is a missing number, are left out.
+        Features of each event's context; without `actions`, features of single lines. Zeros and NaN, a
+        missing number, are left out.
     actions : int, float[k, m], or float[n, k, m], optional
         The number of actions, whose only feature is their number; or the features of each action, dense or
         sparse, the same for all events; or the features of each action in each event.
@@ -49,9 +49,9 @@ def from_arrays(
     cost, probability : float[n], optional
         Cost and propensity of the logged action.
     label : float[n], optional
-        Labels of single lines; NaN for one without a label.
+        Labels of single lines; NaN for a line without a label.
     weight : float[n], optional
-        Importance weights: the number of such events that each stands for.
+        Importance weights: the number of such events that each event represents.
     namespaces : (str, str)
         Namespaces of the context and of the actions.
     names : (sequence of str or None, sequence of str or None)
@@ -106,7 +106,7 @@ def _refuse(given: dict[str, Any], names: set[str], why: str) -> None:
 
 
 def _rows(matrix: Any, namespace: str, names: Sequence[str] | None, hashes: NameHashes, what: str) -> Rows:
-    """Return the rows of a matrix, dense or sparse; `what` names it in messages."""
+    """Return the rows of a matrix, dense or sparse; `what` is its name in messages."""
     number = hashes.namespace(namespace)
     sparse = hasattr(matrix, "tocsr")
     values: Any = matrix.tocsr() if sparse else np.asarray(matrix)
@@ -134,19 +134,19 @@ def _rows(matrix: Any, namespace: str, names: Sequence[str] | None, hashes: Name
 
 def _finite(values: NDArray[Any], what: str) -> NDArray[np.float32]:
     with np.errstate(over="ignore"):
-        found = np.nan_to_num(values.astype(np.float32), nan=0.0, posinf=np.inf, neginf=-np.inf)
-    if not np.isfinite(found).all():
-        bad = np.argwhere(~np.isfinite(found))[0]
-        where = f"row {bad[0]}: " if found.ndim > 1 else ""
+        numbers = np.nan_to_num(values.astype(np.float32), nan=0.0, posinf=np.inf, neginf=-np.inf)
+    if not np.isfinite(numbers).all():
+        bad = np.argwhere(~np.isfinite(numbers))[0]
+        where = f"row {bad[0]}: " if numbers.ndim > 1 else ""
         value = values[tuple(bad)]
         raise InputError(f"{where}{what} has the value {value}, which is infinite or too large for a float32")
-    return found
+    return numbers
 
 
 def _actions(
     actions: Any, n: int, namespace: str, names: Sequence[str] | None, hashes: NameHashes
 ) -> tuple[Rows, int]:
-    """Return the rows of the actions, for all events or event by event, and how many an event has."""
+    """Return the rows of the actions, shared or for each event, and the number of actions per event."""
     if isinstance(actions, int | np.integer):
         if actions < 1:
             raise InputError(f"there are {actions} actions; an event has one at least")

@@ -1,4 +1,4 @@
-"""Parquet and Arrow datasets as sources of decisions, and as rows with labels."""
+"""Parquet and Arrow datasets as sources of decisions, or of rows with labels."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def is_arrow(source: object) -> bool:
 
 
 def decisions_in(source: Any, columns: Columns, **named: Any) -> DatasetSource:
-    """Return a source of logged decisions; `named` are columns, as `AutoML.fit` takes them.
+    """Return a source of logged decisions; `named` are columns, as for `AutoML.fit`.
 
     Raises
     ------
     InputError
-        Columns are given twice, or do not go together.
+        Columns are passed twice, or do not match.
     """
     named = {name: value for name, value in named.items() if value is not None}
     if not named:
@@ -49,17 +49,17 @@ def decisions_in(source: Any, columns: Columns, **named: Any) -> DatasetSource:
         raise InputError(f"columns says what the columns are, and so does {next(iter(named))}: give one")
     if isinstance(named.get("choices"), Mapping):
         raise InputError("choices of a dataset are a list: features of the actions belong into its columns")
-    found: dict[str, Any] = {
+    columns_of: dict[str, Any] = {
         name: named[name] for name in ("cost", "reward", "probability", "weight") if name in named
     }
     if "actions" not in named:
         raise InputError("actions names the column of the action, or the columns that describe one")
     if "event" in named:
-        found |= {"rows": "actions", "event": named["event"], "actions": _groups(named["actions"])}
+        columns_of |= {"rows": "actions", "event": named["event"], "actions": _groups(named["actions"])}
     elif isinstance(named["actions"], str):
         choices = named.get("choices")
-        found |= {"rows": "events", "action": named["actions"]}
-        found["choices"] = None if choices is None else tuple(map(str, choices))
+        columns_of |= {"rows": "events", "action": named["actions"]}
+        columns_of["choices"] = None if choices is None else tuple(map(str, choices))
     else:
         raise InputError(
             "rows are events if actions is one column; for rows that are actions, event names a column"
@@ -67,15 +67,15 @@ def decisions_in(source: Any, columns: Columns, **named: Any) -> DatasetSource:
     if "context" in named:
         context = _groups(named["context"])
     else:
-        of_actions = [each for group in found.get("actions", {}).values() for each in group]
-        taken = {each for each in found.values() if isinstance(each, str)}
+        of_actions = [each for group in columns_of.get("actions", {}).values() for each in group]
+        taken = {each for each in columns_of.values() if isinstance(each, str)}
         schema = DatasetSource(source).schema()
-        context, found["left_out"] = features_of(schema, taken | set(of_actions))
-    return DatasetSource(source, DatasetColumns(context=context, **found))
+        context, columns_of["left_out"] = features_of(schema, taken | set(of_actions))
+    return DatasetSource(source, DatasetColumns(context=context, **columns_of))
 
 
 def _like_dicts(dataset: DatasetSource, *, decides: bool) -> DatasetColumns:
-    """Return inferred columns whose ids are numbers, as in the dicts that `rank` and `predict` take."""
+    """Return inferred columns whose ids are numbers, like in the dicts for `rank` and `predict`."""
     return replace(dataset.columns(decides=decides), categories=())
 
 
@@ -108,7 +108,7 @@ def dataset_rows(
         of = DatasetColumns(rows="labels", context=context, label=label, weight=weight, left_out=left_out)
     if of.label is None or of.decides:
         raise InputError(f'{dataset.name}: rows = "labels" with a label is needed here')
-    # A label may be a text here, as a tag may.
+    # A label may be a text here, like a tag.
     read = dataset.with_columns(replace(of, label=None, tag=of.label))
     for batch in read.open(EventRules("simple"), found).batches():
         labels = column_at(batch, of.label).to_pylist()
@@ -117,7 +117,7 @@ def dataset_rows(
 
 
 def _features(batch: Any, of: DatasetColumns) -> Iterator[dict[str, Any]]:
-    """Yield the features of each row of a batch: values, and namespaces of several columns as mappings."""
+    """Yield the features of each row of a batch: values, and mappings for namespaces of several columns."""
     context = of.context
     values = {
         column: _values(batch, column, is_category=column in of.categories)
@@ -135,7 +135,7 @@ def _features(batch: Any, of: DatasetColumns) -> Iterator[dict[str, Any]]:
 
 
 def _values(batch: Any, column: str, *, is_category: bool) -> list[Any]:
-    """Return the values of a column; a list of numbers as a mapping, which names each by its index."""
+    """Return the values of a column; a list of numbers becomes a mapping with indices as names."""
     array = column_at(batch, column)
     if is_category:
         array = as_texts(array)

@@ -25,7 +25,7 @@ def from_dicts(
     names: NameHashes | None = None,
     first: int = 0,
 ) -> Iterator[Block]:
-    """Yield blocks of events given as mappings.
+    """Yield blocks of events from mappings.
 
     An event with actions has these keys. Only ``actions`` is required:
 
@@ -36,12 +36,12 @@ def from_dicts(
     ``chosen``, ``cost``, ``probability``
         Index of the logged action in that list, from 0, its cost, and its propensity.
     ``tag``, ``weight``
-        Tag of the first line; number of such events that this one stands for, above 1 if only a share was
+        Tag of the first line; number of such events that this event represents, above 1 if only a share was
         logged.
     ``slots``
         A list of mappings, one for each slot, in place of ``chosen``. Each may have ``context`` (features of
-        the slot), ``chosen``, ``cost``, ``probability``, ``tag``, and ``only``, a list of the actions allowed
-        in it.
+        the slot), ``chosen``, ``cost``, ``probability``, ``tag``, and ``only``, a list of the slot's allowed
+        actions.
 
     An event of a single line has ``context``, ``tag``, and either ``label``, ``weight`` and ``initial``
     (regression, classification), or ``action`` (as ``--cb N`` numbers them), ``cost`` and ``probability``.
@@ -59,16 +59,16 @@ def from_dicts(
     hash, hash_seed : str, int
         The options of the workspace that will use the blocks.
     names : NameHashes, optional
-        What other calls have found out about names, in place of `hash` and `hash_seed`. Where events come one
-        at a time, one object for all of them saves most of the work.
+        The cache of names from other calls, in place of `hash` and `hash_seed`. For calls with one event
+        each, sharing it saves most of the work.
     first : int
         Number of the first event, for messages.
 
     Raises
     ------
     InputError
-        If an event is not as above; the message says which one, counted from `first`. The events before it
-        have been yielded.
+        If an event is invalid; the message has its number, counted from `first`. The events before it are
+        yielded.
 
     Examples
     --------

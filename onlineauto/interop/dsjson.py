@@ -31,17 +31,17 @@ def event_dsjson(
     timestamp: str = "",
     hash_seed: int = 0,
 ) -> str:
-    r"""Return an event as a line of a decision-service log, which ``--dsjson`` reads back as the same event.
+    r"""Return an event as a line of a decision-service log, which ``--dsjson`` reads as the same event.
 
-    A name that the reader of JSON would not take for a feature's is written as the number that has the same
-    hash: one that begins with ``_``, the empty one, or one with a NUL. So is every name of an `Event`, which
-    has only hashes; see `event_text`. An event without a shared line has an empty one when it is read back. A
-    weight above 1 is written as ``pdrop``: exactly if it was read from a ``pdrop``, else the nearest one.
+    A name that JSON readers would not accept for a feature is written as the number with the same hash: a
+    name that begins with ``_``, is empty, or contains a NUL. So is every name of an `Event`, which has only
+    hashes; see `event_text`. An event without a shared line is read with an empty one. A weight above 1 is
+    written as ``pdrop``: exactly if it was read from a ``pdrop``, else the nearest one.
 
     Parameters
     ----------
     event : mapping, NamedEvent or Event
-        An event with actions, as `event_text` takes it.
+        An event with actions, as for `event_text`.
     event_id, timestamp : str
         ``EventId`` and ``Timestamp``, if not empty.
     hash_seed : int
@@ -95,7 +95,7 @@ def write_dsjson(
     Raises
     ------
     InputError
-        If an event cannot be written; the message says which one, counted from 0.
+        If an event cannot be written; the message has its number, counted from 0.
     OSError
         If the file cannot be written.
     """
@@ -133,7 +133,7 @@ def _label(lines: list[NamedLine | Line]) -> Iterator[str]:
 
 
 def _drop(lines: Iterable[NamedLine | Line]) -> Iterator[str]:
-    """Yield the share of such events that was not logged, if the event stands for several."""
+    """Yield the share of such events that was not logged, if the event represents several."""
     weights = {float(np.float32(line.weight)) for line in lines}
     if len(weights) > 1:
         raise InputError("event: its lines have several weights, and a decision has one")
@@ -149,14 +149,14 @@ def _drop(lines: Iterable[NamedLine | Line]) -> Iterator[str]:
 
 
 def _confined(slot: NamedLine | Line) -> Iterator[str]:
-    """Yield the list of actions allowed in a slot, if there is one."""
+    """Yield the list of a slot's allowed actions, if there is one."""
     confined = outcomes_of(slot)[1]
     if confined:
         yield f'"_inc":[{",".join(map(str, confined))}]'
 
 
 def _outcomes(slots: list[NamedLine | Line]) -> Iterator[str]:
-    """Yield the logged outcomes of slots, if there are any; VW reads them only behind the context."""
+    """Yield the logged outcomes of slots, if any; VW reads them only after the context."""
     objects = []
     for slot in slots:
         members = []
@@ -177,16 +177,16 @@ def _members(line: NamedLine | Line, names: NameHashes, seed: int) -> Iterator[s
         yield f'"_tag":{_string(line.tag)}'
     merged: dict[str, list[str]] = {}
     for namespace, features in line.spans if not hasattr(line, "features") else line.features.items():
-        found = merged.setdefault(" " if namespace in ("", " ") else namespace, [])
+        members = merged.setdefault(" " if namespace in ("", " ") else namespace, [])
         named = ((_name(name, namespace, names, seed), value) for name, value in features if value)
-        found += [f"{name}:{_number(value)}" for name, value in named]
+        members += [f"{name}:{_number(value)}" for name, value in named]
     for namespace, words in merged.items():
         if namespace == " ":
             yield from words
         elif words:
             if namespace.startswith("_") or not _can_be_key(namespace):
                 raise InputError(
-                    f"event: namespace {namespace!r} begins with '_', or has a NUL or bytes that are no "
+                    f"event: namespace {namespace!r} begins with '_', or has a NUL or bytes that are not "
                     "UTF-8, which JSON cannot have there"
                 )
             yield f"{_string(namespace)}:{_object(words)}"
@@ -209,7 +209,7 @@ def _can_be_key(name: str) -> bool:
 def _string(text: str) -> str:
     if not _can_be_key(text):
         raise InputError(
-            f"event: {text!r} has a NUL, or bytes that are no UTF-8, which JSON cannot have there"
+            f"event: {text!r} has a NUL, or bytes that are not UTF-8, which JSON cannot have there"
         )
     return msgspec.json.encode(text).decode()
 

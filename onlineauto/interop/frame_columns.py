@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def opened(frame: Any) -> Any:
-    """Return a frame of any library as one of narwhals.
+    """Return a frame of any library as a narwhals frame.
 
     Raises
     ------
@@ -38,7 +38,7 @@ def opened(frame: Any) -> Any:
         raise PackageError(
             f"frames are read through narwhals: {install_hint('frames')}", name=error.name
         ) from None
-    lazy = hasattr(frame, "collect")  # its columns are not known
+    lazy = hasattr(frame, "collect")  # the columns of a lazy frame are unknown
     names = Counter(() if lazy else map(str, getattr(frame, "column_names", getattr(frame, "columns", ()))))
     for name, times in names.items():
         if times > 1:
@@ -50,7 +50,7 @@ def opened(frame: Any) -> Any:
     except TypeError:
         kind = type(frame).__name__
         raise InputError(
-            f"a {kind} is no frame of pandas, polars or arrow; collect it if it is lazy"
+            f"a {kind} is not a frame of pandas, polars or arrow; collect it if it is lazy"
         ) from None
 
 
@@ -60,9 +60,9 @@ class Columns:
     Parameters
     ----------
     frame : DataFrame or Table
-        A frame of any library that narwhals knows.
+        A frame of any library that narwhals supports.
     names : NameHashes
-        Hashes names and numbers the namespaces.
+        Hashes names, and numbers the namespaces.
 
     Raises
     ------
@@ -86,7 +86,7 @@ class Columns:
         return list(self._native)
 
     def __len__(self) -> int:
-        """Count the rows."""
+        """Return the number of rows."""
         return len(self._frame)
 
     def _column(self, name: str) -> Any:
@@ -104,59 +104,59 @@ class Columns:
         return np.asarray(there, bool)
 
     def numbers(self, name: str) -> NDArray[np.generic]:
-        """Return the numbers of a column, NaN where there is none.
+        """Return the numbers of a column, NaN for a missing one.
 
         Raises
         ------
         InputError
-            If the column does not hold numbers.
+            If the column does not contain numbers.
         """
         column = self._column(name)
         if column.dtype == self._nw.Object:
             return _plain_numbers(name, column.to_list())
         there = self.is_there(name)
-        if not there.any():  # whose type says nothing
+        if not there.any():  # the type of an empty column has no meaning
             return np.full(len(self), np.nan)
         if not column.dtype.is_numeric() and column.dtype != self._nw.Boolean:
             raise InputError(f"column {name!r} is of {column.dtype}, not of numbers")
-        found: NDArray[np.generic] = _filled(column, self._nw)
-        return found if there.all() else np.where(there, found, np.nan)
+        numbers: NDArray[np.generic] = _filled(column, self._nw)
+        return numbers if there.all() else np.where(there, numbers, np.nan)
 
     def rows(self, groups: Mapping[str, Sequence[str]]) -> list[Rows]:
         """Return the features of the columns of each namespace in `groups`.
 
-        Mappings and lists in a column are namespaces of their own, so a namespace may have several `Rows`.
+        Mappings and lists in a column are separate namespaces, so a namespace may have several `Rows`.
         """
         return [rows for namespace, columns in groups.items() for rows in self._rows(namespace, columns)]
 
     def _rows(self, namespace: str, columns: Sequence[str]) -> list[Rows]:
         if not columns:
             return [self._usual_rows(namespace, columns)]
-        found: list[Rows] = []
-        for mixed, names in groupby(columns, self._is_mixed):  # in the order of the columns
+        parts: list[Rows] = []
+        for mixed, names in groupby(columns, self._is_mixed):  # keeps the order of the columns
             if mixed:
-                found += [rows for name in names for rows in self._mixed_rows(namespace, name)]
+                parts += [rows for name in names for rows in self._mixed_rows(namespace, name)]
             else:
-                found.append(self._usual_rows(namespace, list(names)))
-        return found
+                parts.append(self._usual_rows(namespace, list(names)))
+        return parts
 
     def _is_mixed(self, name: str) -> bool:
-        """Return whether a column may hold values of several kinds, or lists, or mappings."""
+        """Return whether a column may contain values of several kinds, lists, or mappings."""
         nw = self._nw
         return self._column(name).dtype in (nw.Object, nw.List, nw.Array, nw.Struct)
 
     def _mixed_rows(self, namespace: str, name: str) -> list[Rows]:
         """Return the features of a column, value by value."""
-        found: dict[str, list[tuple[int, tuple[tuple[str, float], ...]]]] = {}
+        by_namespace: dict[str, list[tuple[int, tuple[tuple[str, float], ...]]]] = {}
         for row, value in enumerate(self._column(name).to_list()):
             for inner, features in spans_of({namespace: {name: value}}, f"row {row}"):
-                found.setdefault(inner, []).append((row, features))
-        return [self._named_rows(inner, features) for inner, features in found.items()]
+                by_namespace.setdefault(inner, []).append((row, features))
+        return [self._named_rows(inner, features) for inner, features in by_namespace.items()]
 
     def _named_rows(
         self, namespace: str, features: Sequence[tuple[int, Sequence[tuple[str, float]]]]
     ) -> Rows:
-        """Return the rows of a namespace, given the features of those that have some."""
+        """Return the rows of a namespace, from the row numbers and features of its nonempty rows."""
         number, counts = self.names.namespace(namespace), np.zeros(len(self), np.int64)
         for row, named in features:
             counts[row] = len(named)
@@ -177,9 +177,9 @@ class Columns:
         return rows_of_matrix(number, hashes, values)
 
     def _feature(self, name: str, namespace: int) -> tuple[NDArray[np.uint32], NDArray[np.float32]]:
-        """Return hash and value of a column's feature in each row; the value is 0 where there is none."""
+        """Return hash and value of a column's feature in each row; the value is 0 for no feature."""
         column, there = self._column(name), self.is_there(name)
-        if not there.any():  # whose type says nothing
+        if not there.any():  # the type of an empty column has no meaning
             return np.zeros(len(self), np.uint32), np.zeros(len(self), np.float32)
         if column.dtype.is_numeric() or column.dtype == self._nw.Boolean:
             with np.errstate(over="ignore"):
@@ -218,8 +218,8 @@ class Columns:
     ) -> tuple[NDArray[np.int64], list[Any]]:
         """Return each row's index in `valid`, -1 for no value, and `valid`, which defaults to all values."""
         there = self.is_there(name)
-        found = self._column(name).to_list()
-        present = {value for value, is_there in zip(found, there.tolist(), strict=True) if is_there}
+        values = self._column(name).to_list()
+        present = {value for value, is_there in zip(values, there.tolist(), strict=True) if is_there}
         if valid is None:
             valid = sorted(present)
             if not needed:
@@ -233,10 +233,10 @@ class Columns:
             raise InputError(f"there is no action: {nothing}")
         place = {value: i for i, value in enumerate(valid)}
         if stray := present - place.keys():
-            row = next(i for i, value in enumerate(found) if there[i] and value in stray)
-            raise InputError(f"row {row}: {name} is {found[row]!r}, which is not one of the choices")
+            row = next(i for i, value in enumerate(values) if there[i] and value in stray)
+            raise InputError(f"row {row}: {name} is {values[row]!r}, which is not one of the choices")
         rows = [
-            place[value] if is_there else -1 for value, is_there in zip(found, there.tolist(), strict=True)
+            place[value] if is_there else -1 for value, is_there in zip(values, there.tolist(), strict=True)
         ]
         return np.array(rows, np.int64), valid
 
@@ -246,24 +246,24 @@ class Columns:
         Raises
         ------
         InputError
-            If a row has no value, or a value returns after another one.
+            If a row has no value, or a value occurs again after another one.
         """
         if not self.is_there(name).all():
             raise InputError(f"row {int(np.argmin(self.is_there(name)))}: {name} is null")
-        found = self._column(name).to_list()
-        first = [row for row in range(len(found)) if row == 0 or found[row] != found[row - 1]]
+        values = self._column(name).to_list()
+        first = [row for row in range(len(values)) if row == 0 or values[row] != values[row - 1]]
         seen: set[Any] = set()
         for row in first:
-            if found[row] in seen:
+            if values[row] in seen:
                 raise InputError(
-                    f"row {row}: event {found[row]!r} comes again; rows of one event have to be together"
+                    f"row {row}: event {values[row]!r} comes again; rows of one event have to be together"
                 )
-            seen.add(found[row])
-        return np.array([*first, len(found)], np.int64)
+            seen.add(values[row])
+        return np.array([*first, len(values)], np.int64)
 
 
 def _plain_numbers(name: str, values: Sequence[Any]) -> NDArray[np.float64]:
-    """Return values of several kinds as numbers, NaN where one is missing."""
+    """Return values of several kinds as numbers, NaN for a missing one."""
     numbers = np.empty(len(values))
     for row, value in enumerate(values):
         number = plain(value)
@@ -271,7 +271,7 @@ def _plain_numbers(name: str, values: Sequence[Any]) -> NDArray[np.float64]:
             raise InputError(f"row {row}: {name} is {value!r}, which is not a number")
         try:
             numbers[row] = math.nan if number is None else number
-        except OverflowError:  # a whole number of hundreds of digits
+        except OverflowError:  # an integer with hundreds of digits
             numbers[row] = math.inf
     return numbers
 

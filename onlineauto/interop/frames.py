@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from onlineauto.formats.lines.diagnostics import Diagnostics
 
 Names = Sequence[str] | Mapping[str, Sequence[str]]
-"""Columns, each a namespace of its own, or a mapping of namespace to columns."""
+"""Columns, each a separate namespace, or a mapping of namespace to columns."""
 
 
 def from_frame(
@@ -44,7 +44,7 @@ def from_frame(
     hash: str = "strings",  # noqa: A002 - the option's name
     hash_seed: int = 0,
 ) -> Iterator[Block]:
-    """Yield blocks of events made from the rows of a frame.
+    """Yield blocks of events from the rows of a frame.
 
     There are three kinds of rows:
 
@@ -59,25 +59,24 @@ def from_frame(
 
     Parameters
     ----------
-    frame : DataFrame of pandas or polars, Table of pyarrow, or any other that narwhals knows
+    frame : DataFrame of pandas or polars, Table of pyarrow, or any other that narwhals supports
     context : list of columns, or dict of namespace to columns
-        Features of the context; each column of a list is a namespace of its own. By default these are all
-        columns that are not named as something else. If rows are actions, the first row of an event counts.
+        Features of the context; each column of a list is a separate namespace. By default these are all
+        columns without another role. If rows are actions, the first row of an event counts.
     actions, event : see above
         A column, a list of columns, or a dict of namespace to columns; a column.
     choices : list, or dict of choice to features, optional
         All valid actions in order, by default all values of the column, sorted. A dict has their features, as
-        `from_dicts` takes them.
+        for `from_dicts`.
     cost, probability : column, optional
-        Cost and propensity of the logged action. Where one of the two or the action is missing, nothing was
-        logged.
+        Cost and propensity of the logged action. Rows that lack one of the two or the action have no label.
     reward : column, optional
         In place of `cost`, its negative.
     label, weight : column, optional
-        Label of single lines, null for a row without one; number of such events that each stands for. If rows
-        are actions, the first row's weight counts.
+        Label of single lines, null for a row without a label; number of such events that each row represents.
+        If rows are actions, the first row's weight counts.
     problems : Diagnostics, optional
-        Counts and locates events of which nothing was logged.
+        Counts and locates events without a label.
     events_per_block : int
         Number of events in each block.
     hash, hash_seed : str, int
@@ -88,7 +87,7 @@ def from_frame(
     PackageError
         If narwhals is not installed: ``pip install '.[frames]'``.
     InputError
-        If a column is missing or cannot be a feature, or a row is not as above.
+        If a column is missing or cannot be a feature, or a row is invalid.
 
     Examples
     --------
@@ -133,7 +132,7 @@ def from_frame(
 
 
 class _Logs(NamedTuple):
-    """The columns of what was logged."""
+    """The columns of the logged decisions."""
 
     cost: str | None
     probability: str | None
@@ -141,7 +140,7 @@ class _Logs(NamedTuple):
 
 
 def _check_kind(actions: object, given: dict[str, object]) -> None:
-    """Refuse parameters that do not fit the kind of the rows."""
+    """Reject parameters that do not match the kind of the rows."""
     refused, why = ["label"], "is for frames without actions"
     if actions is None:
         refused, why = ["event", "choices", "cost"], "is for frames with actions"
@@ -241,12 +240,12 @@ def _rows_of_choices(features: Sequence[Mapping[str, Any]], names: NameHashes) -
     rows = []
     for namespace in dict.fromkeys(name for each in spans for name in each):
         number = names.namespace(namespace)
-        found = [each.get(namespace, ()) for each in spans]
-        flat = [pair for each in found for pair in each]
+        features_of = [each.get(namespace, ()) for each in spans]
+        flat = [pair for each in features_of for pair in each]
         rows.append(
             Rows(
                 namespace=number,
-                start=np.concatenate([[0], np.cumsum([len(each) for each in found])]).astype(np.int64),
+                start=np.concatenate([[0], np.cumsum([len(each) for each in features_of])]).astype(np.int64),
                 hash=names.features([name for name, _ in flat], number),
                 value=np.array([value for _, value in flat], np.float32),
             )
@@ -303,7 +302,7 @@ def _rows_are_actions(
 def _logged(
     columns: Columns, logs: _Logs, may: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]]:
-    """Return the rows that have a cost and a propensity, of those that may, and these numbers of them."""
+    """Return the rows that have a cost and a propensity, among the allowed ones, and these numbers."""
     if logs.cost is None or logs.probability is None:
         none = np.zeros(0, np.float32)
         return np.zeros(0, np.int64), none, none
@@ -316,7 +315,7 @@ def _logged(
 def _add_missing(
     problems: Diagnostics, columns: Columns, needed: Sequence[str | None], rows: NDArray[np.int64]
 ) -> None:
-    """Count and locate rows of which nothing was logged; of one row an event, say which column lacks it."""
+    """Count and locate rows without a label; if an event is one row, report which column lacks a value."""
     names = [name for name in needed if name is not None]
     there = {name: columns.is_there(name) for name in names}
     for row in rows.tolist():

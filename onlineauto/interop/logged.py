@@ -1,4 +1,4 @@
-"""Logged columns: costs, propensities and weights, checked row by row."""
+"""Logged columns: costs, propensities and weights, checked for each row."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def float32_column(values: NDArray[np.generic], what: str) -> NDArray[np.float32
     Raises
     ------
     InputError
-        If one is NaN, infinite or too large; the message names the row, counted from 0.
+        If a number is NaN, infinite or too large; the message has the row, counted from 0.
     """
     with np.errstate(over="ignore"):
         column = values.astype(np.float32)
@@ -32,12 +32,12 @@ def float32_column(values: NDArray[np.generic], what: str) -> NDArray[np.float32
 
 
 def label_column(values: NDArray[np.generic], what: str) -> NDArray[np.float32]:
-    """Return labels as float32; a row whose label is NaN has none.
+    """Return labels as float32; a row with the label NaN has no label.
 
     Raises
     ------
     InputError
-        If one is infinite or too large; the message names the row, counted from 0.
+        If a label is infinite or too large; the message has the row, counted from 0.
     """
     missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), bool)
     labels = float32_column(np.where(missing, 0, values), what)
@@ -52,13 +52,13 @@ def checked_logs(
     *,
     rewards: bool = False,
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return the costs and propensities of `rows` as float32; `cost` has rewards if these are given.
+    """Return the costs and propensities of `rows` as float32; with `rewards`, `cost` has rewards.
 
     Raises
     ------
     InputError
-        If a cost is not finite, or a propensity is not above 0 and at most 1; the message has the value that
-        was given.
+        If a cost is not finite, or a propensity is not above 0 and at most 1; the message has the original
+        value.
     """
     with np.errstate(all="ignore"):
         costs, probabilities = cost.astype(np.float32), probability.astype(np.float32)
@@ -79,7 +79,7 @@ def checked_weights(values: NDArray[np.generic]) -> NDArray[np.float32]:
     Raises
     ------
     InputError
-        If one is negative, NaN, infinite or too large.
+        If a weight is negative, NaN, infinite or too large.
     """
     weights = float32_column(values, "weight")
     if (weights < 0).any():

@@ -1,4 +1,4 @@
-"""``named_blocks``: events one by one, together with the names of their features."""
+"""``named_blocks``: single events with the names of their features."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def line_names(configuration: Configuration) -> LineNames:
-    """Return the empty `LineNames` for lines that are read with these options."""
+    """Return an empty `LineNames` for lines that are read with these options."""
     inputs, features = configuration[InputOptions], configuration[FeatureOptions]
     return LineNames(
         as_vw=dialect_of(configuration) is not NATIVE,
@@ -43,9 +43,9 @@ def named_blocks(
     *,
     names: LineNames,
 ) -> Iterator[Block]:
-    """Yield each event of a source, or of several, as a block; meanwhile `names` holds the names in it.
+    """Yield each event of a source, or of several, as a block, while `names` has the names of that event.
 
-    Each line is read a second time, in Python. Block files have no names: their features are called by
+    Each line is read a second time, in Python. Block files have no names: their features are named by
     numbers.
 
     Raises

@@ -34,15 +34,15 @@ def read_named(
     r"""Yield the events of a VW text, with the names of namespaces and features.
 
     Blocks have only the hashes of names, so each line is read a second time, in Python. Use this to convert
-    and to inspect events, not to learn. A feature without a name of its own (``:3``, or ``day:monday``, whose
-    value is a string) is called by the number that has its hash.
+    and inspect events, not to learn. A feature without a name (``:3``, or ``day:monday``, whose value is a
+    string) is named by the number with the same hash.
 
     Parameters
     ----------
     source : path, bytes, binary file or None
         ``"-"`` and None are standard input; gzip and zstd are detected.
     diagnostics : Diagnostics, optional
-        Counts and keeps the problems of lines.
+        Counts and stores the problems of lines.
     **options
         Options of the command line.
 
@@ -51,8 +51,8 @@ def read_named(
     InputError
         If the source cannot be read.
     OptionError
-        If an option is unknown or out of range; or is ``vw_exact`` or ``hash="all"``, with which not all
-        features have names; or is ``json`` or ``dsjson``.
+        If an option is unknown or out of range; or is ``vw_exact`` or ``hash="all"``, with which some
+        features have no names; or is ``json`` or ``dsjson``.
 
     Examples
     --------
@@ -82,13 +82,13 @@ def read_named(
 
 def _names_in(text: str, names: NameHashes) -> dict[tuple[str, int], str]:
     """Return the names of a line's features, by namespace and hash."""
-    found: dict[tuple[str, int], str] = {}
+    result: dict[tuple[str, int], str] = {}
     for namespace, words in words_of(text):
         number = names.namespace(namespace)
         for word in words:
             if word.name:
-                found.setdefault((namespace, names.feature(word.name, number)), word.name)
-    return found
+                result.setdefault((namespace, names.feature(word.name, number)), word.name)
+    return result
 
 
 def _named(line: Line, block: Block, i: int, names: dict[tuple[str, int], str]) -> NamedLine:

@@ -1,4 +1,4 @@
-"""``LineNames``: the names of a line's features by their hashes; Blocks have only the hashes."""
+"""``LineNames``: the names of a line's features by hash, since Blocks have only the hashes."""
 
 from __future__ import annotations
 
@@ -71,14 +71,14 @@ def words_of(line: str) -> Iterator[tuple[str, list[Word]]]:
 
 
 class LineNames:
-    r"""The names of the features of some lines, by namespace and hash, as Vowpal Wabbit audits them.
+    r"""The names of the features of some lines, by namespace and hash, in the form of Vowpal Wabbit's audit.
 
     A string value follows its name after ``^``. A feature without a name has the empty name.
 
     Parameters
     ----------
     as_vw, json, log, chain_hash : bool
-        True if text is read as VW reads it; if lines are JSON; if they are a decision-service log; and
+        True if text is read like in VW; if lines are JSON; if they are a decision-service log; and for
         ``--chain_hash``.
     hash, hash_seed
         As for `NameHashes`.
@@ -113,7 +113,7 @@ class LineNames:
         self._found.clear()
 
     def of(self, namespace: bytes, hash_: int, *, seed: int) -> str:
-        """Return the name of a feature; if its name is unknown, the number that has its hash.
+        """Return the name of a feature; if its name is unknown, the number with the same hash.
 
         Parameters
         ----------
@@ -128,7 +128,7 @@ class LineNames:
         names = self._found.get((name, hash_))
         found = names.pop(0) if names else str((hash_ - seed) % 2**32)
         if names is not None:
-            names.append(found)  # several names with one hash take turns
+            names.append(found)  # several names with one hash are returned in turn
         return found if name == _NO_NAME else f"{name}^{found}"
 
     def read(self, line: str) -> None:
@@ -158,14 +158,14 @@ class LineNames:
     def _read_json(self, line: str) -> None:
         try:
             members = json.loads(line, object_pairs_hook=_Members)
-        except ValueError:  # the reader of the line has reported it
+        except ValueError:  # the reader of the line has reported the error
             return
         for context in [value for key, value in members if key == "c"] if self._log else [members]:
             if isinstance(context, _Members):
                 self._read_members(context, _NO_NAME)
 
     def _seed(self, namespace: str) -> int:
-        """Return the hash of a namespace in JSON, where a blank names the one without a name."""
+        """Return the hash of a namespace in JSON, where a blank is the name of the default namespace."""
         return self._default if namespace == _NO_NAME else self._hashes.namespace_hash(namespace)
 
     def _note(self, namespace: str, name: str) -> None:

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 class RememberedLines(io.BufferedIOBase):
-    """A binary file over a source; it remembers the lines read until a later one is asked for."""
+    """A binary file over a source; it stores the lines read until a later line is requested."""
 
     def __init__(self, source: Source | ByteSource) -> None:
         self._source = source if isinstance(source, ByteSource) else ByteSource(source)
         self.name = self._source.name
-        self._number = 1  # number of the first remembered line
+        self._number = 1  # number of the first stored line
         self._lines: deque[bytes] = deque()
         self._rest = b""
 
@@ -39,7 +39,7 @@ class RememberedLines(io.BufferedIOBase):
         super().close()
 
     def text(self, number: int) -> str:
-        """Return the line of this number; forget the lines before it."""
+        """Return the line with this number; drop the lines before it."""
         while self._number < number:
             self._lines.popleft()
             self._number += 1

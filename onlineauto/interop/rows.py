@@ -1,4 +1,4 @@
-"""``Rows``: the features of many lines in columns, and Blocks assembled from them."""
+"""``Rows``: the features of many lines in columns, and the assembly of Blocks from them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Rows:
     namespace : int
         Number of the namespace.
     start : int64[n_rows + 1]
-        First feature of each row.
+        Index of the first feature of each row.
     hash : uint32[n_features]
     value : float32[n_features]
         Never 0.
@@ -40,7 +40,7 @@ class Rows:
     value: NDArray[np.float32]
 
     def __len__(self) -> int:
-        """Count the rows."""
+        """Return the number of rows."""
         return len(self.start) - 1
 
 
@@ -51,7 +51,7 @@ class Labels:
     Attributes
     ----------
     line : int64[n_logged]
-        Lines that have a cost, ascending.
+        Lines with a cost, ascending.
     cost, probability : float32[n_logged]
     """
 
@@ -94,7 +94,7 @@ def assembled(
     Parameters
     ----------
     parts : sequence of (Rows, int64[n_lines])
-        Namespaces in their order on a line; for each line the index of its row in them, -1 if it has none.
+        Namespaces in their order on a line; for each line the index of its row in them, -1 for none.
     event_start : int64[n_events + 1]
         First line of each event.
     row : int64[n_lines]
@@ -160,7 +160,7 @@ def _feature_columns(parts: Sequence[_Part], n_lines: int) -> dict[str, NDArray[
 def _moves(
     parts: Sequence[_Part], start: NDArray[np.int64]
 ) -> Iterator[tuple[Rows, NDArray[np.int64], NDArray[np.int64]]]:
-    """Yield, for each namespace, its rows, and the indices its features are copied to and from."""
+    """Yield, for each namespace, its rows, and the target and source indices of its features."""
     for j, (rows, row) in enumerate(parts):
         lines = np.flatnonzero(row >= 0)
         of_line = row[lines]

@@ -33,11 +33,11 @@ def event_text(
     slots: bool | None = None,
     hash_seed: int = 0,
 ) -> str:
-    r"""Return the VW text of one event, which is read back as the same event.
+    r"""Return the VW text of one event, which is read as the same event.
 
-    A name that a text cannot have (with a blank, a colon, a bar or a control byte) is written as the number
-    that has the same hash. So is every name of an `Event`, which has only hashes. Such a number is valid for
-    one ``--hash_seed``, and not under ``--hash all``.
+    A name that a text cannot contain (with a blank, a colon, a bar or a control byte) is written as the
+    number with the same hash. So is every name of an `Event`, which has only hashes. Such a number is valid
+    for one ``--hash_seed``, and not with ``--hash all``.
 
     Parameters
     ----------
@@ -54,8 +54,8 @@ def event_text(
     Raises
     ------
     InputError
-        If the mapping is no event, or a number, a namespace or a tag cannot be written, or an event has a
-        weight and no label that is a number.
+        If the mapping is not an event, or a number, a namespace or a tag cannot be written, or an event has a
+        weight but no number as label.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def write_text(
     Raises
     ------
     InputError
-        If an event cannot be written; the message says which one, counted from 0.
+        If an event cannot be written; the message has its number, counted from 0.
     OSError
         If the file cannot be written.
     """
@@ -125,7 +125,7 @@ def write_events(
     Raises
     ------
     InputError
-        If an event cannot be written; the message says which one.
+        If an event cannot be written; the message has its number.
     OSError
         If the file cannot be written.
     """

@@ -1,7 +1,7 @@
-"""Pictures of searches, runs, champions, policies and studies, in one look, light or dark.
+"""Pictures of searches, runs, champions, policies and studies, in one style, light or dark.
 
-Each function returns a `Picture`, which a notebook shows and `Picture.save` writes as SVG, PNG or PDF. They
-need matplotlib, the extra ``plot``, which is imported when the first picture is drawn.
+Each function returns a `Picture`, which a notebook displays and `Picture.save` writes as SVG, PNG or PDF.
+Drawing needs matplotlib, the extra ``plot``, which is imported with the first picture.
 """
 
 from onlineauto.pictures.crossings import crossings

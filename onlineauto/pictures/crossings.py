@@ -1,4 +1,4 @@
-"""``crossings``: which namespaces a champion crosses, as a table of namespaces by namespaces."""
+"""``crossings``: the interactions of a champion, as a table of namespaces by namespaces."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _CELL: Final = 0.42
 _MOST_DIGITS: Final = 40
-"""With more namespaces than this, cells have no room for numbers."""
+"""Number of namespaces above which cells are too small for numbers."""
 
 
 def crossings(
@@ -26,16 +26,16 @@ def crossings(
     title: str = "What the champion crosses",
     dark: bool = False,
 ) -> Picture:
-    """Draw which pairs of namespaces are crossed, and how many longer interactions have both.
+    """Draw the crossed pairs of namespaces, and how many longer interactions contain each pair.
 
     Parameters
     ----------
     interactions : iterable of tuple of bytes
         Names of the namespaces of each interaction.
     namespaces : iterable of bytes
-        Namespaces to show besides those that are crossed.
+        Namespaces to draw besides the crossed ones.
     title : str
-        Heads the picture.
+        Title of the picture.
     dark : bool
         True for a dark background.
 
@@ -95,5 +95,5 @@ def crossings(
 
 
 def _pairs_of(names: Sequence[bytes]) -> set[tuple[bytes, ...]]:
-    """Return the different pairs within an interaction, each in ascending order."""
+    """Return the distinct pairs within an interaction, each in ascending order."""
     return {(names[i], names[j]) for i in range(len(names)) for j in range(i + 1, len(names))}

@@ -1,4 +1,4 @@
-"""``Look``: the colours and settings that all pictures share."""
+"""``Look``: the colours and settings of all pictures."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ class Look:
     Attributes
     ----------
     paper, ink, quiet, line : str
-        Background; text; text of less weight; grid and frames.
+        Background; text; secondary text; grid and frames.
     champion, rising, waiting, worse : str
-        A champion; a challenger that became one; a challenger that gave way; one that was proved worse.
+        A champion; a challenger that became champion; one that was replaced; one that was proved worse.
     series : tuple of str
-        Colours that a colour-blind reader tells apart, for what stands side by side.
+        Colours for parallel items, which a colour-blind reader can distinguish.
     """
 
     paper: str
@@ -31,7 +31,7 @@ class Look:
     series: tuple[str, ...]
 
     def settings(self) -> dict[Any, Any]:
-        """Return the settings of matplotlib that draw in this look."""
+        """Return the settings of matplotlib for these colours."""
         from matplotlib.rcsetup import cycler
 
         return {

@@ -1,4 +1,4 @@
-"""``Picture``: a figure that is shown and saved in the look of this package."""
+"""``Picture``: a figure in the common style, which can be displayed and saved."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 _ENDINGS: Final = (".svg", ".png", ".pdf")
 _DOTS_PER_INCH: Final = 150
 _LINE = 14 / 72
-"""Height of a line of small print, in inches."""
+"""Height of a line of small text, in inches."""
 
 
 class Picture:
-    """A figure in the look of this package.
+    """A figure in the common style.
 
     Parameters
     ----------
     width, height : float
         Size in inches.
     title : str
-        What the picture shows.
+        Title of the picture.
     note : str
         A sentence below the title.
     dark : bool
@@ -41,7 +41,7 @@ class Picture:
     Attributes
     ----------
     figure : matplotlib.figure.Figure
-        To change or add to.
+        The figure, which may be changed.
     look : Look
         The colours.
     """
@@ -65,21 +65,21 @@ class Picture:
 
     @contextmanager
     def drawing(self) -> Iterator[Look]:
-        """Draw in the look of this picture as long as the context lasts."""
+        """Apply the colours and settings of this picture within the context."""
         import matplotlib as mpl
 
         with mpl.rc_context(self.look.settings()):
             yield self.look
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the picture; the ending of the name is the format: .svg, .png or .pdf.
+        """Write the picture in the format of the file's extension: .svg, .png or .pdf.
 
-        The same picture is the same bytes.
+        Equal pictures have equal bytes.
 
         Raises
         ------
         OptionError
-            The name has another ending.
+            The file has another extension.
         OSError
             The file cannot be written.
         """
@@ -94,19 +94,19 @@ class Picture:
             self.figure.savefig(file, format=kind, dpi=_DOTS_PER_INCH, metadata=dated.get(kind))
 
     def _repr_svg_(self) -> str:
-        """Return the picture for a notebook."""
+        """Return the picture as SVG for a notebook."""
         file = io.BytesIO()
         self._write(file, "svg")
         return file.getvalue().decode()
 
 
 def check_picture(path: str | os.PathLike[str]) -> None:
-    """Check that a picture can be drawn, before anything is computed for it.
+    """Check that a picture can be drawn, before the computations for it.
 
     Raises
     ------
     OptionError
-        If matplotlib is missing, or the name does not end with a known format.
+        If matplotlib is missing, or the file's extension is not .svg, .png or .pdf.
     """
     try:
         import matplotlib as mpl  # noqa: F401

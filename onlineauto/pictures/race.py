@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 _WIDTH: Final = 11.0
 _HALF: Final = 0.34
-"""Half of the height of a stretch; lanes are 1 apart."""
+"""Half of the height of a bar; the distance between lanes is 1."""
 _LETTER: Final = 0.0068
-"""Width of a letter of a label, as a part of the width of the plot."""
+"""Width of a letter of a label, as a fraction of the width of the plot."""
 _NARROW: Final = 0.5
-"""An interval is drawn if it rests on this part of the events of the one before, or more."""
+"""An interval is drawn if it has at least this fraction of the events of the one before."""
 _FEW: Final = 8
-"""The axis fits the intervals that rest on no fewer events than this part of the most."""
+"""The axis fits the intervals with at least this fraction of the maximum number of events."""
 _OUTCOMES: Final = (
     ("champion", "champion"),
     ("rising", "became the champion"),
@@ -41,15 +41,15 @@ _OUTCOMES: Final = (
 def race(journal: Journal, *, title: str = "", dark: bool = False) -> Picture:
     """Draw the live configs of a search over the events, their leases, the swaps, and the champion's reward.
 
-    The reward is bounded as the search knew it at each decision: over the events that a challenger had been
-    compared on.
+    The reward has the bounds known to the search at each decision, over the events on which a challenger was
+    compared.
 
     Parameters
     ----------
     journal : Journal
         Path of a journal, or its lines.
     title : str, optional
-        By default it says how often the champion changed.
+        By default a sentence with the number of changes of the champion.
     dark : bool
         True for a dark background.
 
@@ -89,7 +89,7 @@ def _title(story: Story) -> str:
 def _note(journal: Journal, story: Story) -> str:
     crossed = story.crossed()
     parts = [Path(journal).name] if isinstance(journal, str | os.PathLike) else []
-    parts.append(f"the last champion crosses {_shown(crossed, most=6) if crossed else 'nothing'}")
+    parts.append(f"the last champion crosses {_interactions_text(crossed, most=6) if crossed else 'nothing'}")
     parts += _settings_text(story.champion.settings)
     return " · ".join(parts)
 
@@ -111,7 +111,7 @@ def _draw_lanes(axes: Axes, story: Story, look: Look, *, lanes: int) -> None:
             ink = look.paper if each.lane == 0 else look.ink
             axes.text(each.begin + 0.004 * total, each.lane - 0.04, text, size=7.5, va="center", color=ink)
     for now, lane in story.swaps:
-        axes.vlines(now, 0, lane, color=look.ink, linewidth=1.2, zorder=0.5)  # behind the stretches
+        axes.vlines(now, 0, lane, color=look.ink, linewidth=1.2, zorder=0.5)  # behind the bars
         axes.plot([now], [_HALF + 0.12], marker="^", color=look.ink, markersize=5)
         axes.axvline(now, color=look.quiet, linewidth=0.7, linestyle=(0, (2, 2)), zorder=0)
     _mark_events(axes, story, look)
@@ -131,14 +131,14 @@ def _colour(stretch: Stretch, look: Look) -> str:
 
 
 def _mark_leases(axes: Axes, stretch: Stretch, look: Look) -> None:
-    """Draw a notch where a lease was extended."""
+    """Draw a notch at each extension of a lease."""
     if stretch.lane:
         low, high = stretch.lane + 0.55 * _HALF, stretch.lane + _HALF
         axes.vlines(stretch.leases, low, high, color=look.ink, linewidth=1)
 
 
 def _mark_events(axes: Axes, story: Story, look: Look) -> None:
-    """Draw late namespaces, when the ensemble predicts, and drift above the lanes."""
+    """Draw late namespaces, the start of the ensemble's predictions, and drift above the lanes."""
     for begin, end in _ensemble_spans(story):
         axes.hlines(-_HALF - 0.08, begin, end, color=look.series[2], linewidth=2.5)
     for now, names in story.late:
@@ -157,16 +157,16 @@ def _mark_events(axes: Axes, story: Story, look: Look) -> None:
 
 
 def _ensemble_spans(story: Story) -> list[tuple[int, int]]:
-    """Return the first and the last event of each stretch in which the ensemble predicts."""
+    """Return the first and the last event of each period in which the ensemble predicts."""
     ends = [now for now, _ in story.predicted[1:]] + [story.events]
     return [(begin, end) for (begin, who), end in zip(story.predicted, ends, strict=False) if who == "stack"]
 
 
 def _ticks(lanes: int) -> tuple[list[int], list[str]]:
-    """Return which lanes are labelled, and how."""
+    """Return the labelled lanes, and their labels."""
     step = 1 if lanes <= 24 else lanes // 12
-    shown = list(range(0, lanes, step))
-    return shown, ["champion" if lane == 0 else f"challenger {lane}" for lane in shown]
+    ticks = list(range(0, lanes, step))
+    return ticks, ["champion" if lane == 0 else f"challenger {lane}" for lane in ticks]
 
 
 def _explain(axes: Axes, story: Story, look: Look) -> None:
@@ -207,18 +207,20 @@ def _champion_text(stretch: Stretch) -> str:
 
 
 def difference(stretch: Stretch) -> str:
-    """Return how a config differed from the champion when it became live, in few letters."""
+    """Return the difference of a config from the champion when it became live, as a short text."""
     config, champion = stretch.config, stretch.champion
     own, theirs = set(config.elements), set(champion.elements)
     more, less = sorted(own - theirs), sorted(theirs - own)
     if config.kind is Kind.EXCLUSION:
         more, less = less, more
     parts = [
-        f"{sign}{_shown(found, most=2)}" for sign, found in (("+ ", more), ("\N{MINUS SIGN} ", less)) if found
+        f"{sign}{_interactions_text(changed, most=2)}"
+        for sign, changed in (("+ ", more), ("\N{MINUS SIGN} ", less))
+        if changed
     ]
     parts += _settings_text(sorted(set(config.settings) - set(champion.settings)))
-    kept = {name for name, _ in config.settings}
-    parts += [f"{name} as given" for name, _ in champion.settings if name not in kept]
+    names = {name for name, _ in config.settings}
+    parts += [f"{name} as given" for name, _ in champion.settings if name not in names]
     return ", ".join(parts) or "as the champion"
 
 
@@ -228,44 +230,44 @@ def _settings_text(settings: Iterable[tuple[str, float | str]]) -> list[str]:
     ]
 
 
-def _shown(crossed: list[Interaction], *, most: int) -> str:
-    """Return interactions by name, or their number if they are many."""
+def _interactions_text(crossed: list[Interaction], *, most: int) -> str:
+    """Return interactions by name, or their number if there are more than `most`."""
     if len(crossed) > most:
         return f"{len(crossed)} interactions"
     return ", ".join("\N{MULTIPLICATION SIGN}".join(map(namespace_text, names)) for names in crossed)
 
 
 def _draw_reward(axes: Axes, story: Story, *, colour: str, dashes: str) -> None:
-    """Draw the intervals on the reward of each champion as a band, with dashes where the champion changed."""
-    shown: list[Interval] = []
+    """Draw the intervals on the reward of each champion as a band, with dashes at changes of the champion."""
+    drawn: list[Interval] = []
     ends = [0, *(now for now, _ in story.swaps), story.events]
     for begin, end in pairwise(ends):
-        kept = list(_narrow(each for each in story.intervals if begin < each.events <= end))
-        shown += kept
-        events = [each.events for each in kept]
-        low, high = [each.low for each in kept], [each.high for each in kept]
+        intervals = list(_narrow(each for each in story.intervals if begin < each.events <= end))
+        drawn += intervals
+        events = [each.events for each in intervals]
+        low, high = [each.low for each in intervals], [each.high for each in intervals]
         axes.fill_between(events, low, high, color=colour, alpha=0.22, linewidth=0)
         axes.vlines(events, low, high, color=colour, linewidth=1, alpha=0.7)
     for now, _ in story.swaps:
         axes.axvline(now, color=dashes, linewidth=0.8, linestyle=(0, (2, 2)), zorder=0)
-    _fit(axes, shown)
+    _fit(axes, drawn)
     axes.set_ylabel("reward")
 
 
 def _fit(axes: Axes, intervals: Iterable[Interval]) -> None:
-    """Fit the axis to the intervals that rest on many events; the first ones are as wide as all rewards."""
-    found = list(intervals)
-    most = max((each.updates for each in found), default=0)
-    kept = [each for each in found if _FEW * each.updates >= most]
-    if not kept:
+    """Fit the axis to the intervals with many events; the first intervals are as wide as all rewards."""
+    all_intervals = list(intervals)
+    most = max((each.updates for each in all_intervals), default=0)
+    precise = [each for each in all_intervals if _FEW * each.updates >= most]
+    if not precise:
         return
-    low, high = min(each.low for each in kept), max(each.high for each in kept)
+    low, high = min(each.low for each in precise), max(each.high for each in precise)
     margin = 0.06 * (high - low) or 1.0
     axes.set_ylim(low - margin, high + margin)
 
 
 def _narrow(intervals: Iterable[Interval]) -> Iterator[Interval]:
-    """Yield the intervals that rest on many events, one for each number of events done."""
+    """Yield the intervals with many events, one for each number of completed events."""
     at: dict[int, Interval] = {}
     for each in intervals:
         if each.events not in at or each.updates > at[each.events].updates:

@@ -22,18 +22,18 @@ def rewards(
     title: str = "",
     dark: bool = False,
 ) -> Picture:
-    """Draw the average reward of runs over their events: of all events so far, each predicted before learnt.
+    """Draw the average reward of runs over their events, each predicted before it was learnt.
 
     Parameters
     ----------
     courses : sequence of Course
         The runs, each with its average loss. The reward is the negated loss.
     changes : mapping of str to sequence of int, optional
-        By name of a run: events at which its champion changed.
+        Events at which the champion changed, by name of the run.
     losses : bool
-        True to draw the loss itself, as for regression.
+        True to draw the loss itself, for regression.
     title : str
-        Heads the picture.
+        Title of the picture.
     dark : bool
         True for a dark background.
 
@@ -72,14 +72,14 @@ def rewards(
 
 
 def _height(event: int, events: Sequence[int], reached: Sequence[float]) -> float:
-    """Return where a curve is at an event, between its points."""
+    """Return the height of a curve at an event, interpolated between its points."""
     import numpy as np
 
     return float(np.interp(event, events, reached))
 
 
 def _name_ends(axes: Axes, ends: Sequence[tuple[float, str, str]]) -> None:
-    """Write the name of each curve behind its end, moved apart where ends are close."""
+    """Write the name of each curve at its end, moved apart where ends are close."""
     low, high = axes.get_ylim()
     step = 0.055 * (high - low)
     at = float("-inf")

@@ -1,4 +1,4 @@
-"""``course_of``: the average loss of a run over its events, from the progress table that it printed."""
+"""``course_of``: the average loss of a run over its events, from its printed progress table."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Course(NamedTuple):
     name : str
         Name of the run.
     events : list of int
-        Numbers of events done.
+        Numbers of completed events.
     loss : list of float
         The average loss of all events so far.
     """
@@ -39,12 +39,12 @@ class Course(NamedTuple):
 
 
 def course_of(path: str | os.PathLike[str]) -> Course:
-    """Return the course of a run from a file of what it printed, by onlineauto or by Vowpal Wabbit.
+    """Return the course of a run from a file with the output of onlineauto or of Vowpal Wabbit.
 
     Raises
     ------
     InputError
-        If there is no row of a progress table in it.
+        If the file has no row of a progress table.
     OSError
         If the file cannot be read.
     """

@@ -1,4 +1,4 @@
-"""``Story``: what a journal tells, as stretches of lanes: which config was live where, from when to when."""
+"""``Story``: the content of a journal as periods in which a config was live in a lane."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Journal: TypeAlias = "str | os.PathLike[str] | Iterable[Mapping[str, Any] | Entr
 
 @dataclass(slots=True)
 class Stretch:
-    """The time that a config was live without a change of lane.
+    """A period in which a config was live in one lane.
 
     Attributes
     ----------
@@ -45,14 +45,14 @@ class Stretch:
     config : Config
         The config.
     champion : Config
-        The champion when it became live.
+        The champion at the beginning of the period.
     begin, end : int
-        Events done before and after.
+        Numbers of events before the beginning and before the end.
     leases : list of int
         Events at which its lease was extended.
     outcome : {"live", "waiting", "worse", "promoted", "deposed"}
-        How it ended: not at all; it gave way to another; it was proved worse; it became the champion; or it
-        ceased to be.
+        The end of the period: still live; replaced by another config; proved worse; became the champion; or
+        no longer the champion.
     """
 
     lane: int
@@ -71,9 +71,9 @@ class Interval:
     Attributes
     ----------
     events : int
-        Events done.
+        Number of completed events.
     updates : int
-        The number of events that the bounds are about.
+        Number of events in the bounds.
     low, high : float
         The bounds.
     """
@@ -91,23 +91,24 @@ class Story:
     Attributes
     ----------
     stretches : list of Stretch
-        In the order in which they begin.
+        The periods, in the order of their beginnings.
     swaps : list of (int, int)
-        Events at which the champion changed, and the lane that its challenger was in.
+        Events at which the champion changed, and the lane of its challenger.
     predicted : list of (int, str)
-        Changes of what predicts, the ensemble ("stack") or the champion, and after how many events.
+        Numbers of events at which the predictor changed, and the new one: the ensemble ("stack") or the
+        champion.
     rested : list of (int, tuple of str)
-        Changes of the members of the ensemble that rest.
+        Numbers of events at which the set of inactive members changed, and these members.
     drifts : list of int
-        Events at which drift was found.
+        Events at which drift was detected.
     late : list of (int, tuple of bytes)
-        Namespaces that came after the search had begun.
+        Namespaces that appeared after the search had begun.
     intervals : list of Interval
         Bounds on the champion's reward, in the order of events.
     namespaces : list of bytes
         All namespaces, in ascending order.
     events : int
-        The number of events of the run, so far as the journal tells.
+        Number of events of the run, as far as the journal reports it.
     """
 
     stretches: list[Stretch] = field(default_factory=list)
@@ -128,7 +129,7 @@ class Story:
     def crossed(self) -> list[Interaction]:
         """Return the interactions of the champion at the end.
 
-        Those of a config that leaves some out are all pairs but these.
+        For a config that excludes interactions, the result is all pairs but these.
         """
         champion, names = self.champion, self.namespaces
         if champion.kind is Kind.INCLUSION:
@@ -138,12 +139,12 @@ class Story:
 
 
 def story_of(journal: Journal) -> Story:
-    """Return what a journal tells.
+    """Return the story of a journal.
 
     Raises
     ------
     InputError
-        If it is not a journal, or nothing happened in it.
+        If the file is not a journal, or has no decision.
     OSError
         If the file cannot be read.
     """
@@ -167,15 +168,15 @@ def _entries(journal: Journal) -> Iterator[Entry | End]:
 
 
 class _Teller:
-    """Follows the decisions of a journal."""
+    """Builds a story from the decisions of a journal."""
 
     def __init__(self) -> None:
-        first = Stretch(0, Config(), Config(), 0)  # until the journal names another
+        first = Stretch(0, Config(), Config(), 0)  # replaced once the journal names the champion
         self._story = Story([first])
         self._live = [first]
 
     def take(self, entry: Entry | End) -> None:
-        """Follow a line."""
+        """Process a line."""
         story, now = self._story, entry.events
         story.events = max(story.events, now)
         if isinstance(entry, End):
@@ -224,11 +225,11 @@ class _Teller:
     def _note_interval(self, entry: Entry) -> None:
         bounds = getattr(entry, "bounds", None)
         if bounds is not None and bounds.updates > 0:
-            found = Interval(entry.events, bounds.updates, bounds.champion_lower, bounds.champion_upper)
-            self._story.intervals.append(found)
+            interval = Interval(entry.events, bounds.updates, bounds.champion_lower, bounds.champion_upper)
+            self._story.intervals.append(interval)
 
     def _seat(self, live: int, config: Config, now: int, *, outcome: str = "waiting") -> None:
-        """Let a config be live at index `live` from now on."""
+        """Begin a period of a config at index `live`."""
         champion = self._live[0].config if live else config
         stretch = Stretch(live, config, champion, now)
         self._story.stretches.append(stretch)

@@ -1,4 +1,4 @@
-"""``study_picture``: what trials were given, the best so far, the configs, what explains the values."""
+"""``study_picture``: resources of trials, the best value so far, the configs, and their importance."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 _FEW: Final = 12
-"""So many values or words are named on an axis."""
+"""Maximum number of labelled values or words on an axis."""
 _WIDE: Final = 10
-"""An axis is logarithmic if its largest number is so many times its smallest."""
+"""Ratio of the largest to the smallest number above which an axis is logarithmic."""
 
 
 def study_picture(
@@ -38,13 +38,13 @@ def study_picture(
     Parameters
     ----------
     history : sequence of mapping
-        What `Study.history` returns.
+        The result of `Study.history`.
     space : mapping
-        What `Space.described` returns.
+        The result of `Space.described`.
     mode : str
-        ``min`` if lower values are better, ``max`` if higher ones are.
+        ``min`` if lower values are better, ``max`` if higher values are.
     title : str
-        Heads the picture.
+        Title of the picture.
     dark : bool
         True for a dark background.
 
@@ -53,21 +53,21 @@ def study_picture(
     InputError
         If no trial has a value.
     """
-    told = [row for row in history if row["told"] and math.isfinite(row["value"])]
-    if not told:
-        raise InputError("the study has nothing to draw: no trial has come to a value")
+    valued = [row for row in history if row["told"] and math.isfinite(row["value"])]
+    if not valued:
+        raise InputError("the study has nothing to draw: no trial has a value")
     sign = -1.0 if mode == "max" else 1.0
-    best = min(told, key=lambda row: (-row["resource"], sign * row["value"]))
-    trials = len({row["trial"] for row in told})
+    best = min(valued, key=lambda row: (-row["resource"], sign * row["value"]))
+    trials = len({row["trial"] for row in valued})
     note = (
         f"{trials} trials · the best is {best['value']:.5g}, of trial {best['trial']} at {best['resource']}"
     )
     picture = Picture(11, 8, title=title, note=note, dark=dark)
     with picture.drawing() as look:
-        (given, so_far), (configs, matters) = picture.figure.subplots(2, 2)
-        _draw_given(given, told, best["trial"], look)
-        _draw_best(so_far, told, sign, look)
-        level, rows = compared(told)
+        (resources, so_far), (configs, matters) = picture.figure.subplots(2, 2)
+        _draw_given(resources, valued, best["trial"], look)
+        _draw_best(so_far, valued, sign, look)
+        level, rows = compared(valued)
         _draw_configs(configs, rows, space, sign, look)
         configs.set_title(f"configs of {len(rows)} trials, by their values at {level}")
         _draw_importance(matters, importance(rows, space), look)
@@ -76,7 +76,7 @@ def study_picture(
 
 
 def _draw_given(axes: Axes, told: Sequence[Mapping[str, Any]], best: int, look: Look) -> None:
-    """Draw each value where it was told, and a line from rung to rung for each trial."""
+    """Draw each reported value, and a line from rung to rung for each trial."""
     paths: dict[int, list[tuple[int, int]]] = {}
     for at, row in enumerate(told, 1):
         paths.setdefault(row["trial"], []).append((at, row["resource"]))
@@ -90,12 +90,12 @@ def _draw_given(axes: Axes, told: Sequence[Mapping[str, Any]], best: int, look: 
         axes.set_yticks(levels, [f"{each:,}" for each in levels], minor=False)
         axes.minorticks_off()
     axes.set_title("what trials were given")
-    axes.set_xlabel("values told, in their order")
+    axes.set_xlabel("values in order of arrival")
     axes.set_ylabel("resource")
 
 
 def _draw_best(axes: Axes, told: Sequence[Mapping[str, Any]], sign: float, look: Look) -> None:
-    """Draw all values, stronger the more a trial was given, and the incumbent's as a line."""
+    """Draw all values, darker with a larger resource, and the incumbent's value as a line."""
     most = max(row["resource"] for row in told)
     values = [row["value"] for row in told]
     strength = [0.25 + 0.75 * math.log1p(row["resource"]) / math.log1p(most) for row in told]
@@ -104,11 +104,11 @@ def _draw_best(axes: Axes, told: Sequence[Mapping[str, Any]], sign: float, look:
     axes.step(order, best_so_far(told, sign), where="post", color=look.champion)
     losses = sorted(sign * value for value in values)
     least, most_of_them, worst = losses[0], losses[len(losses) * 9 // 10], losses[-1]
-    if worst - least > _WIDE * (most_of_them - least) > 0:  # a few that went astray would hide all others
+    if worst - least > _WIDE * (most_of_them - least) > 0:  # a few outliers would hide all other values
         margin = 0.1 * (most_of_them - least)
         axes.set_ylim(*sorted((sign * (least - margin), sign * (most_of_them + margin))))
-    axes.set_title("best so far, of those that were given most")
-    axes.set_xlabel("values told, in their order")
+    axes.set_title("best so far, at the largest resource")
+    axes.set_xlabel("values in order of arrival")
     axes.set_ylabel("value")
 
 
@@ -150,7 +150,7 @@ def _draw_configs(
 
 
 def _marks(declared: Mapping[str, Any]) -> list[tuple[float, str]]:
-    """Return what is written beside the axis of a parameter: its words, or its bounds."""
+    """Return the labels on the axis of a parameter: its words, or its bounds."""
     if declared["type"] == "choice":
         words = declared["values"]
         few = words if len(words) <= _FEW else [words[0], words[-1]]
@@ -159,7 +159,7 @@ def _marks(declared: Mapping[str, Any]) -> list[tuple[float, str]]:
 
 
 def _draw_importance(axes: Axes, shares: Mapping[str, float], look: Look) -> None:
-    """Draw the share of each parameter as a bar, the largest on top."""
+    """Draw the share of each parameter as a bar, the largest at the top."""
     ranked = sorted(shares.items(), key=lambda each: each[1])
     axes.barh([name for name, _ in ranked], [share for _, share in ranked], color=look.champion, height=0.6)
     for at, (_, share) in enumerate(ranked):
@@ -181,18 +181,18 @@ def _scale(axes: Axes, numbers: Sequence[float]) -> None:
 
 _BINS = 5
 _IN_A_BIN = 6
-"""Trials that a bin has at least, on average."""
+"""Minimum number of trials per bin, on average."""
 
 
 def compared(values: Sequence[Mapping[str, Any]]) -> tuple[int, list[Mapping[str, Any]]]:
-    """Return the resource that most trials came to, and the values that they had there.
+    """Return the resource that most trials reached, and their values there.
 
-    At higher ones there are only those that were promoted, which are much alike.
+    At higher resources there are only promoted trials, which are similar.
 
     Parameters
     ----------
     values : sequence of mapping
-        Rows of `Study.history` that were told.
+        Rows of `Study.history` with a value.
     """
     at: dict[int, dict[int, Mapping[str, Any]]] = {}
     for row in values:
@@ -202,22 +202,22 @@ def compared(values: Sequence[Mapping[str, Any]]) -> tuple[int, list[Mapping[str
 
 
 def best_so_far(values: Sequence[Mapping[str, Any]], sign: float) -> list[float]:
-    """Return the value of the incumbent after each value: the best of those that were given most.
+    """Return the value of the incumbent after each value: the best value at the largest resource so far.
 
     >>> rows = [{"resource": 1, "value": 0.5}, {"resource": 1, "value": 0.4}, {"resource": 3, "value": 0.45}]
     >>> best_so_far(rows, 1.0)
     [0.5, 0.4, 0.45]
     """
     best: tuple[float, float] = (math.inf, math.inf)
-    found = []
+    bests = []
     for row in values:
         best = min(best, (-row["resource"], sign * row["value"]))
-        found.append(sign * best[1])
-    return found
+        bests.append(sign * best[1])
+    return bests
 
 
 def code_of(declared: Mapping[str, Any], value: Any) -> float:
-    """Return the place of a value between the bounds of its parameter, from 0 to 1.
+    """Return the position of a value between the bounds of its parameter, from 0 to 1.
 
     >>> code_of({"type": "float", "low": 0.01, "high": 1, "log": True}, 0.1)
     0.5
@@ -238,17 +238,17 @@ def code_of(declared: Mapping[str, Any], value: Any) -> float:
 def importance(rows: Sequence[Mapping[str, Any]], space: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
     """Return the share of the variance of the values that each parameter explains alone.
 
-    Values are ranked, so that one that went astray does not outweigh all others. A number is cut into up to
-    five bins of as many trials each; a word is a bin, and so is a parameter that does not exist. The share is
-    corrected for the bins, which explain something by chance; it is 0 if nothing is left. What parameters
-    explain only together is not seen.
+    Values are ranked, so that an outlier does not outweigh all others. Numbers are divided into up to five
+    bins with equal numbers of trials. Each word is a bin, and so is a missing parameter. The share is
+    corrected for the variance that the bins explain by chance, and is at least 0. Joint effects of parameters
+    are not measured.
     """
     ranks = np.argsort(np.argsort([row["value"] for row in rows], kind="stable"), kind="stable")
     return {name: _explained(ranks, _bins(rows, name, declared)) for name, declared in space.items()}
 
 
 def _bins(rows: Sequence[Mapping[str, Any]], name: str, declared: Mapping[str, Any]) -> NDArray[np.intp]:
-    """Return the number of the bin of each row."""
+    """Return the number of each row's bin."""
     codes = np.array(
         [code_of(declared, row[key]) if (key := f"config_{name}") in row else -1 for row in rows]
     )

@@ -1,4 +1,4 @@
-"""``values``: estimated costs of policies with their intervals, and how the intervals narrowed."""
+"""``values``: estimated costs of policies with their intervals, and the narrowing of the intervals."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ def values(
     title: str = "What each policy would have cost",
     dark: bool = False,
 ) -> Picture:
-    """Draw the estimated cost of each policy with its interval, and how the intervals narrowed.
+    """Draw the estimated cost of each policy with its interval, and the narrowing of the intervals.
 
     Parameters
     ----------
     estimates : mapping of str to Bounded
-        By policy: the estimate at the end; an infinite interval is not drawn.
+        The final estimate of each policy; an infinite interval is not drawn.
     growth : mapping of str to sequence of (int, float, float)
-        By policy: number of events, and lowest and highest cost after them.
+        For each policy, number of events, and lowest and highest cost after them.
     alpha : float
         Probability that an interval is ever wrong.
     title : str
-        Heads the picture.
+        Title of the picture.
     dark : bool
         True for a dark background.
     """
@@ -87,7 +87,7 @@ def values(
 
 
 def _narrowing(points: Sequence[Point]) -> Iterator[Point]:
-    """Yield the points from the last one on at which the interval still was as wide as all costs."""
+    """Yield the points from the last one at which the interval was still as wide as all costs."""
     finite = [point for point in points if all(map(math.isfinite, point))]
     widest = max((high - low for _, low, high in finite), default=0.0)
     at = next((k for k, (_, low, high) in enumerate(finite) if high - low < widest), len(finite))

@@ -1,4 +1,4 @@
-"""Conformance suites for what users add: oracles, explorers, estimators, schedulers, policies and others."""
+"""Conformance suites for a user's parts: oracles, explorers, estimators, schedulers, policies and others."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def _log(
     gain: float = 0.0,
     period: int = 0,
 ) -> Iterator[_Event]:
-    """Yield events on which the two differ; the challenger loses for half a `period`, then gains."""
+    """Yield events with different actions; the challenger loses for half a `period`, then gains."""
     u, v = rng.random((2, events)).tolist()
     for t in range(events):
         logged = int(u[t] < likely)
@@ -59,7 +59,7 @@ def _log(
 
 
 def _rising(rng: np.random.Generator, events: int) -> Iterator[_Event]:
-    """Yield events that differ only while rewards are high, so that averages over either half mislead."""
+    """Yield events with different actions only while rewards are high, so that averages mislead."""
     for t, event in enumerate(_log(rng, events, mean=0.9)):
         low = t < events // 2
         yield event._replace(differ=not low, reward=event.reward * (rng.random() < 0.2 if low else 1.0))
@@ -71,7 +71,7 @@ _NULLS: dict[str, tuple[_Log, float]] = {
     "rewards that rise": (_rising, 0.5),
     "heavy tails": (partial(_log, likely=0.01, mean=0.2), 0.01),
 }
-"""Logs on which the challenger is never ahead on average, each with its smallest propensity."""
+"""Logs on which the challenger is never better on average, each with its smallest propensity."""
 
 
 def check_estimator(
@@ -84,28 +84,27 @@ def check_estimator(
 ) -> None:
     """Check a test of challengers against the requirements of the search.
 
-    The test is looked at after every event. Take a challenger that is never ahead on average: both earn the
-    same, or advantages alternate, or rewards rise meanwhile, or weights have heavy tails. The test may call
-    it better in a share of at most `alpha`, plus four standard errors, of the streams. It never tells apart a
-    challenger and a champion that always agree. It finds a far larger reward better, and a far smaller one
-    worse.
+    The test is read after every event. On logs whose challenger is never better on average (equal rewards,
+    alternating advantages, rising rewards, heavy-tailed weights), it may call the challenger better in a
+    share of at most `alpha`, plus four standard errors, of the logs. It never distinguishes a challenger from
+    a champion with the same actions. It calls a challenger with a far larger reward better, and one with a
+    far smaller reward worse.
 
     Parameters
     ----------
     make : callable
-        Makes a fresh test from `alpha` and the smallest propensity of a log.
+        Returns a new test, from `alpha` and the smallest propensity of a log.
     alpha : float, default 0.05
         Level of the test.
     streams, events : int, default 60 and 1000
-        Number of logs of each kind, and their length. 2,000 logs of 20,000 events leave little room for
-        error.
+        Number of logs of each kind, and their length. 2,000 logs of 20,000 events make the check precise.
     seed : int, default 0
         Seed of the logs.
 
     Raises
     ------
     AssertionError
-        If a requirement is not met; the message says which.
+        If a requirement is violated; the message names the requirement.
 
     Examples
     --------
@@ -121,10 +120,10 @@ def check_estimator(
             f"{name}: better in {better} of {streams} streams, more than {allowed:.1%}",
         )
     agreeing = (event._replace(differ=False) for event in _log(rng, events, mean=0.7))
-    _require(not _run(make(alpha, 0.5), agreeing), "two that always agree are told apart")
+    _require(not _run(make(alpha, 0.5), agreeing), "two that always agree are distinguished")
     for gain, expected in ((0.8, "better"), (-0.8, "worse")):
-        found = _run(make(alpha, 0.5), _log(rng, events, gain=gain))
-        _require(found == expected, f"a gain of {gain} in every event: found {found or 'nothing'}")
+        outcome = _run(make(alpha, 0.5), _log(rng, events, gain=gain))
+        _require(outcome == expected, f"a gain of {gain} in every event: found {outcome or 'nothing'}")
 
 
 def _run(estimator: Estimator, log: Iterator[_Event]) -> str:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _SUM = 1e-5
 _LEARNT = (0, 1, 100, 10**6)
 _TIED = ((0.0, 0.0, 0.0), (0.1, 0.1, 0.3))
-"""Scores of which some are equal, as all are of a model that has learnt nothing."""
+"""Scores with equal values; the scores of a model that has learnt nothing are all equal."""
 _SCORES = ((0.5,), (0.1, 0.9), (0.3, 0.1, 0.7), (-1.0, 0.0, 0.25, -0.5), (0.2, 0.6, 0.4, 0.0, 0.8))
 
 
@@ -41,19 +41,19 @@ class ExplorerLike(Protocol):
 
 
 def check_explorer(explorer: ExplorerLike) -> None:
-    """Check an explorer against everything that users of its logged choices rely on.
+    """Check an explorer against all requirements of users of its logged choices.
 
     Calls `check_pmf` for several events, each after several numbers of learnt events.
 
     Parameters
     ----------
     explorer : ExplorerLike
-        The explorer; it need not be registered.
+        The explorer, registered or not.
 
     Raises
     ------
     AssertionError
-        If a requirement is not met; the message says which, and for which scores.
+        If a requirement is violated; the message names the requirement and the scores.
 
     Examples
     --------
@@ -75,24 +75,24 @@ def check_pmf(
     """Check the pmf that an explorer returns for one event.
 
     The probabilities sum to one. None is negative or less than the floor. The same scores give the same
-    probabilities again. Each action keeps its probability if the actions come in another order, unless scores
+    probabilities again. An action's probability does not depend on the order of the actions, unless scores
     are equal.
 
     Parameters
     ----------
     explorer : ExplorerLike
-        The explorer; it need not be registered.
+        The explorer, registered or not.
     scores : sequence of float
         Predicted cost of each action.
     learnt : int
         Number of events learnt before.
     reach : float
-        Distance of the plausible costs from the predicted one, if the explorer needs plausible costs.
+        Distance of the plausible costs from the predicted cost, if the explorer needs plausible costs.
 
     Raises
     ------
     AssertionError
-        If a requirement is not met; the message says which.
+        If a requirement is violated; the message names the requirement.
     """
     costs = min(0.0, *scores, 0.0), max(0.0, *scores, 0.0)
     orders = (

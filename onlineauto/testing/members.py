@@ -29,23 +29,23 @@ _STREAMS: tuple[tuple[dict[str, Any], int, int], ...] = ((_BANDIT, 3, 400), (_BA
 
 
 def check_member(member: Member) -> None:
-    """Check a member against the requirements of an ensemble, on streams that are made up.
+    """Check a member against the requirements of an ensemble, on simulated streams.
 
     It has a weight for each score, and all scores and weights are finite. A model that is saved and loaded
-    learns on as if it had not been, bit for bit. Predicting changes nothing, and a snapshot does not change
+    continues to learn identically, bit for bit. Predicting changes nothing, and a snapshot does not change
     when the model learns. A model that only predicts does so like the whole model. A section of an unknown
-    version lets the member begin from nothing, with a warning. States that continued from a common base merge
-    whatever their order, and stay as they are; one that has learnt nothing changes nothing.
+    version makes the member start empty, with a warning. States that continued from a common base can be
+    merged in any order, and are not changed; an empty state has no effect.
 
     Parameters
     ----------
     member : Member
-        It need not be registered; if it is not, it is while it is checked.
+        The member; if it is not registered, it is during the check.
 
     Raises
     ------
     AssertionError
-        If a requirement is not met; the message says which, and on which stream.
+        If a requirement is violated; the message names the requirement and the stream.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def check_member(member: Member) -> None:
 
 
 def _events(actions: int, n: int) -> Iterator[str]:
-    """Yield events of words and numbers, some of which tell what an action costs."""
+    """Yield events of words and numbers, some of which predict the cost of an action."""
     draw = np.random.default_rng(5)
     for _ in range(n):
         x, word = draw.normal(), int(draw.integers(3))
@@ -92,7 +92,7 @@ def _check_stream(member: Member, options: dict[str, Any], events: list[str], wh
     assert set(member.names) <= set(names_of(_ensemble(whole))), f"{where}: it is not in the ensemble"
 
     snapshot = whole.predictor()
-    asked = [snapshot.predict(event).tobytes() for event in events[half:]]
+    predictions = [snapshot.predict(event).tobytes() for event in events[half:]]
     assert _saved(whole) == before, f"{where}: to predict changes the model"
     again = Workspace.load(model)
     assert _saved(again) == model, f"{where}: to load and to save a model changes it"
@@ -102,7 +102,7 @@ def _check_stream(member: Member, options: dict[str, Any], events: list[str], wh
         _learn(other, events[half:])
         assert _saved(other) == _saved(whole), f"{where}: a copy of the model does not go on like the model"
     later = [snapshot.predict(event).tobytes() for event in events[half:]]
-    assert asked == later, f"{where}: a snapshot changes when the model learns"
+    assert predictions == later, f"{where}: a snapshot changes when the model learns"
     weights = [each["weight"] for each in inspection(whole, names={})["stack"] if each["weight"] is not None]
     assert np.isfinite(weights).all(), f"{where}: weights of the ensemble are not finite"
     _check_predict_only(whole, events, where)
@@ -129,20 +129,22 @@ def _ensemble(workspace: Workspace) -> Any:
 
 
 def _check_predict_only(workspace: Workspace, events: list[str], where: str) -> None:
-    """Check that a model that only predicts does so like the whole, if the ensemble predicts."""
+    """Check that a model that only predicts does so like the whole model, if the ensemble predicts."""
     workspace = workspace.fork()
     workspace.searching.live_configs.apply(PredictWith("ensemble", "loss"), workspace.learner.model)
     file = io.BytesIO()
     workspace.save(file, predict_only="ensemble")
     small = Workspace.load(file.getvalue(), testonly=True)
     for event in events:
-        found, wanted = small.predict(event), workspace.predict(event)
+        prediction, wanted = small.predict(event), workspace.predict(event)
         assert np.isfinite(wanted).all(), f"{where}: a score is not finite"
-        assert found.tobytes() == wanted.tobytes(), f"{where}: a model that only predicts predicts otherwise"
+        assert prediction.tobytes() == wanted.tobytes(), (
+            f"{where}: a model that only predicts predicts otherwise"
+        )
 
 
 def _check_unknown_version(member: Member, model: bytes, where: str) -> None:
-    """Check that a section of a later version lets the member begin from nothing."""
+    """Check that a section of a later version makes the member start empty."""
     tree = decoded(model, name="the model")
     tree["model"]["search"]["slots"]["stack"]["members"][member.name] = {"version": member.version + 1}
     with warnings.catch_warnings(record=True) as heard:
@@ -154,7 +156,7 @@ def _check_unknown_version(member: Member, model: bytes, where: str) -> None:
 
 
 def _check_merge(member: Member, base: Workspace, ends: list[Workspace], where: str) -> None:
-    """Check the laws of merging on states that continued from a base."""
+    """Check the laws of merging, on states that continued from a base."""
     ensembles = [_ensemble(each) for each in (base, *ends)]
     states = [states_of(each).of(member.name) for each in ensembles]
     before = list(map(_numbers, map(copy.deepcopy, states)))
@@ -178,7 +180,7 @@ def _check_merge(member: Member, base: Workspace, ends: list[Workspace], where: 
 
 
 def _close(one: Any, other: Any) -> bool:
-    """Return whether all numbers of two states are the same but for rounding."""
+    """Return whether all numbers of two states are equal up to rounding."""
     pairs = zip(_numbers(one), _numbers(other), strict=True)
     return all(
         np.isfinite(mine).all() and np.allclose(mine, yours, rtol=1e-4, atol=1e-6) for mine, yours in pairs

@@ -23,18 +23,18 @@ def check_oracle(oracle: Oracle) -> None:
 
     Proposals are configs over the available namespaces and nothing else. They depend on the arguments alone.
     Every proposal has interactions that can be learnt. The first champion gets a challenger as soon as there
-    is a namespace, and no champion is proposed as its own challenger. These last two do not apply to an
-    oracle that is asked only once.
+    is a namespace, and no champion is proposed as its own challenger. These last two requirements do not
+    apply to an oracle that is called only once.
 
     Parameters
     ----------
     oracle : Oracle
-        The oracle; it need not be registered.
+        The oracle, registered or not.
 
     Raises
     ------
     AssertionError
-        If a requirement is not met; the message says which, and for which champion.
+        If a requirement is violated; the message names the requirement and the champion.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def check_oracle(oracle: Oracle) -> None:
 
 
 def _champions(oracle: Oracle, space: Space) -> Iterator[Config]:
-    """Yield the first champion, and some that could follow it."""
+    """Yield the first champion, and some possible successors."""
     champion = Config(kind=oracle.kind)
     yield champion
     for step in range(3):
@@ -83,7 +83,7 @@ def _check_config(oracle: Oracle, config: Config, space: Space, where: str) -> N
     _require(oracle.once or config.kind is oracle.kind, f"another kind than the oracle's: {config}; {where}")
     for interaction in elements:
         _require(interaction == tuple(sorted(interaction)), f"names not ascending: {interaction}; {where}")
-        _require(set(interaction) <= set(space.namespaces), f"not met: {interaction}; {where}")
+        _require(set(interaction) <= set(space.namespaces), f"not observed: {interaction}; {where}")
         _require(len(interaction) in (2, 3), f"neither of two nor of three: {interaction}; {where}")
     crossed = interactions_of(
         config, space.namespaces, interaction_type=space.interaction_type, base=oracle.base

@@ -20,22 +20,22 @@ _KINDS = ("study", "stream", "refit")
 
 
 def check_policy(make: Callable[[], Policy]) -> None:
-    """Check a policy against the requirements of a cluster, in many situations that are made up.
+    """Check a policy against the requirements of a cluster, in many simulated situations.
 
     Scores have the shape ``[B, 3J + 1]``, and none is NaN. The same situation has the same scores, and
-    scoring changes nothing in it. A cluster is scored by itself: its answer does not depend on the clusters
-    beside it. Rows without a job, and jobs that cannot use more, are given nothing; capacity suffices; no job
-    is left with nothing that could have been begun. Slots end.
+    scoring does not change the situation. The scores of a cluster do not depend on the other clusters of its
+    batch. Rows without a job, and jobs that cannot use more, get nothing; the capacity is not exceeded; no
+    job that could begin is left with nothing. Slots end.
 
     Parameters
     ----------
     make : callable
-        Returns a new policy; it need not be registered.
+        Returns a new policy, registered or not.
 
     Raises
     ------
     AssertionError
-        If a requirement is not met; the message says which, and for which cluster.
+        If a requirement is violated; the message names the requirement and the cluster.
 
     Examples
     --------
@@ -79,12 +79,12 @@ def _check_situation(policy: Policy, situation: Situation, where: str) -> None:
     def watch(now: Situation, choices: Bools, actions: Ints) -> None:
         nonlocal steps
         steps += 1
-        kept = {name: getattr(now, name).copy() for name in ("workers", "servers", "free", "remaining")}
+        copies = {name: getattr(now, name).copy() for name in ("workers", "servers", "free", "remaining")}
         score, again = policy.score(now), policy.score(now)
         require(score.shape == (1, 3 * now.places + 1), f"the shape of the scores is {score.shape}")
         require(not np.isnan(score).any(), "a score is NaN")
         require(np.array_equal(score, again), "the same situation has other scores")
-        require(all(np.array_equal(getattr(now, name), each) for name, each in kept.items()), "changes it")
+        require(all(np.array_equal(getattr(now, name), each) for name, each in copies.items()), "changes it")
         twice = policy.score(_twice(now))
         same = [np.array_equal(best(each[None], choices), actions) for each in twice]
         require(all(same), "an action depends on the clusters beside it")
@@ -104,7 +104,7 @@ def _check_situation(policy: Policy, situation: Situation, where: str) -> None:
 
 
 def _twice(situation: Situation) -> Situation:
-    """Return a batch of a cluster beside itself."""
+    """Return a batch with a cluster twice."""
     names = [name for name in Situation.__dataclass_fields__ if name != "kinds"]
     doubled = {name: np.concatenate([getattr(situation, name)] * 2) for name in names}
     return Situation(kinds=situation.kinds, **doubled)

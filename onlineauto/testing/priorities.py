@@ -23,18 +23,18 @@ _COUNTS = (
 def check_priority(priority: Priority) -> None:
     """Check a priority against the requirements of the search.
 
-    The priority of a config is a finite number. It depends on the arguments alone. It asks only for the
-    counts of namespaces that the config names.
+    The priority of a config is a finite number. It depends on the arguments alone. It reads only the counts
+    of namespaces in the config.
 
     Parameters
     ----------
     priority : Priority
-        The priority; it need not be registered.
+        The priority, registered or not.
 
     Raises
     ------
     AssertionError
-        If a requirement is not met; the message says which, and for which config.
+        If a requirement is violated; the message names the requirement and the config.
 
     Examples
     --------

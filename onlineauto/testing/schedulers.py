@@ -30,23 +30,23 @@ _STEPS = 250
 
 
 def check_scheduler(make: Callable[[], Scheduler]) -> None:
-    """Check a scheduler against the requirements of a study, in many simulated ones.
+    """Check a scheduler against the requirements of a study, in many simulated studies.
 
     Jobs end in any order, some with an error or an infinite loss, with one worker and with many. Trials are
     numbered 0, 1, 2, …; their configs are in the space, and their resources in the ladder. Only a paused
-    trial is resumed, from what it has reached or what another trial had. States change as they may. The same
-    calls give the same answers, also after the state was written as JSON and loaded into a new object. With a
-    limit on trials there is an end; then `is_done` is true, and not before.
+    trial is resumed, from a resource that it or another trial has reached. States follow the allowed
+    transitions. The same calls give the same answers, also after the state was written as JSON and loaded
+    into a new object. With a limit on trials, a study ends; `is_done` is true then, and not before.
 
     Parameters
     ----------
     make : callable
-        Returns a new scheduler, which has not begun; it need not be registered.
+        Returns a new scheduler without a study, registered or not.
 
     Raises
     ------
     AssertionError
-        If a requirement is not met; the message says which, and in which study.
+        If a requirement is violated; the message names the requirement and the study.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def check_scheduler(make: Callable[[], Scheduler]) -> None:
 
 
 class _Simulated:
-    """A study whose scheduler is compared with a copy, and exchanged for one that loaded its state."""
+    """A study that compares its scheduler with a copy, and replaces it by one with a loaded state."""
 
     def __init__(
         self, make: Callable[[], Scheduler], setting: Setting, limit: int | None, where: str
@@ -80,7 +80,7 @@ class _Simulated:
         return scheduler, searcher
 
     def run(self, workers: int, errors: float) -> None:
-        """Ask whenever a worker is free, and let random jobs end, until the end or for a while."""
+        """Request a job for each free worker, and end random jobs, until the study ends or for a while."""
         for _ in range(_STEPS):
             while len(self._jobs) < workers and self._suggest():
                 pass
@@ -98,7 +98,7 @@ class _Simulated:
         return not self._suggest()
 
     def _suggest(self) -> bool:
-        compares = self._random.random() < 0.1  # a state is long to write
+        compares = self._random.random() < 0.1  # rarely, because writing a state is slow
         before = self._written() if compares else []
         refusals = self._pairs[0][1].refusals
         job, again = (scheduler.suggest(searcher) for scheduler, searcher in self._pairs)
@@ -137,7 +137,7 @@ class _Simulated:
         self._require(self._limit is None or job.trial < self._limit, f"more trials than there may be: {job}")
 
     def _end(self, trial: int, *, failed: bool) -> None:
-        """Report on the way, and end a job."""
+        """Report some steps, and end a job."""
         job = self._jobs.pop(trial)
         resource = job.resume_from.resource if job.resume_from else 0
         losses = [self._random.choice([self._random.random(), 1.0, inf]) for _ in range(job.resource)]
@@ -164,7 +164,7 @@ class _Simulated:
             self._states[changed] = state
 
     def _exchange(self) -> None:
-        """Load the state of a pair, through JSON, into a new one."""
+        """Load the states of the two schedulers, through JSON, into new ones."""
         scheduler, searcher = self._pairs[0]
         written = json.dumps(scheduler.state_dict()), json.dumps(searcher.state_dict())
         fresh = self._begun()

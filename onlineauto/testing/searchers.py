@@ -35,20 +35,20 @@ _CONFIGS = 60
 def check_searcher(make: Callable[[], Searcher]) -> None:
     """Check a searcher against the requirements of a study, in several spaces.
 
-    Configs are in the space. A config that was enqueued comes first. The same calls give the same configs,
-    also after the state was written as JSON and loaded into a new object; a searcher that repeats what
-    another one has proposed is then the same as that one. There are no more trials than the limit says. Once
-    there are no more configs, there never are.
+    Configs are in the space. An enqueued config comes first. The same calls give the same configs, also after
+    the state was written as JSON and loaded into a new object. A searcher that repeats the proposals of
+    another one then has the same state. The limit on trials is not exceeded. After the last config there are
+    no more.
 
     Parameters
     ----------
     make : callable
-        Returns a new searcher, which has not begun; it need not be registered.
+        Returns a new searcher without a study, registered or not.
 
     Raises
     ------
     AssertionError
-        If a requirement is not met; the message says which, and in which space.
+        If a requirement is violated; the message names the requirement and the space.
 
     Examples
     --------

@@ -20,23 +20,23 @@ _LONG = 3600.0
 def check_store(make: Callable[[], Store], *, pass_time: Callable[[float], None], threads: int = 4) -> None:
     """Check a store against the requirements of a study.
 
-    The log keeps its records as they are and in their order; the study is begun once. A claim shows its
-    function all that was written before, and is written at once. No two claims get the same job. Whoever lost
-    a lease writes nothing. Snapshots never go back.
+    The log keeps its records unchanged and in order; a study begins once. A claim passes all records written
+    before to its function, and is written atomically. No two claims get the same job. An owner whose lease
+    has expired cannot write. Snapshots never go back.
 
     Parameters
     ----------
     make : callable
         Returns a store without records.
     pass_time : callable
-        Lets so many seconds pass for the leases of the store that was made last.
+        Advances the time by a number of seconds for the leases of the latest store.
     threads : int
-        How many claim at once.
+        Number of threads that claim at the same time.
 
     Raises
     ------
     AssertionError
-        If a requirement is not met; the message says which.
+        If a requirement is violated; the message names the requirement.
 
     Examples
     --------
@@ -137,10 +137,10 @@ def _check_leases(store: Store, pass_time: Callable[[float], None]) -> None:
     store.fail(failing, {"kind": "failed", "trial": 2, "attempt": 0, "why": "é", "final": True})
     pass_time(3.0)
     expired = {"kind": "expired", "trial": 0, "attempt": 0}
-    found: list[Record] = []
-    store.claim("b", _LONG, after=0, decide=found.extend)
-    _require(found[-1] == expired, "a lease that is over is not recorded before decide is called")
-    _require([each["kind"] for each in found].count("expired") == 1, "more than one lease expired")
+    records: list[Record] = []
+    store.claim("b", _LONG, after=0, decide=records.extend)
+    _require(records[-1] == expired, "a lease that is over is not recorded before decide is called")
+    _require([each["kind"] for each in records].count("expired") == 1, "more than one lease expired")
     _require(
         list(store.heartbeat([short, renewed], 100.0)) == [short], "heartbeat does not return lost claims"
     )
@@ -164,7 +164,7 @@ def _lost(store: Store, write: Callable[[], Any], what: str) -> None:
 
 
 def _check_threads(store: Store, threads: int) -> None:
-    """Let several threads number their jobs by what they see; the same number twice is a double claim."""
+    """Let several threads number jobs by the records in the log; a repeated number is a double claim."""
     store.begin(_STUDY)
     each = 10
 

@@ -1,1 +1,1 @@
-"""Workspace: a model that reads, predicts and learns, and the files it is saved in."""
+"""Workspace: a model that reads, predicts and learns, and its files."""

@@ -1,4 +1,4 @@
-"""Conversion: from text to a file of blocks, which is read several times as fast, and back."""
+"""Conversion: from text to a file of blocks, which is read several times as fast, and back to text."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ def convert(
     configuration: Configuration | None = None,
     **options: Unpack[Options],
 ) -> int:
-    r"""Write the events of a source to a file: text as blocks, blocks as text; return how many events.
+    r"""Write the events of a source to a file, text as blocks and blocks as text; return their number.
 
-    The file appears when it is complete and on the disk; an old file is replaced.
+    The file appears once it is complete and on the disk; an existing file is replaced.
 
     Parameters
     ----------
     source : path, bytes, binary file, None, or an iterable
-        As for `Workspace.stream`.
+        See `Workspace.stream`.
     path : path
         The file to write.
     diagnostics : Diagnostics, optional
-        Counts and keeps problems with lines.
+        Counts and stores problems with lines.
     configuration : Configuration, optional
-        Options already parsed; then no keyword may be given.
+        Parsed options, instead of keywords.
     **options
         Options as on the command line. Those that affect how events are read must be the same when the blocks
         are used: the kind of bandit, ``hash``, ``hash_seed``, ``missing_probability``, ``vw_exact``.
@@ -60,9 +60,9 @@ def convert(
     Raises
     ------
     InputError
-        The source cannot be read; or none of its lines can be read; or text cannot express its events.
+        The source or all of its lines cannot be read, or text cannot express its events.
     OptionError
-        An option is unknown or out of range; or blocks made with ``--hash all`` are to become text.
+        An option is unknown or out of range, or blocks made with ``--hash all`` are to become text.
     OSError
         The file cannot be written.
 
@@ -110,7 +110,7 @@ def _not_all_bad(blocks: Iterable[Block], diagnostics: Diagnostics) -> Iterator[
 
 
 def has_blocks(source: object) -> bool:
-    """Return whether a source is a file of blocks, or the bytes of one; false for a pipe, which is not read.
+    """Return whether a source is a file of blocks, or its bytes; False for a pipe, which is not read.
 
     Raises
     ------
@@ -134,7 +134,7 @@ def _all_blocks(source: Sources) -> bool:
     Raises
     ------
     OptionError
-        Some of them are and some are not.
+        Some are, and some are not.
     """
     if not isinstance(source, list | tuple):
         return has_blocks(source)

@@ -1,8 +1,8 @@
-"""Locked: a base class for objects that threads share although their methods change arrays.
+"""Locked: a base class for shared objects whose methods change arrays.
 
 A method that changes or copies the arrays holds the object's lock. Each copy has its own lock, and is made
 while no other thread holds the original's. A fork waits until no lock is held: the child has no other threads
-to wait for, and could not continue from an event that is half learnt.
+to release locks, and could not continue from a half-learnt event.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from threading import Lock, RLock
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
-import onlineauto.jit  # noqa: F401 - see the end
+import onlineauto.jit  # noqa: F401 - its fork hook must be registered first, see the end
 
 if TYPE_CHECKING:
     from typing import Self
 
 
 class Locked:
-    """Base of objects that several threads may share; `copy` and `pickle` copy all but the lock."""
+    """Base of objects that several threads may share; `copy` and `pickle` copy everything but the lock."""
 
     __slots__ = ("__weakref__", "_lock")
     _lock: RLock
 
     def __new__(cls, *_: object, **__: object) -> Self:
-        """Make an object, or an empty one for a copy, with a lock of its own."""
+        """Create an object, or an empty one for a copy, with a separate lock."""
         made = super().__new__(cls)
         made._lock = RLock()
         with _FORK.listing:
@@ -35,11 +35,11 @@ class Locked:
 
     @property
     def lock(self) -> RLock:
-        """The lock, for callers that make several calls as one."""
+        """The lock, for callers that need several calls to be atomic."""
         return self._lock
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Return a copy, made while no other thread holds the lock."""
+        """Return a copy; no other thread changes this object at the same time."""
         made = type(self).__new__(type(self))
         memo[id(self)] = made
         with self._lock:
@@ -47,12 +47,12 @@ class Locked:
         return made
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return copies of the attributes for `pickle`, which writes them when the lock is no longer held."""
+        """Return copies of the attributes for `pickle`, which writes them after the lock is released."""
         with self._lock:
             return deepcopy(self._copied(), {id(self): self})
 
     def _copied(self) -> dict[str, Any]:
-        """Return the attributes that a copy must copy."""
+        """Return the attributes that a copy must contain."""
         return vars(self)
 
 
@@ -73,8 +73,8 @@ class _Fork:
             held = set(map(id, self._held))
             others = [each for each in self.everyone if id(each) not in held]
             if not others:
-                return  # `listing` stays held, so no new object is made
-            self.listing.release()  # The thread that holds a lock may have to make an object first.
+                return  # `listing` stays acquired, so no new object can be created
+            self.listing.release()  # The thread that holds a lock may have to create an object first.
             for each in others:
                 each._lock.acquire()  # noqa: SLF001 - a class of this file
                 self._held.append(each)
@@ -89,7 +89,7 @@ class _Fork:
 
 
 _FORK = _Fork()
-# What is registered last is called first. A thread that holds a lock of these may wait for a kernel, so the
-# hook of `onlineauto.jit`, which lets no kernel be compiled or loaded, has to be registered before this one.
+# The hook registered last runs first. A thread that holds one of these locks may wait for a kernel, so the
+# hook of `onlineauto.jit`, which blocks compiling and loading of kernels, must be registered before this one.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_FORK.before, after_in_parent=_FORK.after, after_in_child=_FORK.after)

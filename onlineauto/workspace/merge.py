@@ -1,12 +1,12 @@
-"""Merge: make one model of several that were trained separately with the same options.
+"""Merge: combine several models, trained separately with the same options, into one.
 
-Each weight of the result is a weighted average. With adaptive rates, a model counts by its Σ gradient² of the
-cell, so that a model that has seen a feature more often counts for more; Σ gradient² and scales are averaged
-in the same way. Without them, a model counts by the weight of the events that it has learnt. If all models
-continued from one base, the changes since the base are averaged, and the base is added. Sums and counts are
-added up.
+Each weight of the result is a weighted average. With adaptive rates, the weight of a model is its Σ gradient²
+of the cell, so that a model that has seen a feature more often counts for more; Σ gradient² and scales are
+averaged in the same way. Without adaptive rates, the weight of a model is that of its learnt events. If all
+models continued from one base, the changes since the base are averaged and added to the base. Sums and counts
+are added.
 
-Source: VW ``merge_models``, whose float operations these are, in its order.
+Source: VW ``merge_models``; the float operations are the same, in the same order.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 
 class _Part(NamedTuple):
-    """The numbers of a model that are merged, or their changes since its base."""
+    """The numbers of a model to merge, or their changes since its base."""
 
     cells: NDArray[np.float32]  # [rows, 4, lanes]
     lanes: NDArray[np.float64]  # [lanes, 2]: NORM, WEIGHT
@@ -72,24 +72,24 @@ class _Part(NamedTuple):
 def merged(
     models: Sequence[Workspace], *, base: Workspace | None = None, learnt: Sequence[float] | None = None
 ) -> Workspace:
-    """Return one model made of several that were trained separately.
+    """Return one model, merged from several that were trained separately.
 
     Parameters
     ----------
     models : sequence of Workspace
-        Two or more models with the same options; they stay as they are.
+        Two or more models with the same options; they are not changed.
     base : Workspace, optional
         The model from which all of them continued.
     learnt : sequence of float, optional
-        Weight of the labelled events that each model has learnt, last that of the base if there is one. By
-        default `labelled_weight` of each. It matters only without adaptive rates.
+        Weight of the labelled events of each model, and last of the base if there is one. By default
+        `labelled_weight` of each. It has an effect only without adaptive rates.
 
     Raises
     ------
     OptionError
-        There is one model only; or options differ; or a model can only predict; or the models have searched,
-        or have champions of their own, as with ``--epsilon_decay``; or rates are not adaptive, and nothing
-        was learnt; or VW cannot merge them (``--ccb_explore_adf`` with ``--vw_exact``).
+        There is only one model; or options differ; or a model can only predict; or the models have searched,
+        or have separate champions, as with ``--epsilon_decay``; or rates are not adaptive, and nothing was
+        learnt; or VW cannot merge them (``--ccb_explore_adf`` with ``--vw_exact``).
 
     Examples
     --------
@@ -113,21 +113,21 @@ def merged(
         parts = [part.minus(began) for part in parts]
     adaptive = made.learner.rule.adaptive
     part = reduce(_Part.plus, parts)._replace(cells=_averaged(parts, adaptive=adaptive))
-    part.times[0] += 0.0 if adaptive or made.learner.rule.normalized else 1.0  # as in VW
+    part.times[0] += 0.0 if adaptive or made.learner.rule.normalized else 1.0  # like in VW
     _fill(made, rows, part if began is None else began.plus(part), everyone)
     return made
 
 
 def _check(models: Sequence[Workspace], everyone: Sequence[Workspace]) -> None:
-    """Refuse models that cannot be merged; `everyone` is the models and the base."""
+    """Reject models that cannot be merged; `everyone` is the models and the base."""
     if len(models) < 2:
         raise OptionError("merge takes two models or more")
     if any(model.predicts_only for model in everyone):
         raise OptionError("a model that was saved to predict only cannot be merged: it has no sums")
     if models[0].configuration[AutomlOptions].automl is not None:
-        raise OptionError("models of --automl cannot be merged: each has searched by itself")
+        raise OptionError("models of --automl cannot be merged: each has its own search")
     if models[0].configuration[EpsilonDecayOptions].epsilon_decay:
-        raise OptionError("models of --epsilon_decay cannot be merged: each has a champion of its own")
+        raise OptionError("models of --epsilon_decay cannot be merged: each has its own champion")
     commands = [_configuration(model).command(kept=True) for model in everyone]
     for command in commands:
         if command != commands[0]:
@@ -137,10 +137,10 @@ def _check(models: Sequence[Workspace], everyone: Sequence[Workspace]) -> None:
 
 
 def _check_slots(everyone: Sequence[Workspace], *, based: bool) -> None:
-    """Refuse models with slots whose interactions would differ in VW.
+    """Reject models with slots whose interactions would differ in VW.
 
-    VW adds the interactions of slots once slots have an index feature. From the changes since a base it makes
-    a model that has seen no slots.
+    VW adds the interactions of slots once slots have an index feature. Merging changes since a base, VW
+    creates a model that has seen no slots.
     """
     indexed = {bool(each) for each in _indexed(everyone)}
     if based and True in indexed:
@@ -156,17 +156,17 @@ def _check_slots(everyone: Sequence[Workspace], *, based: bool) -> None:
 
 
 def _indexed(everyone: Sequence[Workspace]) -> list[bool | None]:
-    """Return for each model whether slots have an index feature yet; None if they never have one."""
+    """Return for each model whether slots have an index feature yet; None if they never get one."""
     return [model.state()["slots"]["told"] for model in everyone]
 
 
 def _configuration(model: Workspace) -> Configuration:
-    """Return the options that a model keeps; in exact mode without the seed, which VW changes as it draws."""
+    """Return the options that a model stores; in exact mode without the seed, which VW changes."""
     configuration = model.configuration
-    kept = {name for name in configuration.supplied if REGISTRY[name].keep}
+    stored = {name for name in configuration.supplied if REGISTRY[name].keep}
     if model.semantics.merges_as_vw:
-        kept -= {"random_seed"}
-    return REGISTRY.from_keywords(**{name: configuration.get(name) for name in kept})
+        stored -= {"random_seed"}
+    return REGISTRY.from_keywords(**{name: configuration.get(name) for name in stored})
 
 
 def labelled_weight(model: Workspace) -> float:
@@ -177,13 +177,13 @@ def labelled_weight(model: Workspace) -> float:
 
 
 def _rows(made: Workspace, everyone: Sequence[Workspace]) -> NDArray[np.int64]:
-    """Return the cells to merge: those that any model has learnt, or all if initial cells are not zero."""
+    """Return the cells to merge: those learnt by any model, or all if initial cells are not zero."""
     touched = reduce(np.logical_or, [model.learner.model.touched for model in everyone])
     return np.arange(len(touched)) if made.learner.unlearnt.any() else np.flatnonzero(touched)
 
 
 def _part(model: Workspace, rows: NDArray[np.int64], learnt: float) -> _Part:
-    """Return the numbers of a model that are merged, of the cells `rows`; native penalties are applied."""
+    """Return the numbers of a model to merge, from the cells `rows`; native penalties are applied."""
     if not model.semantics.merges_as_vw:  # VW drops its accumulated penalties
         model = copy.deepcopy(model)
         for lane in np.unique(model.learner.model.penalised):

@@ -1,4 +1,4 @@
-r"""Model files: a tree of numbers, texts, bytes and arrays in one file. An incomplete file is refused.
+r"""Model files: a tree of numbers, texts, bytes and arrays in one file. An incomplete file is rejected.
 
 ::
 
@@ -9,8 +9,8 @@ the tree as one MessagePack map. In it, an array is a map of three entries: ``dt
 little-endian), ``shape``, and ``at``, the offset of its first byte from the first array of the file. Each
 array begins at a multiple of 64 bytes of the file, after padding with zeros; its items are in C order.
 
-A file is written beside the old one, flushed to the disk, and then renamed. So whoever opens it finds the old
-file or the complete new one. The tree of a model is described in ``docs/reference/formats/model-file.md``.
+A file is written to a temporary name, flushed to the disk, and then renamed. So a reader always sees the old
+file or the complete new one. ``docs/reference/formats/model-file.md`` describes the tree of a model.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 State: TypeAlias = dict[str, Any]
-"""A tree: maps and lists of numbers, texts, bytes, arrays, and of values that msgspec can encode."""
+"""A tree: maps and lists of numbers, texts, bytes, arrays, and other values that msgspec can encode."""
 
 MAGIC = b"\x89oam\r\n\x1a\n"
-"""The first bytes of a file. As in PNG, they change if a file is transferred as if it were text."""
+"""The first bytes of a file. Like in PNG, a transfer of the file as text changes them."""
 VERSION = 3
-"""Version of this layout and of the tree; it grows with every change that older programs cannot read.
+"""Version of this layout and of the tree; it increases with every change that older programs cannot read.
 
-Sections of the tree have versions of their own, so that a change of one leaves the others as they are.
+Sections of the tree have separate versions, so that a change of one section leaves the others unchanged.
 """
 HEAD = np.dtype(
     [("version", "<u4"), ("reserved", "<u4"), ("description_bytes", "<u8"), ("file_bytes", "<u8")]
@@ -54,11 +54,11 @@ _DIGEST = hashlib.sha256().digest_size
 _BEGIN = len(MAGIC) + HEAD.itemsize
 _ARRAY = {"dtype", "shape", "at"}
 _DTYPES = {"<f4", "<f8", "<i8", "<u4", "<u8", "|u1", "|b1"}
-"""The types of arrays, as NumPy spells them."""
+"""The types of arrays, in NumPy's spelling."""
 
 
 def encoded(tree: Mapping[str, Any]) -> Iterator[bytes | memoryview]:
-    """Yield the bytes of the file of a tree, in parts; arrays are not copied.
+    """Yield the bytes of a tree's file, in parts; arrays are not copied.
 
     The same tree gives the same bytes.
     """
@@ -121,7 +121,7 @@ def decoded(data: bytes | mmap.mmap, *, name: str) -> State:
     if data[: len(MAGIC)] != MAGIC:
         raise InputError(
             f"{name} is not a model file of onlineauto; if it is one of Vowpal Wabbit, "
-            "onlineauto.interop.read_vw_model reads it, and `onlineauto convert` makes one of ours of it"
+            "onlineauto.interop.read_vw_model reads it, and `onlineauto convert` converts it"
         )
     if len(data) < _BEGIN + _DIGEST:
         raise InputError(f"{name} is a model file that was cut off")
@@ -149,7 +149,7 @@ def decoded(data: bytes | mmap.mmap, *, name: str) -> State:
 
 
 def _with_arrays(value: Any, data: bytes | mmap.mmap, begin: int) -> Any:
-    """Return a tree with its descriptions of arrays replaced by views; the first array is at `begin`."""
+    """Return a tree whose descriptions of arrays are replaced by views; the first array is at `begin`."""
     if isinstance(value, list):
         return [_with_arrays(each, data, begin) for each in value]
     if not isinstance(value, dict):
@@ -168,12 +168,12 @@ def _with_arrays(value: Any, data: bytes | mmap.mmap, begin: int) -> Any:
 
 
 def read_file(path: str | os.PathLike[str]) -> State:
-    """Return the tree of a file, which is mapped into memory and not copied.
+    """Return the tree of a file, which is memory-mapped and not copied.
 
     Raises
     ------
     InputError
-        The file cannot be read, or `decoded` refuses it.
+        The file cannot be read, or `decoded` rejects it.
     """
     try:
         with Path(path).open("rb") as file:
@@ -213,7 +213,7 @@ def _is_device(path: str | os.PathLike[str]) -> bool:
 
 
 def replace_file(path: str | os.PathLike[str], parts: Iterable[bytes | memoryview]) -> None:
-    """Write a file in one step: at any instant there is the old file, or the complete new one.
+    """Write a file atomically: at any instant, the path has the old file or the complete new one.
 
     A device or a pipe, such as ``/dev/null``, is written to directly.
 

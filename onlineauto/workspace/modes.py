@@ -1,4 +1,4 @@
-"""Modes: the semantics that the options select."""
+"""Modes: the semantics selected by the options."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ if TYPE_CHECKING:
 
 
 def semantics_of(configuration: Configuration) -> Semantics:
-    """Return the semantics that the options select: exact ones with ``--vw_exact``, else native ones."""
+    """Return the semantics for some options: exact with ``--vw_exact``, else native."""
     return EXACT if configuration[ExactOptions].vw_exact else NATIVE

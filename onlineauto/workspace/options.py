@@ -1,4 +1,4 @@
-"""The registry of all options, and what a program gives of them."""
+"""The registry of all options, and the conversion of a caller's options."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from onlineauto.options import Configuration, Registry
 
 
 def _check_effects(configuration: Configuration) -> None:
-    """Refuse options that the chosen explorer does not use. Vowpal Wabbit takes them, so exact mode does."""
+    """Reject options that the chosen explorer does not use; exact mode accepts them, like Vowpal Wabbit."""
     if not configuration[ExactOptions].vw_exact:
         check_effects(configuration)
 
@@ -24,32 +24,32 @@ def _check_effects(configuration: Configuration) -> None:
 REGISTRY: Final = Registry(
     (*GROUPS, EnsembleOptions, ExactOptions), checks=(*EXACT_CHECKS, *CHECKS, check_members, _check_effects)
 )
-"""The command line, Python, the help and the documentation are made from it."""
+"""The source of the command line, the Python API, the help and the documentation."""
 
 extend(REGISTRY)
 extend_by_members(REGISTRY)
 
 
 def given_options(configuration: Configuration | str | None, **keywords: Any) -> Configuration:
-    """Return the options that a program gives: parsed ones, a text as on a command line, or keywords.
+    """Return the options of a caller: parsed ones, a text as on a command line, or keywords.
 
     Raises
     ------
     OptionError
-        An option is unknown, out of range, contradicts another or is for the command line alone, or both
-        kinds are given.
+        An option is unknown, out of range, contradicts another, or is only for the command line; or both
+        kinds are passed.
     """
     if configuration is not None and keywords:
         raise OptionError("options go either into the configuration or into keywords, not into both")
     if isinstance(configuration, Configuration):
         return configuration
     if configuration is None:
-        given = REGISTRY.from_keywords(**keywords)
+        options = REGISTRY.from_keywords(**keywords)
     elif isinstance(configuration, str):
-        given = REGISTRY.parse(configuration)
+        options = REGISTRY.parse(configuration)
     else:
         raise OptionError(
             f"{configuration!r} has no options; give keywords, or a text such as '-q ua --automl 4'"
         )
-    refuse_command_line(given)
-    return given
+    refuse_command_line(options)
+    return options

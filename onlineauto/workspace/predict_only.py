@@ -1,7 +1,7 @@
-"""Spin-off: a model that predicts and cannot learn: the champion alone, or all that predicts now.
+"""Spin-off: a model that only predicts: the champion alone, or everything that predicts now.
 
-It keeps only the weight of each cell, unless the explorer uses plausible costs, which need all four numbers;
-and only the live configs that predictions depend on.
+It stores only the weight of each cell, unless the explorer uses plausible costs, which need all four numbers.
+It has only the live configs on which predictions depend.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from onlineauto.workspace.workspace import Workspace
 
 PredictOnly: TypeAlias = Literal["champion", "ensemble", "stack"] | bool
-"""What is spun off: the champion alone, or all that predicts: the ensemble once it is proved. True
-is the champion, and "stack" the older name of "ensemble"."""
+"""The content of a spin-off: the champion alone, or everything that predicts, such as a proved ensemble. True
+means the champion, and "stack" is the older name of "ensemble"."""
 
 
 def predicting_configs(workspace: Workspace, what: PredictOnly = True) -> list[int]:
-    """Return the live configs that a spin-off has: the champion, and those with a weight in what predicts."""
+    """Return the live configs of a spin-off: the champion, and those with a weight in the prediction."""
     arrays = workspace.searching.live_configs.arrays
     weights = np.zeros(arrays.n)
     if _predictor(workspace, what) == "ensemble":
@@ -44,17 +44,16 @@ def predicting_configs(workspace: Workspace, what: PredictOnly = True) -> list[i
 
 
 def spin_off(workspace: Workspace, what: PredictOnly = True) -> State:
-    """Return the state of a model that predicts with the champion, or with all that predicts now.
+    """Return the state of a model that predicts with the champion, or with everything that predicts now.
 
-    It has only the numbers needed to predict. The champion predicts what `workspace` predicts with
-    ``--predict_with champion``; "ensemble" predicts what `workspace` does. If the semantics spin off weights,
-    it has no search and the champion's interactions as if given by hand, and it can learn further, from the
-    weights alone.
+    It has only the numbers needed to predict. "champion" predicts like `workspace` with ``--predict_with
+    champion``; "ensemble" predicts like `workspace`. If the semantics spin off weights, the result has no
+    search, but the champion's interactions as options. Then it can learn further, from the weights alone.
 
     Raises
     ------
     OptionError
-        `what` is neither; or a journal is replayed.
+        `what` is not a valid value, or a journal is replayed.
     """
     if what not in (True, "champion", "ensemble", "stack"):
         raise OptionError(f'predict_only is True, "champion" or "ensemble", and not {what!r}')
@@ -80,13 +79,13 @@ def spin_off(workspace: Workspace, what: PredictOnly = True) -> State:
     if predictor == "ensemble":
         history["predicts_since"] = state["search"]["predicts_since"]
     known = {name: state["search"]["slots"][name] for name in ("namespaces", "counts", "since", "tally")}
-    kept = {"configs": [configs.configs[each] for each in live], "indices": list(range(len(live)))}
-    tree["search"] |= history | {"search": alone, "slots": tree["search"]["slots"] | known | kept}
+    stored = {"configs": [configs.configs[each] for each in live], "indices": list(range(len(live)))}
+    tree["search"] |= history | {"search": alone, "slots": tree["search"]["slots"] | known | stored}
     return tree | {"layout": state["layout"], "slots": state["slots"], "predicts_only": True}
 
 
 def spun_off(workspace: Workspace, what: PredictOnly = True) -> Workspace:
-    """Return a workspace with the champion alone, or with all that predicts now."""
+    """Return a workspace with the champion alone, or with everything that predicts now."""
     predictor, live = _predictor(workspace, what), predicting_configs(workspace, what)
     alone = type(workspace)(configuration=REGISTRY.from_keywords(**_options(workspace, predictor, len(live))))
     alone.restore(spin_off(workspace, what))
@@ -94,20 +93,20 @@ def spun_off(workspace: Workspace, what: PredictOnly = True) -> Workspace:
 
 
 def _predictor(workspace: Workspace, what: PredictOnly) -> str:
-    """Return what the spin-off predicts with: "champion", "mix" or "ensemble"."""
+    """Return the predictor of the spin-off: "champion", "mix" or "ensemble"."""
     return workspace.searching.predicts[0] if what in ("ensemble", "stack") else "champion"
 
 
 def _options(workspace: Workspace, predictor: str, live: int) -> dict[str, object]:
     """Return the options of the small model: the same number of cells, with the lanes of its live configs."""
     configuration, width = workspace.configuration, workspace.learner.width
-    kept = {name for name in configuration.supplied if REGISTRY[name].keep}
+    stored = {name for name in configuration.supplied if REGISTRY[name].keep}
     searches = configuration[AutomlOptions].automl is not None
     if workspace.semantics.spins_off_weights:
-        decides = OF_DECAY if "epsilon_decay" in kept else ()
-        kept -= {*OF_LEARNING, *(option.name for option in options_of(AutomlOptions))} - {*decides}
-        kept -= {"quadratic", "cubic", "interactions"} if searches else set()
-    options = {name: configuration.get(name) for name in kept} | {"testonly": True}
+        decides = OF_DECAY if "epsilon_decay" in stored else ()
+        stored -= {*OF_LEARNING, *(option.name for option in options_of(AutomlOptions))} - {*decides}
+        stored -= {"quadratic", "cubic", "interactions"} if searches else set()
+    options = {name: configuration.get(name) for name in stored} | {"testonly": True}
     if workspace.semantics.spins_off_weights:  # Lanes share the cells there.
         lanes = 1 << (width - 1).bit_length()
         options["bit_precision"] = (workspace.learner.shape.cells * lanes).bit_length() - 1
@@ -143,7 +142,7 @@ def _copy_configs(source: Workspace, target: Workspace, live: list[int]) -> None
 
 
 def _copy_predictor(source: Workspace, target: Workspace, live: list[int]) -> None:
-    """Let `target` mix or ensemble the scores of its live configs as `source` does."""
+    """Let `target` mix or ensemble the scores of its live configs like `source`."""
     mine, arrays = (each.searching.live_configs.arrays for each in (source, target))
     arrays.mix[:] = mine.mix[live]
     if arrays.ensemble.on:

@@ -1,4 +1,4 @@
-"""Predictor: an immutable snapshot of a workspace, which any number of threads may ask at once."""
+"""Predictor: an immutable snapshot of a workspace, which threads may use at the same time."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from onlineauto.options import Configuration
 
 _MOST_NAMES = 1000
-"""Number of unknown namespaces with which a parser is begun anew, so that names cannot fill the memory."""
+"""Number of unknown namespaces after which a parser is replaced, so that names cannot fill the memory."""
 
 
 class Asked(BlockPredictor):
-    """A block predictor that can also parse events, with a parser of its own; its parameters are the same."""
+    """A block predictor with a parser for single events; see `BlockPredictor` for the parameters."""
 
     def __init__(
         self, configuration: Configuration, layout: Layout, *, semantics: Semantics, live_configs: int
@@ -60,11 +60,11 @@ class Asked(BlockPredictor):
 
 
 class Predictor:
-    r"""An immutable snapshot of a model that predicts as the workspace did when it was taken.
+    r"""An immutable snapshot of a model, which predicts like the workspace at the time of the snapshot.
 
-    `Workspace.predictor` makes one. Any number of threads may ask it at once, without a lock: each has a
-    parser and a working memory of its own, of about 2 MB. Nothing that is asked changes it. It is made in the
-    time that it takes to copy the cells that were learnt.
+    `Workspace.predictor` creates one. Any number of threads may use it at the same time without a lock: each
+    thread has a separate parser and working memory, of about 2 MB. Predictions do not change a predictor.
+    Creating one takes the time of copying the learnt cells.
 
     Examples
     --------
@@ -81,9 +81,9 @@ class Predictor:
     configuration : Configuration
         The options of the workspace.
     model : Predicting
-        What `snapshot` returned.
+        A result of `snapshot`.
     like : Predictor, optional
-        An earlier one of the same workspace, whose parsers and working memories this one may use as well.
+        An earlier predictor of the same workspace, whose parsers and working memories are reused.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class Predictor:
     Raises
     ------
     OptionError
-        Predictions change this model, as they do in Vowpal Wabbit.
+        Predictions change this model, like in Vowpal Wabbit.
     """
 
     def __init__(
@@ -112,27 +112,27 @@ class Predictor:
         self._of_thread = local() if like is None else like.memories_for(configuration, model)
 
     def __reduce__(self) -> tuple[type[Predictor], tuple[Configuration, Predicting]]:
-        """Return the recipe of a copy, for which no thread has a working memory yet."""
+        """Return the constructor call for a copy, for which no thread has a working memory yet."""
         return Predictor, (self.configuration, self._model)
 
     def __repr__(self) -> str:
-        """Show the options in force."""
+        """Return the options in force."""
         return f"Predictor({self.configuration.command()!r})"
 
     def like(self, earlier: Predictor) -> Predictor:
-        """Return the same predictor with the parsers and working memories of an earlier one, so ready sooner.
+        """Return this predictor with the parsers and working memories of an earlier one, to be ready sooner.
 
-        The earlier one is of the same workspace, and goes on as well.
+        The earlier predictor must be of the same workspace, and can still be used.
         """
         return Predictor(self.configuration, self._model, like=earlier)
 
     def memories_for(self, configuration: Configuration, model: Predicting) -> local:
-        """Return the threads' working memories if a predictor of a model can use them, else new ones."""
+        """Return the threads' working memories if they fit a predictor of `model`, else new ones."""
         fits = self.configuration == configuration and _lanes(self._model) == _lanes(model)
         return self._of_thread if fits else local()
 
     def predict(self, event: OneEventLike) -> NDArray[np.float32]:
-        """Predict one event, given as for `Workspace.predict`; return as that does.
+        """Predict one event, with the arguments and result of `Workspace.predict`.
 
         Raises
         ------
@@ -147,31 +147,31 @@ class Predictor:
         Raises
         ------
         InputError
-            The block was read by other rules.
+            The block was read with other options.
         """
         check_rules(block, self._rules)
         return self._asked().predict(block, self._model)
 
     def _asked(self) -> Asked:
         """Return the parser and the working memory of this thread."""
-        asked: Asked | None = getattr(self._of_thread, "asked", None)
-        if asked is None:
-            self._of_thread.asked = asked = Asked(
+        block_predictor: Asked | None = getattr(self._of_thread, "asked", None)
+        if block_predictor is None:
+            self._of_thread.asked = block_predictor = Asked(
                 self.configuration,
                 self._model.layout,
                 semantics=self._semantics,
                 live_configs=_lanes(self._model),
             )
-        return asked
+        return block_predictor
 
 
 def _lanes(model: Predicting) -> int:
-    """Return the largest number of live configs of a model."""
+    """Return the maximum number of live configs of a model."""
     return len(model.parts.live.schedule.lease)
 
 
 def snapshot(configuration: Configuration, model: Predicting) -> Predicting:
-    """Return a copy of a model that no longer changes when the workspace learns."""
+    """Return a copy of a model that does not change when the workspace learns."""
     parts = model.parts
     live = parts.live._replace(ensemble=to_predict(parts.live.ensemble, range(_lanes(model))))
     return Predicting.of(

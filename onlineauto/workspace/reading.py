@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Reading:
-    """The blocks of a source, as `read` returns them. One thread can iterate them once.
+    """The blocks of a source, from `read`. One thread can iterate them once.
 
     Attributes
     ----------

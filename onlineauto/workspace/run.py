@@ -30,20 +30,20 @@ if TYPE_CHECKING:
 
 
 class RunSink(Protocol):
-    """Takes what a run has learnt."""
+    """Receives the blocks that a run has learnt."""
 
     def take(self, block: Block, outcomes: Outcomes) -> None:
-        """Take a block that was learnt, and its outcomes."""
+        """Process a learnt block and its outcomes."""
 
     def state(self) -> State:
-        """Return what this sink needs to go on in a resumed run; `Run.stored` has it there."""
+        """Return the state of this sink for a resumed run, which has it in `Run.stored`."""
 
 
 class Run:
     r"""A stream being learnt by a workspace, step by step.
 
     `resume` continues from a `checkpoint` with the same result as if the run had never stopped, whatever the
-    steps. A run is used by one thread at a time; its workspace may be asked by others meanwhile.
+    steps. Only one thread may use a run at a time; other threads may predict with its workspace.
 
     Examples
     --------
@@ -65,22 +65,22 @@ class Run:
     workspace : Workspace
         The workspace that learns.
     source : Sources
-        What to learn from; see `Workspace.stream`.
+        The events; see `Workspace.stream`.
     stored : mapping, optional
-        What the model file of another run has of it: the run continues at that `position`, and counts on.
+        The state of another run, from its model file: this run continues at that `position` and its counts.
     every : int, optional
-        A block ends after every so many events of a pass.
+        A block ends after every `every` events of a pass.
 
     Attributes
     ----------
     workspace : Workspace
         The workspace that learns.
     stored : mapping
-        What the resumed run had stored.
+        The stored state of the resumed run.
     progress : Progress
         The counters.
     sinks : list of RunSink
-        Take each block that is learnt, in this order.
+        Receive each learnt block, in this order.
     diagnostics : Diagnostics
         Problems with the input; those of the workspace, unless others are set before the first step.
     read : BlockSource
@@ -125,19 +125,19 @@ class Run:
         Raises
         ------
         InputError
-            As `Workspace.stream`; everything before is learnt and taken by the sinks.
+            As for `Workspace.stream`; all events before are learnt and passed to the sinks.
         """
         self._wanted = None
         while (taken := self._next()) is not None:
             yield taken
 
     def step(self, n: int | None = None) -> int:
-        """Learn the next `n` events, or all that are left; return how many there were.
+        """Learn the next `n` events, or all remaining ones; return their number.
 
         Raises
         ------
         InputError
-            As `Workspace.stream`; everything before is learnt and taken by the sinks.
+            As for `Workspace.stream`; all events before are learnt and passed to the sinks.
         OptionError
             `n` is negative.
         """
@@ -152,7 +152,7 @@ class Run:
         return done
 
     def state(self) -> State:
-        """Return what a resumed run needs besides the model: position, counters, and what sinks need."""
+        """Return the state for a resumed run besides the model: position, counters, and states of sinks."""
         self.count_passes()
         position = self.position
         if self._stream is not None and position.events and isinstance(self._source, EventSource):
@@ -163,41 +163,41 @@ class Run:
         return state
 
     def checkpoint(self, target: str | os.PathLike[str] | BinaryIO) -> None:
-        """Write the model together with the state of this run. A path is replaced in one step.
+        """Write the model together with the state of this run. An existing file is replaced atomically.
 
         Raises
         ------
         OSError
-            The file cannot be written; an old file at that path is unchanged.
+            The file cannot be written; an existing file is unchanged.
         OptionError
             A journal is replayed.
         """
-        with self.workspace._lock:  # noqa: SLF001 - its arrays are written
+        with self.workspace._lock:  # noqa: SLF001 - no thread may change its arrays while they are written
             save_model(self.workspace.state(), target, run=self.state())
 
     @classmethod
     def resume(cls, checkpoint: ModelSource, source: Sources, **options: Unpack[Options]) -> Run:
         """Return a run that continues over the same source where a checkpoint was written.
 
-        Options that a model does not keep must be given again, as for `Workspace.load`.
+        Options that a model file does not store must be passed again, as for `Workspace.load`.
 
         Raises
         ------
         InputError
             The file is not a model, or was not saved by a run.
         OptionError
-            An option is given another value and cannot change.
+            An option has another value and cannot change.
         """
         workspace, stored = load_run(checkpoint, REGISTRY.from_keywords(**options))
         return cls(workspace, source, stored=stored)
 
     def count_passes(self) -> None:
-        """Count the passes that have ended."""
+        """Count the completed passes."""
         while self._first_pass + self.progress.current_pass < self.workspace.learner.current_pass:
             self.progress.end_pass()
 
     def _next(self) -> tuple[Block, Outcomes] | None:
-        """Learn the next block, let the counters and the sinks have it, and return it; None at the end."""
+        """Learn the next block, update the counters and the sinks, and return the block; None at the end."""
         if self._stream is None:
             self._stream = self.workspace.stream(
                 self._source,
@@ -216,7 +216,7 @@ class Run:
         return taken
 
     def _portions(self, source: Sources, configuration: Configuration, found: Diagnostics) -> Iterator[Block]:
-        """Yield the blocks of a source, none with more events than the step still wants."""
+        """Yield the blocks of a source, none with more events than the step still needs."""
         for block in self.read(source, configuration, found):
             rest = block
             while self._wanted is not None and len(rest) > (wanted := self._wanted):
@@ -233,10 +233,10 @@ def load_run(source: ModelSource, configuration: Configuration) -> tuple[Workspa
     InputError
         The file is not a model, or was not saved by a run.
     OptionError
-        An option is given another value and cannot change.
+        An option has another value and cannot change.
     """
     workspace, stored = load_model(Workspace, source, configuration)
     if "position" not in stored:
         name = os.fspath(source) if isinstance(source, str | os.PathLike) else "the model"
-        raise InputError(f"{name} was not saved by a run, so --resume cannot go on from it")
+        raise InputError(f"{name} was not saved by a run, so --resume cannot continue from it")
     return workspace, stored

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from onlineauto.workspace.workspace import Workspace
 
 SECTIONS = {"learner": 1, "layout": 1, "slots": 1, "search": 1, "run": 1}
-"""Sections of a model file, each with the version that this program writes; it reads all up to that.
+"""Sections of a model file, each with the version that is written; versions up to that can be read.
 
-The ensemble and its members, which are in the section of the search, have versions of their own.
+The section of the search contains the ensemble and its members, which have separate versions.
 """
 
 ModelSource: TypeAlias = str | os.PathLike[str] | bytes | BinaryIO
@@ -41,14 +41,14 @@ def save_model(
     state : mapping
         The return value of `Workspace.state`.
     target : path or binary file
-        The file; a path is replaced in one step.
+        The file; an existing file is replaced atomically.
     run : mapping, optional
         The state of the run, to resume it: its counters and its position.
 
     Raises
     ------
     OSError
-        The file cannot be written; an old file at that path is unchanged.
+        The file cannot be written; an existing file is unchanged.
     """
     from importlib.metadata import version
 
@@ -81,7 +81,7 @@ def _read(source: ModelSource) -> tuple[State, str]:
 
 
 def _check_versions(stored: Stored, name: str) -> None:
-    """Check that no section of a tree is of a later version. Release 0.1 wrote version 1 of each, unsaid.
+    """Check that no section of a tree is of a later version. Release 0.1 wrote version 1 without a number.
 
     Raises
     ------
@@ -103,26 +103,26 @@ def _configured(configuration: Configuration, tree: State, *, name: str) -> Conf
     Raises
     ------
     OptionError
-        An option that the model keeps is given another value and cannot change.
+        An option that the model stores has another value and cannot change.
     InputError
         The stored options are not valid in this program.
     """
     try:
         made = REGISTRY.parse_kept(tree["model"]["options"])
     except OptionError as error:
-        raise InputError(f"{name} is no model of this program: {_in_a_line(error)}") from None
+        raise InputError(f"{name} is not a valid model: {_in_a_line(error)}") from None
     return changed(made, configuration, name=name)
 
 
 def changed(made: Configuration, configuration: Configuration, *, name: str) -> Configuration:
-    """Return the options with which a model was made, with those of `configuration` in their place.
+    """Return the options of a model, replaced by those of `configuration` where they differ.
 
     Raises
     ------
     OptionError
-        An option that the model keeps is given another value and cannot change; `name` is for the message.
+        An option that the model stores has another value and cannot change; `name` is for the message.
     """
-    given = {
+    supplied = {
         option.name: made.get(option.name) for option in REGISTRY.options if option.name in made.supplied
     }
     replaced = semantics_of(made).replaced_options
@@ -133,16 +133,16 @@ def changed(made: Configuration, configuration: Configuration, *, name: str) -> 
         anew = option.override or option.name in replaced
         if option.keep and value != before and not anew:
             nothing = before is None or before is False or before == ()
-            made_with = "without it" if nothing else f"with {_shown(option.flag, before)}"
+            made_with = "without it" if nothing else f"with {_flag_text(option.flag, before)}"
             raise OptionError(
-                f"cannot use {_shown(option.flag, value)}: {name} was made {made_with}; leave it out"
+                f"cannot use {_flag_text(option.flag, value)}: {name} was made {made_with}; leave it out"
             )
-        given[option.name] = value
-    return REGISTRY.from_keywords(**given)
+        supplied[option.name] = value
+    return REGISTRY.from_keywords(**supplied)
 
 
-def _shown(flag: str, value: object) -> str:
-    """Return a flag with its value as one writes them."""
+def _flag_text(flag: str, value: object) -> str:
+    """Return a flag with its value as on a command line."""
     if isinstance(value, bool):
         return flag if value else f"no {flag}"
     values = value if isinstance(value, tuple | list) else (value,)
@@ -157,18 +157,18 @@ def load_model(
     Parameters
     ----------
     make : callable
-        `Workspace`, or a function that makes one from a configuration.
+        `Workspace`, or a function that creates one from a configuration.
     source : path, bytes or binary file
         The model file.
     configuration : Configuration
-        Options in addition to those that the file keeps.
+        Options in addition to those in the file.
 
     Raises
     ------
     InputError
         The file cannot be read, is not a model, is incomplete, or is of a later version.
     OptionError
-        An option that the model keeps is given another value and cannot change.
+        An option that the model stores has another value and cannot change.
     """
     tree, name = _read(source)
     workspace = make(configuration=_configured(configuration, tree, name=name))
@@ -177,10 +177,10 @@ def load_model(
         return workspace, stored_run(Stored(tree.get("run", {}), "run"), workspace)
     except OptionError:
         raise
-    except (ValueError, ValidationError) as error:  # a complete file, forged or of another program
+    except (ValueError, ValidationError) as error:  # the file is complete, but forged or of another program
         raise InputError(f"{name} does not fit its own options: {_in_a_line(error)}") from None
 
 
 def _in_a_line(error: Exception) -> str:
-    """Return the message of an error in one line: it may quote a file that has newlines."""
+    """Return the message of an error in one line, since it may quote a file with newlines."""
     return " ".join(str(error).split())

@@ -1,4 +1,4 @@
-"""The run that a model file was saved in, checked before use."""
+"""The state of the run that saved a model file, checked before use."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
     from onlineauto.workspace.workspace import Workspace
 
 OUTPUTS = ("predictions", "raw_predictions", "journal")
-"""Options that name files to which a run appends; a model file keeps how much was written to each."""
+"""Options that name files to which a run appends; a model file stores the length of each file."""
 
 _Count = Annotated[int, Meta(ge=0, le=MOST)]
 _Counts = dict[str, bool | int | float | None]
 
 
 class _Output(NamedTuple):
-    """A file that a run appends to, and the number of bytes written so far."""
+    """A file to which a run appends, and the number of bytes written so far."""
 
     path: Annotated[str, Meta(min_length=1)]
     size: _Count
 
 
 def stored_run(stored: Stored, workspace: Workspace) -> dict[str, Any]:
-    """Return the stored state of a run: its position, counters, outputs and names, as far as they are there.
+    """Return the stored state of a run: its position, counters, outputs and names, as far as present.
 
-    Outputs are paths and the number of bytes written to each. The paths are for comparison only: a resumed
-    run truncates and continues files that its own command line names, if the path is the same.
+    Outputs are paths and the number of bytes written to each. The paths are only compared: a resumed run
+    truncates and continues files on its own command line, if the path is the same.
 
     Raises
     ------
@@ -47,7 +47,7 @@ def stored_run(stored: Stored, workspace: Workspace) -> dict[str, Any]:
         position = stored["position"]
         run["position"] = {name: position[name].count() for name in ("passes", "events")} | {"held_out": None}
         if "at" in position and not position["at"].is_none():
-            run["position"]["at"] = position["at"].of(dict[str, int | str])  # its source checks it
+            run["position"]["at"] = position["at"].of(dict[str, int | str])  # the source checks the values
         if not position["held_out"].is_none():
             run["position"]["held_out"] = held_out = position["held_out"].of(_Counts)
             Holdout(configuration[RunOptions]).recount(held_out)
@@ -64,5 +64,5 @@ def stored_run(stored: Stored, workspace: Workspace) -> dict[str, Any]:
         run["names"] = stored["names"].of(list[tuple[_Count, str]])
     for name in ("api", "service"):
         if name in stored:
-            run[name] = stored[name].of(dict[str, Any])  # its class checks it
+            run[name] = stored[name].of(dict[str, Any])  # the class of the value checks it
     return run

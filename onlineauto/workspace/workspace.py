@@ -85,8 +85,8 @@ class Workspace(Locked):
     Parameters
     ----------
     configuration : Configuration or str, optional
-        Options as on a command line, such as ``"--cb_explore_adf -q ua"``, or already parsed; then no keyword
-        may be given.
+        Options as on a command line, such as ``"--cb_explore_adf -q ua"``, or parsed options, instead of
+        keywords.
     **options
         Values of options.
 
@@ -99,17 +99,17 @@ class Workspace(Locked):
     kind : {"simple", "cb_adf", "cb_explore_adf", "ccb_explore_adf", "cb", "cb_explore"}
         The kind of events and predictions.
     learner : Learner
-        The table of weights, and the rule by which it learns.
+        The table of weights, and the learning rule.
     layout : Layout
         Maps namespaces to groups of features, and has the interactions.
     searching : Searching
-        The search of ``--automl``; without it, it has a champion alone.
+        The search of ``--automl``; without ``--automl``, it has only a champion.
     diagnostics : Diagnostics
         Problems with the input of `fit` and `stream`, counted and located.
     position : Position
-        The passes and events that `stream` has done.
+        The passes and events that `stream` has completed.
     predicts_only : bool
-        True if this has only what predictions need, and cannot learn.
+        True if the workspace has only the numbers for predictions, and cannot learn.
 
     Raises
     ------
@@ -140,7 +140,7 @@ class Workspace(Locked):
         )
 
     def __repr__(self) -> str:
-        """Show the options in force."""
+        """Return the options in force."""
         return f"Workspace({self.configuration.command()!r})"
 
     @property
@@ -166,13 +166,13 @@ class Workspace(Locked):
 
     @property
     def label_range(self) -> tuple[float, float]:
-        """The smallest and largest label or cost learnt, and 0; predictions are clipped to this range."""
+        """The smallest and largest learnt label or cost, and 0; predictions are clipped to this range."""
         shared = self.learner.model.shared
         return float(shared[MIN_LABEL]), float(shared[MAX_LABEL])
 
     @property
     def outliers(self) -> dict[str, int]:
-        """The number of events not learnt since a number was far beyond all others, by its kind."""
+        """The number of events not learnt because a number is far beyond all others, by kind of number."""
         return self.learner.outliers
 
     @property
@@ -181,24 +181,24 @@ class Workspace(Locked):
         return self.searching.estimates
 
     def observe(self, observer: Observer) -> Observation:
-        """Let `observer` hear of each decision of the search, as the journal has it, before it is applied.
+        """Call `observer` with each decision of the search, as in the journal, before it is applied.
 
-        There can be several; they are called in the order in which they came. What is returned removes the
-        observer, by its `remove` or at the end of a ``with`` block. A copy of a workspace has no observers.
+        Several observers are called in the order of their registration. The result removes the observer, with
+        its `remove` or at the end of a ``with`` block. A copy of a workspace has no observers.
         """
         return self.searching.observers.add(observer)
 
     # -- streams ---------------------------------------------------------------------------------------
 
     def read(self, source: Source, *, diagnostics: Diagnostics | None = None) -> EventReader:
-        """Open a source as the options of this workspace say, and wait for its first byte.
+        """Open a source with the options of this workspace, and wait for its first byte.
 
         Parameters
         ----------
         source : path, bytes, binary file or None
             ``"-"`` and None are standard input.
         diagnostics : Diagnostics, optional
-            Counts and keeps problems with lines.
+            Counts and stores problems with lines.
 
         Raises
         ------
@@ -223,7 +223,7 @@ class Workspace(Locked):
 
         With ``--passes``, the source is read again for each pass; held-out events decide when to stop early.
         A `start`, which is the `position` of another run over this source, continues that run. With `every`,
-        a block ends after every so many events of a pass. To see each block before it is learnt, pass a
+        a block ends after every `every` events of a pass. To process each block before it is learnt, pass a
         `read` in place of `read_blocks`.
 
         Raises
@@ -266,8 +266,8 @@ class Workspace(Locked):
         valid, message = first_invalid_event(block, self.kind)
         part = block if valid == len(block) else block.head(valid)
         adf, by_line = self.learner.task.shape == Shape.CB_ADF, self.semantics.holds_out_by_line
-        held = holdout.mark(part, by_line=by_line and not adf, from_zero=by_line and adf)
-        part, outcomes, too_wide = self._runner.learn(part, held, found)
+        mask = holdout.mark(part, by_line=by_line and not adf, from_zero=by_line and adf)
+        part, outcomes, too_wide = self._runner.learn(part, mask, found)
         holdout.add(outcomes)
         self.position = Position(self.position.passes, self.position.events + len(part), holdout.counts())
         return part, outcomes, [*too_wide] or [InputError(f"{found.of_file}{message}")] * bool(message)
@@ -275,16 +275,16 @@ class Workspace(Locked):
     def fit(self, source: Sources) -> Workspace:
         r"""Learn from a source, all passes, and return self; see `stream` for what a source can be.
 
-        Malformed lines are skipped. A warning sums them up, and `diagnostics` has them.
+        Malformed lines are skipped. A warning summarises them, and `diagnostics` lists them.
 
         >>> Workspace().fit(["1 |a x", "0 |a y"]).predict("|a x").round(1)
         array([0.5], dtype=float32)
         """
-        counts, kept = self.diagnostics.counts.copy(), len(self.diagnostics.kept)
+        counts, n_stored = self.diagnostics.counts.copy(), len(self.diagnostics.kept)
         for _ in self.stream(source):
             pass
-        if (found := self.diagnostics.since(counts, kept)).total:
-            warnings.warn(found.summary(), UserWarning, stacklevel=2)
+        if (problems := self.diagnostics.since(counts, n_stored)).total:
+            warnings.warn(problems.summary(), UserWarning, stacklevel=2)
         return self
 
     def end_pass(self) -> None:
@@ -313,14 +313,14 @@ class Workspace(Locked):
             }
 
     def restore(self, state: State) -> None:
-        """Restore the `state` of a workspace with the same options; if that fails, nothing has changed.
+        """Restore the `state` of a workspace with the same options; a failure leaves this one unchanged.
 
         Raises
         ------
         OptionError
-            A journal is replayed; or the model can only predict, and this workspace is to learn.
+            A journal is replayed; or the model can only predict, and this workspace must learn.
         ValueError
-            The state is of other options, or is not one of a workspace.
+            The state has other options, or is not the state of a workspace.
         """
         stored = Stored(state)
         predicts_only = stored["predicts_only"].truth()
@@ -345,9 +345,9 @@ class Workspace(Locked):
             vars(self).update(vars(fresh))
 
     def fork(self, **overrides: Unpack[Options]) -> Workspace:
-        """Return a workspace that has learnt what this one has, and goes on by itself, with other options.
+        """Return a copy of this workspace with other options, which learns separately from now on.
 
-        The options that may differ are those that may differ when a model is loaded.
+        Only options that may change when a model is loaded can differ.
 
         >>> Workspace(learning_rate=0.1).fit(["1 |a x"]).fork(learning_rate=0.9)
         Workspace('--learning_rate 0.9')
@@ -355,19 +355,19 @@ class Workspace(Locked):
         Raises
         ------
         OptionError
-            An option that the model keeps is given another value and cannot change; or a journal is replayed.
+            An option that the model stores has another value and cannot change; or a journal is replayed.
         """
-        given = REGISTRY.from_keywords(**overrides)
-        made = type(self)(configuration=changed(self.configuration, given, name="the workspace"))
+        options = REGISTRY.from_keywords(**overrides)
+        made = type(self)(configuration=changed(self.configuration, options, name="the workspace"))
         with self._lock:
             made.restore(self.state())
         return made
 
     def save(self, target: str | os.PathLike[str] | BinaryIO, *, predict_only: PredictOnly = False) -> None:
-        r"""Write this model to a file. A path is replaced in one step.
+        r"""Write this model to a file. An existing file is replaced atomically.
 
-        With `predict_only` it is smaller and cannot learn: "ensemble" is all that predicts now, the ensemble
-        as a rule, and "champion", or True, the champion alone, as with ``--predict_with champion``.
+        With `predict_only` the file is smaller and the model cannot learn: "ensemble" saves everything that
+        predicts now, and "champion", or True, the champion alone, as with ``--predict_with champion``.
 
         >>> import io
         >>> file = io.BytesIO()
@@ -378,7 +378,7 @@ class Workspace(Locked):
         Raises
         ------
         OSError
-            The file cannot be written; an old file at that path is unchanged.
+            The file cannot be written; an existing file is unchanged.
         OptionError
             A journal is replayed.
         """
@@ -389,15 +389,15 @@ class Workspace(Locked):
     def load(cls, source: ModelSource, **options: Unpack[Options]) -> Workspace:
         """Return the workspace of a model file, or of the bytes of one, exactly as it was saved.
 
-        Options that the file does not keep must be given again. Of those that it keeps, only some can be
-        given another value, for example epsilon.
+        Options that the file does not store must be passed again. Of the stored options, only some may have
+        another value, for example epsilon.
 
         Raises
         ------
         InputError
             The file is not a model, is incomplete, or is of a later version.
         OptionError
-            An option is given another value and cannot change.
+            An option has another value and cannot change.
         """
         return load_model(cls, source, REGISTRY.from_keywords(**options))[0]
 
@@ -409,13 +409,14 @@ class Workspace(Locked):
         Parameters
         ----------
         event : str, bytes, mapping or list of str
-            VW text or JSON; a mapping as `onlineauto.interop.from_dicts` takes it; or the lines of a text.
+            VW text or JSON; a mapping as for `onlineauto.interop.from_dicts`; or the lines of a text.
 
         Returns
         -------
         float32[n_actions], float32[n_slots, n_actions] or float32[1]
             Probability (``--cb_explore*``) or cost (``--cb_adf``, ``--cb``) of each action; with
-            ``--ccb_explore_adf`` for each slot, 0 if an earlier one has it. On a single line, the prediction.
+            ``--ccb_explore_adf`` for each slot, 0 for an action of an earlier slot. On a single line, the
+            prediction.
 
         Raises
         ------
@@ -431,7 +432,7 @@ class Workspace(Locked):
             return prediction
 
     def predict(self, event: OneEventLike) -> NDArray[np.float32]:
-        """Predict one event without changing the model; take and return what `learn` does.
+        """Predict one event without changing the model, with the parameters and result of `learn`.
 
         Raises
         ------
@@ -453,13 +454,13 @@ class Workspace(Locked):
         block : Block
             Events of the kind that this workspace reads.
         holdout : bool[n_events], optional
-            True for events to predict and not to learn.
+            True for events to predict without learning.
 
         Raises
         ------
         InputError
             An event has costs on two lines, or several on one; or `holdout` is not as long as the block; or
-            the block was read by other rules. Nothing of the block is learnt.
+            the block was read with other options. Nothing of the block is learnt.
         """
         check_rules(block, self._rules)
         if holdout is not None and np.shape(holdout) != (len(block),):
@@ -478,12 +479,12 @@ class Workspace(Locked):
     def predict_block(self, block: Block) -> Outcomes:
         """Predict the events of a block without changing the model; return the outcomes.
 
-        With ``--vw_exact`` a search counts the namespaces of predicted events too, as in Vowpal Wabbit.
+        With ``--vw_exact`` a search also counts the namespaces of predicted events, like Vowpal Wabbit.
 
         Raises
         ------
         InputError
-            The block was read by other rules.
+            The block was read with other options.
         """
         check_rules(block, self._rules)
         with self._lock:
@@ -492,12 +493,12 @@ class Workspace(Locked):
             return self._asked.predict(block, self._runner.predicting())
 
     def predictor(self) -> Predictor:
-        """Return an immutable snapshot of this model, which many threads may ask at once without a lock.
+        """Return an immutable snapshot of this model, which many threads may use at once without a lock.
 
         Raises
         ------
         OptionError
-            Predictions change this model: it is one of ``--vw_exact``.
+            Predictions change this model, because it uses ``--vw_exact``.
         """
         with self._lock:
             return Predictor(self.configuration, snapshot(self.configuration, self._runner.predicting()))

@@ -88,7 +88,7 @@ def test_sample_weight_of_the_adapters() -> None:
         (lambda model: model.fit(FRAME, sample_weight=Y, label="x1"), "label names a column of a frame"),
         (lambda model: model.fit(FRAME, sample_weight=Y), "sample_weight goes with y"),
         (lambda model: model.fit("events.txt", Y), "the rows are a frame, a matrix or a list of mappings"),
-        (lambda model: model.fit(FRAME), r"or fit\(X, y\) has the labels apart"),
+        (lambda model: model.fit(FRAME), r"or fit\(X, y\) has separate labels"),
     ],
 )
 @pytest.mark.parametrize("make", [AutoMLRegressor, AutoMLClassifier])

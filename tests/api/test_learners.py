@@ -248,7 +248,7 @@ def test_half_a_surrogate_pair_is_refused() -> None:
 def test_other_refusals() -> None:
     with pytest.raises(InputError, match="'dear' is not a finite number"):
         AutoMLRegressor().learn({"a": 1}, "dear")
-    with pytest.raises(OptionError, match="load goes on"):
+    with pytest.raises(OptionError, match="load continues"):
         AutoMLRegressor().warm_start("model.oam")
     with pytest.raises(OptionError, match="loss"):
         AutoMLRegressor(loss="square")

@@ -128,7 +128,7 @@ def test_a_search_begins_with_interactions_of_ones_own() -> None:
     serve(without, 60)
     assert without.champion.interactions == ("user*article",)
     assert without.predict(context(0), ACTIONS).argmax() == 0
-    with pytest.raises(OptionError, match="'user' is no interaction: name two or three"):
+    with pytest.raises(OptionError, match="'user' is not an interaction: name two or three"):
         AutoML(begin_with=["user"])
 
 

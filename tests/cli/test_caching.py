@@ -67,7 +67,7 @@ def test_a_damaged_cache_is_explained(tmp_path: Path, capsys: pytest.CaptureFixt
     outcome("-d s.txt -c", capsys, tmp_path)
     os.truncate(tmp_path / "s.txt.cache", (tmp_path / "s.txt.cache").stat().st_size - 100)
     assert main(["-d", "s.txt", "-c"]) == 1
-    assert "; -k writes the cache anew\n" in capsys.readouterr().err
+    assert "; -k writes a new cache\n" in capsys.readouterr().err
     outcome("-d s.txt -c -k", capsys, tmp_path)
 
 
@@ -85,7 +85,7 @@ def test_a_run_that_does_not_read_to_the_end_leaves_no_cache(
         ("-d s.txt t.txt -c", "there are several files; --cache_file names one cache for all"),
         ("-d s.txt -c --examples 5", "--examples does not read all of the data"),
         ("-d s.txt -c --invert_hash i", "it has no names of features"),
-        ("-d s.txt --cache_file foreign", "foreign is there, and not one of onlineauto; -k replaces it"),
+        ("-d s.txt --cache_file foreign", "foreign exists and is not a cache of onlineauto; -k replaces it"),
         ("-d s.txt --cache_file missing/c", "missing/c cannot be written"),
         ("-d made --cache_file again", "the input is blocks already"),
     ],

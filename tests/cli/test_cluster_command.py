@@ -118,7 +118,7 @@ def test_an_interrupt_ends_all_and_the_same_command_goes_on(folder: Path) -> Non
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
-    assert "the same command goes on" in err
+    assert "the same command continues" in err
     assert "Traceback" not in err
     assert out.startswith("rates: ")
     assert main(["cluster", "run", "jobs.toml", "--history", "history.jsonl"]) == 0
@@ -216,7 +216,7 @@ def test_files_are_beside_the_file_of_jobs(
     assert "jobs.toml:1: there may be several jobs: write [[jobs]]" in capsys.readouterr().err
     (folder / "jobs.toml").write_text("[[jobs]]\nstream = 'train.txt'\n")
     assert main(["cluster", "run", "../jobs.toml", "--slot", "0.1"]) == 0
-    assert "jobs.toml:2: what this stream learns is not kept" in capsys.readouterr().err
+    assert "jobs.toml:2: the model of this stream is not saved" in capsys.readouterr().err
     assert [each.name for each in (folder / "elsewhere").iterdir()] == []
 
 

@@ -75,7 +75,10 @@ def test_an_output_has_to_be_named(words: str, capsys: pytest.CaptureFixture[str
 def test_no_text_is_written_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "other.txt").write_text("mine")
     assert run("convert events.txt other.txt --cb_adf") == 2
-    assert "other.txt is there and would be lost: remove it, or name another file" in capsys.readouterr().err
+    assert (
+        "other.txt exists and would be overwritten: remove it, or name another file"
+        in capsys.readouterr().err
+    )
     assert run("convert events.txt b --cb_adf") == 0
     assert run("convert events.txt b --cb_adf") == 0
     assert run("convert b other.txt --cb_adf") == 2
@@ -112,8 +115,8 @@ def test_models_there_and_back(tmp_path: Path, capsys: pytest.CaptureFixture[str
     ("words", "code", "message"),
     [
         ("convert model.oam model.oam b.vw", 2, "models are converted one by one"),
-        ("convert model.oam events.txt", 2, "events.txt is there and would be lost"),
-        ("convert model.vw model.vw", 2, "model.vw is there and would be lost"),
+        ("convert model.oam events.txt", 2, "events.txt exists and would be overwritten"),
+        ("convert model.vw model.vw", 2, "model.vw exists and would be overwritten"),
         ("convert cut.vw b.oam", 1, "cut.vw is not a whole model file of Vowpal Wabbit: it was cut off"),
         (
             "convert model.vw b.oam --hash all",

@@ -57,7 +57,7 @@ def test_demo_without_matplotlib(
 def test_demo_leaves_other_folders_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "mine.txt").write_text("mine")
     assert main(["demo", "--into", str(tmp_path)]) == 2
-    assert "not of a demo" in capsys.readouterr().err
+    assert "not the folder of a demo" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
@@ -117,7 +117,7 @@ def test_doctor_finds_what_is_wrong(
     assert main(["doctor"]) == 1
     said = capsys.readouterr().out
     assert "problem: xxhash cannot be imported" in said
-    assert "problem: the same events give other predictions" in said
+    assert "problem: the same events have different predictions" in said
     assert said.endswith("onlineauto does not work as it should, see above\n")
 
 

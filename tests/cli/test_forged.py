@@ -82,7 +82,7 @@ def test_no_option_that_is_not_kept_is_taken_from_a_model(
 ) -> None:
     forge(directory / "forged.model", options=lambda options: f"{options} {word(option)}")
     for words in WAYS:
-        check_refused(words, directory, capsys, "forged.model is no model of this program: .*--")
+        check_refused(words, directory, capsys, "forged.model is not a valid model: .*--")
 
 
 @pytest.mark.parametrize(

@@ -89,10 +89,12 @@ def test_what_cannot_be_merged_is_said() -> None:
     with pytest.raises(OptionError, match="none has learnt a labelled event"):
         merged([Workspace(sgd=True), Workspace(sgd=True)])
     search = Workspace(cb_explore_adf=True, automl=2)
-    with pytest.raises(OptionError, match="models of --automl cannot be merged: each has searched by itself"):
+    with pytest.raises(OptionError, match="models of --automl cannot be merged: each has its own search"):
         merged([search, search])
     decaying = Workspace(cb_explore_adf=True, epsilon_decay=True)
-    with pytest.raises(OptionError, match="models of --epsilon_decay cannot be merged: each has a champion"):
+    with pytest.raises(
+        OptionError, match="models of --epsilon_decay cannot be merged: each has its own champion"
+    ):
         merged([decaying, decaying])
 
 

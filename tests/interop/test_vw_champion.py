@@ -43,12 +43,12 @@ def test_a_letter_beyond_ascii() -> None:
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"cover": 2}, "lays its policies out otherwise with --cover"),
-        ({"regcb": True}, "goes by other plausible costs with --regcb"),
-        ({"squarecb": True, "elim": True}, "goes by other plausible costs with --elim"),
+        ({"cover": 2}, "arranges its policies differently with --cover"),
+        ({"regcb": True}, "uses other plausible costs with --regcb"),
+        ({"squarecb": True, "elim": True}, "uses other plausible costs with --elim"),
         ({"cb_sample": True}, "draws otherwise with --cb_sample"),
-        ({"rnd": 2}, "makes other guesses with --rnd"),
-        ({"automl": 2, "search": "namespaces,interactions"}, "--search namespaces leaves namespaces out"),
+        ({"rnd": 2}, "random predictions with --rnd differ"),
+        ({"automl": 2, "search": "namespaces,interactions"}, "--search namespaces excludes namespaces"),
         ({"experimental_full_name_interactions": "user|:"}, "--experimental_full_name_interactions with ':'"),
     ],
     ids=str,

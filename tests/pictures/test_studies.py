@@ -40,7 +40,7 @@ def test_a_study_is_drawn(tmp_path: Path, *, dark: bool) -> None:
     picture = draw_study(study, title="Rates")
     assert [axes.get_title("left") for axes in picture.figure.axes] == [
         "what trials were given",
-        "best so far, of those that were given most",
+        "best so far, at the largest resource",
         "configs of 24 trials, by their values at 1",
         "what explains these values at 1",
     ]
@@ -58,12 +58,12 @@ def test_the_command_draws_the_study_of_a_store(tmp_path: Path) -> None:
 
 def test_a_study_without_values_is_not_drawn() -> None:
     study = Study({"rate": Float(0, 1)}, max_trials=1)
-    with pytest.raises(InputError, match="no trial has come to a value"):
+    with pytest.raises(InputError, match="no trial has a value"):
         draw_study(study)
     job = study.ask()
     assert job is not None
     study.tell(job, inf)
-    with pytest.raises(InputError, match="no trial has come to a value"):
+    with pytest.raises(InputError, match="no trial has a value"):
         draw_study(study)
 
 

@@ -185,7 +185,7 @@ def test_a_service_on_a_disk_that_is_full_twice(small_disk: Path) -> None:
             assert client.get("/readyz").text.startswith("no: the log cannot be written: [Errno 28] No space")
             kept = client.post("/v1/models")
             assert kept.status_code in (503, 507), kept.text
-            assert "room on the disk" in kept.json()["error"]["message"]
+            assert "the disk is full" in kept.json()["error"]["message"]
             filling.unlink()
             until(lambda: client.get("/healthz").text == "ok\n")
             assert {pair(f"after-{turn}-{number}") for number in range(50)} == {204}

@@ -274,7 +274,7 @@ def test_limits_have_reasons(serve: Callable[..., TestClient]) -> None:
     for number in range(5):
         body = {"event_id": f"x{number}", "reward": 1}
         assert client.post("/v1/reward", json=body).status_code == 204
-    refused({"event_id": "x5", "reward": 1}, 429, "no more are taken", "/v1/reward")
+    refused({"event_id": "x5", "reward": 1}, 429, "no more are accepted", "/v1/reward")
     refused(b'{"event_id":"e","reward":1e39}', 400, "finite", "/v1/reward")
     refused(b'{"event_id":"e","reward":"1"}', 400, "Expected `float`", "/v1/reward")
 

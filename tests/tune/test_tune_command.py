@@ -111,7 +111,7 @@ def test_an_interrupted_study_goes_on(folder: Path) -> None:
         until(has_begun)
         process.send_signal(signal.SIGINT)
         assert process.stderr is not None
-        assert b"the same command goes on with what is in sqlite" in process.stderr.read()
+        assert b"the same command continues the study in sqlite" in process.stderr.read()
     assert process.returncode == 130
     assert main(command[3:]) == 0
     study = Study.load("study", storage=url)

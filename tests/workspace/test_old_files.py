@@ -55,7 +55,7 @@ def test_an_old_model_predicts_and_learns_on_as_it_did(name: str, tmp_path: Path
     ],
 )
 def test_an_old_model_of_a_removed_option_is_refused_by_its_name(name: str, option: str) -> None:
-    with pytest.raises(InputError, match=f"^the model is no model of this program: .*{option}"):
+    with pytest.raises(InputError, match=f"^the model is not a valid model: .*{option}"):
         Workspace.load(old_file(f"{name}.model"))
 
 

@@ -1,1 +1,1 @@
-"""Decisions: how they are drawn, wait for rewards, are logged, and joined with rewards that came later."""
+"""Decisions: drawing, waiting for rewards, logging, and joining with later rewards."""

@@ -1,4 +1,4 @@
-"""``Choice``: what `AutoML.rank` has decided."""
+"""``Choice``: a decision of `AutoML.rank`."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class Choice(msgspec.Struct, frozen=True, eq=False):
     action : int
         Index of the action, from 0.
     action_id : hashable
-        Its key, if the actions were given as a mapping; else the index.
+        Its key, if the actions were a mapping; else the index.
     probability : float
-        The probability with which it was drawn.
+        The probability of this action.
     pmf : float32[n_actions]
         The probability of each action.
     event_id : str
-        Names the decision, to learn its reward later.
+        The id of the decision, for learning its reward later.
     """
 
     action: int

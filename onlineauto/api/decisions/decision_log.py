@@ -1,8 +1,8 @@
-"""``DecisionLog``: decisions when they are made, and rewards when they come, as lines of dsjson.
+"""``DecisionLog``: writes decisions and rewards as lines of dsjson.
 
-A line is on its way to the disk before the decision is returned: it is written in one step, without a buffer
-of this process, so a process that is killed loses none. With ``sync`` the disk confirms each line, so that a
-machine that loses power loses none either.
+A line is written to the file before the decision is returned, in one call and without a buffer in the
+process, so a killed process loses no line. With ``sync`` the disk confirms each line, so a machine that loses
+power loses no line either.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 
 class DecisionLog:
-    r"""Appends decisions and rewards to a file. Several processes may append to the same one.
+    r"""Appends decisions and rewards to a file. Several processes may append to the same file.
 
     Parameters
     ----------
     path : path
-        The file; it is made if it is not there.
+        The file; it is created if it does not exist.
     hash_seed : int
         ``hash_seed`` of the model.
     sync : bool
-        Wait for the disk at each line.
+        Wait for the disk after each line.
 
     Raises
     ------
@@ -66,15 +66,15 @@ class DecisionLog:
             raise InputError(f"cannot log decisions to {self.path}: {error.strerror}") from None
         finalize(self, os.close, self._file)
         size = os.fstat(self._file).st_size
-        # The next line ends the one at which a machine broke off.
+        # A power failure may have cut off the last line, so the next write must end it first.
         self._torn = bool(size and os.pread(self._file, 1, size - 1) != b"\n")
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return all but the open file, which a copy opens anew."""
+        """Return all attributes but the open file, which a copy opens again."""
         return {name: value for name, value in vars(self).items() if name != "_file"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take the attributes of a copy, and open the file."""
+        """Restore the attributes of a copy, and open the file."""
         vars(self).update(state)
         self._open()
 
@@ -91,7 +91,7 @@ class DecisionLog:
         Raises
         ------
         InputError
-            A feature is malformed, or has a name that JSON cannot have.
+            A feature is malformed, or has a name that JSON cannot represent.
         OutputError
             The file cannot be written.
         """
@@ -117,7 +117,7 @@ class DecisionLog:
         self._write(_HEAD.encode(late) + b"\n")
 
     def _now(self) -> str:
-        """Return the time as dsjson has it."""
+        """Return the time in the format of dsjson."""
         nanoseconds = time.time_ns()
         second, rest = divmod(nanoseconds, 10**9)
         if second != self._second:
@@ -125,7 +125,7 @@ class DecisionLog:
         return f"{self._stamp}.{rest // 1000:06d}Z"
 
     def _write(self, line: bytes) -> None:
-        if self._torn:  # an earlier line broke off, because the disk was full
+        if self._torn:  # an earlier line is incomplete, because the disk was full or power failed
             line = b"\n" + line
         written = 0
         try:

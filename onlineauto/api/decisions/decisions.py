@@ -1,4 +1,4 @@
-"""``Decisions``: draws actions, and keeps what was decided until its reward comes."""
+"""``Decisions``: draws actions, and keeps the decisions until their rewards arrive."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def is_id(event_id: object) -> bool:
-    """Return whether a value is a string that is not empty and that UTF-8, and so JSON, can have."""
+    """Return whether a value is a nonempty string that can be encoded as UTF-8, and so as JSON."""
     try:
         return isinstance(event_id, str) and bool(event_id.encode())
     except UnicodeEncodeError:
@@ -35,16 +35,16 @@ def is_id(event_id: object) -> bool:
 
 
 class Decisions:
-    """The decisions of a bandit. Its caller holds a lock.
+    """The decisions of a bandit. The caller holds a lock.
 
     Parameters
     ----------
     seed : int
         Seed of the draws.
     limit, time_to_live, clock
-        As for `Pending`.
+        See `Pending`.
     default_cost : float, optional
-        The cost of decisions that expire, if it is to be learnt.
+        The cost that is learnt for expired decisions, if any.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class Decisions:
         self._log: DecisionLog | None = None
 
     def log_to(self, path: str | os.PathLike[str] | None, *, hash_seed: int, sync: bool) -> None:
-        """Log decisions and rewards to a file from now on; None logs them no longer.
+        """Log decisions and rewards to a file from now on; None stops logging.
 
         Raises
         ------
@@ -86,25 +86,25 @@ class Decisions:
         pmf: NDArray[np.float32],
         event_id: str | None,
     ) -> Choice:
-        """Draw an action, log it, and let the decision wait.
+        """Draw an action, log it, and add the decision to the waiting ones.
 
         Parameters
         ----------
         event : EncodedEvent
             The features of the context and of the actions, which are kept.
         actions : list or mapping
-            The actions as `AutoML.rank` takes them.
+            The actions, as for `AutoML.rank`.
         pmf : float32[n_actions]
             Their probabilities.
         event_id : str, optional
-            Names the decision.
+            The id of the decision.
 
         Raises
         ------
         InputError
-            A decision of this id waits already.
+            A decision with this id waits already.
         OSError
-            The log cannot be written; then nothing is decided.
+            The log cannot be written; then no decision is made.
         """
         weights: list[float] = pmf.tolist()
         action = drawn(weights, self._random.random())
@@ -134,7 +134,7 @@ class Decisions:
             self._log.reward(event_id, reward)
 
     def kept(self) -> dict[str, Any]:
-        """Return what a model file keeps: not the decisions that wait."""
+        """Return the part of a model file about decisions; waiting decisions are not in it."""
         waiting = self.waiting
         return {
             "random": self._random.getstate(),
@@ -146,12 +146,12 @@ class Decisions:
 
     @classmethod
     def restored(cls, kept: dict[str, Any], *, clock: Callable[[], float]) -> Decisions:
-        """Return decisions that go on as those of which `kept` was kept.
+        """Return decisions that continue from a result of `kept`.
 
         Raises
         ------
         ValueError, TypeError
-            It is not what `kept` returns.
+            It is not a result of `kept`.
         """
         stored = msgspec.convert(kept, _Kept)
         made = cls(
@@ -167,7 +167,7 @@ class Decisions:
 
 
 class _Kept(msgspec.Struct):
-    """The part of decisions that a model file keeps."""
+    """The part of a model file about decisions."""
 
     random: tuple[int, tuple[int, ...], float | None]
     default_cost: float | None

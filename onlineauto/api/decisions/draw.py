@@ -1,12 +1,12 @@
-"""``drawn``: an action, drawn from the probabilities of all."""
+"""``drawn``: draws an action from the probabilities of all actions."""
 
 from __future__ import annotations
 
 
 def drawn(probabilities: list[float], uniform: float) -> int:
-    """Return the index at which the sum of the probabilities passes `uniform`, a number from [0, 1).
+    """Return the index at which the cumulative probability passes `uniform`, a number in [0, 1).
 
-    The probabilities may sum up to a little more or less than 1. One of 0 is never drawn.
+    The sum of the probabilities may differ a little from 1. An action with probability 0 is never drawn.
 
     >>> drawn([0.25, 0.5, 0.25], 0.3), drawn([0.0, 1.0], 0.0), drawn([0.5, 0.5, 0.0], 1 - 2**-53)
     (1, 1, 1)

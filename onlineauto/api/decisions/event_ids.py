@@ -1,4 +1,4 @@
-"""``EventIds``: ids of decisions that no other model and no other process gives."""
+"""``EventIds``: ids of decisions that are unique across models and processes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import ClassVar
 
 
 class EventIds:
-    """Gives ids: a random prefix and a count. Each copy, and each process, has a prefix of its own.
+    """Generates ids: a random prefix and a count. Each copy and each process has a separate prefix.
 
     Examples
     --------
@@ -38,7 +38,7 @@ class EventIds:
         return f"{self._prefix}-{count}"
 
     def __reduce__(self) -> tuple[type[EventIds], tuple[()]]:
-        """Return the recipe of a copy, which begins anew."""
+        """Return the constructor call for a copy, which starts with a new prefix."""
         return EventIds, ()
 
 

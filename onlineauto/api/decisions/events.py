@@ -1,4 +1,4 @@
-"""Events as `AutoML` takes them: actions may have ids, and rewards stand for negative costs."""
+"""Events of `AutoML`: actions may have ids, and rewards may replace costs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST = (2 - 2**-23) * 2.0**127
 """The largest float32."""
 
 Features: TypeAlias = "Mapping[str, Any]"
-"""Features by namespace, as `onlineauto.interop.from_dicts` takes them."""
+"""Features by namespace, as for `onlineauto.interop.from_dicts`."""
 
 Actions: TypeAlias = "Sequence[Features] | Mapping[Any, Features]"
 """The features of each action, in a list or by the action's id."""
@@ -37,14 +37,14 @@ def copied(context: Features) -> dict[str, Any]:
 
 
 def listed(actions: Any) -> list[Features]:
-    """Return the features of the actions in a list of its own.
+    """Return the features of the actions as a new list.
 
     Raises
     ------
     InputError
         They are neither a list nor a mapping.
     """
-    if type(actions) is list:  # a fast test, and the usual case
+    if type(actions) is list:  # a fast test for the usual case
         return actions[:]
     if isinstance(actions, str | bytes) or not isinstance(actions, Iterable):
         raise InputError(f"event: actions are a list or a mapping of features, not {type(actions).__name__}")
@@ -52,12 +52,12 @@ def listed(actions: Any) -> list[Features]:
 
 
 def index_of(action: Hashable, actions: Actions, *, where: str = "event") -> int:
-    """Return the index of an action, given by its id if the actions have ids, else by its index.
+    """Return the index of an action, passed as an id if the actions have ids, else as an index.
 
     Raises
     ------
     InputError
-        There is no such action.
+        The action does not exist.
     """
     if isinstance(actions, Mapping):
         if action not in actions:
@@ -74,7 +74,7 @@ def index_of(action: Hashable, actions: Actions, *, where: str = "event") -> int
 
 
 def cost_of(reward: object, cost: object, *, where: str = "event") -> float:
-    """Return the cost of an event of which either the reward or the cost is known.
+    """Return the cost of an event from either its reward or its cost.
 
     >>> cost_of(1, None), cost_of(None, 0.5)
     (-1.0, 0.5)
@@ -82,7 +82,7 @@ def cost_of(reward: object, cost: object, *, where: str = "event") -> float:
     Raises
     ------
     InputError
-        Both or neither are given, or it is not a finite number, or too large for a float32.
+        Both or neither are passed, or the number is not finite or too large for a float32.
     """
     if cost is None and type(reward) is float and -_MOST <= reward <= _MOST:  # the usual case
         return -reward
@@ -100,13 +100,13 @@ def cost_of(reward: object, cost: object, *, where: str = "event") -> float:
 def logged_event(event: object, place: int) -> tuple[Mapping[str, Any], str]:
     """Return an event of `AutoML.fit` as a mapping for `from_dicts`, and what its label lacks, or "".
 
-    Besides the keys of that, it may have ``reward`` in place of ``cost``, ``action`` in place of ``chosen``,
-    and actions by id. Where the cost or reward, the action or the probability is missing, there is no label.
+    It may have ``reward`` in place of ``cost``, ``action`` in place of ``chosen``, and actions by id. If the
+    cost or reward, the action or the probability is missing, the event has no label.
 
     Raises
     ------
     InputError
-        It is not such a mapping; `place` is for the message.
+        It is not such a mapping; `place` is its number in the message.
     """
     where = f"event {place}"
     if not isinstance(event, Mapping):
@@ -121,10 +121,10 @@ def logged_event(event: object, place: int) -> tuple[Mapping[str, Any], str]:
     if not is_missing(action):
         made["chosen"] = index_of(action, actions, where=where)
     known = {name: made.pop(name) for name in ("reward", "cost") if name in made}
-    given = {name: value for name, value in known.items() if not is_missing(value)}
-    if not given:
+    present = {name: value for name, value in known.items() if not is_missing(value)}
+    if not present:
         return made | ({"cost": None} if known else {}), ", ".join(f"{k} {v!r}" for k, v in known.items())
-    made["cost"] = cost_of(given.get("reward"), given.get("cost"), where=where)
+    made["cost"] = cost_of(present.get("reward"), present.get("cost"), where=where)
     lacking = [name for name in ("chosen", "probability") if is_missing(made.get(name))]
     if lacking and "slots" not in made:
         made["cost"] = None
@@ -134,5 +134,5 @@ def logged_event(event: object, place: int) -> tuple[Mapping[str, Any], str]:
 
 def _some(ids: list[Any]) -> str:
     """Return the first ids as text."""
-    shown = ", ".join(map(repr, ids[:5]))
-    return shown + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
+    text = ", ".join(map(repr, ids[:5]))
+    return text + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")

@@ -1,4 +1,4 @@
-"""``FeatureTexts``: features as members of a JSON object, remembered, since most come again."""
+"""``FeatureTexts``: features as members of a JSON object, with a cache, since most features repeat."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _MOST: Final = 1 << 16
-"""Number of texts to remember."""
+"""Maximum number of cached texts."""
 _BEGIN: Final = '"c":{'
 _END: Final = '"_multi":'
 
 
 class FeatureTexts:
-    """Writes features as `event_dsjson` writes them.
+    """Writes features like `event_dsjson`.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class FeatureTexts:
         Raises
         ------
         InputError
-            A feature is malformed, or has a name that JSON cannot have.
+            A feature is malformed, or has a name that JSON cannot represent.
         """
         known, texts = self._known, []
         for namespace, value in features.items():
@@ -52,7 +52,7 @@ class FeatureTexts:
                 key = namespace, value
             try:
                 text = known.get(key)
-            except TypeError:  # a value that is malformed, or of another type
+            except TypeError:  # the value is malformed, or not hashable
                 text = self._text_of(namespace, value)
             if text is None:
                 if len(known) >= _MOST:

@@ -32,14 +32,14 @@ class FromLogs(AutoModel):
 
     @property
     def _default_reward(self) -> float | None:
-        """The reward of decisions that have none, if these are to be learnt."""
+        """The reward to learn for decisions without one, or None to leave them out."""
         return None
 
     @property
     def average_reward(self) -> float:
-        """Average reward of this model's policy, each event predicted before it was learnt; NaN before.
+        """Average reward of this model's policy, each event predicted before it was learnt; NaN initially.
 
-        Events that were decided with other probabilities are weighted by the ratio of the two.
+        Events decided with other probabilities are weighted by the ratio of the two probabilities.
         """
         return -self.average_loss
 
@@ -65,35 +65,35 @@ class FromLogs(AutoModel):
         Parameters
         ----------
         source : path, iterable, Block, frame, dataset, bytes or binary file
-            A path or a file is VW text, JSON, dsjson or blocks, packed with gzip, with zstd or not: its first
-            bytes say. A dataset is a `pyarrow.dataset.Dataset`, a `pyarrow.RecordBatchReader`, or a path of
-            Parquet: a file, a folder, a pattern or an address. An iterable has events: mappings with
-            ``context``, ``actions``, ``chosen``, ``probability`` and ``reward`` or ``cost``, as
-            `onlineauto.interop.from_dicts` takes them; texts of one event each; blocks; or `pathlib.Path`
-            objects.
+            A path or a file is VW text, JSON, dsjson or blocks, optionally compressed with gzip or zstd; the
+            format is recognised by its first bytes. A dataset is a `pyarrow.dataset.Dataset`, a
+            `pyarrow.RecordBatchReader`, or a path of Parquet: a file, a folder, a pattern or an address. An
+            iterable has mappings with ``context``, ``actions``, ``chosen``, ``probability`` and ``reward`` or
+            ``cost``, as for `onlineauto.interop.from_dicts`; texts of one event each; blocks; or
+            `pathlib.Path` objects.
         context, actions, event, choices, probability, weight
-            Columns of a frame or of a dataset, as `onlineauto.interop.from_frame` takes them; the context is
-            all other columns by default.
+            Columns of a frame or of a dataset, as for `onlineauto.interop.from_frame`; by default the context
+            is all other columns.
         reward, cost : str, optional
             The column of the rewards or of the costs of a frame or of a dataset.
         columns : path or mapping, optional
-            What the columns of a dataset are, as the file of ``--columns`` has it. By default, and if no
-            column is named, they are inferred.
+            The meaning of a dataset's columns, as in the file of ``--columns``. By default, if no column is
+            named, the meaning is inferred.
         y, sample_weight
-            Refused, with advice: a bandit learns decisions and their rewards, and not labels.
+            Rejected with advice: a bandit learns decisions and their rewards, not labels.
         progress : bool, optional
-            Whether to show a progress bar; by default on a terminal and in a notebook, if tqdm is installed.
+            Show a progress bar; by default on a terminal and in a notebook, if tqdm is installed.
 
         Raises
         ------
         InputError
-            The source cannot be read, or nothing in it could be learnt; the message says what it looks like.
+            The source cannot be read, or nothing in it could be learnt; the message names its likely format.
 
         Warns
         -----
         UserWarning
-            Some lines were malformed, or of some events the reward, the action or its probability is missing,
-            so that they were predicted and not learnt; the others were learnt.
+            Some lines were malformed and left out, or some events lack the reward, the action or its
+            probability, so that they were predicted and not learnt.
 
         Examples
         --------
@@ -114,7 +114,7 @@ class FromLogs(AutoModel):
                 "sample_weight=…)"
             )
         if is_frame(source) and columns is None:
-            features, found = self._workspace.configuration[FeatureOptions], Diagnostics()
+            features, problems = self._workspace.configuration[FeatureOptions], Diagnostics()
             blocks = decisions_of(
                 source,
                 context=context,
@@ -125,12 +125,12 @@ class FromLogs(AutoModel):
                 cost=cost,
                 probability=probability,
                 weight=weight,
-                problems=found,
+                problems=problems,
                 hash=features.hash,
                 hash_seed=features.hash_seed,
             )
             n_events = source.shape[0] if event is None else None
-            self._fit(blocks, progress=progress, n_events=n_events, found=found)
+            self._fit(blocks, progress=progress, n_events=n_events, found=problems)
             return self
         named: dict[str, Any] = {"context": context, "actions": actions, "event": event, "choices": choices}
         named |= {"reward": reward, "cost": cost, "probability": probability, "weight": weight}
@@ -152,25 +152,25 @@ class FromLogs(AutoModel):
         default_reward: float | None = None,
         progress: bool | None = None,
     ) -> Self:
-        """Learn from logged decisions and the rewards that came later, and return self.
+        """Learn from logged decisions and their later rewards, and return self.
 
         Parameters
         ----------
         log : path
-            Decisions, as they are logged with ``decision_log``.
+            Decisions, logged with ``decision_log``.
         rewards : mapping of event id to reward, or path, optional
-            A file has lines with ``EventId`` and ``RewardValue``; by default it is the log, which has such
-            lines behind its decisions.
+            A file has lines with ``EventId`` and ``RewardValue``; by default it is the log, in which such
+            lines follow the decisions.
         default_reward : float, optional
-            The reward of decisions that have none, by default that of this model. Without one, they are not
-            learnt.
+            The reward of decisions without one, by default that of this model. If there is no default, they
+            are not learnt.
         progress : bool, optional
             As for `fit`.
 
         Raises
         ------
         InputError
-            The log cannot be read, or no decision of it has a reward. A line that cannot be learnt is no
+            The log cannot be read, or none of its decisions has a reward. A line that cannot be learnt is no
             error: it is counted and located, and the lines after it are learnt.
 
         Warns

@@ -1,4 +1,4 @@
-"""``Joined``: logged decisions with the rewards that came later, as lines of dsjson with labels."""
+"""``Joined``: logged decisions with their later rewards, as lines of dsjson with labels."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _CHUNK = 1 << 16
 
 
 class _Line(msgspec.Struct):
-    """The members of a line that join it: a decision has a ranking with probabilities, a reward a value.
+    """The members of a line for the join: a decision has a ranking with probabilities, a reward has a value.
 
-    They are of any type, since a log may be damaged.
+    They may have any type, since a log may be damaged.
     """
 
     event_id: Any = msgspec.field(name="EventId", default=None)
@@ -49,26 +49,26 @@ _DECODER = msgspec.json.Decoder(_Line)
 
 
 class Joined:
-    r"""The lines of a log, of which the decisions have their rewards as labels.
+    r"""The lines of a log, with rewards as labels of the decisions.
 
-    All other lines are as they were: decisions without a reward, late rewards, and lines that are malformed,
-    which the reader reports where they are. Each reward is joined once, to the first decision of its id. A
-    line that cannot be joined, or a reward that cannot be learnt, is a problem, and stops no other line.
+    All other lines are unchanged: decisions without a reward, late rewards, and malformed lines, which the
+    reader reports with their positions. Each reward is joined once, to the first decision with its id. A line
+    that cannot be joined, or a reward that cannot be learnt, is recorded as a problem.
 
     Parameters
     ----------
     log : path
-        The decisions, as `AutoML` logs them; gzip and zstd are recognised.
+        The decisions, as logged by `AutoML`; gzip and zstd are recognised.
     rewards : mapping of event id to reward, or path, optional
-        A file has lines with ``EventId`` and ``RewardValue``; by default it is the log, which has such lines
-        behind its decisions.
+        A file has lines with ``EventId`` and ``RewardValue``; by default it is the log, in which such lines
+        follow the decisions.
     default_reward : float, optional
-        The reward of all other decisions. Without it they stay without.
+        The reward of all other decisions. By default they get no label.
 
     Attributes
     ----------
     unmatched : int
-        Number of rewards that belong to no decision, once all lines are read.
+        Number of rewards without a decision, once all lines are read.
     unrewarded : int
         Number of decisions without a reward, once all lines are read.
     problems : Diagnostics
@@ -77,7 +77,7 @@ class Joined:
     Raises
     ------
     InputError
-        The log cannot be read, or a reward that is given in a mapping is not a finite number.
+        The log cannot be read, or a reward in a mapping is not a finite number.
 
     Examples
     --------
@@ -132,25 +132,25 @@ class Joined:
         self.unmatched, self.unrewarded = len(left), unrewarded
 
     def file(self) -> BinaryIO:
-        """Return the lines as a binary file with the name of the log, whose lines have the same numbers."""
+        """Return the lines as a binary file with the name of the log and the same line numbers."""
         return cast("BinaryIO", EventFile(iter(self), multiline=False, name=name_of(self._log)))
 
     def _late_costs(self, log: str | os.PathLike[str]) -> dict[str, float]:
-        """Return the costs for the rewards that a log has behind its decisions.
+        """Return the costs for the rewards that follow the decisions in a log.
 
-        Of several for one decision, the first counts.
+        Of several rewards for one decision, the first counts.
         """
-        found: dict[str, float] = {}
+        costs: dict[str, float] = {}
         lines = enumerate(_lines(log), 1)
         while True:
             try:
                 number, text = next(lines)
             except StopIteration:
-                return found
+                return costs
             except InputError:
                 if log is not self._log:
                     raise
-                return found  # the decisions are read to the same place, where the error is raised
+                return costs  # reading the decisions raises the error at the same position
             if b'"RewardValue"' not in text:
                 continue
             line = _decoded(text)
@@ -163,7 +163,7 @@ class Joined:
                 self._add(Code.LOG_MEMBER, log, number, text)
                 continue
             try:
-                found.setdefault(line.event_id, cost_of(line.reward, None))
+                costs.setdefault(line.event_id, cost_of(line.reward, None))
             except InputError:
                 self._add(Code.LOG_REWARD, log, number, str(line.reward).encode("utf-8", "replace"))
 
@@ -176,17 +176,17 @@ class Joined:
 
 
 def _decoded(text: bytes) -> _Line | None:
-    """Return the members of a line; None if it is no JSON object."""
+    """Return the members of a line; None if the line is not a JSON object."""
     try:
         return _DECODER.decode(text)
     except UnicodeDecodeError:
-        return _Line(ranked=())  # which the reader takes for a good one
+        return _Line(ranked=())  # the reader accepts the line
     except (msgspec.DecodeError, RecursionError):
         return None
 
 
 def _lines(path: str | os.PathLike[str]) -> Iterator[bytes]:
-    """Yield the lines of a file, without their ends."""
+    """Yield the lines of a file, without line ends."""
     source = ByteSource(path)
     try:
         rest = b""

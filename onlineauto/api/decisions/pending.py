@@ -27,12 +27,12 @@ class Decision(msgspec.Struct, frozen=True, eq=False):
 
 
 def check_limits(limit: object, time_to_live: object) -> None:
-    """Refuse what is no number of decisions, or no time for which they could wait.
+    """Reject an invalid number of decisions, or an invalid time for which they wait.
 
     Raises
     ------
     OptionError
-        One of them is no number, or too small.
+        One of the two is not a number, or is too small.
     """
     if isinstance(limit, bool) or not isinstance(limit, Integral) or limit < 1:
         raise OptionError(
@@ -43,16 +43,16 @@ def check_limits(limit: object, time_to_live: object) -> None:
 
 
 class Pending:
-    """The decisions that wait, oldest first. Its caller holds a lock.
+    """The decisions that wait, oldest first. The caller holds a lock.
 
     Parameters
     ----------
     limit : int
-        How many can wait; one more, and the oldest expires.
+        Maximum number of waiting decisions; beyond it, the oldest expires.
     time_to_live : float
         Seconds after which a decision expires.
     clock : callable
-        Returns the time in seconds; it never goes back.
+        Returns the time in seconds; it must not run back.
 
     Attributes
     ----------
@@ -85,16 +85,16 @@ class Pending:
         self._ended: OrderedDict[str, Literal["learnt", "expired"]] = OrderedDict()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the attributes of a copy, with deadlines from now on: each machine has its own clock."""
+        """Return the attributes for a copy, with deadlines relative to now, since clocks differ."""
         return vars(self) | {"_waiting": _later(self._waiting, -self.clock())}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take the attributes of a copy."""
+        """Restore the attributes of a copy."""
         vars(self).update(state)
         self._waiting = _later(self._waiting, self.clock())
 
     def __len__(self) -> int:
-        """Count the decisions that wait."""
+        """Return the number of waiting decisions."""
         return len(self._waiting)
 
     def __contains__(self, event_id: str) -> bool:
@@ -106,39 +106,39 @@ class Pending:
         return iter(self._waiting)
 
     def add(self, event_id: str, event: EncodedEvent, action: int, probability: float) -> None:
-        """Let a decision wait.
+        """Add a decision to the waiting ones.
 
         Raises
         ------
         InputError
-            A decision of this id waits already.
+            A decision with this id waits already.
         """
         if event_id in self._waiting:
-            raise InputError(f"event {event_id!r} waits for its reward already: each needs an id of its own")
+            raise InputError(f"event {event_id!r} waits for its reward already: each needs its own id")
         deadline = self.clock() + self.time_to_live
         self._waiting[event_id] = Decision(event, action, probability, deadline)
         self._ended.pop(event_id, None)
 
     def find(self, event_id: str) -> Decision:
-        """Return a decision that waits.
+        """Return a waiting decision.
 
         Raises
         ------
         InputError
-            No decision of this id waits; the message says why.
+            No decision with this id waits; the message has the reason.
         """
-        found = self._waiting.get(event_id)
-        if found is None or found.deadline <= self.clock():
-            raise InputError(self._reason(event_id, expired=found is not None))
-        return found
+        decision = self._waiting.get(event_id)
+        if decision is None or decision.deadline <= self.clock():
+            raise InputError(self._reason(event_id, expired=decision is not None))
+        return decision
 
     def end(self, event_id: str) -> None:
-        """Let a decision wait no longer, since it was learnt."""
+        """Remove a decision, because it was learnt."""
         del self._waiting[event_id]
         self._end(event_id, "learnt")
 
     def pop_expired(self) -> Decision | None:
-        """Return a decision that has expired and waits no longer; None if there is none."""
+        """Remove an expired decision and return it; None if there is none."""
         waiting = self._waiting
         if not waiting:
             return None
@@ -150,13 +150,13 @@ class Pending:
         return waiting.pop(event_id)
 
     def _end(self, event_id: str, how: Literal["learnt", "expired"]) -> None:
-        """Remember how a decision ended, and forget the one that ended first."""
+        """Record how a decision ended, and forget the oldest such record."""
         self._ended[event_id] = how
         if len(self._ended) > self.limit:
             self._ended.popitem(last=False)
 
     def _reason(self, event_id: str, *, expired: bool) -> str:
-        """Return why a decision cannot be learnt."""
+        """Return the reason why a decision cannot be learnt."""
         how = "expired" if expired else self._ended.get(event_id)
         if how == "learnt":
             return f"event {event_id!r} was learnt already: a decision is learnt once"
@@ -173,7 +173,7 @@ class Pending:
 
 
 def _later(waiting: OrderedDict[str, Decision], seconds: float) -> OrderedDict[str, Decision]:
-    """Return decisions whose deadlines are so many seconds later."""
+    """Return decisions with deadlines `seconds` later."""
     return OrderedDict(
         (key, replace(each, deadline=each.deadline + seconds)) for key, each in waiting.items()
     )

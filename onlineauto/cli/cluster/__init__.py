@@ -1,1 +1,1 @@
-"""Commands about clusters."""
+"""Verbs about clusters."""

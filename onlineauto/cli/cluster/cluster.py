@@ -1,4 +1,4 @@
-"""The verb ``cluster``: run jobs that share a machine or a Ray cluster, as a file describes them."""
+"""The verb ``cluster``: run jobs from a file on one machine or a Ray cluster."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _INTERRUPTED: Final = 130
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterOptions:
-    """Options of the verb ``cluster``; they go before what the file says."""
+    """Options of the verb ``cluster``; they take precedence over the file."""
 
     title: ClassVar[str] = "Options"
 
@@ -32,7 +32,7 @@ class ClusterOptions:
     )
     capacity: str = option(
         "",
-        "How much there is, as in CPU=8,GPU=2. Not supplied: this machine's processors, or all that Ray has.",
+        "The capacity, such as CPU=8,GPU=2. Not supplied: this machine's processors, or all of Ray's.",
         vw=False,
         metavar="AMOUNTS",
     )
@@ -41,9 +41,8 @@ class ClusterOptions:
     )
     policy: str = option(
         "",
-        "Who is given how much: marginal-gain (which is fair until it knows how fast jobs are), fair, fifo, "
-        "srtf, tetris, or learned (which is fair until it is proved to be faster). Not supplied: "
-        "marginal-gain.",
+        "How workers are shared: marginal-gain (fair until the speeds of jobs are known), fair, fifo, srtf, "
+        "tetris, or learned (fair until it is proved to be faster). Not supplied: marginal-gain.",
         vw=False,
         metavar="NAME",
     )
@@ -61,11 +60,11 @@ class ClusterOptions:
     )
     history: str = option(
         "",
-        "Append to this file what was decided and done; onlineauto simulate reads it.",
+        "Append decisions and events to this file, which onlineauto simulate reads.",
         vw=False,
         metavar="FILE",
     )
-    quiet: bool = option(False, "Show no progress; in a pipe none is shown anyway.", vw=False)
+    quiet: bool = option(False, "Display no progress; in a pipe there is never any.", vw=False)
     help: bool = option(False, "Print this help and stop.", short="h")
 
 
@@ -73,15 +72,14 @@ REGISTRY: Final = Registry((ClusterOptions,))
 """The flags of this verb."""
 
 _GOES_ON: Final = (
-    "onlineauto: interrupted; the same command goes on with studies that have a store, and streams that have "
-    "a model"
+    "onlineauto: interrupted; the same command continues studies with a store and streams with a model"
 )
 
 _PAGE: Final = Page(
     "Usage: onlineauto cluster run FILE [options]",
-    "Run jobs that share one machine, or one Ray cluster: studies and streams. Every slot a policy decides "
-    "who has how many workers. The command ends when all jobs have ended; if it is interrupted, the same "
-    "command goes on with studies that have a store, and streams that have a model.",
+    "Run jobs that share one machine, or one Ray cluster: studies and streams. In every slot a policy "
+    "decides on the workers of each job. The command ends when all jobs have ended; after an interruption, "
+    "the same command continues studies with a store and streams with a model.",
     """\
 Examples:
   onlineauto cluster run jobs.toml
@@ -91,12 +89,12 @@ Examples:
 
 
 def run(words: Sequence[str]) -> int:
-    """Run the jobs of a file; return 0, 1 if a job failed, or 130 if this was interrupted.
+    """Run the jobs of a file; return 0, 1 if a job failed, or 130 after an interruption.
 
     Raises
     ------
     OptionError
-        The file, or an option, says what cannot be; the message says where.
+        The file or an option is invalid; the message has the position.
     InputError
         A file cannot be read or used.
     """
@@ -119,7 +117,7 @@ def run(words: Sequence[str]) -> int:
         for warning in jobs.warnings():
             print(f"onlineauto: warning: {warning}", file=sys.stderr)
     try:
-        with ending_well(), _shown(quiet=options.quiet) as watch:
+        with ending_well(), _progress_line(quiet=options.quiet) as watch:
             cluster.run(watch=watch)
     except KeyboardInterrupt:
         print(_GOES_ON, file=sys.stderr)
@@ -138,14 +136,14 @@ def run(words: Sequence[str]) -> int:
 
 
 def _supplied(options: ClusterOptions) -> dict[str, Any]:
-    """Return the options that were given."""
-    found: dict[str, Any] = {"capacity": _amounts(options.capacity), "slot": options.slot}
-    found |= {name: getattr(options, name) or None for name in ("policy", "learned", "backend", "history")}
-    return {name: value for name, value in found.items() if value is not None}
+    """Return the supplied options."""
+    supplied: dict[str, Any] = {"capacity": _amounts(options.capacity), "slot": options.slot}
+    supplied |= {name: getattr(options, name) or None for name in ("policy", "learned", "backend", "history")}
+    return {name: value for name, value in supplied.items() if value is not None}
 
 
 def _amounts(text: str) -> dict[str, float] | None:
-    """Return amounts by their names.
+    """Return amounts by name.
 
     >>> _amounts("CPU=8,GPU=0.5")
     {'CPU': 8.0, 'GPU': 0.5}
@@ -159,8 +157,8 @@ def _amounts(text: str) -> dict[str, float] | None:
 
 
 @contextmanager
-def _shown(*, quiet: bool) -> Iterator[Callable[[Cluster], object] | None]:
-    """Yield what draws a line of progress on standard error; None if nobody looks."""
+def _progress_line(*, quiet: bool) -> Iterator[Callable[[Cluster], object] | None]:
+    """Yield a function that draws a line of progress on standard error; None if it is not a terminal."""
     stream = sys.stderr
     if quiet or not stream.isatty():
         yield None
@@ -176,7 +174,7 @@ def _shown(*, quiet: bool) -> Iterator[Callable[[Cluster], object] | None]:
 
 
 def _line(cluster: Cluster) -> str:
-    """Return how far a cluster is, as one line."""
+    """Return the progress of a cluster as one line."""
     over = sum(each.ended for each in cluster.jobs)
     parts = [f"slot {cluster.at:.1f}: {over} of {len(cluster.jobs)} jobs ended"]
     for each in cluster.jobs:
@@ -187,7 +185,7 @@ def _line(cluster: Cluster) -> str:
 
 
 def _outcome(each: Submitted, cluster: Cluster) -> str:
-    """Return how a job has ended, as one line."""
+    """Return the outcome of a job as one line."""
     text = f"{each.name}: {each.state}, {each.done:,.0f} of {each.total:,.0f}"
     took = cluster.history().completion_times().get(each.name)
     if each.error:

@@ -1,4 +1,4 @@
-"""``JobFile``: the jobs of a cluster, as TOML. What is wrong in it is said with the line."""
+"""``JobFile``: the jobs of a cluster as TOML. Errors have the line number."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ _TABLES: Final = {"worker": "{CPU = 1}", "server": "{CPU = 0.5}", "capacity": "{
 
 
 def keys_of(job: Mapping[str, Any]) -> set[str]:
-    """Return the keys that a job may have: one of a study, of a stream, or of a sharded stream."""
+    """Return the keys that a job may have: those of a study, of a stream, or of a sharded stream."""
     if "stream" not in job:
         return _ANY | _STUDY
     return _ANY | _STREAM | ({"server"} if job.get("sharded") else _ALONE)
 
 
 def wrong_in(table: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the first key of a table whose value is of a wrong kind, and what it takes, or None.
+    """Return the first key of a table with a value of the wrong type, and its valid values, or None.
 
     >>> wrong_in({"slot": 5, "capacity": 8})
     ('capacity', 'capacity = 8: give names and amounts, as {CPU = 8}')
@@ -74,7 +74,7 @@ def wrong_in(table: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def _taken_by(key: str, value: Any) -> str:
-    """Return what a key takes, if this value is not of that kind."""
+    """Return the valid values of a key if this value is not one of them."""
     if key in _TEXTS and not isinstance(value, str):
         return "a text"
     if key in _PATHS and not isinstance(value, str):
@@ -111,14 +111,14 @@ class JobFile:
         self._path = path
         try:
             self._text = Path(path).read_text("utf-8-sig")
-            found = tomllib.loads(self._text)
+            document = tomllib.loads(self._text)
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise InputError(f"{path}: not TOML: {error}") from None
-        self._cluster: dict[str, Any] = found.pop("cluster", {})
-        self._jobs: list[dict[str, Any]] = found.pop("jobs", [])
+        self._cluster: dict[str, Any] = document.pop("cluster", {})
+        self._jobs: list[dict[str, Any]] = document.pop("jobs", [])
         self._models: dict[int, str] = {}
-        if found:
-            self._refuse(next(iter(found)), "the file has the tables [cluster] and [[jobs]]")
+        if document:
+            self._refuse(next(iter(document)), "the file has the tables [cluster] and [[jobs]]")
         if not isinstance(self._cluster, dict):
             self._refuse("cluster", "it is a table: [cluster]")
         if not isinstance(self._jobs, list):
@@ -130,14 +130,14 @@ class JobFile:
             self._check_job(job, number)
 
     def cluster(self, **options: Any) -> Cluster:
-        """Return the cluster that the file describes, with options that go before.
+        """Return the cluster of the file; `options` take precedence.
 
         Raises
         ------
         OptionError
-            It cannot be; the message says where the file says so.
+            The description is invalid; the message has the line.
         InputError
-            The file of a learned policy is something else.
+            The file of a learned policy is not one.
         """
         described = {name: each for name, each in self._cluster.items() if name not in options}
         for name in {"history", "learned"} & described.keys():
@@ -145,14 +145,14 @@ class JobFile:
         if "history" in described:
             self._check_target("history", described["history"])
         if options.get("policy", Learned.name) != Learned.name:
-            described.pop("learned", None)  # another policy is tried with the same file
+            described.pop("learned", None)  # `options` name another policy
         elif "learned" in described and not Path(described["learned"]).is_file():
             self._refuse("learned", f"learned = {self._cluster['learned']!r}: there is no such file")
         try:
             return _cluster(**described | options)
         except OnlineautoError as error:
             if _named_in(error, [*self._cluster, *options]) in options:
-                raise  # it is about the command, not the file
+                raise  # the error is about the command, not about the file
             raise self._placed(error, 0, self._cluster) from None
 
     def submit(self, cluster: Cluster) -> None:
@@ -161,7 +161,7 @@ class JobFile:
         Raises
         ------
         OptionError, InputError
-            A job cannot be; the message says where it is.
+            A job is invalid; the message has the line.
         """
         for number, described in enumerate(self._jobs, 1):
             if "stream" in described:
@@ -177,13 +177,13 @@ class JobFile:
                 self._models[id(job)] = self._beside(described["model"])
 
     def warnings(self) -> list[str]:
-        """Return a line for each stream whose model is lost in the end."""
+        """Return a warning for each stream whose model is not saved."""
         lost = [n for n, job in enumerate(self._jobs, 1) if "stream" in job and "model" not in job]
-        why = "what this stream learns is not kept: add a model = FILE"
+        why = "the model of this stream is not saved: add a model = FILE"
         return [f"{self._path}:{self._line(number, 'stream')}: {why}" for number in lost]
 
     def save(self, cluster: Cluster) -> list[str]:
-        """Save the models of sharded streams that were learnt to their end; return a line for each model."""
+        """Save the models of completed sharded streams; return a line for each model."""
         lines = []
         for each in cluster.jobs:
             path = self._models.get(id(each.job))
@@ -194,11 +194,11 @@ class JobFile:
                     each.job.workspace().save(path)
                 lines.append(f"the model of {each.name} is in {path}")
             elif Path(path).exists() and isinstance(each.job, RunJob):
-                lines.append(f"{each.name} goes on with {path}, where it is saved")
+                lines.append(f"{each.name} continues from {path}, where it is saved")
         return lines
 
     def _study(self, job: Mapping[str, Any]) -> Any:
-        """Return a study that is begun, or gone on with."""
+        """Return a study, new or continued."""
         name, storage = job.get("name", "study"), job.get("study")
         if storage is not None:
             storage = self._store(storage)
@@ -221,11 +221,11 @@ class JobFile:
         if "trainable" in job:
             _check_trainable(job["trainable"])
         elif storage is None:
-            raise OptionError("space: nothing says what trials run: add a trainable = MODULE:NAME")
+            raise OptionError("space: the trials need a function to run: add a trainable = MODULE:NAME")
         return StudyJob(study, job.get("trainable"), **options)
 
     def _stream(self, job: Mapping[str, Any]) -> Any:
-        """Return a stream that is learnt from its beginning, or from where it was saved."""
+        """Return a stream, from its beginning or from its checkpoint."""
         with _about("flags"):
             configuration = given_options(job.get("flags", ""))
         source = self._beside(job["stream"])
@@ -242,7 +242,7 @@ class JobFile:
         return RunJob(_run_of(model, configuration, Path(source)), **options)
 
     def _check_stream(self, job: Mapping[str, Any], number: int, *, elsewhere: bool) -> None:
-        """Refuse a stream that is not there, and a model that cannot be written or is another job's."""
+        """Reject a missing stream, and a model that cannot be written or belongs to another job."""
         stream, model = job["stream"], job.get("model")
         if not (elsewhere and job.get("sharded")) and not Path(self._beside(stream)).exists():
             self._refuse("stream", f"stream = {stream!r}: there is no such file", number)
@@ -263,14 +263,14 @@ class JobFile:
             self._refuse(key, f"{error}", number)
 
     def _store(self, url: str) -> str:
-        """Return the URL of a store; the file of SQLite is beside this one."""
+        """Return the URL of a store; an SQLite file is relative to this file's folder."""
         before, scheme, path = url.partition("sqlite:///")
         if before or not scheme or not path or path.startswith(("/", ":")):
             return url
         return scheme + self._beside(path)
 
     def _beside(self, path: str) -> str:
-        """Return a path, which is relative to the folder of the file."""
+        """Return a path, relative to this file's folder."""
         return str(Path(self._path).parent / path)
 
     def _check_job(self, job: Any, number: int) -> None:
@@ -288,20 +288,20 @@ class JobFile:
         for key in table:
             if key not in valid:
                 self._refuse(key, f"{key} is unknown here; valid are {', '.join(sorted(valid))}", number)
-        if found := wrong_in(table):
-            self._refuse(*found, number)
+        if wrong := wrong_in(table):
+            self._refuse(*wrong, number)
 
     def _refuse(self, key: str, why: str, number: int = 0) -> None:
         raise OptionError(f"{self._path}:{self._line(number, key)}: {why}")
 
     def _placed(self, error: OnlineautoError, number: int, keys: Any) -> OnlineautoError:
-        """Return an error with the line that it is about: of a key that it names, or of the table."""
+        """Return an error with its line: that of a key that it names, or that of the table."""
         named = _named_in(error, keys)
         kind = type(error) if type(error) in (OptionError, InputError) else OptionError
         return kind(f"{self._path}:{self._line(number, named)}: {error}")
 
     def _line(self, number: int, key: str | None = None) -> int:
-        """Return the line of a key in the table of a job, or of the cluster; at least that of the table."""
+        """Return the line of a key in the table of a job or of the cluster; by default that of the table."""
         header = re.compile(r"\s*\[\[\s*jobs\s*\]\]" if number else r"\s*\[\s*cluster\s*\]")
         lines, seen, begin = self._text.splitlines(), 0, 0
         for at, line in enumerate(lines, 1):
@@ -319,7 +319,7 @@ class JobFile:
 
 @contextmanager
 def _about(key: str) -> Iterator[None]:
-    """Say of errors which key they are about."""
+    """Add the key to errors within the context."""
     try:
         yield
     except (OnlineautoError, OSError) as error:
@@ -328,7 +328,7 @@ def _about(key: str) -> Iterator[None]:
 
 
 def _check_trainable(name: str) -> None:
-    """Refuse a trainable that cannot be imported here, before anything runs."""
+    """Reject a trainable that cannot be imported, before anything runs."""
     try:
         imported(name)
     except OnlineautoError:
@@ -343,28 +343,28 @@ def _cut(sharded: bool | dict[str, int]) -> dict[str, int]:
 
 
 def _run_of(model: str, configuration: Configuration, source: Path) -> Run:
-    """Return a run that goes on where it was saved, or one that begins."""
+    """Return a run, continued from its checkpoint or new."""
     if not Path(model).exists():
         return Run(Workspace(configuration=configuration), source)
     try:
         workspace, stored = load_run(model, configuration)
     except (InputError, OptionError) as error:
         raise InputError(
-            f"model = {model!r} is there already, and this stream cannot go on with it: {error}; name "
+            f"model = {model!r} exists already, and this stream cannot continue from it: {error}; name "
             "another file, or remove it"
         ) from None
     return Run(workspace, source, stored=stored)
 
 
 def _named_in(error: OnlineautoError, keys: Iterable[str]) -> str | None:
-    """Return the key that an error names first, or None."""
-    found = {key: re.search(rf"\b{re.escape(key)}\b", f"{error}") for key in keys}
-    places = {key: match.start() for key, match in found.items() if match is not None}
+    """Return the first key that an error names, or None."""
+    matches = {key: re.search(rf"\b{re.escape(key)}\b", f"{error}") for key in keys}
+    places = {key: match.start() for key, match in matches.items() if match is not None}
     return min(places, key=places.__getitem__, default=None)
 
 
 def _cluster(*, policy: str = "", learned: str | None = None, **options: Any) -> Cluster:
-    """Return a cluster; a file of a learned policy is that of the policy ``learned``."""
+    """Return a cluster; with a file of a learned policy, the policy is ``learned``."""
     if learned is not None:
         try:
             options["policy"] = policy_named(policy or Learned.name, learned=learned)

@@ -1,4 +1,4 @@
-"""The verb ``simulate``: which policy would have been faster on a cluster, by its log."""
+"""The verb ``simulate``: compare policies by simulations based on the log of a cluster."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def run(words: Sequence[str]) -> int:
 
 
 def _of_log(options: SimulateOptions) -> tuple[list[Compared], str, str]:
-    """Compare policies on jobs like those of a log."""
+    """Compare policies on simulated jobs that resemble those of a log."""
     from onlineauto.cluster.history import History
     from onlineauto.cluster.simulator import simulate
 
@@ -159,7 +159,7 @@ def _compared(policies: dict[str, Policy], traces: Traces, by: str) -> list[Comp
 
 
 def _chosen(options: SimulateOptions, workload: Workload, *, learned: bool) -> dict[str, Policy]:
-    """Return the policies to compare, by name, and always the one of --by."""
+    """Return the policies to compare, by name, including the one of --by."""
     from onlineauto.cluster.learned import Learned
     from onlineauto.cluster.simulator import policies_for
 
@@ -193,7 +193,7 @@ def _table(rows: Sequence[Compared], by: str) -> Iterator[str]:
 
 
 def _verdict(rows: Sequence[Compared], by: str) -> str:
-    """Return what the table says, in a sentence."""
+    """Return the result of the table as a sentence."""
     best = min((row for row in rows if row.name != by), key=lambda row: row.ratio, default=None)
     if best is None:
         return f"there is nothing to compare {by} with"

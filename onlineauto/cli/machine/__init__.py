@@ -1,1 +1,1 @@
-"""Verbs about the machine: compile its kernels, check the installation, complete words in its shell."""
+"""Verbs about the machine: compile kernels, check the installation, complete words in the shell."""

@@ -1,4 +1,4 @@
-"""The verb ``completion``: a script that lets a shell complete commands, options and their choices."""
+"""The verb ``completion``: a script for a shell that completes commands, options and their choices."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _OWN: Final = {
     "serve": SERVE,
     "loop": LOOP,
 }
-"""Registries of the commands that have their own; all others have the large one."""
+"""Registries of the commands with separate options; the other commands use the common registry."""
 _MOST: Final = 70
-"""Letters of an option's meaning that a shell shows."""
+"""Maximum number of characters of an option's meaning in a shell."""
 
 
 def run(words: Sequence[str]) -> int:
@@ -53,13 +53,13 @@ def run(words: Sequence[str]) -> int:
 
 
 def _flags(options: Sequence[Option]) -> str:
-    """Return all names of options, side by side."""
+    """Return all names of options, separated by blanks."""
     names = (name for option in options for name in (f"-{option.short}" if option.short else "", option.flag))
     return " ".join(filter(None, names))
 
 
 def _choices() -> Iterator[tuple[str, str]]:
-    """Yield options that take one of some words, with these."""
+    """Yield options with a fixed set of values, and these values."""
     everything = {option.flag: option for each in (REGISTRY, *_OWN.values()) for option in each.options}
     for flag, option in everything.items():
         if option.choices:
@@ -132,7 +132,7 @@ def _fish() -> Iterator[str]:
 
 
 def _short(option: Option) -> str:
-    """Return what an option means, cut off if it is long."""
+    """Return the meaning of an option, truncated if it is long."""
     return textwrap.shorten(option.help, _MOST, placeholder=" ...")
 
 

@@ -1,4 +1,4 @@
-"""The verb ``doctor``: show what is installed, try it, and say whether all is well."""
+"""The verb ``doctor``: print the installed versions, run a self-test, and report problems."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _OPTIONAL: Final = (
     ("xxhash", "files of blocks", "blocks"),
     ("rich", "tables on a terminal: inspect, tune", "inspect"),
 )
-"""Packages that something optional needs: the name, what for, and the extra that brings it."""
+"""Packages for optional features: the name, the purpose, and the extra that installs the package."""
 _EVENTS: Final = "".join(
     f"shared |user u{i % 5}\n0:{-(i % 2)}:0.5 |article a\n|article b{i % 3}\n\n" for i in range(2000)
 ).encode()
@@ -43,9 +43,9 @@ class _Finding:
     Attributes
     ----------
     name, text : str
-        What was looked at, and what was found.
+        The subject of the check, and its result.
     problem : str
-        What does not work and what to do; "" if all is well.
+        The problem and its remedy; "" if there is none.
     """
 
     name: str
@@ -54,16 +54,16 @@ class _Finding:
 
 
 def run(words: Sequence[str]) -> int:
-    """Print what is installed and whether it works; return 0 if it does, else 1."""
+    """Print the versions and the results of the checks; return 0 if there is no problem, else 1."""
     argparse.ArgumentParser(
         "onlineauto doctor", description="Check this installation. Exit code 0: all is well; 1: it is not."
     ).parse_args(words)
     problems = []
     for look in (_versions, _processor, _kernels, _self_test):
-        for found in look():
-            print(f"{found.name + ':':22}{found.text}", flush=True)
-            if found.problem:
-                problems.append(found.problem)
+        for finding in look():
+            print(f"{finding.name + ':':22}{finding.text}", flush=True)
+            if finding.problem:
+                problems.append(finding.problem)
     print()
     for problem in problems:
         print(f"problem: {problem}")
@@ -92,7 +92,7 @@ def _version(name: str) -> str | None:
 
 def _imported(name: str, use: str) -> _Finding:
     """Return the version of a package, and whether it can be imported."""
-    if name == "numba":  # the self-test imports it if it is needed; by itself it takes a second
+    if name == "numba":  # the self-test imports it if needed; the import alone takes a second
         return _Finding(name, f"{_version(name)}{use}")
     try:
         importlib.import_module(name)
@@ -124,9 +124,9 @@ def _kernels() -> Iterator[_Finding]:
                 "none",
                 f"there are neither kernels nor a compiler: {install_hint('compiler')}",
             )
-    kept = [path for path in directory.glob("*.o") if path.is_file()] if directory.is_dir() else []
-    size = sum(path.stat().st_size for path in kept)
-    what = f"{len(kept)} kernels, {size / 1e6:.1f} MB"
+    paths = [path for path in directory.glob("*.o") if path.is_file()] if directory.is_dir() else []
+    size = sum(path.stat().st_size for path in paths)
+    what = f"{len(paths)} kernels, {size / 1e6:.1f} MB"
     nearest = next((each for each in (directory, *directory.parents) if each.exists()), directory)
     if os.access(nearest, os.W_OK | os.X_OK):
         yield _Finding("cache", f"{directory}, {what}")
@@ -134,14 +134,14 @@ def _kernels() -> Iterator[_Finding]:
     problem = ""
     if library is None:
         problem = (
-            f"{directory} cannot be written, so each process compiles anew; name another folder in "
+            f"{directory} cannot be written, so each process compiles again; name another folder in "
             "ONLINEAUTO_CACHE_DIR"
         )
     yield _Finding("cache", f"{directory}, not writable, {what}", problem)
 
 
 def _self_test() -> Iterator[_Finding]:
-    """Learn a little log twice, save and load the model, and compare what they predict."""
+    """Learn a small log twice, save and load the model, and compare the predictions."""
     try:
         with shown_compiling():
             begin = time.perf_counter()
@@ -154,7 +154,9 @@ def _self_test() -> Iterator[_Finding]:
         yield _Finding("self-test", "failed", f"learning fails: {error}")
         return
     if not equal:
-        yield _Finding("self-test", "failed", "the same events give other predictions: please report this")
+        yield _Finding(
+            "self-test", "failed", "the same events have different predictions: please report this"
+        )
         return
     speed = 2 * len(_EVENTS.split(b"\n\n")) / again
     loading = f", after {first - again / 2:.1f} s of loading or compiling" if first > again else ""
@@ -162,7 +164,7 @@ def _self_test() -> Iterator[_Finding]:
 
 
 def _learn() -> Callable[[], bytes]:
-    """Learn the events; return what saves the model, loads it, and predicts with it."""
+    """Learn the events; return a function that saves and loads the model, and predicts with it."""
     from onlineauto.workspace.workspace import Workspace
 
     workspace = Workspace(cb_explore_adf=True, automl=2, bit_precision=12).fit(_EVENTS)

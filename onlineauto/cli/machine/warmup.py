@@ -1,4 +1,4 @@
-"""The verb ``warmup``: compile all kernels now, so that the first run need not."""
+"""The verb ``warmup``: compile all kernels now, so that the first run does not have to."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ if TYPE_CHECKING:
 _EVENT = b"shared |a x\n0:-1:0.5 |b y\n|b z\n\n"
 _MANY_FEATURES = b"|a " + b" ".join(b"%d" % i for i in range(1100)) + b"\n\n"
 _MANY_NAMES = b" ".join(b"|n%d x" % i for i in range(600)) + b"\n\n"
-"""Events that need larger buffers than there are at first."""
+"""Number of events that exceed the initial size of the buffers."""
 _SLOTS = b"ccb shared |a x\nccb action |b y\nccb action |b z\nccb slot 0:-1:0.5 |\nccb slot |\n\n"
 _JSON = b'{"c":{"a":1}}'
 
 
 def run(words: Sequence[str]) -> int:
-    """Compile all kernels that are not on disk yet, and print where they are."""
+    """Compile all kernels that are not on disk yet, and print their folder."""
     options = _parser().parse_args(words)
     if options.library is not None:
         try:
@@ -89,7 +89,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def warm_up() -> None:
-    """Do a little of everything that needs kernels of its own, which compiles them."""
+    """Run a small example of everything that needs separate kernels, which compiles them."""
     for exact in (False, True):
         workspace = Workspace(cb_explore_adf=True, automl=2, lease=1, bit_precision=8, vw_exact=exact)
         workspace.fit(8 * _EVENT)
@@ -115,11 +115,11 @@ def warm_up() -> None:
 
 
 def _use_blocks() -> None:
-    """Learn events of Python's own, check them as if from a file of blocks, hash a field of VW's files."""
+    """Learn events from Python values, check them like a file of blocks, hash a field of VW's files."""
     drawing = Workspace(cb_explore_adf=True, cb_sample=True, bit_precision=8, hash_seed=1)
     event = {"actions": [{"a": {"x": 1}}]}
     single = Workspace(cb_explore_adf=True, bit_precision=8)
-    for _ in range(2):  # the second event finds all that the first has made
+    for _ in range(2):  # the second event finds everything that the first one has created
         single.learn(event)
     drawing.learn(event)
     drawing.learn("|a x\n|b y\n")
@@ -130,7 +130,7 @@ def _use_blocks() -> None:
 
 
 def _use_columns() -> None:
-    """Make a block of columns of texts and of numbers, as if from a dataset."""
+    """Build a block from columns of texts and of numbers, like from a dataset."""
     encoder = Encoder(NameHashes(), hash_all=False)
     number = encoder.names.namespace("a")
     namespace = encoder.namespace("context", "a")

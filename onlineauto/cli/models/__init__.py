@@ -1,1 +1,1 @@
-"""Verbs about model files: what is in one, and several merged to one."""
+"""Verbs about model files: inspect one, and merge several into one."""

@@ -1,4 +1,4 @@
-"""The verb ``inspect``: show the content of a model file."""
+"""The verb ``inspect``: print the content of a model file."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 
 def run(configuration: Configuration) -> int:
-    """Print the content of the first file, a model, and return 0; the other files are events that have names.
+    """Print the content of the first file, a model, and return 0; other files are events with names.
 
     Raises
     ------
     OptionError
         If no model is named.
     InputError
-        If it is not a model, is incomplete, or is of a later version; or if events cannot be read.
+        If the file is not a model, is incomplete, or is of a later version; or if events cannot be read.
     """
     model, *events = configuration[InputOptions].data or ("",)
     if not model:
@@ -49,7 +49,7 @@ def run(configuration: Configuration) -> int:
     names |= _names_in(workspace, events)
     options = configuration[InspectOptions]
     theirs = is_vw_model(model)
-    found: dict[str, Any] = {
+    content: dict[str, Any] = {
         "file": {
             "path": model,
             "bytes": Path(model).stat().st_size,
@@ -57,25 +57,25 @@ def run(configuration: Configuration) -> int:
             "layout": None if theirs else VERSION,
         }
     }
-    found |= inspection(workspace, names=names, top=options.largest)
+    content |= inspection(workspace, names=names, top=options.largest)
     if options.format == "json":
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode(found), indent=1).decode() + "\n")
+        sys.stdout.write(msgspec.json.format(msgspec.json.encode(content), indent=1).decode() + "\n")
     elif options.format == "markdown":
-        sys.stdout.write(markdown(tables_of(found)))
+        sys.stdout.write(markdown(tables_of(content)))
     else:
-        print_tables(tables_of(found))
-        if found["top_weights"] and not any(each["name"] for each in found["top_weights"]):
+        print_tables(tables_of(content))
+        if content["top_weights"] and not any(each["name"] for each in content["top_weights"]):
             print(f"names of weights: onlineauto inspect {model} FILE, with events", file=sys.stderr)
     return 0
 
 
 def _reading_options() -> list[str]:
-    """Return the options that say how events are read, which a model does not keep."""
+    """Return the options for reading events, which a model does not store."""
     return [*FORMATS, "chain_hash", "compressed"]
 
 
 def _names_in(workspace: Workspace, events: Sequence[str]) -> dict[int, str]:
-    """Return the names of the weights that files of events use."""
+    """Return the names of the weights that the events in files use."""
     inverse, names = InverseHash(workspace), line_names(workspace.configuration)
     examples = NamedExamples(workspace, names)
     for path in events:

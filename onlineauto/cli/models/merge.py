@@ -63,7 +63,7 @@ def run(configuration: Configuration) -> int:
 
 
 def _labelled(model: Workspace, counts: Mapping[str, Count] | None) -> float:
-    """Return the weight of a model's labelled events; of those its run counted, where merging is VW's."""
+    """Return the weight of a model's labelled events; in exact mode, of those that its run counted."""
     if counts is None or not model.semantics.merges_as_vw:
         return labelled_weight(model)
     return float(counts["weighted_labelled"] or 0)
@@ -72,9 +72,10 @@ def _labelled(model: Workspace, counts: Mapping[str, Count] | None) -> float:
 def _counts(
     made: Workspace, counted: Sequence[Mapping[str, Count]], learnt: Sequence[float], *, based: bool
 ) -> dict[str, Count]:
-    """Return the counters of all runs together; a model that all of them went on from counts once.
+    """Return the counters of all runs together; a model from which all of them continued counts once.
 
-    A run's counters include that model if its labels weigh as much as all that its own model has learnt.
+    A run's counters include that base model if its labels weigh as much as everything that its model has
+    learnt.
     """
     progress = Progress(made.configuration, kind=made.kind)
     progress.min_label, progress.max_label = made.label_range

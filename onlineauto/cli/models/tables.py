@@ -30,7 +30,7 @@ class Table:
 
 
 def tables_of(found: Mapping[str, Any]) -> Iterator[Table]:
-    """Yield the tables of an inspection that have rows."""
+    """Yield the nonempty tables of an inspection."""
     tables = (
         Table("Model", ("what", "is"), list(_summary(found))),
         Table(
@@ -59,7 +59,7 @@ def tables_of(found: Mapping[str, Any]) -> Iterator[Table]:
 _MEMBER_COLUMNS = ("member", "weight", "price (champion = 1)")
 
 _PREDICTORS = {"champion": "the champion", "mix": "the mix", "stack": "the ensemble"}
-"""What predicts, in words, by its name in an inspection."""
+"""Descriptions of what predicts, by its name in an inspection."""
 
 _LIVE_COLUMNS = (
     "index",
@@ -103,11 +103,11 @@ def _count(value: int | None) -> str:
 
 def _live(each: Mapping[str, Any]) -> tuple[str, ...]:
     differs = [*each["differs_by"], *(f"{name}={value}" for name, value in each["settings"].items())]
-    shown = ", ".join(differs[:6]) + (f" and {len(differs) - 6} more" if len(differs) > 6 else "")
+    text = ", ".join(differs[:6]) + (f" and {len(differs) - 6} more" if len(differs) > 6 else "")
     return (
         str(each["index"]),
         str(each["interactions"]),
-        shown if each["index"] else "is the champion",
+        text if each["index"] else "is the champion",
         _count(each.get("events")),
         _count(each.get("lease")),
         _bounds(each.get("reward")),
@@ -145,7 +145,7 @@ def _escaped(cell: str) -> str:
 
 
 def plain(tables: Iterable[Table]) -> str:
-    """Return tables as plain text: columns side by side, each as wide as its longest text."""
+    """Return tables as plain text, with columns as wide as their longest text."""
     parts = []
     for table in tables:
         rows = [table.columns, *table.rows]
@@ -158,7 +158,7 @@ def plain(tables: Iterable[Table]) -> str:
 
 
 def print_tables(tables: Iterable[Table]) -> None:
-    """Print tables to standard output: drawn on a terminal if rich is installed, else as plain text."""
+    """Print tables to standard output: with rich on a terminal if it is installed, else as plain text."""
     console = None
     if sys.stdout.isatty():
         try:

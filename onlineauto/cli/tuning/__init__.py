@@ -1,1 +1,1 @@
-"""Commands about studies: workers, and what a store has."""
+"""Verbs about studies: tuning, workers, and lists of studies."""

@@ -1,4 +1,4 @@
-"""Show how far a study is: a table on a terminal, a line where rich is not installed, nothing in a pipe."""
+"""Display the progress of a study: a table on a terminal, a line without rich, nothing in a pipe."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from onlineauto.tune.workers.jobs import Job
 
 _PAUSE: Final = 0.2
-"""Least seconds between two pictures."""
+"""Minimum number of seconds between two updates."""
 _BEST: Final = 5
 _MOST: Final = 8
-"""So many of the best trials, and of the running ones, are in the table."""
+"""Maximum number of best trials, and of running trials, in the table."""
 
 
 @contextmanager
 def shown_progress(*, quiet: bool = False) -> Iterator[list[Callback]]:
-    """Yield callbacks that show a study on standard error until the context ends; none if nobody looks."""
+    """Yield callbacks that display a study on standard error until the context ends; none in a pipe."""
     stream = sys.stderr
     if quiet or not stream.isatty():
         yield []
@@ -44,7 +44,7 @@ def shown_progress(*, quiet: bool = False) -> Iterator[list[Callback]]:
 
 
 def line_of(study: Study, seconds: float) -> str:
-    """Return how far a study is, as one line."""
+    """Return the progress of a study as one line."""
     trials = study.trials
     states = Counter(trial.state.lower() for trial in trials)
     parts = [f"{study.name}: {len(trials)} trials"]
@@ -69,19 +69,19 @@ def _short(value: object) -> str:
 
 
 class _Progress(Callback):
-    """Remembers what runs here, and draws it now and then.
+    """Records the running jobs, and draws them at intervals.
 
     Parameters
     ----------
     draw : callable
-        Shows this object.
+        Draws this object.
 
     Attributes
     ----------
     study : Study
-        What is run.
+        The study.
     running : dict
-        By trial: its job, its step and its value.
+        The job, step and value of each running trial.
     """
 
     study: Study
@@ -93,7 +93,7 @@ class _Progress(Callback):
 
     @property
     def seconds(self) -> float:
-        """The time that this run has taken."""
+        """The seconds that this run has taken."""
         return time.monotonic() - self._begun
 
     def on_begin(self, study: Study) -> None:
@@ -127,14 +127,14 @@ class _Progress(Callback):
 
 
 def _write_line(stream: TextIO, text: str) -> None:
-    """Write a line over the one before."""
+    """Overwrite the current line."""
     width = shutil.get_terminal_size().columns - 1
     stream.write(f"\r{text[:width]:{width}}")
     stream.flush()
 
 
 def _table(study: Study, shown: _Progress) -> Any:
-    """Return the picture that rich draws."""
+    """Return the table for rich."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
@@ -153,7 +153,7 @@ def _table(study: Study, shown: _Progress) -> Any:
 
 
 def _best(study: Study) -> list[Trial]:
-    """Return the best trials of those that were given most, the best first."""
+    """Return the best trials among those with the largest resource, the best first."""
     sign = -1.0 if study.mode == "max" else 1.0
     valued = [trial for trial in study.trials if trial.value is not None]
     valued.sort(key=lambda trial: (-trial.resource, sign * (trial.value or 0.0)))

@@ -1,4 +1,4 @@
-"""Parts that verbs about studies share: trainables of this folder, a good end, and names."""
+"""Shared parts of verbs about studies: imports from this folder, termination, and names of studies."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _TERMINATED: Final = 143
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM arrived. Like Ctrl-C, it is never taken for the error of a trial or of a job."""
+    """SIGTERM arrived. Like Ctrl-C, it is never treated as the error of a trial or of a job."""
 
 
 @contextmanager
 def ending_well() -> Iterator[None]:
-    """Let modules of this folder be found, and jobs be given back if this process is terminated.
+    """Let modules of this folder be imported, and return jobs to the study if this process is terminated.
 
     Raises
     ------
     SystemExit
-        With code 143, once the body has ended because of SIGTERM.
+        With code 143, once SIGTERM has ended the body.
     """
     if "" not in sys.path:
         sys.path.insert(0, "")
@@ -41,12 +41,12 @@ def ending_well() -> Iterator[None]:
 
 
 def only_name(url: str) -> str:
-    """Return the name of the one study of a store.
+    """Return the name of the only study in a store.
 
     Raises
     ------
     OptionError
-        If it has none, or several.
+        If the store has no study, or several.
     """
     from onlineauto.tune.store.sql_store import names_of_studies
 
@@ -58,6 +58,6 @@ def only_name(url: str) -> str:
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
-    """Interrupt what the main thread does."""
+    """Interrupt the main thread."""
     del number, frame
     raise Terminated

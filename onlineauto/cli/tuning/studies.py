@@ -1,4 +1,4 @@
-"""The verb ``studies``: list the studies of a store, and how far they are."""
+"""The verb ``studies``: list the studies of a store and their progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Both things that the verb ``tune`` tunes: the flags of a stream, and the config of a function."""
+"""The two subjects of the verb ``tune``: the flags of a stream, and the config of a function."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class TunedStream:
     Parameters
     ----------
     configuration : Configuration
-        Of all options.
+        All options.
 
     Raises
     ------
     OptionError
-        An option is of a function.
+        An option applies only to functions.
     """
 
     def __init__(self, configuration: Configuration) -> None:
@@ -66,7 +66,7 @@ class TunedStream:
         self._search = [name.strip() for name in named] if "search" in configuration.supplied else SEARCHED
 
     def run(self, callbacks: Sequence[Callback]) -> None:
-        """Run the study, here or in processes."""
+        """Run the study, in this process or in others."""
         options, stream = self._options, self._stream
         if self._model is not None:
             check_target(self._model)
@@ -93,7 +93,7 @@ class TunedStream:
         )
 
     def said(self, study: Study) -> Iterator[str]:
-        """Yield the command that learns with the best flags; save the best trial's model if asked."""
+        """Yield the command that learns with the best flags; save the best trial's model if requested."""
         yield _best_of(study)
         best = study.best
         if best is None:
@@ -113,12 +113,12 @@ class TunedFunction:
     Parameters
     ----------
     configuration : Configuration
-        Of all options.
+        All options.
 
     Raises
     ------
     OptionError
-        An option is of a stream, or neither a space nor a study is named.
+        An option applies only to streams, or neither a space nor a study is named.
     """
 
     def __init__(self, configuration: Configuration) -> None:
@@ -132,7 +132,7 @@ class TunedFunction:
         self._supplied = configuration.supplied
 
     def run(self, callbacks: Sequence[Callback]) -> None:
-        """Run the study, here or in processes."""
+        """Run the study, in this process or in others."""
         self._study().run(
             self._function.trainable or None,
             workers=self._options.workers,
@@ -144,7 +144,7 @@ class TunedFunction:
         )
 
     def said(self, study: Study) -> Iterator[str]:
-        """Yield the best config, a parameter in each line."""
+        """Yield the best config, one parameter per line."""
         yield _best_of(study)
         best = {} if study.best is None else study.best.config
         wide = max(map(len, best), default=0)
@@ -152,7 +152,7 @@ class TunedFunction:
             yield f"  {name:{wide}}  {value if isinstance(value, str) else json.dumps(value)}"
 
     def _study(self) -> Study:
-        """Return the study that the options describe, begun now or before."""
+        """Return the study of the options, new or continued."""
         options, function = self._options, self._function
         storage = options.study or None
         if function.space:
@@ -191,11 +191,11 @@ def _refuse(configuration: Configuration, group: Group, whose: str) -> None:
 
 
 def _best_of(study: Study) -> str:
-    """Return which trial is the best, or why there is none."""
+    """Return a description of the best trial, or the reason why there is none."""
     best = study.best
     if best is not None:
-        found = f"{best.value:.6g}, of trial {best.number} at {best.resource}"
-        return f"best of {len(study.trials)} trials: {found}"
+        text = f"{best.value:.6g}, of trial {best.number} at {best.resource}"
+        return f"best of {len(study.trials)} trials: {text}"
     failed = [trial for trial in study.trials if trial.error]
     why = f"; trial {failed[-1].number} failed: {failed[-1].error}" if failed else ""
     return f"no trial of {study.name} has a value{why}"

@@ -1,4 +1,4 @@
-"""The verb ``tune``: search for the best config of a function, and go on if that was interrupted."""
+"""The verb ``tune``: search for the best config of a function, or continue an interrupted search."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _PAGE: Final = Page(
     "       onlineauto tune --trainable MODULE:NAME --space FILE [options]",
     "Search for the best flags on a stream, or for the best config of a function or class: short trials for "
     "many configs, long ones for the best. A study in a store is shared with workers on other machines, "
-    "which give the same command; if this is interrupted, the same command goes on. --quiet shows no "
-    "progress; in a pipe none is shown anyway.",
+    "which run the same command; after an interruption, the same command continues. --quiet displays no "
+    "progress; in a pipe there is never any.",
     """\
 Examples:
   onlineauto tune -d train.txt --search learning_rate,power_t,interactions --max_examples 100000
@@ -59,27 +59,27 @@ def run(words: Sequence[str]) -> int:
     if output.help:
         print(help_text(Registry(OWN), width=shutil.get_terminal_size().columns, page=_PAGE))
         return 0
-    begun = _Begun()
+    recorder = _Begun()
     task = TunedStream(configuration) if configuration[InputOptions].data else TunedFunction(configuration)
     code = 0
     try:
         with ending_well(), shown_progress(quiet=output.quiet) as callbacks:
-            task.run([begun, *callbacks])
+            task.run([recorder, *callbacks])
     except KeyboardInterrupt:
         url = without_password(options.study)
-        kept = f"; the same command goes on with what is in {url}" if url else ""
-        print(f"onlineauto: interrupted{kept}", file=sys.stderr)
+        hint = f"; the same command continues the study in {url}" if url else ""
+        print(f"onlineauto: interrupted{hint}", file=sys.stderr)
         code = _INTERRUPTED
-    if begun.study is not None:
-        begun.study.refresh()
-        print("\n".join(task.said(begun.study)))
-        if code == 0 and begun.study.best is None:
+    if recorder.study is not None:
+        recorder.study.refresh()
+        print("\n".join(task.said(recorder.study)))
+        if code == 0 and recorder.study.best is None:
             code = _WITHOUT_VALUE
     return code
 
 
 class _Begun(Callback):
-    """Remembers the study that is run."""
+    """Stores the running study."""
 
     study: Study | None = None
 

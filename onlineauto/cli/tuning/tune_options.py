@@ -23,14 +23,14 @@ class TuneOptions:
 
     scheduler: str | None = option(
         None,
-        "Who is given how much. Not supplied: race for a stream, hyperband for a function.",
+        "How resources are shared. Not supplied: race for a stream, hyperband for a function.",
         vw=False,
         choices=tuple(SCHEDULERS),
         metavar="NAME",
     )
     searcher: str | None = option(
         None,
-        "Where new configs come from. Not supplied: tpe; for dehb random, whose configs are uniform vectors.",
+        "The source of new configs. Not supplied: tpe; for dehb random, whose configs are uniform vectors.",
         vw=False,
         choices=tuple(SEARCHERS),
         metavar="NAME",
@@ -39,20 +39,20 @@ class TuneOptions:
     seed: int = option(0, "The same seed and the same values give the same study.", vw=False, metavar="N")
     max_trials: int | None = option(
         None,
-        "The most trials; a larger number than before extends a study. Not supplied: as many as --rounds "
-        "takes.",
+        "Maximum number of trials; a larger number than before extends a study. Not supplied: as many as "
+        "--rounds needs.",
         vw=False,
         minimum=1,
         metavar="N",
     )
     rounds: int = option(
-        1, "How often the scheduler goes through all it does.", vw=False, minimum=1, metavar="N"
+        1, "Number of rounds through all brackets of the scheduler.", vw=False, minimum=1, metavar="N"
     )
     workers: int = option(0, "Processes; 0 runs jobs in this one.", vw=False, metavar="N", minimum=0)
     study: str = option(
         "",
-        "Where the study is kept: sqlite:///FILE or postgresql://USER@HOST/DATABASE. Not supplied: in "
-        "memory, and gone at the end.",
+        "The store of the study: sqlite:///FILE or postgresql://USER@HOST/DATABASE. Not supplied: memory, "
+        "until the process ends.",
         vw=False,
         metavar="URL",
     )
@@ -67,28 +67,32 @@ class TuneOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamOptions:
-    """Options of the verb ``tune`` if trials learn a stream."""
+    """Options of the verb ``tune`` for trials that learn a stream."""
 
     title: ClassVar[str] = (
         "The flags of a stream, beside --data, --search, and the options that all trials have"
     )
 
     max_examples: int | None = option(
-        None, "The most events that a trial learns. Not supplied: all.", vw=False, minimum=1, metavar="N"
+        None, "Maximum number of events of a trial. Not supplied: all.", vw=False, minimum=1, metavar="N"
     )
     min_examples: int | None = option(
-        None, "The least. Not supplied: a 27th of the most.", vw=False, minimum=1, metavar="N"
+        None,
+        "Minimum number of events of a trial. Not supplied: a 27th of the maximum.",
+        vw=False,
+        minimum=1,
+        metavar="N",
     )
     window: int | None = option(
         None,
-        "Compare trials by so many events before each rung. Not supplied: by all from the beginning.",
+        "Compare trials on this number of events before each rung. Not supplied: on all events.",
         vw=False,
         minimum=1,
         metavar="N",
     )
     budget: int | None = option(
         None,
-        "The events that all trials together may learn. Not supplied: as many as --rounds takes.",
+        "Maximum number of events of all trials together. Not supplied: as many as --rounds needs.",
         vw=False,
         minimum=1,
         metavar="N",
@@ -103,20 +107,18 @@ class StreamOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionOptions:
-    """Options of the verb ``tune`` if trials run a function."""
+    """Options of the verb ``tune`` for trials that run a function."""
 
     title: ClassVar[str] = "The config of a function"
 
     trainable: str = option(
         "", "The function or class that trials run: loss(config, resource).", vw=False, metavar="MODULE:NAME"
     )
-    space: str = option("", "What is searched, as TOML.", vw=False, metavar="FILE")
-    min_resource: int = option(1, "The least that a trial is given.", vw=False, minimum=1, metavar="N")
-    max_resource: int = option(81, "The most that a trial is given.", vw=False, minimum=1, metavar="N")
+    space: str = option("", "The search space, as TOML.", vw=False, metavar="FILE")
+    min_resource: int = option(1, "Smallest resource of a trial.", vw=False, minimum=1, metavar="N")
+    max_resource: int = option(81, "Largest resource of a trial.", vw=False, minimum=1, metavar="N")
     mode: str = option("min", "Whether low or high values are good.", vw=False, choices=("min", "max"))
-    retries: int = option(
-        0, "How often a trial that failed is tried again.", vw=False, minimum=0, metavar="N"
-    )
+    retries: int = option(0, "Maximum number of retries of a failed trial.", vw=False, minimum=0, metavar="N")
     checkpoint_every: int = option(1, "Steps between two checkpoints.", vw=False, metavar="N", minimum=1)
     executor: str = option(
         "processes", "What workers are: processes, or actors of a Ray cluster.", vw=False, choices=EXECUTORS
@@ -124,6 +126,6 @@ class FunctionOptions:
 
 
 OWN: Final = (TuneOptions, StreamOptions, FunctionOptions)
-"""The options that no other verb has."""
+"""The options of this verb only."""
 REGISTRY: Final = Registry((*OWN, *LEARNERS.groups))
-"""The flags of this verb: its own, and those of learners."""
+"""The flags of this verb: its options, and those of learners."""

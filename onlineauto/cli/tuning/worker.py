@@ -1,4 +1,4 @@
-"""The verb ``worker``: run jobs of a study that is kept in a database, together with any other workers."""
+"""The verb ``worker``: run jobs of a study in a database, together with any other workers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from onlineauto.tune.workers.jobs import Job
 
 _PATIENCE: Final = 60
-"""Seconds for which a worker that starts waits for a server, as one that is being restarted."""
+"""Seconds for which a starting worker waits for a server, which may be restarting."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,15 +37,15 @@ class WorkerOptions:
     )
     trainable: str = option(
         "",
-        "The function or class that trials run. Not supplied: what the study has noted.",
+        "The function or class that trials run. Not supplied: the one recorded in the study.",
         vw=False,
         metavar="MODULE:NAME",
     )
     workers: int = option(0, "Processes; 0 runs jobs in this one.", vw=False, metavar="N", minimum=0)
-    jobs: int = option(0, "Stop after so many jobs; 0 for no end.", vw=False, metavar="N", minimum=0)
+    jobs: int = option(0, "Stop after this number of jobs; 0 for no limit.", vw=False, metavar="N", minimum=0)
     lease: float | None = option(
         None,
-        "Seconds after which the job of a worker that has died is another one's. Not supplied: the study's.",
+        "Seconds after which the job of a dead worker is assigned to another one. Not supplied: the study's.",
         vw=False,
         above=0,
         metavar="SECONDS",
@@ -69,9 +69,9 @@ REGISTRY: Final = Registry((WorkerOptions,))
 
 _PAGE: Final = Page(
     "Usage: onlineauto worker --study URL [--name NAME] [--trainable MODULE:NAME]",
-    "Run jobs of a study until it is done, or its scheduler has been through all it does once more. Start as "
-    "many workers as you like, on as many machines as see the store: each job has one owner, and what a "
-    "worker leaves behind, another one goes on with.",
+    "Run jobs of a study until it is done, or its scheduler has completed one more round. Start any number "
+    "of workers, on any machines that can reach the store: each job has one owner, and another worker "
+    "continues the job of a dead one.",
     """\
 Examples:
   onlineauto worker --study sqlite:///study.db
@@ -85,7 +85,7 @@ def run(words: Sequence[str]) -> int:
     Raises
     ------
     OptionError
-        If the study or the trainable is not there.
+        If the study or the trainable does not exist.
     StoreError
         If the store cannot be reached or read.
     """
@@ -117,7 +117,7 @@ def run(words: Sequence[str]) -> int:
 
 
 def _printer() -> Any:
-    """Return a callback that prints what happens on standard error."""
+    """Return a callback that prints events on standard error."""
     from onlineauto.tune.workers.callbacks import Callback
 
     class Printer(Callback):

@@ -1,4 +1,4 @@
-"""Models of this program or of Vowpal Wabbit, as workspaces: the first bytes of a file say whose it is."""
+"""Models of onlineauto or Vowpal Wabbit as workspaces; the first bytes of a file determine its program."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def load_any_model(
     InputError
         The file cannot be read, or is not a model.
     OptionError
-        An option that the model keeps is given another value and cannot change.
+        An option that the model stores has another value and cannot change.
     """
     if is_vw_model(path):
         return load_vw_model(path, configuration)
@@ -47,7 +47,7 @@ def load_any_model(
 
 
 def read_model(source: str | os.PathLike[str] | bytes, *, testonly: bool = False) -> Workspace:
-    """Return the workspace of a model file, whose first bytes say whose it is; with `testonly` to predict.
+    """Return the workspace of a model file of either program; with `testonly`, only to predict.
 
     Raises
     ------

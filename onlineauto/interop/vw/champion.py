@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 def write_vw_model(workspace: Workspace, target: str | os.PathLike[str] | BinaryIO) -> None:
     """Write a model file that Vowpal Wabbit 9.11.9 loads with ``-i``; a search writes its champion.
 
-    VW predicts the same from it: for a model of exact mode bit for bit, for any other up to the rounding of
-    sums and of decimals in the text of options. Unless the model only predicts, VW can go on learning it.
+    VW predicts the same with it: for a model of exact mode bit for bit, for any other up to the rounding of
+    sums and of decimals in the text of options. Unless the model only predicts, VW can continue learning.
 
     Parameters
     ----------
@@ -57,9 +57,9 @@ def write_vw_model(workspace: Workspace, target: str | os.PathLike[str] | Binary
     Raises
     ------
     OptionError
-        If VW lacks something that the model predicts by.
+        If VW lacks a feature that the model uses to predict.
     OSError
-        If the file cannot be written; an older file at that path is left as it is.
+        If the file cannot be written; an existing file is unchanged.
     """
     data = vw_model_bytes(workspace)
     if isinstance(target, str | os.PathLike):
@@ -69,12 +69,12 @@ def write_vw_model(workspace: Workspace, target: str | os.PathLike[str] | Binary
 
 
 def vw_model_bytes(workspace: Workspace) -> bytes:
-    """Return the bytes that `write_vw_model` writes.
+    """Return the content of the file of `write_vw_model`.
 
     Raises
     ------
     OptionError
-        If VW lacks something that the model predicts by.
+        If VW lacks a feature that the model uses to predict.
     """
     words, parts = champion_words(workspace)
     exploration = workspace.learner.task.exploration
@@ -107,7 +107,7 @@ def vw_model_bytes(workspace: Workspace) -> bytes:
 
 
 def _averages(workspace: Workspace, models: int) -> tuple[tuple[int, int], ...]:
-    """Return the events and actions that mtr has averaged over, for each of `models` models."""
+    """Return the numbers of events and actions over which mtr has averaged, for each of `models` models."""
     count = models // 2 if models > 1 and workspace.configuration[CbOptions].cb_type == "dr" else models
     sums = [(int(events), int(actions)) for actions, events in workspace.learner.model.sums[0].reshape(-1, 2)]
     return tuple((sums + [(0, 0)] * count)[:count])
@@ -125,15 +125,15 @@ def _cells(
     learner = workspace.learner
     model = learner.model
     fields = fields_of(workspace.configuration) if whole else [W]
-    begun = learner.unlearnt.any()
-    rows = np.arange(len(model.weights)) if begun else np.flatnonzero(model.touched)
+    any_learnt = learner.unlearnt.any()
+    rows = np.arange(len(model.weights)) if any_learnt else np.flatnonzero(model.touched)
     value = read_cells(model, rows, lanes=parts)[:, fields].transpose(0, 2, 1)
     if penalised:
         for part, lane in enumerate(parts):
             value[:, part, 0] = _penalised(workspace, value[:, part, 0], lane)
     cell = rows[:, None].astype(np.uint64) * np.uint64(_room(parts)) + np.arange(len(parts), dtype=np.uint64)
-    kept = (value != 0).any(axis=2)
-    return cell[kept], np.ascontiguousarray(value[kept])
+    nonzero = (value != 0).any(axis=2)
+    return cell[nonzero], np.ascontiguousarray(value[nonzero])
 
 
 def _penalised(workspace: Workspace, weight: NDArray[np.float32], lane: int) -> NDArray[np.float32]:
@@ -167,7 +167,7 @@ def _descent(workspace: Workspace, parts: list[int], *, later: bool) -> VwDescen
     shared, first = model.shared, model.lanes[model.penalised[parts[0]]]
     return VwDescent(
         initial_t=float(initial_t(workspace.configuration)),
-        t=float(shared[T] - shared[UNLABELLED_WEIGHT] - shared[HOLDOUT_WEIGHT]),  # VW does not save these two
+        t=float(shared[T] - shared[UNLABELLED_WEIGHT] - shared[HOLDOUT_WEIGHT]),  # VW omits these two
         norms=tuple(map(float, model.lanes[parts, NORM])),
         weights=tuple(map(float, model.lanes[parts, WEIGHT])),
         low=float(shared[MIN_LABEL]),

@@ -19,8 +19,8 @@ class VwDecay(NamedTuple):
     Attributes
     ----------
     evidence : tuple of tuple of VwEstimator
-        For each model, the champion last: bounds on its reward since each earlier model began, and since it
-        began itself.
+        For each model, the champion last: bounds on its reward since the start of each earlier model, and
+        since its start.
     place : tuple of int
         Index of the weights of each model.
     audited : int
@@ -38,7 +38,7 @@ class VwDecay(NamedTuple):
 
 
 def decay_fields(fields: Fields, it: VwDecay) -> VwDecay:
-    """Read or write the state, of as many models as `it` has; return it."""
+    """Read or write the state, with the number of models in `it`; return it."""
     fields.constant("I", len(it.evidence))
     evidence = []
     for each in it.evidence:

@@ -1,4 +1,4 @@
-"""Convert between estimators of Vowpal Wabbit's model files and our evidence."""
+"""Convert between estimators of Vowpal Wabbit's model files and onlineauto's evidence."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def evidence_of(estimator: VwEstimator) -> NDArray[np.float64]:
     Raises
     ------
     ValueError
-        If a bucket of errors is larger than any can be.
+        If a bucket of errors is larger than possible.
     """
     evidence = np.zeros((2, SIZE))
     evidence[LOWER], evidence[UPPER] = _state_of(estimator.lower), _state_of(estimator.upper)
@@ -39,7 +39,7 @@ def _state_of(bound: VwBound) -> NDArray[np.float64]:
 
 
 def estimator_of(evidence: NDArray[np.float64]) -> VwEstimator:
-    """Return evidence as an estimator, the inverse of `evidence_of`, without the event seen last."""
+    """Return evidence as an estimator, the inverse of `evidence_of`, without the last event."""
     lower, upper = (_bound_of(evidence[row]) for row in (LOWER, UPPER))
     return VwEstimator(updates=lower.observations, lower=lower, upper=upper)
 

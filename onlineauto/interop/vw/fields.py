@@ -1,8 +1,8 @@
-"""``Fields``: the fields of Vowpal Wabbit's binary files, read from bytes or written to them.
+"""``Fields``: the fields of Vowpal Wabbit's binary files, for reading and for writing.
 
-The layout of a file is one function of a `Fields` and a value, which serves both directions. With a
-`FieldReader` each field is read from the file and returned. With a `FieldWriter` each field of the value is
-written and returned.
+The layout of a file is one function of a `Fields` and a value, for both directions. With a `FieldReader` each
+field is read from the file and returned. With a `FieldWriter` each field of the value is written and
+returned.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Fields(Protocol):
         """Read or write items, each with `each`, after a uint32 with their number."""
 
     def constant(self, kind: str, value: int) -> None:
-        """Read or write a number that is always the same."""
+        """Read or write a constant number."""
 
     def summed(self) -> None:
         """Begin the checksum here."""
@@ -75,7 +75,7 @@ class FieldReader:
         self.at = 0
 
     def fail(self, why: str) -> InputError:
-        """Return the error that says what is wrong with the file."""
+        """Return the error that reports a problem of the file."""
         return InputError(f"{self._name} is not a whole model file of Vowpal Wabbit: {why}")
 
     def _take(self, size: int) -> bytes:
@@ -106,11 +106,11 @@ class FieldReader:
         Raises
         ------
         InputError
-            If it is another one.
+            If the number differs.
         """
         at = self.at
-        if (found := self.number(kind, 0)) != value:
-            raise self.fail(f"{found} is at byte {at}, and {value} should be")
+        if (number := self.number(kind, 0)) != value:
+            raise self.fail(f"{number} is at byte {at}, and {value} should be")
 
     def summed(self) -> None:
         """Begin the checksum here."""
@@ -125,7 +125,7 @@ class FieldReader:
             If it does not match.
         """
         parts, self._parts = self._parts or [], None
-        self.constant("I", 4)  # its size
+        self.constant("I", 4)  # the size of the checksum
         if self.number("I", 0) != checksum_of(parts):
             raise self.fail("its checksum is not that of its options")
 
@@ -170,5 +170,5 @@ class FieldWriter:
     def checksum(self) -> None:
         """Write the checksum of the fields since `summed`."""
         checksum = checksum_of(filter(None, self.parts[self._summed :]))
-        self.number("I", 4)  # its size
+        self.number("I", 4)  # the size of the checksum
         self.number("I", checksum)

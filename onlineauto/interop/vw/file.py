@@ -4,11 +4,11 @@
 
     file = head  options  checksum  indexed  decay  explorer  search  averages  descent  cell ...
 
-The options decide which of the parts after the checksum exist: whether slots of ``--ccb_explore_adf`` are
+The options determine which of the parts after the checksum exist: whether slots of ``--ccb_explore_adf`` are
 distinguished; the state of ``--epsilon_decay``; an explorer's counter; the state of ``--automl``; the sums of
-``--cb_type mtr``; those of gradient descent. The cells that are not zero follow, each with its number, up to
-the end of the file. They have neither a count nor a checksum. So a file that was cut off between two cells
-reads as one with fewer cells, and one with altered weights as one with other weights.
+``--cb_type mtr``; those of gradient descent. The nonzero cells follow, each with its number, up to the end of
+the file. They have neither a count nor a checksum. So a file that is cut off between two cells is read as a
+valid file with fewer cells, and altered weights are not detected.
 
 Source: VW 9.11.9 ``parse_regressor.cc``, ``gd.cc``, ``cb_adf.cc``, ``cb_explore_adf_*.cc``,
 ``automl_iomodel.cc``, ``confidence_sequence_robust.cc``, ``epsilon_decay.cc``,
@@ -37,7 +37,7 @@ VERSION = b"9.11.9"
 
 _BEGIN = re.compile(rb"(?s)[\x06-\x0c]\0\0\0(\d+\.\d+\.\d+)\0")
 _WIDE_BITS = 31
-"""From this number of bits on, the number of a cell is a uint64."""
+"""Number of bits from which the number of a cell is a uint64."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class VwHead:
     Attributes
     ----------
     version, identity : bytes
-        VW's version, and the name that ``--id`` gave the model.
+        VW's version, and the name from ``--id``.
     low, high : float
         Smallest and largest label.
     bits : int
@@ -84,9 +84,9 @@ class VwDescent:
         Weight of the labelled events; sum of their labels; weight of the unlabelled events; weight of the
         labelled events at the last row.
     events, features, passes : int
-        Numbers of them.
+        Their numbers.
     gravity, contraction : float
-        What penalties subtract from the size of every weight, and the factor for the rest.
+        The amount that penalties subtract from the size of every weight, and the factor for the rest.
     """
 
     initial_t: float = 0.0
@@ -110,7 +110,7 @@ class VwDescent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VwShape:
-    """The parts that follow the options of a file, as these options decide.
+    """The parts that follow the options of a file, as determined by these options.
 
     Attributes
     ----------
@@ -119,13 +119,13 @@ class VwShape:
     decaying : int
         Number of models of ``--epsilon_decay``, or 0.
     explorer : str
-        Kinds of the numbers that the explorer keeps: ``Q`` is a uint64, ``f`` a float32.
+        Types of the numbers that the explorer saves: ``Q`` is a uint64, ``f`` a float32.
     search : bool
         True with ``--automl``.
     averages, models : int
-        Number of models whose sums are saved: of ``--cb_type mtr``, and of gradient descent.
+        Numbers of models whose sums are saved: of ``--cb_type mtr``, and of gradient descent.
     fields : int
-        Number of floats that are saved of a cell.
+        Number of saved floats of a cell.
     """
 
     slots: bool = False
@@ -151,17 +151,18 @@ class VwFile:
     decay : VwDecay
         The state of ``--epsilon_decay``.
     explorer : tuple of float
-        The numbers that the explorer keeps.
+        The numbers that the explorer saves.
     search : VwSearch
         The state of ``--automl``.
     averages : tuple of (int, int)
-        Events and actions that ``--cb_type mtr`` has averaged over, of each model, or of the first one only.
+        Numbers of events and actions over which ``--cb_type mtr`` has averaged, of each model or of the
+        first.
     descent : VwDescent or None
         None in a model that only predicts.
     cell : uint64[n]
-        Numbers of the cells that are not zero, in ascending order.
+        Numbers of the nonzero cells, in ascending order.
     value : float32[n, fields]
-        Their values: the weight and what belongs to it.
+        Their values: the weight, and the other numbers of the cell.
     """
 
     head: VwHead = field(default_factory=VwHead)
@@ -176,7 +177,7 @@ class VwFile:
 
 
 def begins_as_vw(data: bytes) -> bool:
-    """Return whether `data` begins as a model file of VW, of any version since the seventh."""
+    """Return whether `data` begins like a model file of VW, version 7 or later."""
     return _BEGIN.match(data) is not None
 
 
@@ -190,7 +191,7 @@ def read_vw_file(data: bytes, *, name: str, shape: Callable[[VwHead], VwShape]) 
     name : str
         Name of the file in messages.
     shape : callable
-        Returns which parts follow the options of a head.
+        Returns the parts that follow the options of a head.
 
     Raises
     ------
@@ -218,8 +219,8 @@ def read_vw_file(data: bytes, *, name: str, shape: Callable[[VwHead], VwShape]) 
     left = len(data) - reader.at
     if left % cells.itemsize:
         raise reader.fail(f"{left} bytes are no whole number of cells of {cells.itemsize} bytes")
-    found = np.frombuffer(data, cells, offset=reader.at)
-    cell = found["cell"].astype(np.uint64)
+    records = np.frombuffer(data, cells, offset=reader.at)
+    cell = records["cell"].astype(np.uint64)
     if (cell[1:] <= cell[:-1]).any():
         raise reader.fail("its cells are out of order")
     if len(cell) and int(cell[-1]) >= 1 << head.bits:
@@ -235,7 +236,7 @@ def read_vw_file(data: bytes, *, name: str, shape: Callable[[VwHead], VwShape]) 
         averages=averages,
         descent=descent,
         cell=cell,
-        value=found["value"].astype(np.float32),
+        value=records["value"].astype(np.float32),
     )
 
 

@@ -59,17 +59,17 @@ _MOST = 2**62
 def read_vw_model(source: str | os.PathLike[str] | bytes, **options: Unpack[Options]) -> Workspace:
     """Return the workspace of a model file of Vowpal Wabbit 9.11.9, in exact mode.
 
-    It predicts what VW predicts with ``-i``, and goes on learning as VW does: what VW does not save starts
-    afresh. If there are several models (bags, covers, estimates of ``dr``, live configs), all but the first
-    start with fresh sums, unless the file was made with ``--per_model_save_load``.
+    The workspace predicts like VW with ``-i``, and continues to learn like VW: state that VW does not save
+    starts empty. If there are several models (bags, covers, estimates of ``dr``, live configs), the sums of
+    all but the first start at 0, unless the file was written with ``--per_model_save_load``.
 
     Parameters
     ----------
     source : path or bytes
         The file, or its content.
     **options
-        Options besides those of the file. VW does not save all of them; ``loss_function`` and ``l1``, for
-        example, are missing.
+        Options in addition to those in the file. VW does not save all options; ``loss_function`` and ``l1``,
+        for example, are missing.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def read_vw_model(source: str | os.PathLike[str] | bytes, **options: Unpack[Opti
 def load_vw_model(
     source: str | os.PathLike[str] | bytes, given: Configuration
 ) -> tuple[Workspace, dict[str, Any]]:
-    """Return the workspace of `read_vw_model`, and the state of the run, as our model files have it.
+    """Return the workspace of `read_vw_model`, and the state of the run in the form of onlineauto's files.
 
     Raises
     ------
@@ -109,7 +109,7 @@ def load_vw_model(
         if workspace.searching.live_configs.arrays.searching:
             _fill_search(workspace, file.search)
         state = workspace.state() | ({"slots": {"told": True}} if indexed else {})
-        workspace.restore(state)  # it is held to what a model of ours may have
+        workspace.restore(state)  # applies the checks of onlineauto's model files
         run = {} if file.descent is None else {"progress": _counts(workspace, file.descent)}
         return workspace, stored_run(Stored(run, "run"), workspace)
     except (IndexError, ValueError, OverflowError) as error:
@@ -117,7 +117,7 @@ def load_vw_model(
 
 
 def _counts(workspace: Workspace, descent: VwDescent) -> dict[str, Count]:
-    """Return the counters of the run, as our runs save them."""
+    """Return the counters of the run, in the form of onlineauto's files."""
     progress = Progress(workspace.configuration, kind=workspace.kind)
     progress.example_number, progress.total_features = descent.events, descent.features
     progress.weighted_labelled, progress.weighted_unlabelled = descent.labelled, descent.unlabelled
@@ -176,7 +176,7 @@ def _fill_sums(learner: Learner, descent: VwDescent) -> None:
 
 
 def _fill_decay(decay: Decay, found: VwDecay) -> None:
-    """Set the models of ``--epsilon_decay`` to where VW's were."""
+    """Set the models of ``--epsilon_decay`` to the state of VW's."""
     if sorted(found.place) != list(range(len(decay.place))):
         raise ValueError(f"{found.place} are not the places of {len(decay.place)} models")
     decay.place[:] = found.place
@@ -188,7 +188,7 @@ def _fill_decay(decay: Decay, found: VwDecay) -> None:
 
 
 def _fill_search(workspace: Workspace, found: VwSearch) -> None:
-    """Set the search to where VW's was."""
+    """Set the search to the state of VW's."""
     most = workspace.searching.live_configs.max_live
     if not 0 < len(found.live) <= most or found.valid > len(found.configs):
         raise ValueError(f"{len(found.live)} live configs, {found.valid} valid ones of {len(found.configs)}")

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from onlineauto.options import Configuration
 
 EXPLORER_FIELDS = {"first": "Q", "squarecb": "Q", "regcb": "Q", "cover": "Q", "synthcover": "ff"}
-"""Kinds of the numbers that an explorer saves."""
+"""Types of the numbers that an explorer saves."""
 
 PER_MODEL = b"--per_model_save_load"
-"""The option with which a file has the sums of all models instead of the first one's only."""
+"""The option with which a file has the sums of all models, not only of the first."""
 
 _IMPLIED = {"csoaa_ldf", "csoaa_rank", PER_MODEL[2:].decode()}
 _BANDITS = ("cb_explore", "cb", "ccb_explore_adf", "cb_explore_adf", "cb_adf")
-"""Each of these options implies those after it."""
+"""Each of these options implies the ones after it."""
 
 _OF_SLOTS = {"cb_sample"}
 """Options that ``--ccb_explore_adf`` implies, too."""
@@ -37,7 +37,7 @@ _OF_SLOTS = {"cb_sample"}
 def configuration_of(head: VwHead, given: Configuration, *, name: str) -> Configuration:
     """Return the options of a file together with those `given`, in exact mode.
 
-    VW saves only some options. Others, such as ``--loss_function``, have to be given again, as to VW itself.
+    VW saves only some options. Others, such as ``--loss_function``, have to be passed again, like to VW.
 
     Parameters
     ----------

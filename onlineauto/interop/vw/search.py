@@ -21,7 +21,7 @@ class VwBound(NamedTuple):
     total, low, mid : float
         Their sum; squared errors up to 0, and up to 1.
     buckets : tuple of (int, bool, float)
-        Larger errors: number of the bucket, true for the term of interpolation, and its weight.
+        Larger errors: number of the bucket, True for the term of interpolation, and its weight.
     """
 
     observations: int = 0
@@ -51,7 +51,7 @@ class VwConfig(NamedTuple):
 
 
 class VwLive(NamedTuple):
-    """A live config: its bounds, its number, true if it may be replaced, and the champion's bounds."""
+    """A live config: its bounds, its number, whether it may be replaced, and the champion's bounds."""
 
     own: VwEstimator = VwEstimator()
     config: int = 0
@@ -69,7 +69,7 @@ class VwSearch(NamedTuple):
     valid : int
         Number of configs under consideration.
     counts : tuple of (int, int)
-        First byte of each namespace seen, and the number of actions that had it.
+        First byte of each known namespace, and the number of actions that had it.
     configs : tuple of VwConfig
         The configs.
     live : tuple of VwLive
@@ -92,7 +92,7 @@ NO_SEARCH = VwSearch()
 
 def search_fields(fields: Fields, it: VwSearch) -> VwSearch:
     """Read or write the state `it`; return it."""
-    fields.constant("i", 0)  # the code of its only state
+    fields.constant("i", 0)  # the code of the only state
     learnt = fields.number("Q", it.learnt)
     fields.constant("Q", 0)  # index of the champion among the live configs
 

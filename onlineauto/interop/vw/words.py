@@ -1,4 +1,4 @@
-"""``champion_words``: the champion as a command line of Vowpal Wabbit, or the reason why there is none."""
+"""``champion_words``: the champion as a command line of Vowpal Wabbit, or the reason why it has none."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ if TYPE_CHECKING:
 _INTERACTIONS = ("quadratic", "cubic", "interactions")
 _LETTERS = (*_INTERACTIONS, "ignore", "ignore_linear", "keep")
 _WRITTEN = {"bit_precision", "constant", "initial_weight"}
-"""Options that other parts of the file express, or that no longer matter once weights are learnt."""
+"""Options that other parts of the file contain, or that have no effect once weights are learnt."""
 _SEARCH = {option.name for option in options_of(AutomlOptions)}
 _NATIVE = {
-    "cover": "lays its policies out otherwise",
-    "regcb": "goes by other plausible costs",
-    "elim": "goes by other plausible costs",
+    "cover": "arranges its policies differently",
+    "regcb": "uses other plausible costs",
+    "elim": "uses other plausible costs",
     "cb_sample": "draws otherwise",
     "ccb_explore_adf": "draws otherwise",
 }
-"""Options with which native mode predicts otherwise than VW, and why."""
+"""Options with which native mode and VW predict differently, and the reason."""
 _PRINTABLE = range(32, 127)
 _PLAIN = set(_PRINTABLE) - set(b" \\")
 
 
 def champion_words(workspace: Workspace) -> tuple[list[str], list[int]]:
-    """Return options with which VW predicts as the champion does, and the lanes of the models they need.
+    """Return options with which VW predicts like the champion, and the lanes of the models that they need.
 
     Raises
     ------
     OptionError
-        If VW lacks something that the champion predicts by; the message says what.
+        If VW lacks a feature that the champion uses; the message names it.
     """
     configuration, searching = workspace.configuration, workspace.searching
     if not workspace.semantics.predicts_as_vw:
@@ -59,7 +59,7 @@ def champion_words(workspace: Workspace) -> tuple[list[str], list[int]]:
     if searched:
         champion = [
             each for each in searching.interactions(0) if INDEX_NAME not in each
-        ]  # VW adds the others itself
+        ]  # VW adds the other options
         values |= dict.fromkeys(_INTERACTIONS, ()) | {"interactions": tuple(map(_letters, champion))}
         settings = dict(searching.live_configs.configs[0].settings)
         values |= {name: value for name, value in settings.items() if REGISTRY[name].vw}
@@ -91,12 +91,12 @@ def _words(name: str, value: Any) -> Iterator[str]:
 
 
 def _letters(interaction: tuple[bytes, ...]) -> str:
-    """Return the first bytes of an interaction's names, as an option spells them.
+    """Return the first bytes of an interaction's names, in the spelling of an option.
 
     Raises
     ------
     OptionError
-        If one of them is VW's wildcard.
+        If a name begins with VW's wildcard.
     """
     letters = b"".join(name[:1] for name in interaction)
     if b":" in letters:
@@ -105,12 +105,12 @@ def _letters(interaction: tuple[bytes, ...]) -> str:
 
 
 def _letters_of_terms(terms: Product) -> str:
-    """Return the first bytes of the full names of an interaction, as an option spells them.
+    """Return the first bytes of the full names of an interaction, in the spelling of an option.
 
     Raises
     ------
     OptionError
-        If one of the terms is a wildcard.
+        If a term is a wildcard.
     """
     if WILDCARD in terms:
         raise OptionError(
@@ -128,10 +128,10 @@ def _parts(workspace: Workspace, values: dict[str, Any]) -> list[int]:
 
 
 def _refuse(workspace: Workspace) -> None:
-    """Refuse a model of native mode that VW cannot express."""
+    """Reject a model of native mode that VW cannot represent."""
     configuration = workspace.configuration
-    if chosen_explorer(configuration).name == "rnd":  # which --vw_exact does not reproduce either
-        raise OptionError("Vowpal Wabbit would predict differently: it makes other guesses with --rnd")
+    if chosen_explorer(configuration).name == "rnd":  # --vw_exact does not reproduce it either
+        raise OptionError("Vowpal Wabbit would predict differently: its random predictions with --rnd differ")
     for reason in _reasons(workspace, configuration):
         raise OptionError(
             f"Vowpal Wabbit would predict differently: {reason}; learn with --vw_exact, where it does not"
@@ -140,7 +140,7 @@ def _refuse(workspace: Workspace) -> None:
 
 def _reasons(workspace: Workspace, configuration: Configuration) -> Iterator[str]:
     if "namespaces" in configuration[AutomlOptions].searched():
-        yield "--search namespaces leaves namespaces out, those too that are met later"
+        yield "--search namespaces excludes namespaces, including those that appear later"
     explorer = chosen_explorer(configuration).name if "explore" in workspace.kind else ""
     for name, reason in _NATIVE.items():
         if name == explorer or name in configuration.supplied:
@@ -157,13 +157,13 @@ def _reasons(workspace: Workspace, configuration: Configuration) -> Iterator[str
     names = sorted({*layout["known"], *workspace.searching.live_configs.namespaces})
     for name, other in pairwise(names):
         if name[:1] == other[:1]:
-            yield f"namespaces {_shown(name)} and {_shown(other)} begin with one letter, and are one to it"
+            yield f"namespaces {_quoted(name)} and {_quoted(other)} begin with one letter, and are one to it"
     for name in names:
         if name[0] not in _PRINTABLE or name[:1] == b":":
-            yield f"it does not cross namespace {_shown(name)}"
+            yield f"it does not cross namespace {_quoted(name)}"
     if layout["left_out"]:
-        yield "there are namespaces that wildcards leave out"
+        yield "some namespaces are excluded from wildcards"
 
 
-def _shown(name: bytes) -> str:
+def _quoted(name: bytes) -> str:
     return repr(name.decode("utf-8", "backslashreplace"))

@@ -1,4 +1,4 @@
-"""A client of the service, with and without ``await``; it decides by itself when the service is away."""
+"""A client of the service, with and without ``await``; it decides on its own while the service is away."""
 
 from onlineauto.service.client.clients import AsyncClient, Client
 from onlineauto.service.client.messages import Decision, Retry

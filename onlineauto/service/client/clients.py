@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 
 class Client:
-    """Asks a service. Threads may share it.
+    """Client of a service. Threads may share a client.
 
-    What it sends, it sends again if the service does not answer or says that it may serve it later. A
-    decision has its id, and a reward its key, so that nothing counts twice. If the service stays away, `rank`
-    gives the baseline, which is the first action, and `reward` gives False.
+    A request is sent again if the service does not answer or reports that it may answer later. Each decision
+    has an id and each reward a key, so no record counts twice. While the service is away, `rank` returns the
+    baseline, which is the first action, and `reward` returns False.
 
     Parameters
     ----------
@@ -41,9 +41,9 @@ class Client:
     token : str, optional
         The bearer token.
     retry : Retry
-        How often it is tried.
+        The number of attempts, and the waits between them.
     timeout : float
-        Seconds for which an answer is waited for.
+        Seconds to wait for an answer.
     transport : httpx.BaseTransport, optional
         How requests are sent, for tests.
     """
@@ -86,11 +86,11 @@ class Client:
         Parameters
         ----------
         context : mapping
-            Features of whoever is decided for.
+            Features of the user or situation for which an action is chosen.
         actions : mapping of str to mapping, or sequence of mapping
             Features of each action, the baseline first.
         event_id : str, optional
-            The id of the decision; by default one is made.
+            The id of the decision; by default a random one.
         excluded : sequence of str
             Ids of actions that must not be chosen.
         deferred : bool
@@ -99,30 +99,30 @@ class Client:
         Raises
         ------
         InputError
-            The service has refused it.
+            The service has rejected the request.
         """
         event_id, body = rank_body(context, actions, event_id=event_id, excluded=excluded, deferred=deferred)
         answer = self._sent("/v1/rank", body)
         return fallback(event_id, actions, excluded) if answer is None else decided(answer)
 
     def reward(self, decision: Decision | str, value: float, *, key: str = "reward") -> bool:
-        """Reward a decision, and return whether the service has it. One of the same key counts once.
+        """Reward a decision, and return whether the service has the reward. A key counts once per decision.
 
         Raises
         ------
         InputError
-            The service has refused it.
+            The service has rejected the request.
         """
         body = reward_body(decision, value, key=key)
         return body is not None and self._sent("/v1/reward", body) is not None
 
     def activate(self, decision: Decision | str) -> bool:
-        """Let a deferred decision be learnt, and return whether the service has this.
+        """Activate a deferred decision, so that it is learnt; return whether the service has the activation.
 
         Raises
         ------
         InputError
-            The service has refused it.
+            The service has rejected the request.
         """
         return self._sent(activation(decision), b"") is not None
 
@@ -132,7 +132,7 @@ class Client:
         Raises
         ------
         InputError
-            The service has refused it.
+            The service has rejected the request.
         """
         for attempt in range(self.retry.attempts):
             after = None
@@ -186,18 +186,18 @@ class AsyncClient:
         excluded: Sequence[str] = (),
         deferred: bool = False,
     ) -> Decision:
-        """Return a decision, as `Client.rank` does."""
+        """Return a decision, like `Client.rank`."""
         event_id, body = rank_body(context, actions, event_id=event_id, excluded=excluded, deferred=deferred)
         answer = await self._sent("/v1/rank", body)
         return fallback(event_id, actions, excluded) if answer is None else decided(answer)
 
     async def reward(self, decision: Decision | str, value: float, *, key: str = "reward") -> bool:
-        """Reward a decision, as `Client.reward` does."""
+        """Reward a decision, like `Client.reward`."""
         body = reward_body(decision, value, key=key)
         return body is not None and await self._sent("/v1/reward", body) is not None
 
     async def activate(self, decision: Decision | str) -> bool:
-        """Let a deferred decision be learnt, as `Client.activate` does."""
+        """Activate a deferred decision, like `Client.activate`."""
         return await self._sent(activation(decision), b"") is not None
 
     async def _sent(self, path: str, body: bytes) -> bytes | None:
@@ -206,7 +206,7 @@ class AsyncClient:
         Raises
         ------
         InputError
-            The service has refused it.
+            The service has rejected the request.
         """
         for attempt in range(self.retry.attempts):
             after = None

@@ -24,19 +24,19 @@ class Decision(msgspec.Struct, frozen=True):
     Attributes
     ----------
     event_id : str
-        By which it is rewarded.
+        The id, which a reward names.
     action : str
         The id of the action; of a list of actions, its index as a text.
     index : int
         The index of the action.
     probability : float
-        The probability with which it was chosen.
+        The probability with which the action was chosen.
     pmf : mapping of str to float
         The probabilities of all actions.
     model : str
         The name of the model that decided.
     fallback : bool
-        True if the service was away and this is the baseline, the first action. It is not in the log.
+        True if the service was away: the action is the baseline, the first one, and the log has no record.
     """
 
     event_id: str
@@ -49,16 +49,16 @@ class Decision(msgspec.Struct, frozen=True):
 
 
 class Retry(msgspec.Struct, frozen=True):
-    """The number of times that a request is sent, and the waits between: doubled, or as the service says.
+    """The number of attempts, and the waits between them: doubled each time, or as the service says.
 
     Attributes
     ----------
     attempts : int
-        How often it is sent, at most.
+        Maximum number of attempts.
     wait : float
-        Seconds before the second time.
+        Seconds before the second attempt.
     longest : float
-        Seconds between two times, at most.
+        Maximum number of seconds between two attempts.
     """
 
     attempts: int = 3
@@ -66,7 +66,7 @@ class Retry(msgspec.Struct, frozen=True):
     longest: float = 2.0
 
     def seconds(self, attempt: int, retry_after: str | None) -> float:
-        """Return how long to wait behind an attempt, counted from 0.
+        """Return the seconds to wait after an attempt, counted from 0.
 
         >>> [Retry().seconds(attempt, None) for attempt in (0, 1, 9)], Retry().seconds(0, "1")
         ([0.05, 0.1, 2.0], 1.0)
@@ -89,12 +89,12 @@ def rank_body(
     excluded: Sequence[str],
     deferred: bool,
 ) -> tuple[str, bytes]:
-    """Return the id of a decision and the body that asks for it. The id makes it safe to send it again.
+    """Return the id of a decision and the body of its request, which may be sent again.
 
     Raises
     ------
     InputError
-        A value can be no feature.
+        A value cannot be a feature.
     """
     event_id = event_id or secrets.token_hex(16)
     body: dict[str, Any] = {
@@ -110,7 +110,7 @@ def rank_body(
 
 
 def reward_body(decision: Decision | str, value: float, *, key: str) -> bytes | None:
-    """Return the body that rewards a decision; None if the service has never seen it."""
+    """Return the body that rewards a decision; None if the decision is a fallback."""
     if isinstance(decision, Decision):
         if decision.fallback:
             return None
@@ -119,13 +119,13 @@ def reward_body(decision: Decision | str, value: float, *, key: str) -> bytes | 
 
 
 def activation(decision: Decision | str) -> str:
-    """Return the path that activates a decision."""
+    """Return the path of the request that activates a decision."""
     event_id = decision.event_id if isinstance(decision, Decision) else decision
     return f"/v1/activate/{quote(event_id, safe='')}"
 
 
 def decided(content: bytes) -> Decision:
-    """Return the decision that the service has answered."""
+    """Return the decision in an answer of the service."""
     return msgspec.json.decode(content, type=Decision)
 
 
@@ -146,14 +146,14 @@ def fallback(
 
 def headers_of(token: str | None) -> dict[str, str]:
     """Return the headers of all requests."""
-    found = {"Content-Type": "application/json"}
-    return found if token is None else {**found, "Authorization": f"Bearer {token}"}
+    headers = {"Content-Type": "application/json"}
+    return headers if token is None else {**headers, "Authorization": f"Bearer {token}"}
 
 
 def refuse(status: int, content: bytes) -> InputError:
-    """Return the error that says why the service has refused a request."""
+    """Return the error that reports why the service has rejected a request."""
     try:
         message = msgspec.json.decode(content)["error"]["message"]
     except (msgspec.DecodeError, KeyError, TypeError):
         message = content[:200].decode("utf-8", "replace")
-    return InputError(f"the service has refused a request ({status}): {message}")
+    return InputError(f"the service has rejected a request ({status}): {message}")

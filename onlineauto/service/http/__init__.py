@@ -1,1 +1,1 @@
-"""HTTP: the wire formats of the service, and what they stand behind: tokens, limits, metrics, a page."""
+"""HTTP: the wire formats of the service, tokens, limits, metrics and the live page."""

@@ -1,4 +1,4 @@
-"""``application``: a loop as an ASGI application, with the threads that learn and let time pass."""
+"""``application``: a loop as an ASGI application, with the threads for learning and for ticks."""
 
 from __future__ import annotations
 
@@ -56,15 +56,15 @@ def application(
     Parameters
     ----------
     loop : Loop
-        The loop, which was made with `waiting.deliver`.
+        The loop, constructed with `deliver=waiting.deliver`.
     waiting : Waiting
         Lets requests wait for the log.
     tokens : Tokens, optional
-        Who may do what; by default everybody may do everything.
+        The scopes of each token; by default every request may do everything.
     most : int
-        Number of requests that are served at once.
+        Maximum number of requests that are served at the same time.
     hosts : collection of str
-        Names by which the service may be asked; none lets it be asked by all.
+        Accepted host names; with none, every name is accepted.
     """
     metrics = Metrics(partial(status_of, loop))
     keeper = Keeper(Tokens() if tokens is None else tokens, metrics, most=most, hosts=hosts)
@@ -93,7 +93,7 @@ def _application(
     waiting: Waiting,
     work: Callable[[threading.Event], None],
 ) -> Application:
-    """Return the application of all endpoints that there are handlers for; `work` runs in a thread."""
+    """Return the application with all endpoints that `handlers` has; `work` runs in a thread."""
     routes, direct, turn = [], {}, Turn(front.together)
     connections = handlers.metrics.connections
     for route in ROUTES:
@@ -143,20 +143,20 @@ class _About(TypedDict):
 
 
 class Application:
-    """Starlette's application, which plain paths do not go through: it costs more than what they do.
+    """Starlette's application. Plain paths bypass it, because it costs more than their handlers.
 
     Parameters
     ----------
     app : Starlette
-        Has all routes, and what happens before the first request and behind the last.
+        All routes, and the code that runs at start and at shutdown.
     routes : sequence of Route
         Its routes.
     handlers : FrontHandlers
-        What the routes lead to.
+        The handlers of the routes.
     direct : mapping of str to DirectEndpoint
-        The endpoints that `DirectProtocol` asks by itself, by their paths.
+        The endpoints that `DirectProtocol` calls without Starlette, by path.
     connections : Connections
-        The open connections, which `DirectProtocol` keeps.
+        The open connections, registered by `DirectProtocol`.
     """
 
     def __init__(
@@ -173,8 +173,8 @@ class Application:
         self._of_events = [
             (before, after, endpoint)
             for path, endpoint in direct.items()
-            for before, found, after in (path.partition("{event_id}"),)
-            if found
+            for before, separator, after in (path.partition("{event_id}"),)
+            if separator
         ]
         self._plain: dict[tuple[str, str], ASGIApp] = {
             (method, route.path): route.endpoint
@@ -184,7 +184,7 @@ class Application:
         }
 
     def stop(self) -> None:
-        """Let streams end, and the service be no longer ready; requests are still answered."""
+        """End the streams, and report the service as not ready; requests are still answered."""
         self._handlers.stopping = True
 
     @property
@@ -193,7 +193,7 @@ class Application:
         return self._handlers.abandoned
 
     def direct(self, path: str) -> tuple[DirectEndpoint | None, dict[str, str]]:
-        """Return the endpoint that answers a ``POST`` without a task, if there is one, and its event id."""
+        """Return the endpoint that answers a ``POST`` without a task, or None, and the parts of its path."""
         found = self._direct.get(path)
         if found is not None:
             return found, {}
@@ -203,13 +203,13 @@ class Application:
         return None, {}
 
     def lines_of(self, headers: Sequence[tuple[bytes, bytes]]) -> bytes:
-        """Return the headers of all answers as bytes; uvicorn makes a new list of them each second."""
+        """Return the headers common to all answers as bytes; uvicorn builds a new list each second."""
         if self._lines[0] is not headers:
             self._lines = headers, b"".join(b"%b: %b\r\n" % each for each in headers)
         return self._lines[1]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or begin and end."""
+        """Answer a request, or run the application's start and shutdown."""
         plain = None
         if scope["type"] == "http":
             plain = self._plain.get((scope["method"], scope["path"]))
@@ -224,7 +224,7 @@ def _end(working: threading.Thread) -> None:
 
 
 def _learn(loop: Loop, stop: threading.Event) -> None:
-    """Learn until it is stopped; what fails is tried again, and the loop logs it."""
+    """Learn until `stop` is set; the loop logs a failure and tries again."""
     while not stop.is_set():
         try:
             taken = loop.learn()
@@ -235,20 +235,20 @@ def _learn(loop: Loop, stop: threading.Event) -> None:
 
 
 def _follow(follower: Follower, stop: threading.Event) -> None:
-    """Follow the learner until it is stopped; a learner that is away is asked again."""
+    """Follow the learner until `stop` is set; ask again while the learner is away."""
     away = False
     while not stop.is_set():
-        found = follower.follow()
+        exchanged = follower.follow()
         if away != (follower.failed is not None):
             away = not away
-            said = f"the learner is away: {follower.failed}" if away else "the learner is there again"
-            _LOG.warning(said, extra={"event": "learner", "away": away})
-        if not found:
+            message = f"the learner is away: {follower.failed}" if away else "the learner is available again"
+            _LOG.warning(message, extra={"event": "learner", "away": away})
+        if not exchanged:
             stop.wait(_AGAIN if away else _FOLLOW)
 
 
 async def _tick(front: Front, connections: Connections) -> None:
-    """Let time pass in the log, and for connections that wait."""
+    """Write ticks into the log, and close connections that have waited for too long."""
     while True:
         await asyncio.sleep(_TICK)
         try:

@@ -1,4 +1,4 @@
-"""``Endpoint``: a handler behind what all of them need: scope, limits, errors as answers, metrics."""
+"""``Endpoint``: a handler with the checks that all handlers need: scope, limits, error replies, metrics."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ _CODES |= {
 _JSON: Final = "application/json"
 _JSON_HEADERS: Final = ((b"content-type", _JSON.encode()),)
 _UNCOUNTED: Final = ("alive", "ready")
-"""Endpoints that are answered however many requests are served."""
+"""Endpoints that are exempt from the limit on simultaneous requests."""
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 _PATIENCE = 10.0
-"""Seconds for which the body of a request is waited for."""
+"""Seconds to wait for the body of a request."""
 
 
 class Asked(NamedTuple):
-    """A request that was let in: its headers, body, and the parts of its path that vary."""
+    """An admitted request: its headers, its body, and the variable parts of its path."""
 
     headers: Mapping[str, str]
     body: bytes
@@ -69,28 +69,28 @@ class Reply(NamedTuple):
         return cls(status, msgspec.json.encode(value), _JSON_HEADERS)
 
     def response(self) -> Response:
-        """Return the answer as Starlette has it."""
+        """Return the answer as a Starlette response."""
         return Response(self.body, self.status, {name.decode(): text.decode() for name, text in self.headers})
 
 
 Handler: TypeAlias = Callable[[Asked], Awaitable[Response]]
-"""Answers a request that was let in."""
+"""Answers an admitted request."""
 
 
 class Keeper:
-    """Stands before all endpoints: the tokens, the number of requests at once, the metrics.
+    """Guards all endpoints: checks tokens, limits simultaneous requests, records metrics.
 
     Parameters
     ----------
     tokens : Tokens
-        Who may do what.
+        The scopes of each token.
     metrics : Metrics
         Counts requests.
     most : int
-        Number of requests that are served at once.
+        Maximum number of requests that are served at the same time.
     hosts : collection of str
-        Names by which the service may be asked; none lets it be asked by all. Without tokens, a name of
-        another site that leads to this machine would let that site's pages in.
+        Accepted host names; with none, every name is accepted. Without tokens, a foreign name that resolves
+        to this machine would let pages of that site in.
     """
 
     def __init__(
@@ -100,16 +100,16 @@ class Keeper:
         self.hosts = frozenset(hosts)
 
     def check(self, headers: Mapping[str, str], scope: str | None) -> None:
-        """Refuse a request.
+        """Reject a request that must not be served.
 
         Raises
         ------
         RefusedError
-            It comes from a page of another site, or may not do this.
+            It comes from a page of another site, or its token lacks the scope.
         """
         if self.hosts and not self.tokens and _parts(f"//{headers.get('host', '')}")[1] not in self.hosts:
             raise RefusedError(
-                "without tokens, the service is asked by the name of its own machine", status=403
+                "without tokens, a request must name the machine of the service as its host", status=403
             )
         origin = headers.get("origin")
         if origin is not None and _parts(origin)[0] != headers.get("host"):
@@ -118,12 +118,12 @@ class Keeper:
             self.tokens.check(headers, scope)
 
     def admit(self) -> None:
-        """Count a request that is served from now on, until `served` is reduced again.
+        """Count a request as being served, until the caller reduces `served` again.
 
         Raises
         ------
         RefusedError
-            It is one too many.
+            Too many requests are being served.
         """
         if self.served >= self.most:
             raise RefusedError(f"{self.served} requests are served already", status=429, retry_after=1.0)
@@ -136,15 +136,15 @@ class Endpoint:
     Parameters
     ----------
     keeper : Keeper
-        What stands before it.
+        Checks tokens and limits, and counts requests.
     handler : callable
         Answers.
     name : str
         Its name in metrics and logs.
     scope : str or None
-        What a token has to be for; None lets everybody in.
+        The scope that a token needs; None needs no token.
     body_bytes : int
-        Size of the largest body.
+        Maximum size of a body.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ class Endpoint:
             keeper.check(headers, self.scope)
             async with asyncio.timeout(_PATIENCE):
                 body = await _read(headers, receive, self.body_bytes)
-            if self._is_counted:  # a body that comes slowly keeps no other request out
+            if self._is_counted:  # a slow body does not use up the limit on requests
                 keeper.admit()
             try:
                 answer = await self.handler(Asked(headers, body, scope.get("path_params", {})))
@@ -177,7 +177,7 @@ class Endpoint:
 
 
 def reply_to_error(error: Exception, endpoint: str) -> Reply:
-    """Return the answer to a request that has raised an error; what nobody expects is logged."""
+    """Return the answer to a request that has raised an error; an unexpected error is logged."""
     if isinstance(error, RefusedError):
         return problem(str(error), error.status, error.retry_after)
     if isinstance(error, OSError):  # an OutputError too
@@ -186,37 +186,35 @@ def reply_to_error(error: Exception, endpoint: str) -> Reply:
         _LOG.error(
             "the disk cannot be written: %s", error, extra={"event": "not_written", "endpoint": endpoint}
         )
-        why = (
-            "there is no room on the disk" if full else f"a file cannot be read or written: {cause.strerror}"
-        )
+        why = "the disk is full" if full else f"a file cannot be read or written: {cause.strerror}"
         return problem(f"{why}; try again later", 507 if full else 503, 10.0)
     if isinstance(error, OnlineautoError | msgspec.MsgspecError | UnicodeError | RecursionError):
         status = 422 if isinstance(error, OptionError) else 400
         return problem(str(error) or "the body is nested too deeply", status)
     _LOG.error("an endpoint failed", exc_info=error, extra={"event": "failed", "endpoint": endpoint})
-    return problem("the service has failed; its log says why", 500)
+    return problem("the service has failed; its log has the reason", 500)
 
 
 def account(keeper: Keeper, endpoint: str, status: int, seconds: float) -> None:
-    """Count a request, and log it if it failed or everything is logged."""
+    """Count a request, and log it if it failed or if all requests are logged."""
     keeper.metrics.request(endpoint, status, seconds)
     if status >= 500 or _LOG.isEnabledFor(logging.DEBUG):
-        said = {"event": "request", "endpoint": endpoint, "status": status, "seconds": round(seconds, 6)}
-        _LOG.log(logging.ERROR if status >= 500 else logging.DEBUG, "request", extra=said)
+        fields = {"event": "request", "endpoint": endpoint, "status": status, "seconds": round(seconds, 6)}
+        _LOG.log(logging.ERROR if status >= 500 else logging.DEBUG, "request", extra=fields)
 
 
 @lru_cache(maxsize=256)
 def _parts(url: str) -> tuple[str, str | None]:
-    """Return the address of a URL, and the name of its host; nothing if it is malformed."""
+    """Return the address of a URL, and the name of its host; empty if the URL is malformed."""
     try:
-        found = urlsplit(url)
-        return found.netloc, found.hostname
+        parts = urlsplit(url)
+        return parts.netloc, parts.hostname
     except ValueError:
         return "", None
 
 
 async def no_such_endpoint(request: Request, error: Exception) -> Response:
-    """Answer a request that no endpoint is for."""
+    """Answer a request for which there is no endpoint."""
     status = error.status_code if isinstance(error, HTTPException) else 404
     if "/multislot/" in request.url.path:
         return problem(
@@ -225,10 +223,10 @@ async def no_such_endpoint(request: Request, error: Exception) -> Response:
             404,
         ).response()
     answer = problem(
-        f"there is no {request.method} {request.url.path}; /openapi.json has what there is", status
+        f"there is no {request.method} {request.url.path}; /openapi.json lists the endpoints", status
     ).response()
     if isinstance(error, HTTPException):
-        answer.headers.update(error.headers or {})  # of a 405, which methods there are
+        answer.headers.update(error.headers or {})  # a 405 lists the allowed methods
     return answer
 
 
@@ -238,7 +236,7 @@ def json_answer(value: object, status: int = 200, headers: dict[str, str] | None
 
 
 def problem(message: str, status: int, retry_after: float | None = None) -> Reply:
-    """Return the answer that refuses a request, with the reason."""
+    """Return the answer that reports why a request is rejected."""
     headers = list(_JSON_HEADERS)
     if retry_after is not None:
         headers.append((b"retry-after", b"%d" % max(round(retry_after), 1)))
@@ -255,11 +253,11 @@ async def _read(headers: Headers, receive: Receive, most: int) -> bytes:
     Raises
     ------
     RefusedError
-        It is larger than `most`, or the client is gone.
+        The body is larger than `most`, or the client has disconnected.
     """
     length = headers.get("content-length", "0")
     if length.isdigit() and int(length) > most:
-        raise RefusedError(f"the body has {length} bytes; at most {most} are taken", status=413)
+        raise RefusedError(f"the body has {length} bytes; at most {most} are accepted", status=413)
     parts, size = [], 0
     while True:
         message = await receive()

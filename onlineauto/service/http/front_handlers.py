@@ -1,4 +1,4 @@
-"""``FrontHandlers``: the endpoints that every server has, whether it learns or follows a learner."""
+"""``FrontHandlers``: the endpoints of every server, both learners and rank servers."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ _NOTHING = Reply(204)
 
 
 class FrontHandlers:
-    """Answers requests by a front.
+    """Answers requests with a front.
 
     Parameters
     ----------
     front : Front
-        Decides.
+        Decides, and records rewards.
     metrics : Metrics
-        What Prometheus reads.
+        The metrics for Prometheus.
     """
 
     def __init__(self, front: Front, metrics: Metrics) -> None:
@@ -56,11 +56,11 @@ class FrontHandlers:
         self.stopping = self.abandoned = False
 
     async def personalizer_rank(self, asked: Asked) -> Response:
-        """Rank as Personalizer does."""
+        """Rank, in Personalizer's format."""
         return await _logged(self.begin_personalizer_rank, asked)
 
     async def personalizer_reward(self, asked: Asked) -> Response:
-        """Take a reward as Personalizer does."""
+        """Record a reward, in Personalizer's format."""
         return await _logged(self.begin_personalizer_reward, asked)
 
     async def activate(self, asked: Asked) -> Response:
@@ -72,11 +72,11 @@ class FrontHandlers:
         return await _logged(self.begin_rank, asked)
 
     async def reward(self, asked: Asked) -> Response:
-        """Take a reward."""
+        """Record a reward."""
         return await _logged(self.begin_reward, asked)
 
     def begin_personalizer_rank(self, asked: Sequence[tuple[Asked, Done]]) -> list[Reply | Exception]:
-        """Begin to rank as Personalizer does; this and the following are also called without a task."""
+        """Begin to rank, in Personalizer's format; the `begin_…` methods are also called without a task."""
         return self._ranks(_PERSONALIZER_RANK, asked, _personalizer_reply)
 
     def begin_rank(self, asked: Sequence[tuple[Asked, Done]]) -> list[Reply | Exception]:
@@ -84,7 +84,7 @@ class FrontHandlers:
         return self._ranks(_RANK, asked, _reply)
 
     def begin_personalizer_reward(self, asked: Sequence[tuple[Asked, Done]]) -> list[Reply | Exception]:
-        """Begin to take rewards as Personalizer does."""
+        """Begin to record rewards, in Personalizer's format."""
         return _each(self._personalizer_reward, asked)
 
     def begin_activate(self, asked: Sequence[tuple[Asked, Done]]) -> list[Reply | Exception]:
@@ -92,11 +92,11 @@ class FrontHandlers:
         return _each(self._activate, asked)
 
     def begin_reward(self, asked: Sequence[tuple[Asked, Done]]) -> list[Reply | Exception]:
-        """Begin to take rewards."""
+        """Begin to record rewards."""
         return _each(self._reward, asked)
 
     async def alive(self, asked: Asked) -> Response:
-        """Say that the process answers, and that it can write its log and learn."""
+        """Report whether the process answers, writes its log and learns."""
         del asked
         trouble = self.front.trouble
         if trouble:
@@ -104,7 +104,7 @@ class FrontHandlers:
         return Response("ok\n", media_type="text/plain")
 
     async def prometheus(self, asked: Asked) -> Response:
-        """Give the metrics."""
+        """Return the metrics."""
         del asked
         return Response(self.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
@@ -119,7 +119,7 @@ class FrontHandlers:
         asked: Sequence[tuple[Asked, Done]],
         reply: Callable[[Ranked], Reply],
     ) -> list[Reply | Exception]:
-        """Rank what can be read, all of it at once; return a reply or an error for each."""
+        """Rank all readable requests at once; return a reply or an error for each."""
         found: list[Question | Exception] = []
         for each, _ in asked:
             try:
@@ -140,9 +140,9 @@ class FrontHandlers:
         self.front.activate(asked.path["event_id"], done)
 
     def _reward(self, asked: Asked, done: Done) -> None:
-        found = _REWARD.decode(asked.body)
-        key = found.key or asked.headers.get("idempotency-key", "")
-        self.front.reward(found.event_id, found.reward, done, key=key)
+        body = _REWARD.decode(asked.body)
+        key = body.key or asked.headers.get("idempotency-key", "")
+        self.front.reward(body.event_id, body.reward, done, key=key)
 
     def _readiness(self, stale: str) -> Response:
         """Return whether ranks can be answered, and why the model is stale, if it is."""
@@ -158,12 +158,12 @@ class FollowerHandlers(FrontHandlers):
     front: Follower
 
     async def status(self, asked: Asked) -> Response:
-        """Say how the rank server is."""
+        """Return the state of the rank server."""
         del asked
         return json_answer(follower_status(self.front))
 
     async def ready(self, asked: Asked) -> Response:
-        """Say whether ranks can be answered, and whether the learner is there."""
+        """Report whether ranks can be answered, and whether the learner is available."""
         del asked
         stale = "" if self.front.failed is None else "the learner is away"
         return self._readiness(stale)
@@ -180,19 +180,19 @@ def _personalizer_reply(ranked: Ranked) -> Reply:
 def _each(
     take: Callable[[Asked, Done], None], asked: Sequence[tuple[Asked, Done]]
 ) -> list[Reply | Exception]:
-    """Take requests one after the other; an error is that of its own request alone."""
-    found: list[Reply | Exception] = []
+    """Process requests one after the other; an error affects its own request only."""
+    replies: list[Reply | Exception] = []
     for each, done in asked:
         try:
             take(each, done)
-            found.append(_NOTHING)
+            replies.append(_NOTHING)
         except Exception as error:
-            found.append(error)
-    return found
+            replies.append(error)
+    return replies
 
 
 async def _logged(begin: Begin, asked: Asked) -> Response:
-    """Begin an answer, and give it once the log has the record."""
+    """Begin an answer, and return it once the log has the record."""
     future, done = Waiting.future()
     reply = begin([(asked, done)])[0]
     if isinstance(reply, Exception):

@@ -1,4 +1,4 @@
-"""``Handlers``: what each endpoint does with a request."""
+"""``Handlers``: the answer of each endpoint to a request."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ _LAG: Final = 60.0
 
 
 class Handlers(FrontHandlers):
-    """Answers requests by a loop.
+    """Answers requests with a loop.
 
     Parameters
     ----------
     loop : Loop
         Decides and learns.
     metrics : Metrics
-        What Prometheus reads.
+        The metrics for Prometheus.
     """
 
     def __init__(self, loop: Loop, metrics: Metrics) -> None:
@@ -60,20 +60,20 @@ class Handlers(FrontHandlers):
         self._model: tuple[str, bytes] = ("", b"")
 
     async def status(self, asked: Asked) -> Response:
-        """Say how the service is."""
+        """Return the state of the service."""
         del asked
         return json_answer(status_of(self.loop, points=True))
 
     async def settings(self, asked: Asked) -> Response:
-        """Change how decisions are joined and who decides."""
-        given = msgspec.to_builtins(msgspec.json.decode(asked.body, type=Settings))
+        """Change the mode, and the settings of the join."""
+        changes = msgspec.to_builtins(msgspec.json.decode(asked.body, type=Settings))
         future, done = Waiting.future()
-        changed = self.loop.change(given, done)
+        changed = self.loop.change(changes, done)
         await future
         return json_answer(changed)
 
     async def model(self, asked: Asked) -> Response:
-        """Give the model that ranks, to whoever does not have it."""
+        """Return the model that ranks, unless the client has it."""
         name = self.loop.learner.name
         if asked.headers.get("if-none-match") == f'"{name}"':
             return Response(status_code=304, headers={"ETag": f'"{name}"'})
@@ -83,7 +83,7 @@ class Handlers(FrontHandlers):
         return Response(content, headers={"ETag": f'"{name}"'}, media_type="application/octet-stream")
 
     async def put_model(self, asked: Asked) -> Response:
-        """Take a model, and let it learn and decide."""
+        """Add a model to the history, and switch to it."""
         name = f"put-{secrets.token_hex(6)}"
         future, done = Waiting.future()
         await asyncio.to_thread(self.loop.put_model, name, asked.body, _from_thread(done))
@@ -101,25 +101,25 @@ class Handlers(FrontHandlers):
         return json_answer(Taken(wanted))
 
     async def models(self, asked: Asked) -> Response:
-        """List the history."""
+        """List the models of the history."""
         del asked
         return json_answer(self.loop.learner.models.all())
 
     async def keep_model(self, asked: Asked) -> Response:
-        """Write the model into the history."""
+        """Write the current model into the history."""
         del asked
         return json_answer(Policy(await asyncio.to_thread(self.loop.keep_model)), 201)
 
     async def use_model(self, asked: Asked) -> Response:
-        """Let a model of the history learn and decide."""
-        found = msgspec.json.decode(asked.body, type=Policy)
+        """Switch to a model of the history."""
+        body = msgspec.json.decode(asked.body, type=Policy)
         future, done = Waiting.future()
-        self.loop.use_model(found.name, done)
+        self.loop.use_model(body.name, done)
         await future
-        return json_answer(found)
+        return json_answer(body)
 
     async def evaluate(self, asked: Asked) -> Response:
-        """Say what policies would have earned over the whole log."""
+        """Estimate the values of policies over the whole log."""
         policies = msgspec.json.decode(asked.body, type=Evaluate).policies
         if self._evaluating.locked():
             raise RefusedError("another evaluation runs", status=429, retry_after=10.0)
@@ -128,7 +128,7 @@ class Handlers(FrontHandlers):
             return json_answer(await asyncio.to_thread(evaluated, log, policies, app.workspace.configuration))
 
     async def ready(self, asked: Asked) -> Response:
-        """Say whether ranks can be answered, and whether the model goes on learning."""
+        """Report whether ranks can be answered, and whether learning continues."""
         del asked
         loop = self.loop
         if not loop.caught_up:
@@ -138,7 +138,7 @@ class Handlers(FrontHandlers):
         return self._readiness(loop.trouble or lags)
 
     async def page(self, asked: Asked) -> Response:
-        """Give the page that shows all this."""
+        """Return the live page."""
         del asked
         return Response(_PAGE.read_bytes(), headers=_PAGE_HEADERS, media_type="text/html")
 
@@ -162,6 +162,6 @@ class Handlers(FrontHandlers):
 
 
 def _from_thread(done: Any) -> Any:
-    """Return what calls `done` in the event loop that runs, from any thread."""
+    """Return a function that calls `done` in the running event loop and may be called from any thread."""
     loop = asyncio.get_running_loop()
     return lambda error: loop.call_soon_threadsafe(done, error)

@@ -13,7 +13,7 @@ _PLAIN: Final = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "t
 
 
 class JsonLines(logging.Formatter):
-    """Makes a line of JSON of a record: its time, level, logger, message, and what it has besides."""
+    """Formats a record as a line of JSON: its time, level, logger, message and extra fields."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return a record as a line of JSON."""

@@ -1,8 +1,8 @@
-"""``memory_bytes``: how much there is; ``return_memory``: let the C library give large blocks back at once.
+"""``memory_bytes``: the memory that may be used; ``return_memory``: make the C library free large blocks.
 
-glibc keeps what is free for later: once a large block was freed, blocks of up to its size come from a heap,
-and each thread has one of its own. In a process that writes a large snapshot every half a minute, that is
-memory which grows for an hour and then stays.
+glibc keeps freed memory for later: once a large block was freed, blocks of up to its size come from a heap,
+and each thread has a separate heap. In a process that writes a large snapshot every 30 seconds, this memory
+grows for an hour and is never returned.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ARENAS: Final = 2
 
 
 def return_memory() -> bool:
-    """Give blocks of a MB or more back once they are free; return whether the C library can be told so."""
+    """Let freed blocks of 1 MB or more go back to the system; return False if this is unsupported."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if mallopt is None:
         return False
@@ -36,10 +36,10 @@ def memory_bytes() -> int:
     >>> memory_bytes() > 1 << 26
     True
     """
-    found = [1 << 33]
+    limits = [1 << 33]
     with suppress(OSError, ValueError, AttributeError):
-        found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+        limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        with suppress(OSError, ValueError):  # there is none, or it says "max"
-            found.append(int(Path(path).read_text()))
-    return min(found)
+        with suppress(OSError, ValueError):  # the file is missing, or says "max"
+            limits.append(int(Path(path).read_text()))
+    return min(limits)

@@ -1,4 +1,4 @@
-"""``Metrics``: what Prometheus reads; all but requests is read off the loop when it is asked."""
+"""``Metrics``: the metrics for Prometheus; all but those of requests are read off the loop on request."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ COUNTERS: Final = {
     "rewarded": "Rewards.",
     "learnt": "Decisions that were learnt.",
     "joined": "Decisions that ended with a reward.",
-    "defaulted": "Decisions that ended without one.",
+    "defaulted": "Decisions that ended without a reward.",
     "inactive": "Decisions that were never activated.",
-    "late": "Rewards that came behind the end of their decision.",
-    "duplicate": "Rewards that repeated another.",
-    "dangling": "Rewards that waited in vain for a decision, or for which there was no room to wait.",
-    "repeated": "Decisions whose id another one had.",
+    "late": "Rewards that arrived after the end of their decision.",
+    "duplicate": "Rewards that repeated an earlier one.",
+    "dangling": "Rewards whose decision never arrived, or that could not wait within the limits.",
+    "repeated": "Decisions whose id was in use.",
     "faulty": "Decisions that could not be learnt.",
     "too_wide": "Decisions that were learnt without their widest interactions.",
     "outliers": "Decisions that were not learnt, since a number is far beyond all others of its kind.",
@@ -42,21 +42,21 @@ COUNTERS: Final = {
     "log_bytes": "Bytes of the log.",
     "log_groups": "Flushes of the log.",
 }
-"""Counters, by the field of the status that each one is; they are called ``onlineauto_FIELD_total``."""
+"""Counters, by field of the status; their names are ``onlineauto_FIELD_total``."""
 GAUGES: Final = {
     "pending": "Decisions that wait for their reward.",
     "finished": "Finished decisions that are remembered.",
     "early": "Ids whose rewards wait for a decision.",
-    "max_pending": "Decisions that may wait for their reward.",
-    "max_finished": "Finished decisions that may be remembered.",
+    "max_pending": "Maximum number of decisions that wait for their reward.",
+    "max_finished": "Maximum number of finished decisions that are remembered.",
     "queued": "Records that wait to be written.",
     "behind_bytes": "Of a rank server: bytes of its log that the learner does not have.",
     "lag_seconds": "Age of the oldest record that was not learnt.",
     "mean_wait": "Mean seconds that a learnt decision has waited.",
     "ready": "1 if the log can be written.",
-    "learning": "1 if the learner goes on.",
+    "learning": "1 if learning continues.",
 }
-"""Gauges, in the same way; they are called ``onlineauto_FIELD``."""
+"""Gauges, by field of the status; their names are ``onlineauto_FIELD``."""
 
 _BUCKETS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0)
 
@@ -65,7 +65,7 @@ _BOUNDS: Final = (*(str(each) for each in _BUCKETS), "+Inf")
 
 
 class _Seconds:
-    """Counts the requests of an endpoint by how long they took; and all their seconds."""
+    """Counts the requests of an endpoint by duration, and sums their seconds."""
 
     def __init__(self) -> None:
         self.counts, self.total = [0] * len(_BOUNDS), 0.0
@@ -92,17 +92,17 @@ class Metrics(Collector):
         self._seconds: dict[str, _Seconds] = {}
 
     def request(self, endpoint: str, status: int, seconds: float) -> None:
-        """Count a request; the thread of the event loop calls this."""
+        """Count a request; only the thread of the event loop calls this."""
         key = endpoint, status
         self._requests[key] = self._requests.get(key, 0) + 1
-        found = self._seconds.get(endpoint)
-        if found is None:
-            found = self._seconds[endpoint] = _Seconds()
-        found.counts[bisect_left(_BUCKETS, seconds)] += 1
-        found.total += seconds
+        counter = self._seconds.get(endpoint)
+        if counter is None:
+            counter = self._seconds[endpoint] = _Seconds()
+        counter.counts[bisect_left(_BUCKETS, seconds)] += 1
+        counter.total += seconds
 
     def text(self) -> bytes:
-        """Return all metrics as Prometheus reads them."""
+        """Return all metrics in the text format of Prometheus."""
         return generate_latest(self._registry)
 
     def collect(self) -> Iterator[Metric]:
@@ -139,7 +139,7 @@ class Metrics(Collector):
         seconds = HistogramMetricFamily(
             "onlineauto_request_seconds", "Seconds from a request to its answer.", labels=["endpoint"]
         )
-        for endpoint, found in list(self._seconds.items()):
-            counts = zip(_BOUNDS, accumulate(found.counts), strict=True)
-            seconds.add_metric([endpoint], [(bound, float(count)) for bound, count in counts], found.total)
+        for endpoint, counter in list(self._seconds.items()):
+            counts = zip(_BOUNDS, accumulate(counter.counts), strict=True)
+            seconds.add_metric([endpoint], [(bound, float(count)) for bound, count in counts], counter.total)
         yield seconds

@@ -1,4 +1,4 @@
-"""``openapi_document``: the endpoints as an OpenAPI document, made of the types of their bodies."""
+"""``openapi_document``: the endpoints as an OpenAPI document, generated from the types of their bodies."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ _REF: Final = "#/components/schemas/{name}"
 _REFUSALS: Final = {
     "400": "Malformed.",
     "401": "No valid token.",
-    "403": "A token for other things, or a page of another site.",
-    "404": "There is no such thing.",
-    "408": "The body did not come in time.",
-    "409": "At odds with another request.",
+    "403": "The token lacks the scope, or a page of another site sent the request.",
+    "404": "Not found.",
+    "408": "The body did not arrive in time.",
+    "409": "In conflict with another request.",
     "413": "Too large.",
-    "422": "At odds with an earlier request of the same key, or a value out of range.",
-    "429": "Too many; Retry-After says when it may be served.",
+    "422": "In conflict with an earlier request of the same key, or a value out of range.",
+    "429": "Too many; Retry-After has the seconds to wait.",
     "431": "Too many headers, or too large.",
     "503": "The log cannot be written now, or there are too many connections.",
-    "507": "There is no room on the disk.",
+    "507": "The disk is full.",
 }
 
 
 def openapi_document(handlers: type) -> dict[str, Any]:
-    """Return the document, as OpenAPI 3.1 has it; what an endpoint does is the docstring of its handler."""
+    """Return the document in OpenAPI 3.1; an endpoint's description is the docstring of its handler."""
     types = [each for route in ROUTES for each in (route.body, route.answer) if each not in (None, bytes)]
     schemas, components = msgspec.json.schema_components([*types, Problem], ref_template=_REF)
     schema_of = dict(zip(map(str, [*types, Problem]), schemas, strict=True))

@@ -1,4 +1,4 @@
-"""The endpoints, of which server and document are made: how they are asked, by whom, what goes in and out."""
+"""The endpoints, from which server and document are built: method, path, scope, and types of the bodies."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ class Endpoints(NamedTuple):
     Attributes
     ----------
     method, path : str
-        How it is asked.
+        The method and path of its requests.
     name : str
         The method of `Handlers` that answers.
     scope : str or None
-        What a token has to be for; None if none is needed.
+        The scope that a token needs; None needs no token.
     body, answer : type or None
-        What goes in and comes out as JSON; None for nothing, or for something else.
+        The types of the JSON bodies of request and answer; None for an empty body or another format.
     status : int
         The status of success.
     kind : str
-        The media type of what comes out, if that is not JSON.
+        The media type of the answer, if it is not JSON.
     """
 
     method: str

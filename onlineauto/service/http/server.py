@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("onlineauto.service")
 _SWITCH: Final = 0.0005
-"""Seconds after which a thread of Python lets another one go on: a rank does not wait for the learner."""
+"""Seconds after which a Python thread yields to another one, so that a rank does not wait for the learner."""
 _GRACE: Final = 10
 _FEW: Final = 100_000
 _OWN: Final = ("localhost", "127.0.0.1", "::1")
-"""Names of this machine, by which a service without tokens is asked."""
+"""Names of this machine, which a service without tokens accepts as host names."""
 
 
 class Serving(msgspec.Struct, kw_only=True):
@@ -74,12 +74,12 @@ class Serving(msgspec.Struct, kw_only=True):
 
 
 def serve(serving: Serving) -> None:
-    """Serve until a signal ends it; then what was taken is learnt and saved.
+    """Serve until a signal arrives; then learn and save every accepted record.
 
     Raises
     ------
     OptionError
-        The address is open to others and there are no tokens, or an option is wrong.
+        The address is reachable from other machines and there are no tokens, or an option is wrong.
     InputError
         The folder cannot be used.
     """
@@ -89,7 +89,7 @@ def serve(serving: Serving) -> None:
     tokens, waiting = Tokens(path), Waiting()
     if not tokens and not _is_own(serving.host):
         raise OptionError(
-            f"{serving.host} is open to others, and there are no tokens: "
+            f"{serving.host} is reachable from other machines, and there are no tokens: "
             f"onlineauto loop {serving.folder} --new_token rank,reward"
         )
     limits = ConnectionLimits(most=most_connections(serving.max_connections))
@@ -100,7 +100,7 @@ def serve(serving: Serving) -> None:
         return_memory()
         sys.setswitchinterval(_SWITCH)
         gc.collect()
-        gc.freeze()  # what is there now stays, and no later collection stops a rank to look at it
+        gc.freeze()  # later collections skip today's objects, so they pause a rank for less time
         about = {
             "event": "serving",
             "address": f"http://{serving.host}:{opened.getsockname()[1]}/",
@@ -126,12 +126,12 @@ def serve(serving: Serving) -> None:
 
 
 def _bound(host: str, port: int) -> socket.socket:
-    """Return a socket with an address, to which nobody can connect yet.
+    """Return a socket bound to an address; it does not accept connections yet.
 
     Raises
     ------
     OptionError
-        Another process has the address, or there is none.
+        Another process uses the address, or the address does not exist.
     """
     made = None
     try:
@@ -158,7 +158,7 @@ def _limits(serving: Serving) -> Limits:
 
 
 def _most_pending() -> int:
-    """Return how many decisions may wait, so that both tables of them take two fifths of the memory."""
+    """Return the number of decisions that may wait, so that their two tables use two fifths of the memory."""
     room = int(0.4 * memory_bytes() / (2 * BYTES_PER_DECISION))
     return min(max(room, _FEW), Limits().pending)
 
@@ -177,12 +177,12 @@ def _learner(serving: Serving, waiting: Waiting, tokens: Tokens) -> tuple[Loop, 
         deliver=waiting.deliver,
     )
     warm_up(loop.learner.workspace.configuration)
-    hosts = (*_OWN, serving.host)  # while there are no tokens
+    hosts = (*_OWN, serving.host)  # in force while there are no tokens
     return loop, application(loop, waiting, tokens=tokens, most=serving.max_requests, hosts=hosts)
 
 
 def _follower(serving: Serving, waiting: Waiting, tokens: Tokens) -> tuple[Follower, Application]:
-    """Return a rank server, and its application; its token for the learner is in the environment."""
+    """Return a rank server and its application; its token for the learner is read from the environment."""
     assert serving.follow is not None
     follower = Follower(
         serving.folder,
@@ -196,14 +196,14 @@ def _follower(serving: Serving, waiting: Waiting, tokens: Tokens) -> tuple[Follo
 
 
 class _Server(uvicorn.Server):
-    """A server that lets streams end when a signal comes, so that none keeps it waiting.
+    """A server that ends its streams when a signal arrives, so that they do not delay its shutdown.
 
     Parameters
     ----------
     config : uvicorn.Config
-        What it serves.
+        The configuration.
     opened : callable
-        Called once connections are taken.
+        Called once connections are accepted.
     """
 
     def __init__(self, config: uvicorn.Config, opened: Callable[[], object]) -> None:
@@ -211,19 +211,19 @@ class _Server(uvicorn.Server):
         self._opened = opened
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to take connections."""
+        """Begin to accept connections."""
         await super().startup(sockets)
         if self.started:
             self._opened()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begin to end."""
+        """Begin the shutdown."""
         self.config.app.stop()  # type: ignore[union-attr]
         super().handle_exit(sig, frame)
 
 
 def _run(app: Application, opened: socket.socket, announce: Callable[[], object]) -> None:
-    """Run an application until a signal ends it; `announce` is called once connections are taken."""
+    """Run an application until a signal arrives; `announce` is called once connections are accepted."""
     config = uvicorn.Config(
         app,
         http=DirectProtocol,
@@ -240,7 +240,7 @@ def _run(app: Application, opened: socket.socket, announce: Callable[[], object]
     server = _Server(config, announce)
 
     def ended(number: int, frame: FrameType | None) -> None:
-        """Leave at once before the server has begun; uvicorn repeats the signal once it has ended."""
+        """Exit at once if the server has not started; uvicorn raises the signal again once it has ended."""
         del frame
         if not server.started:
             raise SystemExit(128 + number)
@@ -251,7 +251,7 @@ def _run(app: Application, opened: socket.socket, announce: Callable[[], object]
 
 
 def _is_own(host: str) -> bool:
-    """Return whether an address is one of this machine alone."""
+    """Return whether an address is reachable from this machine only."""
     if host == "localhost":
         return True
     try:

@@ -1,4 +1,4 @@
-"""``Status``: what ``/v1/status`` says."""
+"""``Status``: the answer of ``/v1/status``."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ class Status(msgspec.Struct, frozen=True):
     champion_changes : int
         Number of champions before it.
     lag_seconds : float
-        Age of the oldest record that was not taken by the learner; 0 if there is none.
+        Age of the oldest record that the learner has not taken; 0 if there is none.
     ready : bool
         The log can be written.
     learning : bool
-        The learner goes on; if not, `error` says why, and the model that was published last decides.
+        Learning continues; if not, `error` has the reason, and the model that was published last decides.
     pending, max_pending : int
-        Decisions that wait for their rewards, and how many may.
+        The number of decisions that wait for their rewards, and its maximum.
     finished, max_finished : int
-        Decisions that have ended and are remembered, and how many are at most.
+        The number of finished decisions that are remembered, and its maximum.
     table_bytes : int
-        About the memory of all of these, in the tables of those who decide and of the learner.
+        Approximate memory of all these decisions, in the tables of the front and of the learner.
     skipped, skipped_latest : int and list of str
-        Records of the log that could not be applied; and what is known of the latest.
+        The number of records of the log that could not be applied, and a description of the latest.
     """
 
     ranked: int
@@ -94,7 +94,7 @@ class FollowerStatus(msgspec.Struct, frozen=True):
     Attributes
     ----------
     ranked, rewarded : int
-        Decisions and rewards of its own log.
+        Decisions and rewards of its log.
     model : str
         The name of the model that ranks.
     behind_bytes : int
@@ -102,7 +102,7 @@ class FollowerStatus(msgspec.Struct, frozen=True):
     ready : bool
         The log can be written.
     learning : bool
-        The learner could be asked the last time; if not, `error` says why.
+        The last request to the learner succeeded; if not, `error` has the reason.
     """
 
     ranked: int

@@ -1,4 +1,4 @@
-"""``Tokens``: who may do what. Only hashes of tokens are kept, and comparisons take the same time for all."""
+"""``Tokens``: the scopes of each token. Only hashes are stored; a comparison takes the same time for all."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ SCOPES: Final = ("rank", "reward", "read", "admin")
 """To rank; to reward and activate; to read the status, metrics and models; to do everything."""
 _LOG = logging.getLogger("onlineauto.service")
 _LOOK: Final = 1.0
-"""Seconds between two looks whether the file has changed."""
+"""Seconds between two checks whether the file has changed."""
 _HASH: Final = re.compile(r"[0-9a-fA-F]{64}")
 
 
 class Tokens:
     r"""The tokens of a service, from a file of lines such as ``SHA-256 rank,reward``.
 
-    Without any, everybody may do everything: then the service listens to its own machine alone. The file is
-    read again within a second after it has changed.
+    Without tokens, every request may do everything, and the service listens on its own machine only. The file
+    is read again within a second after a change.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -42,7 +42,7 @@ class Tokens:
     Raises
     ------
     InputError
-        A line of the file is not of this kind.
+        A line of the file is malformed.
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
@@ -56,12 +56,12 @@ class Tokens:
             self._required = bool(self._known)
 
     def __bool__(self) -> bool:
-        """Return whether tokens are needed: there are some, or there were."""
+        """Return whether requests need a token: the file has tokens, or had some."""
         self._refresh()
         return self._required
 
     def _refresh(self) -> None:
-        """Read the file again if it has changed; one that is damaged or gone changes nothing."""
+        """Read the file again if it has changed; a damaged or missing file changes nothing."""
         now = time.monotonic()
         if self._path is None or now < self._next_look:
             return
@@ -77,40 +77,40 @@ class Tokens:
                 message = "the tokens cannot be read, the earlier ones hold: %s"
                 _LOG.error(message, error, extra={"event": "tokens"})
             return
-        if self._known or self._required:  # a file that is emptied opens the service to nobody
+        if self._known or self._required:  # emptying the file must not open the service
             self._required = True
             _LOG.info("the tokens have changed", extra={"event": "tokens", "count": len(self._known)})
 
     def scopes(self, headers: Mapping[str, str]) -> frozenset[str]:
-        """Return what a request may do, by its bearer token or the key that clients of Personalizer send."""
+        """Return the scopes of a request, by its bearer token or the key that Personalizer's clients send."""
         if not self:
             return frozenset(SCOPES)
         kind, _, token = headers.get("authorization", "").partition(" ")
         if kind.lower() != "bearer":
             token = headers.get("ocp-apim-subscription-key", "")
-        given, found = sha256(token.strip().encode("utf-8", "replace")).digest(), frozenset[str]()
+        digest, found = sha256(token.strip().encode("utf-8", "replace")).digest(), frozenset[str]()
         for known, scopes in self._known:
-            if hmac.compare_digest(known, given):
+            if hmac.compare_digest(known, digest):
                 found = scopes
         return found
 
     def check(self, headers: Mapping[str, str], scope: str) -> None:
-        """Refuse a request that may not do what `scope` is needed for.
+        """Reject a request without the scope `scope`.
 
         Raises
         ------
         RefusedError
-            It has no valid token (401), or one for other things (403).
+            It has no valid token (401), or its token lacks the scope (403).
         """
-        found = self.scopes(headers)
-        if not found:
+        scopes = self.scopes(headers)
+        if not scopes:
             raise RefusedError("a bearer token is needed: Authorization: Bearer TOKEN", status=401)
-        if scope not in found and "admin" not in found:
+        if scope not in scopes and "admin" not in scopes:
             raise RefusedError(f"this token is not for {scope}", status=403)
 
 
 def _stamp_of(path: Path) -> tuple[int, int, int] | None:
-    """Return what changes when a file does; None if it is not there."""
+    """Return a value that changes whenever a file does; None if the file does not exist."""
     try:
         status = path.stat()
     except OSError:
@@ -119,14 +119,14 @@ def _stamp_of(path: Path) -> tuple[int, int, int] | None:
 
 
 def _tokens_of(path: Path) -> list[tuple[bytes, frozenset[str]]]:
-    """Return the hashes of a file, with what each token is for.
+    """Return the token hashes in a file, each with its scopes.
 
     Raises
     ------
     InputError
-        A line is not of this kind.
+        A line is malformed.
     """
-    found = []
+    tokens = []
     for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
         words = line.split()
         if not words or words[0].startswith("#"):
@@ -134,17 +134,17 @@ def _tokens_of(path: Path) -> list[tuple[bytes, frozenset[str]]]:
         scopes = frozenset(words[1].split(",")) if len(words) == 2 else frozenset()
         if not _HASH.fullmatch(words[0]) or not scopes or not scopes <= set(SCOPES):
             raise InputError(f"{path}:{number}: a line is a SHA-256 and scopes of {','.join(SCOPES)}")
-        found.append((bytes.fromhex(words[0]), scopes))
-    return found
+        tokens.append((bytes.fromhex(words[0]), scopes))
+    return tokens
 
 
 def add_token(path: str | os.PathLike[str], scopes: list[str]) -> str:
-    """Make a token, add its hash to a file, and return it; nobody can show it again.
+    """Create a token, append its hash to a file, and return the token, which cannot be recovered later.
 
     Raises
     ------
     OptionError
-        There is no such scope.
+        A scope does not exist.
     """
     if not scopes or not set(scopes) <= set(SCOPES):
         raise OptionError(f"scopes are of {','.join(SCOPES)}, not {','.join(scopes)}")

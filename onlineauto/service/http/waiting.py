@@ -1,4 +1,4 @@
-"""``Waiting``: lets tasks wait for groups of the log; one call into the event loop wakes all of a group."""
+"""``Waiting``: lets tasks wait for groups of the log; one call into the event loop wakes a whole group."""
 
 from __future__ import annotations
 
@@ -15,25 +15,26 @@ if TYPE_CHECKING:
 
 
 class Waiting:
-    """The way from the thread of the log to the tasks of an event loop.
+    """Passes results from the thread of the log to the tasks of an event loop.
 
-    Its `deliver` is what `GroupCommit` wants; before `start` and behind `stop`, it calls in its own thread.
+    `deliver` is an argument of `GroupCommit`. Before `start` and after `stop`, it runs the callbacks in the
+    calling thread.
     """
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def start(self) -> None:
-        """Deliver to the event loop that runs."""
+        """Deliver to the running event loop."""
         self._loop = asyncio.get_running_loop()
 
     def stop(self) -> None:
-        """Deliver to nobody else any more."""
+        """Deliver to the calling thread from now on."""
         self._loop = None
 
     def deliver(self, waiting: Sequence[Done], error: Exception | None) -> None:
-        """Wake all who waited for a group."""
-        loop = self._loop  # `stop` may take it away meanwhile
+        """Call the callbacks of a group."""
+        loop = self._loop  # `stop` in another thread may set this to None
         if loop is None:
             call_all(waiting, error)
         else:
@@ -41,7 +42,7 @@ class Waiting:
 
     @staticmethod
     def future() -> tuple[asyncio.Future[None], Callable[[Exception | None], None]]:
-        """Return a future, and what wakes it."""
+        """Return a future, and the callback that completes it."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def done(error: Exception | None) -> None:

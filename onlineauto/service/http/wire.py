@@ -32,7 +32,7 @@ class PersonalizerRank(msgspec.Struct, rename="camel"):
     defer_activation: bool | None = None
 
     def question(self, new_id: Callable[[], str]) -> Question:
-        """Return what is asked; `new_id` makes the id of the decision if the body has none."""
+        """Return the question; `new_id` creates the id of the decision if the body has none."""
         return Question(
             self.event_id or new_id(),
             _objects(self.context_features),
@@ -70,11 +70,11 @@ class Rank(msgspec.Struct, forbid_unknown_fields=True):
     Attributes
     ----------
     context : mapping
-        Features of whoever is decided for: namespaces, and features without one.
+        Features of the user or situation: namespaces, and features without a namespace.
     actions : mapping or list
-        Features of each action, by its id; or in a list, where the ids are ``"0"``, ``"1"`` and so on.
+        Features of each action by id, or a list, whose ids are ``"0"``, ``"1"`` and so on.
     event_id : str
-        The id of the decision; by default one is made.
+        The id of the decision; by default a random one.
     excluded : list of str
         Ids of actions that must not be chosen.
     deferred : bool
@@ -88,7 +88,7 @@ class Rank(msgspec.Struct, forbid_unknown_fields=True):
     deferred: bool = False
 
     def question(self, new_id: Callable[[], str]) -> Question:
-        """Return what is asked; `new_id` makes the id of the decision if the body has none."""
+        """Return the question; `new_id` creates the id of the decision if the body has none."""
         named = self.actions
         if isinstance(named, list):
             named = {str(index): each for index, each in enumerate(named)}
@@ -108,13 +108,13 @@ class Answer(msgspec.Struct):
     Attributes
     ----------
     event_id : str
-        The id of the decision, by which it is rewarded.
+        The id of the decision, which a reward names.
     action : str
         The id of the chosen action.
     index : int
-        Its index in the order in which actions were asked.
+        Its index in the order of the request.
     probability : float
-        The probability with which it was chosen.
+        The probability with which the action was chosen.
     pmf : mapping of str to float
         The probabilities of all actions, by id.
     model : str
@@ -138,7 +138,7 @@ class Reward(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Settings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """The body of ``PATCH /v1/settings``: what changes from here on; a wait of seconds, or like ``PT10M``.
+    """The body of ``PATCH /v1/settings``: settings to change; a wait is in seconds, or like ``PT10M``.
 
     ``reward_range`` is two numbers, or null for a range that is learnt.
     """
@@ -164,27 +164,27 @@ class Taken(msgspec.Struct):
 
 
 class Evaluate(msgspec.Struct, forbid_unknown_fields=True):
-    """The body of ``POST /v1/evaluate``: flags of policies that learn as they go."""
+    """The body of ``POST /v1/evaluate``: the flags of each policy to evaluate."""
 
     policies: Annotated[list[str], msgspec.Meta(min_length=1, max_length=8)]
 
 
 class Problem(msgspec.Struct):
-    """The body of every refusal, as Personalizer has it: ``error`` with a ``code`` and a ``message``."""
+    """The body of every error, in Personalizer's form: ``error`` with a ``code`` and a ``message``."""
 
     error: dict[str, Any]
 
 
 def personalizer_answer(ranked: Ranked) -> PersonalizerAnswer:
-    """Return an answer in the words of Personalizer."""
+    """Return an answer in the format of Personalizer."""
     ranking = [RankedAction(*each) for each in zip(ranked.ids, ranked.probabilities, strict=True)]
     return PersonalizerAnswer(ranking, ranked.event_id, ranked.ids[0])
 
 
 def answer_to(ranked: Ranked) -> Answer:
-    """Return an answer in our own words."""
-    asked = sorted(zip(ranked.actions, ranked.ids, ranked.probabilities, strict=True))
-    pmf = {name: probability for _, name, probability in asked}
+    """Return an answer in the format of ``/v1/rank``."""
+    in_order = sorted(zip(ranked.actions, ranked.ids, ranked.probabilities, strict=True))
+    pmf = {name: probability for _, name, probability in in_order}
     return Answer(
         ranked.event_id, ranked.ids[0], ranked.actions[0], ranked.probabilities[0], pmf, ranked.model
     )

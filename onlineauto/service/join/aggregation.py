@@ -1,15 +1,15 @@
-"""Aggregations: what a decision earned, if its reward came in parts."""
+"""Aggregations: the reward of a decision, if it came in parts."""
 
 from __future__ import annotations
 
 from typing import Final
 
 AGGREGATIONS: Final = ("first", "last", "sum", "mean", "min", "max")
-"""Names of the aggregations. With ``first`` a decision is learnt at once, else when it has waited."""
+"""Names of the aggregations. With ``first`` a decision is learnt at its first reward, else after its wait."""
 
 
 def combined(how: str, count: int, value: float, reward: float) -> float:
-    """Return the running value of `count` rewards, which is `value`, and one more.
+    """Return the running value of `count` rewards, `value`, updated by one more reward.
 
     >>> combined("max", 0, 0.0, -3.0), combined("mean", 1, 2.0, 4.0)
     (-3.0, 6.0)

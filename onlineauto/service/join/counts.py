@@ -1,4 +1,4 @@
-"""``Counts``: numbers of records by what became of them."""
+"""``Counts``: numbers of records by outcome."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ import msgspec
 
 
 class Counts(msgspec.Struct):
-    """Numbers of records by what became of them.
+    """Numbers of records by outcome.
 
     Attributes
     ----------
     ranked, repeated : int
-        Decisions; and decisions whose id another one had at the time, or records that a rank server sent
-        twice, which are left out.
+        Decisions; and ignored decisions, whose id was in use at the time, or which a rank server sent
+        twice.
     rewarded, late, duplicate, dangling : int
-        Rewards; and those that came behind the end of their decision, repeated another, or waited in vain
-        for a decision, for which there may have been no room.
+        Rewards; and those that arrived after the end of their decision, that repeated another, or whose
+        decision never arrived or could not be waited for within the limits.
     joined, defaulted, inactive : int
         Decisions that ended with a reward, without one, or without having been activated.
     clipped : int
-        Rewards beyond the range that is declared or learnt, and sums beyond the one that is declared, which
-        count as its bound.
+        Rewards beyond the declared or learnt range, and sums beyond the declared range. Each is replaced by
+        the bound.
     forgotten : int
-        Finished decisions that were forgotten before their wait was over, to make room for others.
+        Finished decisions that were dropped before their wait was over, because the table was full.
     clock_jumps : int
-        Records whose time is implausibly far from the one before: the time of the join stood still.
+        Records whose time is implausibly far from the record before: the join did not follow their clock.
     """
 
     ranked: int = 0

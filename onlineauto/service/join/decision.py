@@ -13,20 +13,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 BYTES_PER_DECISION: Final = 350
-"""Bytes of memory of a decision of a table, with an id of 32 characters: 212 to 335 were measured."""
+"""Memory in bytes of a decision in a table, with an id of 32 characters; 212 to 335 bytes were measured."""
 
 
 class Decision(NamedTuple):
-    """A decision of the table: where its record is, and what it has got so far.
+    """A decision of the table: the position of its record, and its rewards so far.
 
     Attributes
     ----------
     position, size : int
-        Where its record is in the log.
+        The position and length of its record in the log.
     made, wait : float
-        When it was made, in the time of the join, and for how many seconds it waits.
+        The time of the decision on the clock of the join, and the seconds for which it waits.
     rules : int
-        The number of the rules that it was made under.
+        The number of the rules that were in force at the time.
     active : bool
         It is not deferred, or was activated.
     rewards, value : int and float
@@ -53,20 +53,20 @@ class Decision(NamedTuple):
 
 _PLAIN: Final = Struct("<qIddH?")
 _REWARDED: Final = Struct("<qIddH?Id")
-_RULES_AT: Final = Struct("<qIdd").size  # where the second version has the number of the rules
+_RULES_AT: Final = Struct("<qIdd").size  # offset of the number of the rules in the second version
 _TIMES: Final = Struct("<12xdd")
 _KEY: Final = Struct("<8sd")
 
 
 def packed_decision(decision: Decision) -> bytes:
-    """Return a decision as bytes: millions wait, and an object of each field takes several times as much."""
+    """Return a decision as bytes; millions wait, and a Python object would take several times the memory."""
     if not decision.rewards and not decision.keys:
         return _PLAIN.pack(*decision[:6])
     return _REWARDED.pack(*decision[:8]) + decision.keys
 
 
 def read_decision(packed: bytes) -> Decision:
-    """Return a decision from its bytes."""
+    """Return the decision that bytes encode."""
     if len(packed) == _PLAIN.size:
         return Decision._make((*_PLAIN.unpack(packed), 0, 0.0, b""))
     return Decision._make((*_REWARDED.unpack_from(packed), packed[_REWARDED.size :]))
@@ -79,18 +79,18 @@ def is_decision(packed: bytes) -> bool:
 
 
 def upgraded(packed: bytes) -> bytes:
-    """Return the bytes of a decision that the second version wrote, without rules, under the rules 0."""
+    """Return the bytes of a decision of the second version, which has no rules, with the rules 0."""
     return packed[:_RULES_AT] + b"\0\0" + packed[_RULES_AT:]
 
 
 def deadline_of(packed: bytes) -> float:
-    """Return when the wait of a packed decision is over."""
+    """Return the time at which the wait of a packed decision is over."""
     made, wait = _TIMES.unpack_from(packed)
     return float(made + wait)
 
 
 def is_plain(packed: bytes) -> bool:
-    """Return whether a packed decision is active and has no reward so far, as most have."""
+    """Return whether a packed decision is active and has no reward so far, the most frequent case."""
     return len(packed) == _PLAIN.size and packed[-1] == 1
 
 
@@ -100,7 +100,7 @@ def hash_of(key: str) -> bytes:
 
 
 class DecisionTable(msgspec.Struct):
-    """Decisions, in order: their ids, and their packed bytes one behind the other with their sizes."""
+    """Decisions in order: their ids, their concatenated packed bytes, and the sizes of these."""
 
     ids: list[str]
     sizes: bytes
@@ -109,7 +109,7 @@ class DecisionTable(msgspec.Struct):
 
 
 def keyed(decision: Decision, hashed: bytes, reward: float) -> Decision:
-    """Return a decision that remembers the reward of a key, given the hash of that key."""
+    """Return a decision that also remembers the reward of a key, given the hash of that key."""
     return decision._replace(keys=decision.keys + _KEY.pack(hashed, reward))
 
 
@@ -119,7 +119,7 @@ def n_keys(decision: Decision) -> int:
 
 
 def reward_of(keys: bytes, hashed: bytes) -> float | None:
-    """Return the reward that had a key, given the hash of that key; None if there was none."""
+    """Return the reward stored under a key, given the hash of that key; None if there was none."""
     return next((reward for known, reward in _KEY.iter_unpack(keys) if known == hashed), None)
 
 

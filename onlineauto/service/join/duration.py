@@ -18,7 +18,7 @@ def seconds_of(duration: float | str, *, name: str) -> float:
     Raises
     ------
     OptionError
-        It is no duration.
+        The text is not a duration.
     """
     try:
         return float(duration)

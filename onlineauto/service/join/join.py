@@ -1,22 +1,22 @@
 """``Join``: which decision is learnt with which reward, as a function of the log alone.
 
 A decision waits from its record on, and keeps the settings that were in force then: its wait, its
-aggregation, its default reward and its range of rewards. Time is what the records say, with two exceptions:
-it does not run back, and it stands still where the clock jumps. So a log has one join, however often and in
-whatever pieces it is read.
+aggregation, its default reward and its range of rewards. The time of the join is the time of the records,
+with two exceptions: it never runs back, and it stops where the clock jumps. So a log has one join, however
+often and in whatever pieces it is read.
 
 ============ =====================================================================================
 a decision   becomes
 ============ =====================================================================================
-open         joined at its first reward, with the aggregation ``first``; else when it has waited
-open         defaulted when it has waited without a reward: it is learnt with the default reward
-deferred     open once it is activated; inactive when it has waited without that, and is not learnt
+open         joined at its first reward, with the aggregation ``first``; else at the end of its wait
+open         defaulted at the end of its wait without a reward: it is learnt with the default reward
+deferred     open once it is activated; inactive at the end of its wait without that, and is not learnt
 ============ =====================================================================================
 
-A reward that comes before its decision waits for it as long. A decision that has ended is remembered until
-its wait is over, but no more than `max_finished` of them are. A reward of a remembered decision is late: it
-is counted, and not learnt; a later one waits for a decision in vain, which is dangling. A repetition of a
-reward, known by its key, is counted and changes nothing.
+A reward that arrives before its decision waits for the decision equally long. A decision that has ended is
+remembered until its wait is over; at most `max_finished` decisions are remembered. A reward of a remembered
+decision is late: it is counted, and not learnt. A later reward waits for a decision that never arrives, and
+is counted as dangling. A repeated reward, recognised by its key, is counted and changes nothing.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ if TYPE_CHECKING:
 __all__ = ["MOST_SOURCES", "Counts", "Decision", "Ended", "Join", "JoinSettings"]
 
 MOST_SOURCES: Final = 256
-"""Rank servers whose positions are known; one more takes the place of the one that was silent for longest."""
+"""Maximum number of rank servers with known positions; the longest silent one is replaced by a new one."""
 _DAY: Final = 86400.0
 _JITTER: Final = 60.0
-"""Seconds by which a record may be earlier than the one before it without its clock having been set back."""
+"""Seconds by which a record may precede the one before it without counting as a clock that was set back."""
 
 
 class Ended(NamedTuple):
-    """A decision that is to be learnt: where its record is, its reward, and how long it has waited."""
+    """A decision to be learnt: the position of its record, its reward, and the seconds that it has waited."""
 
     position: int
     size: int
@@ -71,27 +71,27 @@ class Ended(NamedTuple):
 
 
 class Join:
-    """The decisions that wait, and those that ended not long ago, by their ids.
+    """The decisions that wait, and those that ended recently, by id.
 
     Parameters
     ----------
     settings : JoinSettings
-        How to join, until a record of the log has other settings.
+        The settings, until a record of the log changes them.
 
     Attributes
     ----------
     settings : JoinSettings
-        How it joins now.
+        The current settings.
     now : float
-        The time of the join, which the records let pass.
+        The time of the join, which advances with the records.
     counts : Counts
-        What has become of the records so far.
+        The number of records by outcome.
     sources : dict of str to int
         The position up to which the log of each rank server is taken over.
     heard : dict of str to float
-        When a record of each rank server was taken over last.
+        The time at which a record of each rank server was last taken over.
     retired : float
-        When those were heard last whose position is no longer known.
+        The last such time among rank servers whose position is no longer known.
 
     Examples
     --------
@@ -109,15 +109,15 @@ class Join:
         self.heard: dict[str, float] = {}
         self.retired = 0.0
         self._book = RuleBook(settings)
-        self._clock: float | None = None  # the time of the latest record, as its clock had it
-        self._set_back: tuple[float, float] | None = None  # that before it was set back, and `now` then
+        self._clock: float | None = None  # the time of the latest record on its own clock
+        self._set_back: tuple[float, float] | None = None  # that time before it was set back, and `now` then
         self._waiting: Timed[bytes] = Timed(deadline_of)
         self._finished: Finished[bytes] = Finished()
         self._early: Timed[Early] = Timed(lambda early: early.deadline)
         self._scale = RewardScale()
 
     def __len__(self) -> int:
-        """Count the decisions that wait."""
+        """Return the number of decisions that wait."""
         return len(self._waiting)
 
     @property
@@ -137,59 +137,59 @@ class Join:
 
     @property
     def oldest(self) -> int | None:
-        """The position of the oldest decision that waits; None if there is none."""
+        """The position of the oldest decision that waits; None if no decision waits."""
         return min((read_decision(each).position for each in self._waiting.first_entries()), default=None)
 
     def find(self, event_id: str, time: float) -> Decision | None:
-        """Return the decision of an id, if its id is not free again at a time of the clock."""
-        found = self._packed_of(event_id)
-        return None if found is None or deadline_of(found) <= self.time_at(time) else read_decision(found)
+        """Return the decision of an id, unless the id is free again at a time of the clock."""
+        packed = self._packed_of(event_id)
+        return None if packed is None or deadline_of(packed) <= self.time_at(time) else read_decision(packed)
 
     def key_of(self, event_id: str, key: str) -> float | None:
-        """Return the reward that had a key for a decision, or waits for one; None if there was none."""
-        found = self._packed_of(event_id)
-        if found is not None:
-            return reward_of(read_decision(found).keys, hash_of(key))
+        """Return the reward that has a key, for a decision or waiting for one; None if there is none."""
+        packed = self._packed_of(event_id)
+        if packed is not None:
+            return reward_of(read_decision(packed).keys, hash_of(key))
         early = self._early.get(event_id)
         return None if early is None else dict(early.rewards).get(key)
 
     def parts_of(self, event_id: str, *, keyed: bool) -> int:
-        """Return the number of rewards of a decision that take memory; -1 if one more takes none."""
-        found = self._packed_of(event_id)
-        if found is not None:
-            return n_keys(read_decision(found)) if keyed else -1
+        """Return the number of rewards of a decision that take memory; -1 if one more would take none."""
+        packed = self._packed_of(event_id)
+        if packed is not None:
+            return n_keys(read_decision(packed)) if keyed else -1
         early = self._early.get(event_id)
         return 0 if early is None else 1 + len(early.rewards)
 
     def range_of(self, event_id: str) -> tuple[float, float] | None:
-        """Return the range of a reward of a decision, or of one that is made now; None if it is learnt."""
-        found = self._waiting.get(event_id)
+        """Return the range of rewards of a decision, or of a new one; None if the range is learnt."""
+        packed = self._waiting.get(event_id)
         return (
             self.settings.reward_range
-            if found is None
-            else self._book[read_decision(found).rules].reward_range
+            if packed is None
+            else self._book[read_decision(packed).rules].reward_range
         )
 
     def is_known(self, event_id: str) -> bool:
-        """Return whether there is a decision of an id, or something that waits for it."""
+        """Return whether a decision of an id is known, or a reward or activation waits for it."""
         return self._packed_of(event_id) is not None or self._early.get(event_id) is not None
 
     @property
     def next_end(self) -> float:
-        """The time at which the next decision has waited, or the next reward that waits for a decision."""
+        """The time at which the next wait ends, of a decision or of a reward without one."""
         end = min(self._waiting.next_deadline, self._early.next_deadline)
         return end if end < inf else self.now
 
     def is_due(self, time: float) -> bool:
-        """Return whether something ends if nothing but the time of the clock changes."""
+        """Return whether a wait has ended at a time of the clock."""
         return (len(self._waiting) + len(self._early) > 0) and self.next_end <= self.time_at(time)
 
     def jump_at(self, time: float) -> float:
-        """Return by how many seconds the clock has jumped since the latest record; 0 if it has not.
+        """Return the number of seconds by which the clock has jumped since the latest record, or 0.
 
-        A process writes down the seconds for which it had no record (`Record.passed`). Elsewhere, a day more
-        than a decision waits is a jump. A step back by more than a minute is one, and so is the step with
-        which a clock that was set back is right again.
+        A process records the seconds for which it had no record (`Record.passed`). Without that, an advance
+        of a day more than a decision waits is a jump. A step back by more than a minute is a jump, and so is
+        the step with which a clock that was set back is corrected.
         """
         if self._clock is None:
             return 0.0
@@ -200,16 +200,16 @@ class Join:
         return step if step > most or step < -_JITTER or self._is_right_again(time) else 0.0
 
     def time_at(self, time: float) -> float:
-        """Return the time of the join if a record had a time of the clock."""
+        """Return the time of the join for a record at a time of the clock."""
         if self._clock is None:
             return max(time, self.now)
         if self._is_right_again(time):
-            clock, now = self._set_back  # type: ignore[misc] # it is not None then
+            clock, now = self._set_back  # type: ignore[misc] # `_is_right_again` has checked for None
             return max(self.now, now + time - clock)
         return self.now if self.jump_at(time) else self.now + max(time - self._clock, 0.0)
 
     def _is_right_again(self, time: float) -> bool:
-        """Return whether a clock that was set back has reached the time that it had before, and not more."""
+        """Return whether a clock that was set back has again reached about the time that it had before."""
         if self._set_back is None or self._clock is None:
             return False
         step = time - self._set_back[0]
@@ -223,16 +223,16 @@ class Join:
         record : Record
             The record.
         position, size : int
-            Where its line is.
+            The position and length of its line.
         at : float, optional
-            Its time in seconds; by default the record has it.
+            Its time in seconds; by default the time in the record.
 
         Raises
         ------
         InputError
-            It has settings of a later program; nothing has changed.
+            It has settings of a later version; nothing has changed.
         """
-        changes = record.kind == "settings" and not record.source  # those of a rank server are its own
+        changes = record.kind == "settings" and not record.source  # a rank server's settings apply only there
         settings = read_settings(record.settings) if changes else None
         at = (record.taken or record.time).timestamp() if at is None else at
         if settings is not None:
@@ -261,9 +261,9 @@ class Join:
         return ended
 
     def state(self) -> dict[str, Any]:
-        """Return the table as values that a model file can hold."""
+        """Return the table as values that a model file can store."""
         finished = self._finished
-        kept = JoinState(
+        state = JoinState(
             self.settings,
             self.now,
             self._early.items(),
@@ -281,46 +281,46 @@ class Join:
             self.heard,
             self.retired,
         )
-        found: dict[str, Any] = msgspec.to_builtins(kept, builtin_types=(bytes,), str_keys=True)
-        return found
+        values: dict[str, Any] = msgspec.to_builtins(state, builtin_types=(bytes,), str_keys=True)
+        return values
 
     @classmethod
     def of(cls, state: dict[str, Any]) -> Join:
-        """Return the table of a `state`.
+        """Return the join of a `state`.
 
         Raises
         ------
         ValidationError, InputError
-            It is no such state, or has settings or times that are out of range.
+            It is not such a state, or has settings or times that are out of range.
         """
-        kept = msgspec.convert(state, JoinState, strict=False)
-        check_state(kept)
-        made = cls(kept.settings)
-        made.heard = {source: kept.heard.get(source, kept.now) for source in kept.sources}
-        made.retired = kept.retired
-        if kept.rules is not None:
-            made._book = RuleBook.of(kept.settings, kept.rules)
-        made.now, made.counts, made.sources = kept.now, kept.counts, kept.sources
-        made._clock = kept.now if kept.clock is None and kept.now else kept.clock
-        made._set_back = kept.set_back
-        made._scale = RewardScale(*(kept.scale or ()))
-        for event_id, early in kept.early:
-            early.wait = early.wait or kept.settings.reward_wait
-            early.deadline = min(early.deadline, kept.now + early.wait)
+        stored = msgspec.convert(state, JoinState, strict=False)
+        check_state(stored)
+        made = cls(stored.settings)
+        made.heard = {source: stored.heard.get(source, stored.now) for source in stored.sources}
+        made.retired = stored.retired
+        if stored.rules is not None:
+            made._book = RuleBook.of(stored.settings, stored.rules)
+        made.now, made.counts, made.sources = stored.now, stored.counts, stored.sources
+        made._clock = stored.now if stored.clock is None and stored.now else stored.clock
+        made._set_back = stored.set_back
+        made._scale = RewardScale(*(stored.scale or ()))
+        for event_id, early in stored.early:
+            early.wait = early.wait or stored.settings.reward_wait
+            early.deadline = min(early.deadline, stored.now + early.wait)
             made._early.add(event_id, early, wait=early.wait)
-        for event_id, packed in () if kept.waiting is None else decisions_of(kept.waiting, kept):
+        for event_id, packed in () if stored.waiting is None else decisions_of(stored.waiting, stored):
             made._waiting.add(event_id, packed, wait=checked_wait(read_decision(packed), made._book))
         finished = made._finished
-        if kept.finished:
-            old, young = kept.finished
-            finished.old, finished.old_until = dict(decisions_of(old, kept)), old.until
-            finished.young, finished.young_until = dict(decisions_of(young, kept)), young.until
-        for event_id, values in kept.decisions:
+        if stored.finished:
+            old, young = stored.finished
+            finished.old, finished.old_until = dict(decisions_of(old, stored)), old.until
+            finished.young, finished.young_until = dict(decisions_of(young, stored)), young.until
+        for event_id, values in stored.decisions:
             made._take_over(event_id, values)
         return made
 
     def _take_over(self, event_id: str, values: Sequence[Any]) -> None:
-        """Take a decision of a state of the first version, whose deadline a longer wait may have moved."""
+        """Restore a decision of a state of the first version, whose deadline a longer wait may have moved."""
         position, size, deadline, active, ended, rewards, value, keys = values
         wait = self.settings.reward_wait
         made = min(deadline - wait, self.now)
@@ -334,7 +334,7 @@ class Join:
             self._waiting.add(event_id, packed, wait=wait)
 
     def _note_source(self, source: str, behind: int, at: float) -> None:
-        """Note that the log of a rank server is known up to a position, at a time of the clock."""
+        """Record that the log of a rank server is known up to a position, at a time of the clock."""
         if source not in self.sources and len(self.sources) >= MOST_SOURCES:
             gone = min(self.heard, key=self.heard.__getitem__)
             self.retired = max(self.retired, self.heard.pop(gone))
@@ -342,15 +342,15 @@ class Join:
         self.sources[source], self.heard[source] = behind, at
 
     def _packed_of(self, event_id: str) -> bytes | None:
-        found = self._waiting.get(event_id)
-        if found is None:
-            found = self._finished.get(event_id)
-            if found is not None and deadline_of(found) <= self.now:
+        packed = self._waiting.get(event_id)
+        if packed is None:
+            packed = self._finished.get(event_id)
+            if packed is not None and deadline_of(packed) <= self.now:
                 return None
-        return found
+        return packed
 
     def _let_pass(self, time: float, passed: float) -> None:
-        """Let the time of the join pass: what a process has counted, else as far as it is plausible."""
+        """Advance the time of the join by `passed` seconds, or else to `time` as far as that is plausible."""
         if passed:
             self.now += passed
             self._clock = time
@@ -374,7 +374,7 @@ class Join:
         self.now = now
 
     def _expire(self, ended: list[Ended]) -> None:
-        """End the decisions that have waited, the oldest first, and forget what is over."""
+        """End the decisions whose wait is over, the oldest first, and forget expired ones."""
         if self._waiting.earliest <= self.now:
             for _, packed in self._waiting.pop_due(self.now):
                 self._end(read_decision(packed), ended)
@@ -410,32 +410,32 @@ class Join:
             else:
                 early.rewards.append((key, reward))
             return
-        waits, found = self._waiting.get(event_id) is not None, read_decision(packed)
-        rules = self._book[found.rules] if waits else None
-        if rules is not None and not key and rules.aggregation == "first" and is_plain(packed):  # as most are
+        waits, decision = self._waiting.get(event_id) is not None, read_decision(packed)
+        rules = self._book[decision.rules] if waits else None
+        if rules is not None and not key and rules.aggregation == "first" and is_plain(packed):  # usual
             self._waiting.pop(event_id)
-            self._end(found._replace(rewards=1, value=self._bounded(reward, rules)), ended)
+            self._end(decision._replace(rewards=1, value=self._bounded(reward, rules)), ended)
             self._remember(event_id, packed)
             return
         hashed = hash_of(key) if key else b""
-        if key and reward_of(found.keys, hashed) is not None:
+        if key and reward_of(decision.keys, hashed) is not None:
             self.counts.duplicate += 1
             return
         if key:
-            found = keyed(found, hashed, reward)
+            decision = keyed(decision, hashed, reward)
         if rules is None:
             self.counts.late += 1
-            self._finished.replace(event_id, packed_decision(found))
+            self._finished.replace(event_id, packed_decision(decision))
             return
-        value = combined(rules.aggregation, found.rewards, found.value, self._bounded(reward, rules))
-        found = found._replace(rewards=found.rewards + 1, value=value)
-        if found.active and rules.aggregation == "first":
-            self._end_now(event_id, found, ended)
+        value = combined(rules.aggregation, decision.rewards, decision.value, self._bounded(reward, rules))
+        decision = decision._replace(rewards=decision.rewards + 1, value=value)
+        if decision.active and rules.aggregation == "first":
+            self._end_now(event_id, decision, ended)
         else:
-            self._waiting.replace(event_id, packed_decision(found))
+            self._waiting.replace(event_id, packed_decision(decision))
 
     def _bounded(self, reward: float, rules: Rules) -> float:
-        """Return a reward within the range that was declared for its decision, or that is learnt."""
+        """Return a reward limited to the range declared for its decision, or to the learnt range."""
         if rules.reward_range is None:
             bounded = self._scale.bounded(reward)
         else:
@@ -450,20 +450,20 @@ class Join:
             return
         if self._waiting.get(event_id) is None:
             return
-        found = read_decision(packed)._replace(active=True)
-        if found.rewards and self._book[found.rules].aggregation == "first":
-            self._end_now(event_id, found, ended)
+        decision = read_decision(packed)._replace(active=True)
+        if decision.rewards and self._book[decision.rules].aggregation == "first":
+            self._end_now(event_id, decision, ended)
         else:
-            self._waiting.replace(event_id, packed_decision(found))
+            self._waiting.replace(event_id, packed_decision(decision))
 
     def _waits(self, event_id: str) -> Early:
-        """Return what waits for the decision of an id, from now on if nothing has so far."""
-        found = self._early.get(event_id)
-        if found is None:
+        """Return the entry for what waits for the decision of an id; add one if there is none."""
+        early = self._early.get(event_id)
+        if early is None:
             wait = self.settings.reward_wait
-            found = Early(self.now + wait, active=False, rewards=[], wait=wait)
-            self._early.add(event_id, found, wait=wait)
-        return found
+            early = Early(self.now + wait, active=False, rewards=[], wait=wait)
+            self._early.add(event_id, early, wait=wait)
+        return early
 
     def _end_now(self, event_id: str, found: Decision, ended: list[Ended]) -> None:
         """End a decision before its wait is over, and remember it until then."""
@@ -485,7 +485,7 @@ class Join:
             self.counts.joined += 1
             joined = aggregated(how.aggregation, found.rewards, found.value)
             reward = joined if how.reward_range is None else _within(how.reward_range, joined)
-            self.counts.clipped += how.aggregation == "sum" and reward != joined  # a mean is only rounded
+            self.counts.clipped += how.aggregation == "sum" and reward != joined  # a mean differs by rounding
         else:
             self.counts.defaulted += 1
             reward = how.default_reward

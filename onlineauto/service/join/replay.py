@@ -1,7 +1,7 @@
-"""``replayed``: the records of a log with the decisions that each ends; what cannot be applied is skipped.
+"""``replayed``: the records of a log with the decisions that each ends; invalid records are skipped.
 
-A record is applied as a whole or not at all. One that cannot be applied stops nothing behind it: whoever
-reads the log learns where the record is and why, and goes on.
+A record is applied as a whole or not at all. A record that cannot be applied does not stop those behind it:
+the reader receives its position and the reason, and continues.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class Skipped(NamedTuple):
 
 
 class Replayed(NamedTuple):
-    """A record of the log: its line, what it says, who decided then, and the decisions that it ends.
+    """A record of the log: its line, its content, the mode at the time, and the decisions that it ends.
 
-    If it could not be applied, `skipped` says why; `record` is None then, and `ended` is empty.
+    If it could not be applied, `skipped` has the reason, `record` is None, and `ended` is empty.
     """
 
     position: int
@@ -52,13 +52,13 @@ def replayed(join: Join, log: SegmentLog, position: int) -> Iterator[Replayed]:
         try:
             record = read_record(line)
             ended = join.take(record, at, len(line))
-        except Exception as error:  # whatever is wrong with a record, those behind it are applied
+        except Exception as error:  # a record may be damaged in any way; those behind it must be applied
             yield Replayed(at, line, None, mode, [], skipped_at(log, at, error))
         else:
             yield Replayed(at, line, record, mode, ended, None)
 
 
 def skipped_at(log: SegmentLog, position: int, error: Exception | str) -> Skipped:
-    """Return what is known of a record that could not be applied."""
+    """Return the description of a record that could not be applied."""
     reason = " ".join(str(error).split())[:300] or type(error).__name__
     return Skipped(position, *log.place_of(position), reason)

@@ -1,4 +1,4 @@
-"""``Rules``: what a decision keeps of the settings of its time; ``RuleBook``: rules by small numbers."""
+"""``Rules``: the settings that a decision keeps until it ends; ``RuleBook``: rules by small numbers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_RULES: Final = 1 << 16
 
 
 class Rules(msgspec.Struct, frozen=True, array_like=True):
-    """Settings that hold for a decision until it ends; the meaning of each is that of `JoinSettings`."""
+    """Settings in force for a decision until it ends; see `JoinSettings` for their meanings."""
 
     aggregation: str
     default_reward: float
@@ -26,46 +26,46 @@ class Rules(msgspec.Struct, frozen=True, array_like=True):
 
 
 def rules_of(settings: JoinSettings) -> Rules:
-    """Return the rules that a decision keeps which is made under some settings."""
+    """Return the rules of a decision that is made under some settings."""
     return Rules(settings.aggregation, settings.default_reward, settings.reward_range)
 
 
 class RuleBook:
-    """The rules of all decisions of a table, by numbers that a packed decision has room for.
+    """The rules of all decisions of a table, by numbers that fit into a packed decision.
 
-    Rules that were replaced are kept for the longest wait that there is: no decision of theirs is left then.
+    Replaced rules are kept for the longest possible wait: after that, no decision uses them.
 
     Parameters
     ----------
     settings : JoinSettings
-        The settings that hold first.
+        The initial settings.
 
     Attributes
     ----------
     current : int
-        The number of the rules of a decision that is made now.
+        The number of the rules of new decisions.
     """
 
     def __init__(self, settings: JoinSettings) -> None:
         self.current = 0
         self._rules = {0: rules_of(settings)}
-        self._until: dict[int, float] = {}  # of rules that were replaced
+        self._until: dict[int, float] = {}  # the time until which replaced rules are kept
 
     def __getitem__(self, number: int) -> Rules:
-        """Return the rules of a number."""
+        """Return the rules with a number."""
         return self._rules[number]
 
     def __contains__(self, number: int) -> bool:
-        """Return whether there are rules of a number."""
+        """Return whether there are rules with a number."""
         return number in self._rules
 
     def change(self, settings: JoinSettings, now: float) -> None:
-        """Let other settings hold from now on.
+        """Replace the current settings.
 
         Raises
         ------
         InputError
-            There are too many different ones; nothing has changed.
+            Too many different rules are in use; nothing has changed.
         """
         wanted = rules_of(settings)
         if wanted == self._rules[self.current]:
@@ -83,18 +83,18 @@ class RuleBook:
         self.current = number
 
     def state(self) -> tuple[int, list[tuple[int, float, Rules]]]:
-        """Return the current number, and all rules with their numbers and how long they are kept."""
+        """Return the current number, and all rules with their numbers and expiry times."""
         rules = sorted(self._rules.items())
         return self.current, [(number, self._until.get(number, 0.0), each) for number, each in rules]
 
     @classmethod
     def of(cls, settings: JoinSettings, state: tuple[int, Sequence[tuple[int, float, Rules]]]) -> RuleBook:
-        """Return the book of a `state`, of which the current rules are those of the settings.
+        """Return the book of a `state`, whose current rules must match the settings.
 
         Raises
         ------
         InputError
-            It is no such state.
+            It is not such a state.
         """
         made = cls(settings)
         made.current, entries = state

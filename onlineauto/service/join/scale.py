@@ -1,4 +1,4 @@
-"""``RewardScale``: how large a reward can plausibly be, learnt from the rewards so far."""
+"""``RewardScale``: a bound on plausible rewards, learnt from the rewards so far."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from math import frexp, ldexp
 from typing import Final
 
 _AT_FIRST: Final = 100.0
-"""The bound before a magnitude is supported."""
+"""The bound before any magnitude is supported."""
 _ALWAYS: Final = 1.0
-"""Rewards up to this are never cut."""
+"""Rewards up to this are never limited."""
 _SUPPORT: Final = 3
 _EARLY: Final = 32
 _ROOM_EARLY: Final = 3
@@ -18,17 +18,17 @@ _ROOM: Final = 1
 class RewardScale:
     """Bounds rewards by the magnitude of the others, so that one absurd reward does not ruin sums.
 
-    The magnitude of a reward is the power of two above it. A magnitude is supported once three rewards, and
-    one in a thousand of those that are not 0, had it or a larger one. A reward may have twice the largest
-    supported magnitude, or eight times while there are fewer than 32 rewards; a larger one counts as this
-    bound. So a reward of a new size is cut until its magnitude is supported, and then counts in full.
+    The magnitude of a reward is the next power of two. A magnitude is supported once three rewards, and one
+    in a thousand of the nonzero rewards, have it or a larger one. The bound is twice the largest supported
+    magnitude, or eight times while there are fewer than 32 rewards. A larger reward is replaced by the bound.
+    So rewards of a new size are limited until their magnitude is supported, and then count in full.
 
     Parameters
     ----------
     counts : mapping of int to int, optional
-        The number of rewards of each magnitude, of a scale that goes on.
+        The number of rewards of each magnitude, to continue an earlier scale.
     limit : float
-        Its bound.
+        The bound of the earlier scale.
 
     Examples
     --------
@@ -43,7 +43,7 @@ class RewardScale:
         self.limit = limit
 
     def bounded(self, reward: float) -> float:
-        """Return a reward, or the bound that it exceeds, and count its magnitude."""
+        """Return a reward limited to the bound, and count its magnitude."""
         if reward == 0.0:
             return reward
         power = frexp(reward)[1]
@@ -54,10 +54,10 @@ class RewardScale:
         return min(max(reward, -self.limit), self.limit)
 
     def _bound(self) -> float:
-        wanted, found = max(_SUPPORT, self._total // 1000), 0
+        wanted, count = max(_SUPPORT, self._total // 1000), 0
         room = _ROOM_EARLY if self._total < _EARLY else _ROOM
         for power in sorted(self.counts, reverse=True):
-            found += self.counts[power]
-            if found >= wanted:
+            count += self.counts[power]
+            if count >= wanted:
                 return max(ldexp(1.0, min(power + room, 1023)), _ALWAYS)
         return _AT_FIRST

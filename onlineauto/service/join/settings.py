@@ -1,4 +1,4 @@
-"""``JoinSettings``: the rules by which decisions wait for their rewards, which the log can change."""
+"""``JoinSettings``: how decisions wait for their rewards; records of the log can change the settings."""
 
 from __future__ import annotations
 
@@ -13,37 +13,36 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MODES: Final = ("online", "apprentice", "logging-only")
-"""The model decides; the baseline decides and the model learns; the baseline decides, and nobody learns."""
+"""The model decides; the baseline decides and the model learns; the baseline decides without learning."""
 MOST_WAIT: Final = 30 * 86400.0
-"""Seconds for which a decision may wait, at most."""
+"""Maximum number of seconds for which a decision may wait."""
 _MOST_FINISHED: Final = 10**12
 
 
 class JoinSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Rules by which decisions wait for their rewards and end.
+    """Settings for how decisions wait for their rewards and end.
 
-    A decision keeps the wait, the default reward, the aggregation and the range of rewards that it was made
-    under: a change of them holds for later decisions.
+    A decision keeps the wait, the default reward, the aggregation and the range of rewards in force when it
+    was made. A change applies to later decisions.
 
     Attributes
     ----------
     reward_wait : float
         Seconds for which a decision waits.
     default_reward : float
-        The reward of a decision that got none.
+        The reward of a decision that received none.
     aggregation : str
         One of `onlineauto.service.join.aggregation.AGGREGATIONS`.
     mode : {"online", "apprentice", "logging-only"}
-        Who decides, and whether what is joined is learnt.
+        Whether model or baseline decides, and whether joined decisions are learnt.
     options : str
         Options of the model, as on a command line.
     reward_range : tuple of (float, float), optional
-        The lowest and the highest reward. A reward beyond it counts as the nearer of the two; by default the
-        bound is learnt (`onlineauto.service.join.scale`). With the aggregation ``sum``, the sum also counts
-        as the nearer of the two.
+        The lowest and the highest reward. A reward outside is replaced by the nearer bound, and so is a sum
+        with the aggregation ``sum``. By default the bound is learnt (`onlineauto.service.join.scale`).
     max_finished : int
-        The number of finished decisions that are remembered until their wait is over, to recognise
-        repetitions. At least the latest half of them are.
+        Maximum number of finished decisions that are remembered until their wait is over, to recognise
+        repetitions. At least the latest half of them is remembered.
     """
 
     reward_wait: float = 600.0
@@ -61,7 +60,7 @@ def check_settings(settings: JoinSettings) -> None:
     Raises
     ------
     OptionError
-        One is not.
+        A setting is out of range.
     """
     if settings.aggregation not in AGGREGATIONS:
         raise OptionError(
@@ -92,13 +91,13 @@ def read_settings(values: Mapping[str, Any]) -> JoinSettings:
     Raises
     ------
     InputError
-        They are those of a later program, or of none, or out of range.
+        They are settings of a later version, no settings, or out of range.
     """
     try:
-        found = msgspec.convert(values, JoinSettings)
-        check_settings(found)
+        settings = msgspec.convert(values, JoinSettings)
+        check_settings(settings)
     except msgspec.ValidationError as error:
         raise InputError(f"the log has settings that this program does not know: {error}") from None
     except OptionError as error:
         raise InputError(f"the log has settings that are out of range: {error}") from None
-    return found
+    return settings

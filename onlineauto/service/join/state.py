@@ -1,4 +1,4 @@
-"""``JoinState``: a join as plain values, for a snapshot, and the checks of those that are read back."""
+"""``JoinState``: a join as plain values, for a snapshot, and the checks of values that are read back."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _END: Final = 1e12
-"""No time of a table is as late, in seconds since 1970."""
+"""Upper bound of all times of a table, in seconds since 1970."""
 
 
 class Early(msgspec.Struct, array_like=True):
-    """Rewards and an activation of a decision that is not there yet."""
+    """Rewards and an activation of a decision that has not arrived yet."""
 
     deadline: float
     active: bool
@@ -30,7 +30,7 @@ class Early(msgspec.Struct, array_like=True):
 
 
 class JoinState(msgspec.Struct):
-    """The state of a join in a snapshot; the states of all versions so far can be read."""
+    """The state of a join in a snapshot; the states of all earlier versions can be read."""
 
     settings: JoinSettings
     now: float
@@ -42,19 +42,19 @@ class JoinState(msgspec.Struct):
     clock: float | None = None
     set_back: tuple[float, float] | None = None
     scale: tuple[dict[int, int], float] | None = None
-    rules: tuple[int, list[tuple[int, float, Rules]]] | None = None  # the second version has none
+    rules: tuple[int, list[tuple[int, float, Rules]]] | None = None  # absent in the second version
     heard: dict[str, float] = {}
     retired: float = 0.0
-    decisions: list[tuple[str, list[Any]]] = []  # as the first version wrote them
+    decisions: list[tuple[str, list[Any]]] = []  # the decisions of a state of the first version
 
 
 def checked_wait(decision: Decision, book: RuleBook) -> float:
-    """Return for how many seconds a decision of a state waits.
+    """Return the seconds for which a decision of a state waits.
 
     Raises
     ------
     InputError
-        Its times or its rules are not those of any decision.
+        Its times or its rules are invalid.
     """
     if not 0 < decision.wait <= MOST_WAIT or not abs(decision.made) < _END or decision.rules not in book:
         raise InputError(f"the decision at {decision.position} has a time that is out of range, or no rules")
@@ -62,18 +62,18 @@ def checked_wait(decision: Decision, book: RuleBook) -> float:
 
 
 def decisions_of(table: DecisionTable, kept: JoinState) -> Iterator[tuple[str, bytes]]:
-    """Yield the entries of a table of a state; those of the second version get the rules of the settings.
+    """Yield the entries of a table of a state; entries of the second version get the rules of the settings.
 
     Raises
     ------
     InputError
-        One of them is no decision.
+        An entry is not a decision.
     """
     for event_id, packed in entries_of(table):
-        found = packed if kept.rules is not None else upgraded(packed)
-        if not is_decision(found):
+        entry = packed if kept.rules is not None else upgraded(packed)
+        if not is_decision(entry):
             raise InputError(f"{event_id!r} has {len(packed)} bytes, as no decision has")
-        yield event_id, found
+        yield event_id, entry
 
 
 def check_state(kept: JoinState) -> None:
@@ -82,7 +82,7 @@ def check_state(kept: JoinState) -> None:
     Raises
     ------
     InputError
-        One is not.
+        A value is out of range.
     """
     try:
         check_settings(kept.settings)

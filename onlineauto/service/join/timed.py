@@ -1,4 +1,4 @@
-"""``Timed``: entries by id that expire; ``Finished``: ids that are remembered for a while, within a bound."""
+"""``Timed``: entries by id that expire; ``Finished``: recently ended ids, up to a maximum number."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _SPARE = 1024
 class Timed(Generic[Entry]):
     """Entries by id, each with a deadline.
 
-    The deadlines of one length of wait are in the order of `add`, since time does not run back. So there is
-    one queue for each length of wait, and a change of the wait delays no entry that was added later.
+    Entries with the same wait are added in the order of their deadlines, since time does not run back. So
+    there is one queue for each wait, and a change of the wait delays no later entry.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ class Timed(Generic[Entry]):
     Attributes
     ----------
     earliest : float
-        No deadline is before it.
+        A lower bound of all deadlines.
     """
 
     def __init__(self, deadline_of: Callable[[Entry], float]) -> None:
@@ -64,10 +64,10 @@ class Timed(Generic[Entry]):
 
     def pop(self, event_id: str) -> Entry | None:
         """Remove the entry of an id and return it, or None."""
-        found = self._entries.pop(event_id, None)
-        if found is not None and self._queued > 2 * len(self._entries) + _SPARE:
+        entry = self._entries.pop(event_id, None)
+        if entry is not None and self._queued > 2 * len(self._entries) + _SPARE:
             self._drop_stale()
-        return found
+        return entry
 
     def pop_due(self, now: float) -> Iterator[tuple[str, Entry]]:
         """Remove the entries whose deadline is not after `now`, and yield them, the earliest first."""
@@ -93,12 +93,12 @@ class Timed(Generic[Entry]):
         return max(self._queues, default=0.0)
 
     def first_entries(self) -> list[Entry]:
-        """Return the oldest entry of each length of wait."""
+        """Return the oldest entry of each wait."""
         self._first_queue()
         return [entries[0] for _, entries in self._queues.values()]
 
     def columns(self) -> tuple[list[str], list[Entry]]:
-        """Return all ids and all entries, the earliest deadline first for each length of wait."""
+        """Return all ids and all entries, by wait and then by deadline."""
         if self._queued > len(self._entries):
             self._drop_stale()
         ids = [event_id for wait in sorted(self._queues) for event_id in self._queues[wait][0]]
@@ -109,7 +109,7 @@ class Timed(Generic[Entry]):
         return list(zip(*self.columns(), strict=True))
 
     def _first_queue(self) -> float | None:
-        """Return the wait of the queue whose head is due first, and note its deadline."""
+        """Return the wait of the queue whose first entry is due earliest, and record its deadline."""
         first, self.earliest = None, math.inf
         for wait in sorted(self._queues) if len(self._queues) > 1 else list(self._queues):
             ids, entries = self._queues[wait]
@@ -124,12 +124,14 @@ class Timed(Generic[Entry]):
         return first
 
     def _is_current(self, event_id: str, entry: Entry) -> bool:
-        """Return whether a queued entry is still that of its id, which may have been added again."""
-        found = self._entries.get(event_id)
-        return found is entry or (found is not None and self._deadline_of(found) == self._deadline_of(entry))
+        """Return whether a queued entry is still the entry of its id, which may have been added again."""
+        current = self._entries.get(event_id)
+        return current is entry or (
+            current is not None and self._deadline_of(current) == self._deadline_of(entry)
+        )
 
     def _drop_stale(self) -> None:
-        """Rebuild the queues without the entries that were removed."""
+        """Rebuild the queues without removed entries."""
         for wait, (ids, entries) in list(self._queues.items()):
             current = {
                 event_id: entry
@@ -143,10 +145,10 @@ class Timed(Generic[Entry]):
 
 
 class Finished(Generic[Entry]):
-    """Entries that are remembered until their deadlines, and no longer than there is room.
+    """Entries that are remembered until their deadlines, up to a maximum number.
 
-    They are in two generations. The older generation is dropped once all of its deadlines are over, or when
-    the younger one has half of the bound: so at least the latest half of the bound is remembered.
+    There are two generations. The older generation is dropped once all of its deadlines are over, or when the
+    younger one reaches half of the maximum. So at least the latest half of the maximum is remembered.
     """
 
     def __init__(self) -> None:
@@ -160,11 +162,11 @@ class Finished(Generic[Entry]):
 
     def get(self, event_id: str) -> Entry | None:
         """Return the entry of an id, or None."""
-        found = self.young.get(event_id)
-        return self.old.get(event_id) if found is None else found
+        entry = self.young.get(event_id)
+        return self.old.get(event_id) if entry is None else entry
 
     def add(self, event_id: str, entry: Entry, *, deadline: float, most: int) -> int:
-        """Add an entry, and return how many others were forgotten to make room."""
+        """Add an entry, and return the number of entries that were dropped for it."""
         forgotten = 0
         if len(self.young) >= max(most // 2, 1):
             forgotten = len(self.old)
@@ -184,7 +186,7 @@ class Finished(Generic[Entry]):
             self.old.pop(event_id, None)
 
     def expire(self, now: float) -> None:
-        """Drop a generation whose deadlines are all over."""
+        """Drop the generations whose deadlines are all over."""
         while len(self) and self.old_until <= now:
             self._turn()
 

@@ -1,1 +1,1 @@
-"""Learning of the service: what the log says, exactly once; snapshots, a history, values of policies."""
+"""Learning of the service: exactly once from the log; snapshots, a history of models, values of policies."""

@@ -1,4 +1,4 @@
-"""``evaluated``: what policies would have earned over a log, with intervals that hold at all times."""
+"""``evaluated``: the value of policies over a log, with intervals that hold at all times."""
 
 from __future__ import annotations
 
@@ -31,28 +31,28 @@ _MOST_BITS: Final = 22
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """A policy's value, in rewards: by its own probabilities (SNIPS), and doubly robust."""
+    """A policy's value in rewards: with its own probabilities (SNIPS), and doubly robust."""
 
     snips: Value
     doubly_robust: Value
 
 
 def evaluated(log: SegmentLog, policies: Sequence[str], configuration: Configuration) -> dict[str, Estimate]:
-    """Return the values of policies that learn as they go, and of what decided, which is ``(as logged)``.
+    """Return the values of policies that learn from the log, and of the logged decisions, ``(as logged)``.
 
     Parameters
     ----------
     log : SegmentLog
         The log.
     policies : sequence of str
-        Flags of each.
+        The flags of each policy.
     configuration : Configuration
-        The options of the service, whose way to read events the policies have too.
+        The options of the service; the policies read events with the same options.
 
     Raises
     ------
     OptionError
-        A flag is unknown, or is not one of a policy.
+        A flag is unknown, or is not an option of a policy.
     """
     workspaces = {flags: Workspace(configuration=_policy(flags, configuration)) for flags in policies}
     evaluation = Evaluation(workspaces)
@@ -63,30 +63,30 @@ def evaluated(log: SegmentLog, policies: Sequence[str], configuration: Configura
 
 def _policy(flags: str, configuration: Configuration) -> Configuration:
     try:
-        given = REGISTRY.parse(shlex.split(flags))
+        policy = REGISTRY.parse(shlex.split(flags))
     except ValueError as error:
         raise OptionError(f"policy {flags!r}: {error}") from None
-    for name in sorted(_REFUSED & given.supplied):
+    for name in sorted(_REFUSED & policy.supplied):
         raise OptionError(f"policy {flags!r}: --{name} is not an option of a policy here")
-    if int(str(given.get("bit_precision"))) > _MOST_BITS:
+    if int(str(policy.get("bit_precision"))) > _MOST_BITS:
         raise OptionError(f"policy {flags!r}: --bit_precision is at most {_MOST_BITS} here")
     reading = {
         name: configuration.get(name) for name in ("chain_hash", "hash", "hash_seed", "missing_probability")
     }
-    options = {name: given.get(name) for name in given.supplied}
+    options = {name: policy.get(name) for name in policy.supplied}
     return REGISTRY.from_keywords(**{**reading, **options, "dsjson": True})
 
 
 def _estimate(value: PolicyValue) -> Estimate:
     def in_rewards(way: str) -> Value:
-        found = getattr(value, way)
-        known = abs(found.low) < float("inf") and abs(found.high) < float("inf")
+        bounded = getattr(value, way)
+        known = abs(bounded.low) < float("inf") and abs(bounded.high) < float("inf")
         return Value(
             policy=value.policy,
             events=value.events,
-            reward=0.0 - found.value,
-            low=0.0 - found.high if known else None,
-            high=0.0 - found.low if known else None,
+            reward=0.0 - bounded.value,
+            low=0.0 - bounded.high if known else None,
+            high=0.0 - bounded.low if known else None,
             effective_sample_size=value.effective_sample_size,
         )
 

@@ -1,4 +1,4 @@
-"""``joined_lines``: the lines that a log teaches, with their labels, in the order in which they count."""
+"""``joined_lines``: the labelled lines of a log's decisions, in the order in which they are learnt."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def _first_settings(log: SegmentLog) -> JoinSettings:
-    """Return the first settings of a log; its beginning may have been removed."""
+    """Return the first settings of a log, whose beginning may have been removed."""
     for _, line in log.lines(log.begin):
         if line.startswith(b'{"Type":"settings"'):
             with suppress(OnlineautoError):
@@ -28,15 +28,15 @@ def _first_settings(log: SegmentLog) -> JoinSettings:
 
 
 def joined_lines(log: SegmentLog, *, explored: bool = False) -> Iterator[bytes]:
-    """Yield the lines of all decisions of a log that have ended, as ``onlineauto -d - --dsjson`` learns them.
+    """Yield the lines of all decisions of a log that have ended, as ``onlineauto -d - --dsjson`` reads them.
 
-    With `explored`, those are left out of which a baseline decided: they say nothing of other actions.
-    What cannot be applied or read is left out, as it is by the learner.
+    With `explored`, decisions of a baseline are left out, because they have no information on other actions.
+    Records that the learner skips are left out, too.
     """
     join = Join(_first_settings(log))
     for each in replayed(join, log, log.begin):
         for ended in each.ended:
             line = log.line_at(ended.position, ended.size)
             if each.mode != "logging-only" and (is_explored(line) or not explored):
-                with suppress(OnlineautoError, LookupError, ValueError, TypeError):  # as the learner skips it
+                with suppress(OnlineautoError, LookupError, ValueError, TypeError):  # the learner skips it
                     yield labelled(line, read_record(line), ended.reward)

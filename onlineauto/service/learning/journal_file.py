@@ -1,4 +1,4 @@
-"""``SearchJournal``: the journals of a learner's searches, in files that a full disk does not stop."""
+"""``SearchJournal``: the journals of a learner's searches; a full disk delays writes and loses none."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 class JournalFile:
-    """Appends to a file; what the disk does not take is kept, and written before what comes later.
+    """Appends to a file; bytes that the disk does not take are buffered and written first by the next write.
 
     Parameters
     ----------
     path : path
-        The file; it is made if it does not exist.
+        The file; it is created if it does not exist.
     size : int
-        The number of bytes that are kept of it.
+        The size to which an existing file is cut.
 
     Raises
     ------
@@ -36,7 +36,7 @@ class JournalFile:
         self._written, self._rest = size, b""
 
     def tell(self) -> int:
-        """Return the size of the journal, with what the disk does not have yet."""
+        """Return the size of the journal, including buffered bytes."""
         return self._written + len(self._rest)
 
     def write(self, data: bytes) -> int:
@@ -45,7 +45,7 @@ class JournalFile:
         return len(data)
 
     def flush(self) -> None:
-        """Write what the disk takes."""
+        """Write as many buffered bytes as the disk takes."""
         with suppress(OSError):
             self._write()
 
@@ -55,13 +55,13 @@ class JournalFile:
         Raises
         ------
         OSError
-            It does not take all of it.
+            The disk does not take all of it.
         """
         self._write()
         os.fsync(self._file)
 
     def close(self) -> None:
-        """Write what the disk takes, and close the file."""
+        """Write as many buffered bytes as the disk takes, and close the file."""
         self.flush()
         os.close(self._file)
 
@@ -72,12 +72,12 @@ class JournalFile:
 
 
 class SearchJournal:
-    """The journal of the search that runs, if the options ask for a search.
+    """The journal of the current search, if the options ask for a search.
 
     Parameters
     ----------
     folder : path
-        The folder of the journals; it is made if it does not exist.
+        The folder of the journals; it is created if it does not exist.
     configuration : Configuration
         The options of the model.
 
@@ -92,7 +92,7 @@ class SearchJournal:
         self._file: JournalFile | None = None
 
     def open(self, name: str, size: int) -> None:
-        """Open a journal as it was when it had `size` bytes.
+        """Open a journal, and cut it to `size` bytes.
 
         Raises
         ------
@@ -122,7 +122,7 @@ class SearchJournal:
         Raises
         ------
         OSError
-            It does not take all of it.
+            The disk does not take all of it.
         """
         if self._file is not None:
             self._file.sync()

@@ -1,4 +1,4 @@
-"""``labelled``: the line of a decision with its reward, as it is learnt; ``is_explored``: who decided."""
+"""``labelled``: a decision's line with its reward, to learn; ``is_explored``: whether a model decided."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Decided(NamedTuple):
-    """A decision that has ended: where its record is, its line with its label, and whether it explored."""
+    """A decision that has ended: its position, its line with its label, and whether the model decided."""
 
     position: int
     line: bytes
@@ -19,7 +19,7 @@ class Decided(NamedTuple):
 
 
 def labelled(line: bytes, decision: Record, reward: float) -> bytes:
-    """Return the line of a decision, which is dsjson, with the label that its reward makes.
+    """Return the dsjson line of a decision, with the label that its reward gives.
 
     >>> from onlineauto.service.log.record import Record
     >>> from datetime import datetime
@@ -37,7 +37,7 @@ def labelled(line: bytes, decision: Record, reward: float) -> bytes:
 
 
 def is_explored(line: bytes) -> bool:
-    """Return whether the model made a decision, and not a baseline, of which other actions are not known.
+    """Return whether a model made a decision, and not a baseline, which explores no other actions.
 
     >>> is_explored(b'{"mode":"online","c":{}}'), is_explored(b'{"mode":"apprentice","c":{"mode":"online"}}')
     (True, False)

@@ -1,9 +1,9 @@
-"""``Learner``: a run over the log of a service. Killed at any instant, it ends as if it had never been.
+"""``Learner``: a run over the log of a service. A kill at any instant does not change what is learnt.
 
-What it learns is a function of the log: the join is, and the model is one of the joined decisions, however
-they are cut into blocks. A snapshot holds the model, the join and the position in the log, and replaces the
-one before in one step. So a learner that is started again takes up the log where its snapshot stands, and
-learns nothing twice and nothing never.
+The model is a function of the log: the join is a function of the records, and the model is a function of the
+joined decisions, however they are cut into blocks. A snapshot holds the model, the join and the position in
+the log, and replaces the previous snapshot atomically. So a restarted learner continues at the position of
+its snapshot, and learns each decision exactly once.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("onlineauto.service")
 _MOST_LATEST: Final = 20
 MOST_RECORDS: Final = 1024
-"""Records that are taken in one step, at most."""
+"""Maximum number of records in one step."""
 
 
 class Published(NamedTuple):
-    """A model that ranks: an immutable predictor, its name, and the time of the log when it was made."""
+    """A model that ranks: an immutable predictor, its name, and the time of the log at publication."""
 
     predictor: Predictor
     name: str
@@ -55,7 +55,7 @@ class Published(NamedTuple):
 
 
 class _State(msgspec.Struct):
-    """The part of a snapshot that is neither the model nor its run."""
+    """The part of a snapshot besides the model and its run."""
 
     position: int
     learnt: int
@@ -70,46 +70,46 @@ class _State(msgspec.Struct):
 
 
 class _LostError(InputError):
-    """The log does not have the records that a snapshot goes on with."""
+    """The log lacks the records that follow a snapshot."""
 
 
 class Learner:
-    """Takes the records of a log, joins them, and learns what is joined. One thread uses it.
+    """Takes the records of a log, joins them, and learns the joined decisions. One thread uses a learner.
 
     Parameters
     ----------
     folder : path
-        Has the snapshot, the history and the journals; it is there.
+        An existing folder for the snapshot, the history and the journals.
     log : SegmentLog
         The log.
     configuration : Configuration
-        Options of the model; those of a snapshot must not differ where a model keeps them.
+        Options of the model; options that a model file stores must agree with the snapshot.
     settings : JoinSettings
-        How to join, until the log says otherwise.
+        How to join, until a record of the log changes it.
     keep : int
-        Number of models in the history.
+        Maximum number of models in the history.
 
     Attributes
     ----------
     position : int
-        The position in the log up to which everything is learnt.
+        The position in the log up to which all records are learnt.
     join : Join
         The decisions that wait.
     values : Values
-        What policies would have earned.
+        The estimated values of the policies.
     learnt, faulty : int
-        Number of decisions that were learnt, and of those that could not be.
+        Number of learnt decisions, and of decisions that could not be learnt.
     skipped : int
-        Number of records that could not be applied, and of decisions that ended the learning of their step.
+        Number of records that could not be applied, and of decisions whose learning raised an error.
     latest : list of Skipped
-        The latest of these, and of the faulty decisions.
+        The latest of these records, and of the faulty decisions.
     waited : float
-        Seconds that all learnt decisions together have waited.
+        Sum of the seconds that all learnt decisions have waited.
 
     Raises
     ------
     InputError
-        The snapshot is damaged, or the log does not have what comes next.
+        The snapshot is damaged, or the log lacks the records that follow it.
     OptionError
         The snapshot was made with other options.
     """
@@ -128,9 +128,9 @@ class Learner:
         self._configuration, self._settings = configuration, settings or JoinSettings()
         self._journal = SearchJournal(self.folder / "journals", configuration)
         self._blocks: list[Block] = []
-        self._explored = True  # the decisions that are learnt now are the model's own
+        self._explored = True  # the decisions that are learnt now were made by the model
         self._predictor: Predictor | None = None
-        self._unlearnable: dict[int, str] = {}  # decisions by their positions, and why they are left out
+        self._unlearnable: dict[int, str] = {}  # the reasons for decisions that are left out, by position
         self._careful: tuple[int, int] | None = (
             None  # the positions between which decisions are learnt singly
         )
@@ -152,14 +152,14 @@ class Learner:
 
     @property
     def name(self) -> str:
-        """The name of the model as it is now: how much is learnt, and how often another took its place."""
+        """The name of the model now: the number of learnt decisions, and of replacements of the model."""
         return f"{self.learnt:012d}-{self._used}" if self._used else f"{self.learnt:012d}"
 
     def step(self) -> int:
-        """Take some records behind the position; return how many there were.
+        """Take some records behind the position; return their number.
 
-        A decision whose learning raises an error is found and left out: the snapshot is loaded again, and
-        what follows it is learnt without that decision. So no decision leaves a model that is half changed.
+        A decision whose learning raises an error is located and left out: the snapshot is loaded again, and
+        the records behind it are learnt without that decision. So no decision leaves the model half changed.
 
         Raises
         ------
@@ -180,7 +180,7 @@ class Learner:
             return 1
 
     def mend(self) -> None:
-        """Load the snapshot again if a step has failed half-way.
+        """Load the snapshot again if a step has failed before its end.
 
         Raises
         ------
@@ -208,7 +208,7 @@ class Learner:
             if each.skipped is not None:
                 self._skip(each.skipped)
             elif each.record is not None and each.record.kind in ("settings", "model"):
-                self._learn(lines, each.mode)  # what ended until now is learnt as was said before
+                self._learn(lines, each.mode)  # decisions before this record are learnt in the earlier mode
                 lines = []
             self.position = each.position + len(each.line)
             taken += 1
@@ -221,13 +221,13 @@ class Learner:
         return taken
 
     def publish(self) -> Published:
-        """Return the model as it is now, for ranking."""
-        found = self.workspace.predictor()
-        self._predictor = found if self._predictor is None else found.like(self._predictor)
+        """Return the model in its current state, for ranking."""
+        predictor = self.workspace.predictor()
+        self._predictor = predictor if self._predictor is None else predictor.like(self._predictor)
         return Published(self._predictor, self.name, self.join.now)
 
     def snapshot(self) -> None:
-        """Write the model, the join and the position in the log; the file is replaced in one step.
+        """Write the model, the join and the position in the log; the file is replaced atomically.
 
         Raises
         ------
@@ -240,17 +240,17 @@ class Learner:
         self.snapshot_due = False
 
     def check(self, content: bytes) -> None:
-        """Check that the bytes are a model that could learn here.
+        """Check that bytes are a model that this learner could use.
 
         Raises
         ------
         InputError, OptionError
-            They are none, or one of other options.
+            They are not a model, or a model with other options.
         """
         load_model(Workspace, content, self._configuration)
 
     def keep(self) -> str:
-        """Write the model as it is now into the history, and return its name."""
+        """Write the current model into the history, and return its name."""
         self.mend()
         self.models.add(self.name, self._run.checkpoint)
         return self.name
@@ -261,7 +261,7 @@ class Learner:
         Raises
         ------
         OSError
-            The snapshot cannot be written; the next start learns the log from the one before.
+            The snapshot cannot be written; the next start learns from the previous snapshot.
         """
         try:
             if snapshot and not self._broken:
@@ -272,13 +272,13 @@ class Learner:
     # -- sink of the run -------------------------------------------------------------------------------
 
     def take(self, block: Block, outcomes: Outcomes) -> None:  # noqa: ARG002 - as `RunSink` has it
-        """Take what the run has learnt."""
+        """Record the outcomes of a block that the run has learnt."""
         self.learnt += len(outcomes)
         self.values.take(outcomes, explored=self._explored)
 
     def state(self) -> dict[str, Any]:
-        """Return what a snapshot holds besides the model and its run."""
-        kept = _State(
+        """Return the part of a snapshot besides the model and its run."""
+        state = _State(
             self.position,
             self.learnt,
             self.faulty,
@@ -290,12 +290,12 @@ class Learner:
             self.skipped,
             self.latest,
         )
-        return {"service": msgspec.structs.asdict(kept)}
+        return {"service": msgspec.structs.asdict(state)}
 
     # ---------------------------------------------------------------------------------------------------
 
     def _load(self) -> None:
-        """Load the snapshot, or begin; a snapshot that is damaged is made again from the log.
+        """Load the snapshot, or start without one; a damaged snapshot is rebuilt from the log.
 
         Raises
         ------
@@ -310,7 +310,7 @@ class Learner:
                 return self._restore(path)
             except (_LostError, OptionError, OSError):
                 raise
-            except Exception as error:  # whatever is wrong with it, the log has all that it had
+            except Exception as error:  # the damage may raise anything; the log has the same information
                 problem = str(error)
                 path.replace(path.with_suffix(".damaged"))
                 _LOG.error(
@@ -324,8 +324,8 @@ class Learner:
             self._journal.open("000000000000", 0)
             return None
         for model in reversed(self.models.all()):
-            if not model.name.startswith(PUT):  # whoever put a model has learnt another log
-                with suppress(Exception):  # the next one may be whole
+            if not model.name.startswith(PUT):  # an uploaded model was learnt from another log
+                with suppress(Exception):  # the next model may be undamaged
                     return self._restore(self.models.path(model.name))
         raise InputError(
             f"{problem}, and the log no longer has its beginning: restore the file from a backup, or begin "
@@ -333,29 +333,29 @@ class Learner:
         )
 
     def _reset(self) -> None:
-        """Begin with nothing learnt, at the beginning of the log."""
+        """Start with an empty model at the beginning of the log."""
         self.values, self.join = Values(), Join(self._settings)
         self.position, self.waited = self.log.begin, 0.0
         self.learnt = self.faulty = self.skipped = self._used = 0
         self.latest: list[Skipped] = []
 
     def _restore(self, path: Path) -> None:
-        """Take over the state of a snapshot, or of a model of the history.
+        """Restore the state in a snapshot, or in a model of the history.
 
         Raises
         ------
         InputError
-            It is not one of a service, or the log ends before it.
+            The file is not from a service, or the log ends before it.
         """
         workspace, stored = load_run(path, self._configuration)
         try:
             state = msgspec.convert(stored["service"], _State)
             join, values = Join.of(state.join), Values.of(state.values)
         except (KeyError, ValueError, StructError) as error:
-            raise InputError(f"{path} is no snapshot of a service: {error}") from None
+            raise InputError(f"{path} is not a snapshot of a service: {error}") from None
         if not self.log.begin <= state.position <= self.log.end:
             raise _LostError(
-                f"{path} goes on at position {state.position} of the log, which has the "
+                f"{path} continues at position {state.position} of the log, which has the "
                 f"positions {self.log.begin} to {self.log.end}: they are not of one service"
             )
         self._reset()
@@ -367,14 +367,14 @@ class Learner:
         self._begin(workspace, stored)
 
     def _begin(self, workspace: Workspace, stored: dict[str, Any]) -> None:
-        """Let a workspace learn what follows."""
+        """Let a workspace learn the following records."""
         counters = {name: stored[name] for name in ("progress",) if name in stored}
         self._run = Run(workspace, self._feed(), stored=counters)
         self._run.sinks.append(self)
         workspace.observe(self._journal.append)
 
     def _use(self, name: str, position: int) -> None:
-        """Let a model of the history learn from here on, if it is there and can."""
+        """Continue learning with a model of the history, if it exists and matches the options."""
         try:
             workspace, stored = load_model(Workspace, self.models.path(name), self._configuration)
         except OnlineautoError as error:
@@ -383,15 +383,15 @@ class Learner:
         self._used += 1
         self._begin(workspace, stored)
         self._journal.open(self.name, 0)
-        with suppress(OSError):  # then the snapshot stays due
-            self.snapshot()  # the history may drop that model before the next one is due
+        with suppress(OSError):  # the snapshot is written later
+            self.snapshot()  # now, because the history may drop that model before the next snapshot is due
 
     def _feed(self) -> Iterator[Block]:
         while True:
             yield self._blocks.pop(0)
 
     def _decided(self, ended: Ended) -> Decided | None:
-        """Return a decision that has ended with its label; None if it cannot be learnt."""
+        """Return an ended decision with its label; None if it cannot be learnt."""
         reason = self._unlearnable.get(ended.position)
         if reason is not None:
             self.faulty += 1
@@ -407,14 +407,14 @@ class Learner:
         return Decided(ended.position, labels, is_explored(line))
 
     def _learn(self, decided: list[Decided], mode: str) -> None:
-        """Learn decisions, unless the service only logs; those that cannot be learnt are counted."""
+        """Learn decisions, unless the mode is logging-only; count the decisions that cannot be learnt."""
         if not decided or mode == "logging-only":
             return
         careful = self._careful is not None and self.position >= self._careful[0]
         for part in [[each] for each in decided] if careful else [decided]:
             self._learning = part[0] if careful else None
-            before, found = self.learnt, Diagnostics()
-            for block in self.workspace.read(b"".join(each.line for each in part), diagnostics=found):
+            before, problems = self.learnt, Diagnostics()
+            for block in self.workspace.read(b"".join(each.line for each in part), diagnostics=problems):
                 rest = block
                 while len(rest):
                     valid, _ = first_invalid_event(rest, self.workspace.kind)
@@ -427,7 +427,7 @@ class Learner:
         self._learning = None
 
     def _count_faulty(self, decided: list[Decided]) -> None:
-        """Count and locate the decisions whose lines have no valid event."""
+        """Count the decisions whose lines have no valid event, and report their positions."""
         for each in decided:
             valid = [
                 first_invalid_event(block, self.workspace.kind)[0]
@@ -438,12 +438,12 @@ class Learner:
                 self._skip(skipped_at(self.log, each.position, "it has no event that can be learnt"))
 
     def _isolate(self, begin: int, error: Exception) -> None:
-        """Prepare to learn again without the decision that has raised an error, or to find it.
+        """Prepare to repeat a step without the decision that has raised an error, or to locate that decision.
 
         Parameters
         ----------
         begin : int
-            The position at which the step that failed has begun.
+            The position at which the failed step began.
         error : Exception
             The error.
         """
@@ -454,11 +454,11 @@ class Learner:
             self._unlearnable[decided.position] = f"it cannot be learnt: {error}"
         elif self._careful is None:
             self._careful = (begin, max(self.position, begin + 1))
-        else:  # no single decision raises it
+        else:  # no single decision was being learnt, so none can be left out
             raise error
 
     def _end_careful(self) -> None:
-        """Go back to learning many decisions at once behind those among which one has failed."""
+        """Resume learning many decisions at once, behind the part in which one has failed."""
         if self._careful is None:
             return
         if self.position >= self._careful[1]:
@@ -466,7 +466,7 @@ class Learner:
             self._unlearnable.clear()
             self.snapshot_due = True
         elif self.position == self._careful[0]:
-            with suppress(OSError):  # then a longer part of the log is learnt again
+            with suppress(OSError):  # a restart then repeats a longer part of the log
                 self.snapshot()
 
     def _skip(self, skipped: Skipped) -> None:

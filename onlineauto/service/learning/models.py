@@ -1,4 +1,4 @@
-"""``Models``: the history of models, each a whole checkpoint that learning can go on from."""
+"""``Models``: the history of models, each a whole checkpoint from which learning can continue."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 PUT: Final = "put-"
-"""Begins the names of models that were learnt elsewhere."""
+"""Prefix of the names of models that were learnt elsewhere."""
 
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 
 
 class Model(msgspec.Struct, frozen=True):
-    """A model of the history: its name, and when it was written, in seconds."""
+    """A model of the history: its name, and the time at which it was written, in seconds."""
 
     name: str
     time: float
@@ -30,14 +30,14 @@ class Model(msgspec.Struct, frozen=True):
 
 
 class Models:
-    """Model files in a folder, of which the latest ones are kept.
+    """Model files in a folder; only the latest are kept.
 
     Parameters
     ----------
     folder : path
-        The folder; it is made if it is not there.
+        The folder; it is created if it does not exist.
     keep : int
-        How many are kept.
+        Maximum number of models.
     """
 
     def __init__(self, folder: str | os.PathLike[str], *, keep: int = 10) -> None:
@@ -46,11 +46,11 @@ class Models:
 
     def all(self) -> list[Model]:
         """Return the models, the oldest first."""
-        found = []
+        models = []
         for path in self.folder.glob("*.oam"):
             status = path.stat()
-            found.append(Model(path.stem, status.st_mtime, status.st_size))
-        return sorted(found, key=lambda each: (each.time, each.name))
+            models.append(Model(path.stem, status.st_mtime, status.st_size))
+        return sorted(models, key=lambda each: (each.time, each.name))
 
     def path(self, name: str) -> Path:
         """Return the file of a model.
@@ -58,16 +58,16 @@ class Models:
         Raises
         ------
         InputError
-            There is no such model.
+            The model does not exist.
         """
-        found = self.folder / f"{name}.oam"
-        if not _NAME.fullmatch(name) or not found.is_file():
+        path = self.folder / f"{name}.oam"
+        if not _NAME.fullmatch(name) or not path.is_file():
             names = ", ".join(each.name for each in self.all()) or "none"
             raise InputError(f"there is no model {name!r} in the history; it has {names}")
-        return found
+        return path
 
     def add(self, name: str, write: Callable[[Path], object]) -> None:
-        """Let `write` write a model under a name, unless it is there, and remove the oldest ones.
+        """Let `write` write a model under a name, unless the name exists, and remove the oldest models.
 
         Raises
         ------
@@ -87,7 +87,7 @@ class Models:
         Raises
         ------
         InputError
-            The name is not one of a model.
+            The name is not valid for a model.
         OSError
             The file cannot be written.
         """

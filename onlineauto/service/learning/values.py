@@ -1,9 +1,9 @@
-"""``Values``: what policies would have earned, with intervals that hold at all times.
+"""``Values``: the values of policies, with intervals that hold at all times.
 
-Every joined decision has the probability with which it was taken. So it says something of policies that would
-have decided otherwise: of the model as it was before it learnt the decision, of the baseline, which is the
-first action, and of a uniform choice. Where the baseline decides itself, as in apprentice mode, other actions
-are never seen. Then there is only how often the model agrees, and what was earned there.
+Every joined decision has the probability with which it was made. So it is evidence about other policies:
+about the model before it learnt the decision, about the baseline, which is the first action, and about a
+uniform choice. If the baseline decides, as in apprentice mode, other actions are never observed. Then only
+the agreement of the model with the baseline is known, and the reward where they agree.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from onlineauto.engine.event.outcomes import Outcomes
 
 POLICIES: Final = ("live", "model", "baseline", "uniform")
-"""Policies: what decided; the model before it learnt each decision; the first action; a uniform choice."""
+"""Policies: the logged decisions; the model before it learnt each one; the first action; a uniform choice."""
 
 _ALPHA: Final = 0.05
 _MOST_POINTS: Final = 256
 
 
 class Value(msgspec.Struct, frozen=True):
-    """The mean reward of a policy, and an interval; None where too little is known."""
+    """The mean reward of a policy, and an interval; None where evidence is insufficient."""
 
     policy: str
     events: int
@@ -51,7 +51,7 @@ class Value(msgspec.Struct, frozen=True):
 
 
 class Agreement(msgspec.Struct):
-    """Sums over the decisions of a baseline: how often the model agrees, and what was earned.
+    """Sums over the decisions of a baseline: the agreement of the model, and the rewards.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class Agreement(msgspec.Struct):
     agreed : float
         Sum of the model's probabilities of the baseline's actions.
     earned, earned_agreed : float
-        Sum of the rewards; and the same, each times the model's probability of the action.
+        Sum of the rewards; and the same sum weighted by the model's probability of the action.
     """
 
     events: int = 0
@@ -95,7 +95,7 @@ class Values:
         self._stride, self._recent = 64, (0, 0.0)
 
     def take(self, outcomes: Outcomes, *, explored: bool) -> None:
-        """Take what was learnt; `explored` is False if the baseline decided."""
+        """Add the outcomes of learnt decisions; `explored` is False if the baseline decided."""
         known, start = outcomes.labelled, outcomes.action_start
         first = start[:-1][known]
         sizes = np.diff(start)[known]
@@ -124,7 +124,7 @@ class Values:
             for name in policies
         }
         done = 0
-        while done < len(logged):  # points lie at the same events, however these come in blocks
+        while done < len(logged):  # points lie at the same events however the events are cut into blocks
             end = min(done + self._stride - self._recent[0], len(logged))
             for name, evidence in self._evidence.items():
                 part = _part(of.get(name, events), done, end)
@@ -133,15 +133,15 @@ class Values:
             done = end
 
     def values(self) -> list[Value]:
-        """Return the values of all policies, over the events so far."""
+        """Return the values of all policies over the events so far."""
         return [_value(name, evidence) for name, evidence in self._evidence.items()]
 
     def state(self) -> dict[str, Any]:
-        """Return the evidence and the curve as values that a model file can hold."""
+        """Return the evidence and the curve as values that a model file can store."""
         evidence = {name: list(each) for name, each in self._evidence.items()}
-        kept = _State(evidence, self.agreement, self.points, self._stride, self._recent)
-        found: dict[str, Any] = msgspec.to_builtins(kept, builtin_types=(np.ndarray,))
-        return found
+        state = _State(evidence, self.agreement, self.points, self._stride, self._recent)
+        values: dict[str, Any] = msgspec.to_builtins(state, builtin_types=(np.ndarray,))
+        return values
 
     @classmethod
     def of(cls, state: dict[str, Any]) -> Values:
@@ -150,7 +150,7 @@ class Values:
         Raises
         ------
         ValueError
-            It is no such state.
+            It is not such a state.
         """
         made, kept = cls(), msgspec.convert(state, _State)
         made.agreement, made.points = kept.agreement, kept.points
@@ -169,7 +169,7 @@ class Values:
             self.agreement.earned_agreed += chance * earned
 
     def _count(self, reward: NDArray[np.float64]) -> None:
-        """Add a point to the curve each time that `stride` more events are there."""
+        """Add a point to the curve after every `stride` events."""
         for each in reward.tolist():
             events, earned = self._recent
             self._recent = events + 1, earned + each
@@ -183,7 +183,7 @@ class Values:
 
 
 def _part(events: Logged, begin: int, end: int) -> Logged:
-    """Return some of the events."""
+    """Return the events from `begin` to `end`."""
     at = slice(begin, end)
     return events._replace(
         weight=events.weight[at],

@@ -1,1 +1,1 @@
-"""The log of the service: checksummed lines of dsjson in segments, many lines to one flush of the disk."""
+"""The log of the service: checksummed lines of dsjson in segments; one flush of the disk for many lines."""

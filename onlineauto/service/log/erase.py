@@ -1,8 +1,8 @@
-"""``erase``: takes what is known of persons out of a log, in place, so that positions in it stay as they are.
+"""``erase``: removes personal data from a log in place, so that positions in the log stay valid.
 
-Of a decision, the context and the features of its actions go; its id, its actions' ids, its probabilities and
-its rewards stay, so that the log still joins to the same. The line keeps its length: blanks fill what was
-there. What a model has learnt of the features is not undone.
+A decision loses its context and the features of its actions. Its id, its actions' ids, its probabilities and
+its rewards stay, so that the join of the log does not change. Blanks keep the length of the line. What a
+model has learnt from the features is not undone.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _DECISION = msgspec.json.Decoder(_Decision)
 
 
 def without_features(line: bytes) -> bytes:
-    r"""Return the line of a decision without its features, and as long as it was.
+    r"""Return the line of a decision without its features, padded to its length.
 
     >>> line = sealed(b'{"Type":"rank","c":{"user":{"tom":1},"_multi":[{"_tag":"a","x":1}]}}')
     >>> without_features(line).replace(b"  ", b"").partition(b',"crc"')[0]
@@ -48,8 +48,8 @@ def without_features(line: bytes) -> bytes:
     """
     context = bytes(_DECISION.decode(line).context)
     bare = msgspec.json.encode(_CONTEXT.decode(context))
-    before, found, after = line.partition(b'"c":' + context)
-    if not found:
+    before, member, after = line.partition(b'"c":' + context)
+    if not member:
         raise InputError("its context is not written as a service writes it")
     text = before + b'"c":' + bare + b" " * (len(context) - len(bare)) + after
     return sealed(text[: text.rindex(b',"crc":')] + b"}")
@@ -61,14 +61,14 @@ def erase(
     *,
     skipped: Callable[[int, Exception], object] = lambda position, error: None,  # noqa: ARG005
 ) -> Counter[str]:
-    """Take the features of decisions out of a log that nobody writes to; return how many each id had.
+    """Remove the features of decisions from a log that no process writes to; count the records of each id.
 
-    A damaged record that has one of the ids is overwritten with blanks: no reader of the log can use it.
+    A damaged record with one of the ids is overwritten with blanks, since no reader can use it.
 
     Parameters
     ----------
     log : SegmentLog
-        The log, which keeps damage.
+        The log, opened with `keep_damaged`.
     event_ids : collection of str
         The ids.
     skipped : callable
@@ -79,7 +79,7 @@ def erase(
     OSError
         The log cannot be written.
     """
-    wanted, found = {msgspec.json.encode(each): each for each in event_ids}, Counter[str]()
+    wanted, counts = {msgspec.json.encode(each): each for each in event_ids}, Counter[str]()
     erased: dict[int, bytes] = {}
     for position, line in log.lines(log.begin):
         named = [event_id for text, event_id in wanted.items() if text in line]
@@ -89,11 +89,11 @@ def erase(
             record = read_record(line)
             if record.kind == "rank" and record.event_id in named:
                 erased[position] = without_features(line)
-                found[record.event_id] += 1
+                counts[record.event_id] += 1
         except (InputError, ValueError) as error:
             skipped(position, error)
             if named:
                 erased[position] = b" " * (len(line) - 1) + b"\n"
-                found.update(named)
+                counts.update(named)
     log.replace(erased)
-    return found
+    return counts

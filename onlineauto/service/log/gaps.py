@@ -1,4 +1,4 @@
-"""``fill_gaps``: writes blanks in the place of segments that were lost, so that the others can be read."""
+"""``fill_gaps``: writes blanks in place of lost segments, so that the other segments can be read."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _MOST: Final = 1 << 20
-"""Bytes of a line of blanks, which a reader of the log skips as a damaged record."""
+"""Length in bytes of a line of blanks, which a reader of the log skips as a damaged record."""
 
 
 def fill_gaps(folder: Path) -> list[tuple[int, int]]:
-    """Fill what is missing between the segments of a log that nobody uses; return the positions of each gap.
+    """Fill the gaps between the segments of a log that is not in use; return the positions of each gap.
 
     Raises
     ------
     InputError
-        A segment is longer than it can be.
+        A segment overlaps the next one.
     OSError
         A file cannot be written.
     """
@@ -31,7 +31,7 @@ def fill_gaps(folder: Path) -> list[tuple[int, int]]:
         begin, end = int(path.stem) + path.stat().st_size, int(following.stem)
         if begin > end:
             raise InputError(
-                f"{path} goes on where {following.name} begins: restore the file, or cut it to "
+                f"{path} overlaps {following.name}: restore the file, or cut it to "
                 f"{end - int(path.stem)} bytes"
             )
         if begin == end:

@@ -1,8 +1,8 @@
-"""``GroupCommit``: a thread that writes what came in since it last looked, and flushes it once for all.
+"""``GroupCommit``: a thread that writes all records submitted since its last write, with one flush.
 
-A group that cannot be written, since the disk is full, for example, is kept and written again until it is in
-the log: its records are in the table of decisions already. Its callers get the error at once, and no more
-records are accepted until then.
+A group that cannot be written, for example because the disk is full, is kept and written again until it is in
+the log, because the table of decisions already has its records. Its callers get the error at once, and new
+records are rejected until the group is written.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("onlineauto.service")
 _RETRY: Final = 0.5
-"""Seconds after which a group that could not be written is written again."""
+"""Seconds after which a failed write is repeated."""
 
 Done: TypeAlias = Callable[[Exception | None], object]
-"""Called once a line is in the log, or with the error that kept it out."""
+"""Called once a line is in the log, or with the error that prevented the write."""
 
 
 def call_all(waiting: Sequence[Done], error: Exception | None) -> None:
-    """Call everybody who waited for a group."""
+    """Call the callbacks of a group."""
     for done in waiting:
         done(error)
 
@@ -40,18 +40,18 @@ class GroupCommit:
     Parameters
     ----------
     log : SegmentLog
-        The log; nobody else appends to it.
+        The log; only this object may append to it.
     deliver : callable
-        Given those who waited for a group and the error, if any; it calls them, here or in another thread.
+        Called with the callbacks of a group and the error, if any; it calls them, here or in another thread.
 
     Attributes
     ----------
     position : int
-        Where the next line will be.
+        The position of the next line.
     failed : Exception or None
-        Why the latest group could not be written so far.
+        The error of the latest group, until that group is written.
     groups : int
-        Number of groups that were written.
+        Number of written groups.
     """
 
     def __init__(
@@ -72,11 +72,11 @@ class GroupCommit:
         self._thread.start()
 
     def __len__(self) -> int:
-        """Count the lines that wait to be written."""
+        """Return the number of lines that wait to be written."""
         return len(self._lines)
 
     def submit(self, line: bytes, done: Done) -> int:
-        """Let a line be written, and `done` be called then; return the position that it will have.
+        """Queue a line and its callback; return the position that the line will have.
 
         Raises
         ------
@@ -96,7 +96,7 @@ class GroupCommit:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Let what is submitted until the end of a ``with`` block be one group, or the end of one."""
+        """Write all lines submitted within a ``with`` block in the same group."""
         self._together += 1
         try:
             yield
@@ -107,7 +107,7 @@ class GroupCommit:
                     self._changed.notify()
 
     def close(self) -> None:
-        """Write what is waiting, and end the thread; what cannot be written was acknowledged to no caller."""
+        """Write all queued lines, and end the thread; the caller of a lost line has its error."""
         with self._changed:
             self._closing = True
             self._changed.notify()
@@ -123,7 +123,7 @@ class GroupCommit:
                 lines, self._lines = self._lines, []
                 waiting, self._waiting = self._waiting, []
             while not self._write(lines):
-                with self._changed:  # records that came meanwhile belong to the same attempt
+                with self._changed:  # records that arrived during the wait join the next attempt
                     lines += self._lines
                     waiting += self._waiting
                     self._lines, self._waiting = [], []
@@ -136,7 +136,7 @@ class GroupCommit:
             self.deliver(waiting, None)
 
     def _write(self, lines: list[bytes]) -> bool:
-        """Write a group, and return whether the disk has it."""
+        """Write a group, and return whether the disk has confirmed it."""
         try:
             self.log.append(lines)
             self.log.sync()

@@ -1,12 +1,11 @@
-"""Records: lines of JSON that end with their checksum. A decision is a line of dsjson as it is.
+"""Records: lines of JSON that end with their checksum. A decision is an unchanged line of dsjson.
 
 ::
 
     {"Type":"rank","EventId":"e1","Timestamp":"…","a":[2,1],"p":[0.9,0.1],…,"c":{…},"crc":"0b7e1d5a"}
 
-A newline ends a record, and no JSON has one inside: it frames the record as a length would, and the file
-stays one that people, ``jq`` and Vowpal Wabbit read. The checksum is the CRC-32 of all bytes before its own
-member.
+A newline ends a record. JSON contains no raw newline, so it frames the record as well as a length would, and
+people, ``jq`` and Vowpal Wabbit can read the file. The checksum is the CRC-32 of all bytes before its member.
 """
 
 from __future__ import annotations
@@ -22,39 +21,39 @@ import msgspec
 from onlineauto.errors import InputError
 
 Kind = Literal["rank", "reward", "activate", "tick", "settings", "model"]
-"""Kinds of records; a tick has nothing but its time."""
+"""Kinds of records; a tick has only a time."""
 
 _TAIL: Final = len(b',"crc":"00000000"}\n')
 
 
 class Record(msgspec.Struct, frozen=True):
-    """The members of a record that the join reads; those of a decision's context are not among them.
+    """The members of a record that the join reads; the context of a decision is not among them.
 
     Attributes
     ----------
     kind : str
-        What it is about.
+        The kind of the record.
     time : datetime
-        When it was written.
+        The time at which it was written.
     event_id : str
-        The decision that it is about.
+        The id of its decision.
     ranked, probabilities : list
-        Of a decision: its actions, counted from 1, the chosen one first; and their probabilities.
+        Of a decision: its actions, counted from 1, the chosen one first, and their probabilities.
     deferred : bool
         Of a decision: it has to be activated before it is learnt.
     reward, key : float and str
-        Of a reward: its value, and the key by which a repetition of it is known; empty if it has none.
+        Of a reward: its value, and the key that identifies a repetition; "" without a key.
     settings : mapping
-        Of settings: those that hold from here on.
+        Of settings: the settings in force from here on.
     model : str
-        Of a model: the name of the one that learns from here on.
+        Of a model: the name of the model that learns from here on.
     source, behind, taken : str, int and datetime
-        Of a record that came from the log of a rank server: whose log, the position behind it there, and when
-        it was taken over.
+        Of a record taken over from a rank server: the name of its log, the position behind the record there,
+        and the time of taking it over.
     no_room : bool
-        Of a reward or an activation that was taken over: too many waited for their decisions at the time.
+        Of a reward or an activation taken over: too many were waiting for their decisions to keep it.
     passed : float
-        Of a tick: the seconds since the record before, which the process that wrote both has counted.
+        Of a tick: the seconds since the record before, counted by the process that wrote both.
     """
 
     kind: Kind = msgspec.field(name="Type")
@@ -88,7 +87,7 @@ def sealed(record: bytes) -> bytes:
 
 
 def is_whole(line: bytes) -> bool:
-    r"""Return whether a line is a record whose checksum is right.
+    r"""Return whether a line is a record with the right checksum.
 
     >>> is_whole(sealed(b'{"Type":"tick"}')), is_whole(b'{"Type":"tock","crc":"53c100da"}\n')
     (True, False)
@@ -97,7 +96,7 @@ def is_whole(line: bytes) -> bool:
 
 
 def taken_over(line: bytes, *, source: str, behind: int, time: float, no_room: bool = False) -> bytes:
-    """Return the line of a record of another log as one of this log, which knows where it is from."""
+    """Return the line of a record of another log as a record of this log that names its origin."""
     origin = {
         "Source": source,
         "Behind": behind,
@@ -113,7 +112,7 @@ def read_record(line: bytes, *, where: str = "the log") -> Record:
     Raises
     ------
     InputError
-        The checksum is wrong, or it is no record.
+        The checksum is wrong, or the line is not a record.
     """
     if not is_whole(line):
         raise InputError(f"{where}: the record is damaged: its checksum does not match its content")
@@ -124,7 +123,7 @@ def read_record(line: bytes, *, where: str = "the log") -> Record:
 
 
 def stamp(seconds: float) -> str:
-    """Return a time as records have it.
+    """Return a time in the format of records.
 
     >>> stamp(1.25)
     '1970-01-01T00:00:01.250000Z'

@@ -1,4 +1,4 @@
-"""``SegmentLog``: an append-only file in segments. A tail that was torn off is cut; other damage stays.
+"""``SegmentLog``: an append-only file in segments. An incomplete tail is cut off; other damage is kept.
 
 A position in the log is the number of bytes before it, counted over all segments; each segment is named
 after the position of its first byte. So positions stay valid when old segments are removed.
@@ -25,37 +25,37 @@ if TYPE_CHECKING:
 _NAME: Final = re.compile(r"(\d{20})\.dsjson")
 _CHUNK: Final = 1 << 20
 _MOST_OPENED: Final = 16
-"""Segments that are open for reading at once."""
+"""Maximum number of segments that are open for reading."""
 
 
 class SegmentLog:
-    """Lines in segments. One thread appends and syncs; any number of threads read what is there.
+    """Lines in segments. One thread appends and syncs; any number of threads read.
 
     Parameters
     ----------
     folder : path
-        The folder of the segments; it is made if it is not there.
+        The folder of the segments; it is created if it does not exist.
     segment_bytes : int
-        A segment that is as long is followed by a new one.
+        Size at which a new segment is started.
     read_only : bool
-        Change nothing, while another process may append; what is whole now is what is there.
+        Change nothing, while another process may append. The log ends at the last line that is complete now.
     keep_damaged : bool
-        Keep damaged lines that others follow, for readers that skip them; by default they are an error.
+        Accept damaged lines before intact ones, for readers that skip them; by default they are an error.
 
     Attributes
     ----------
     end : int
         The position behind the last line.
     durable : int
-        The position before which the disk has confirmed everything.
+        The position up to which the disk has confirmed all bytes.
     torn : int
-        Number of bytes that were cut from the end when the log was opened.
+        Number of bytes that were cut off the end when the log was opened.
 
     Raises
     ------
     InputError
-        The folder cannot be used, a segment is missing, or a line is damaged that others follow and damage
-        is not kept.
+        The folder cannot be used, a segment is missing, or a damaged line precedes intact ones without
+        `keep_damaged`.
 
     Examples
     --------
@@ -83,11 +83,11 @@ class SegmentLog:
         self.folder, self.segment_bytes, self.torn = Path(folder), segment_bytes, 0
         self._file = -1
         self._is_torn = False
-        self._opened: dict[int, int] = {}  # the segments that were read last
+        self._opened: dict[int, int] = {}  # file descriptors of the segments that were read last
         self._reading = threading.Lock()
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._starts = self._found()
+            self._starts = self._segment_starts()
             if read_only:
                 self.end = self.durable = self._starts[-1] + self._good_bytes(self._path(self._starts[-1]))
                 return
@@ -98,16 +98,16 @@ class SegmentLog:
 
     @property
     def begin(self) -> int:
-        """The position of the first line that is still there."""
+        """The position of the first available line."""
         return self._starts[0]
 
     def append(self, lines: Sequence[bytes]) -> None:
-        """Write lines behind the last one, in one step; `sync` waits until the disk has them.
+        """Write lines behind the last one, in one call; `sync` waits until the disk has them.
 
         Raises
         ------
         OSError
-            They cannot be written; `cut_back` removes what was written of them.
+            They cannot be written; `cut_back` removes a part that was written.
         """
         if self._is_torn:
             self.cut_back()
@@ -120,7 +120,7 @@ class SegmentLog:
         self.end += size
 
     def sync(self) -> None:
-        """Wait until the disk has everything that was appended.
+        """Wait until the disk has confirmed everything that was appended.
 
         Raises
         ------
@@ -132,14 +132,14 @@ class SegmentLog:
         self.durable = end
 
     def cut_back(self) -> None:
-        """Remove what the disk has not confirmed, after `append` or `sync` has failed.
+        """Remove the bytes that the disk has not confirmed, after `append` or `sync` has failed.
 
-        A disk that reports an error may have lost any of it, so all of it is written again.
+        A disk that reports an error may have lost any of these bytes, so the caller writes all of them again.
 
         Raises
         ------
         OSError
-            It cannot be removed yet; the next `append` tries it first.
+            They cannot be removed yet; the next `append` tries first.
         """
         self._is_torn = True
         self.end = self.durable
@@ -147,7 +147,7 @@ class SegmentLog:
         self._is_torn = False
 
     def place_of(self, position: int) -> tuple[str, int]:
-        """Return the name of the segment that has a position, and the byte in it."""
+        """Return the name of the segment that contains a position, and the offset in it."""
         start = self._starts[max(bisect_right(self._starts, position) - 1, 0)]
         return self._path(start).name, position - start
 
@@ -157,7 +157,7 @@ class SegmentLog:
         Raises
         ------
         InputError
-            There is no such position: it is behind the end, or its segment was removed.
+            The position does not exist: it is behind the end, or its segment was removed.
         """
         end = self.durable if end is None else end
         if not self._starts[0] <= position <= end:
@@ -175,10 +175,10 @@ class SegmentLog:
         return self._read(position, size)
 
     def replace(self, lines: Mapping[int, bytes]) -> None:
-        """Write lines over those of the same length, by position, in a log that nobody appends to.
+        """Overwrite lines by lines of the same length, by position, in a log that no process appends to.
 
-        Each segment is copied, changed, synced and then put in the place of the old one: whenever this is
-        stopped, a line is wholly the old one or wholly the new one.
+        Each segment is copied, changed and synced, and the copy then replaces the segment: after a crash,
+        each line is either the old one or the new one.
 
         Raises
         ------
@@ -197,7 +197,7 @@ class SegmentLog:
                     file.write(lines[position])
                 file.flush()
                 os.fsync(file.fileno())
-            shutil.copystat(self._path(start), copy)  # what is too old to keep goes by when it was written
+            shutil.copystat(self._path(start), copy)  # removal of old segments goes by the time of the file
             copy.replace(self._path(start))
             self._sync_folder()
             self._forget(start)
@@ -206,7 +206,7 @@ class SegmentLog:
                 self._open_last()
 
     def old_segments(self, position: int, *, written_before: float = math.inf) -> int:
-        """Return how many segments end before a position and were last written before a time."""
+        """Return the number of segments that end before a position and were last written before a time."""
         count = 0
         for start in self._starts[: max(bisect_right(self._starts, position) - 1, 0)]:
             if self._path(start).stat().st_mtime >= written_before:
@@ -215,14 +215,14 @@ class SegmentLog:
         return count
 
     def remove_first(self, count: int) -> None:
-        """Remove the first segments."""
+        """Remove the first `count` segments."""
         gone, self._starts = self._starts[:count], self._starts[count:]
         for start in gone:
             self._path(start).unlink(missing_ok=True)
             self._forget(start)
 
     def close(self) -> None:
-        """Sync and close the file; nothing can be appended any more."""
+        """Sync and close the file; nothing can be appended after this."""
         file, self._file = self._file, -1
         try:
             if file >= 0:
@@ -236,23 +236,23 @@ class SegmentLog:
     def _path(self, start: int) -> Path:
         return self.folder / f"{start:020d}.dsjson"
 
-    def _found(self) -> tuple[int, ...]:
-        """Return the positions at which the segments begin; make the first one if there is none."""
+    def _segment_starts(self) -> tuple[int, ...]:
+        """Return the positions at which the segments begin; create the first segment if there is none."""
         names = sorted(each.name for each in self.folder.iterdir())
-        starts = tuple(int(found[1]) for name in names if (found := _NAME.fullmatch(name)))
+        starts = tuple(int(match[1]) for name in names if (match := _NAME.fullmatch(name)))
         for start, following in itertools.pairwise(starts):
             missing = following - start - self._path(start).stat().st_size
             if missing:
                 how = "bytes are missing" if missing > 0 else "bytes are too many"
                 raise InputError(
                     f"{self._path(start)} does not end where the next segment begins: {abs(missing)} {how}. "
-                    "Restore the file from a backup; or, to go on without what is lost: "
+                    "Restore the file from a backup; or, to continue without the lost part: "
                     f"onlineauto loop {self.folder.parent} --fill_gaps"
                 )
         return starts or (0,)
 
     def _open_last(self) -> None:
-        """Open the last segment to append to it, without the tail that was torn off."""
+        """Open the last segment for appending, without its incomplete tail."""
         path = self._path(self._starts[-1])
         made = not path.exists()
         self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
@@ -266,12 +266,12 @@ class SegmentLog:
             self.torn = size - good
 
     def _good_bytes(self, path: Path) -> int:
-        """Return the length of a segment up to its torn tail.
+        """Return the length of a segment without its incomplete tail.
 
         Raises
         ------
         InputError
-            A line is damaged, and one behind it is not: that is no torn tail, and damage is not kept.
+            A damaged line precedes an intact one, which is no incomplete tail, and damage is not accepted.
         """
         good = read = 0
         with path.open("rb") as file:
@@ -281,8 +281,8 @@ class SegmentLog:
                     continue
                 if good != read - len(line) and not self._keep_damaged:
                     raise InputError(
-                        f"{path} is damaged at byte {good}: records follow that are not, so it is no torn "
-                        "tail; restore the file, or cut it there to go on without what follows"
+                        f"{path} is damaged at byte {good}: intact records follow, so this is not a torn "
+                        "tail; restore the file, or cut it there to continue without what follows"
                     )
                 good = read
         return good
@@ -305,7 +305,7 @@ class SegmentLog:
         """Return up to `size` bytes at a position, from one segment."""
         starts = self._starts
         start = starts[bisect_right(starts, position) - 1]
-        with self._reading:  # so that no other thread closes the file meanwhile
+        with self._reading:  # so that no other thread closes the file before it is read
             descriptor = self._opened.pop(start, -1)
             if descriptor < 0:
                 if len(self._opened) >= _MOST_OPENED:
@@ -315,7 +315,7 @@ class SegmentLog:
             return os.pread(descriptor, size, position - start)
 
     def _forget(self, start: int) -> None:
-        """Close the file of a segment that was read."""
+        """Close the file of a segment that was opened for reading."""
         with self._reading:
             if start in self._opened:
                 os.close(self._opened.pop(start))

@@ -1,1 +1,1 @@
-"""The loop: ranks, rewards and learning by one log, without HTTP."""
+"""The loop: ranks, rewards and learning over one log, without HTTP."""

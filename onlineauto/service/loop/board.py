@@ -1,4 +1,4 @@
-"""``Board``: what is known of the model when it is published, as plain values that any thread may read."""
+"""``Board``: the state of a published model, as plain values that any thread may read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_CHANGES: Final = 20
 
 
 class LiveConfig(msgspec.Struct, frozen=True):
-    """A live config: what it crosses, its settings, bounds on its reward and on the champion's since then."""
+    """A live config: its interactions and settings, bounds on its reward and on the champion's since then."""
 
     interactions: list[str]
     settings: dict[str, float | str]
@@ -30,7 +30,7 @@ class LiveConfig(msgspec.Struct, frozen=True):
 
 
 class ChampionChange(msgspec.Struct, frozen=True):
-    """A change of the champion: after how many events of its search, and what the new one crosses."""
+    """A change of the champion: the number of events of its search, and the new champion's interactions."""
 
     events: int
     interactions: list[str]
@@ -44,13 +44,13 @@ class Board(msgspec.Struct, frozen=True):
     model : str
         The name of the model.
     learnt, faulty : int
-        Decisions that were learnt, and that could not be.
+        Decisions that were learnt, and those that could not be.
     too_wide : int
         Decisions since the start that were learnt without their widest interactions; see ``--max_crossed``.
     outliers : int
-        Decisions that were not learnt, since a number is far beyond all others of its kind.
+        Decisions that were not learnt, because a number is far beyond all others of its kind.
     waited : float
-        Mean seconds that a learnt decision has waited.
+        Mean number of seconds that a learnt decision has waited.
     champion_changes : int
         Number of champions before this one.
     changes : list of ChampionChange
@@ -58,7 +58,7 @@ class Board(msgspec.Struct, frozen=True):
     live_configs : list of LiveConfig
         The champion first.
     values, points, agreement
-        Of `onlineauto.service.learning.values`.
+        See `onlineauto.service.learning.values`.
     """
 
     model: str

@@ -1,4 +1,4 @@
-"""``FolderLock``: one service to a folder."""
+"""``FolderLock``: allows one service per folder."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from onlineauto.errors import InputError
 
 
 class FolderLock:
-    """Holds a folder for this process, until `release` or its end.
+    """Locks a folder for this process, until `release` or the end of the process.
 
     Raises
     ------
     InputError
-        Another process has it, or it cannot be made.
+        Another process has locked the folder, or the lock cannot be created.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -28,8 +28,8 @@ class FolderLock:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(self._file)
-            raise InputError(f"another service runs in {folder}; each needs a folder of its own") from None
+            raise InputError(f"another service runs in {folder}; each needs its own folder") from None
 
     def release(self) -> None:
-        """Let another process have the folder."""
+        """Release the lock."""
         os.close(self._file)

@@ -1,8 +1,8 @@
-"""``Follower``: ranks with the models of a learner elsewhere, and hands its own log over to it.
+"""``Follower``: ranks with the models of a remote learner, and hands its log over to the learner.
 
-It answers by itself, also while the learner is away: whatever it has answered is in its own log, from where
-the learner takes it over, exactly once, as soon as it is there again. Its folder keeps the model, so that it
-can also start while the learner is away.
+A follower also answers while the learner is away: its own log has all answers, and the learner takes the
+records over exactly once when it is available again. The folder keeps the model, so that a follower can also
+start while the learner is away.
 """
 
 from __future__ import annotations
@@ -39,26 +39,26 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("onlineauto.service")
 _PART = 1 << 19
-"""Bytes of the log that are handed over at once."""
+"""Maximum number of bytes of the log in one request."""
 _SETTINGS = 1.0
-"""Seconds after which a learner that has no new model is asked for its settings."""
+"""Seconds after which a learner without a new model is asked for its settings."""
 _KEPT: Final = 30.0
-"""Seconds between two models that the folder keeps."""
+"""Seconds between two models that are saved in the folder."""
 
 
 class Follower(Front):
-    """A rank server, in a folder of its own. One thread calls `follow`.
+    """A rank server with its own folder. One thread calls `follow`.
 
     Parameters
     ----------
     folder : path
-        The folder; it is made if it is not there.
+        The folder; it is created if it does not exist.
     upstream : Upstream
-        The learner. It has to be there when a folder is used for the first time.
+        The learner. It must be available when a folder is used for the first time.
     limits : Limits
-        How much is taken.
+        Bounds on requests and on waiting decisions.
     app : str
-        As for `Loop`; all rank servers of a learner have the same.
+        As for `Loop`; all rank servers of a learner use the same value.
     clock : callable, optional
         Returns the time in seconds; by default a `SteadyClock`.
     deliver : callable
@@ -67,9 +67,9 @@ class Follower(Front):
     Attributes
     ----------
     shipped : int
-        The position in its log up to which the learner has it.
+        The position in its log up to which the learner has the records.
     failed : Exception or None
-        Why the learner could not be asked the last time.
+        The error of the last request to the learner, or None.
 
     Raises
     ------
@@ -128,38 +128,38 @@ class Follower(Front):
 
     @property
     def source(self) -> str:
-        """The name of what is written into its log now, which the learner knows it by."""
+        """The name under which the learner knows the current part of the log."""
         return self._parts.parts[-1].name
 
     @property
     def behind(self) -> int:
-        """The number of bytes of its log that the learner does not have yet."""
+        """The number of bytes of the log that the learner does not have yet."""
         return max(self._commit.position - self.shipped, 0)
 
     def follow(self) -> bool:
-        """Hand over records, and take a newer model and other settings; return whether there were any."""
+        """Hand over records, and fetch a newer model and settings; return whether anything was exchanged."""
         try:
             if self.failed is not None:
                 self.shipped = self._known(self.log)
             sent = self._ship()
             now = self.clock()
-            found = self._fetched(self.published.name, now)
-            if found is not None:
-                self.published = found
+            published = self._fetched(self.published.name, now)
+            if published is not None:
+                self.published = published
                 if self.limits.only is None:
                     self._namespaces.update(self._learnt)
-            if found is not None or abs(now - self._agreed) >= _SETTINGS:  # a learner may no longer learn
+            if published is not None or abs(now - self._agreed) >= _SETTINGS:  # they may have changed
                 self._agree(read_settings(self._upstream.settings()))
                 self._agreed = now
             self._keep(now)
             self.failed = None
-        except Exception as error:  # also an answer of something that is no learner: it is asked again
+        except Exception as error:  # a wrong server may answer anything; the request is repeated
             self.failed = error
             return False
-        return sent or found is not None
+        return sent or published is not None
 
     def close(self) -> None:
-        """Write what is waiting, and hand it over if the learner is there."""
+        """Write queued records, and hand them over if the learner is available."""
         self._commit.close()
         while self.follow() and self.behind:
             pass
@@ -189,56 +189,56 @@ class Follower(Front):
         lines, size, short = [], 0, b""
         part, end = self._parts.part_of(self.shipped)
         for _, line in self.log.lines(self.shipped, end):
-            found = _readable(short + line, self.clock())
-            short = b"" if found else short + line
-            lines.append(found)
-            size += len(found)
+            record = _readable(short + line, self.clock())
+            short = b"" if record else short + line
+            lines.append(record)
+            size += len(record)
             if size >= _PART:
                 break
         if size:
             taken = self._upstream.take(part.name, self.shipped - part.begin, b"".join(lines))
             self.shipped = part.begin + taken
         elif end is not None:
-            self.shipped = end  # nothing but damage is left of this part
+            self.shipped = end  # only damaged records are left in this part
         return size > 0 or end is not None
 
     def _fetched(self, known: str, now: float) -> Published | None:
-        """Return the model of the learner, if it is not the known one."""
-        found = self._upstream.model(known)
-        if found is None:
+        """Return the model of the learner, unless it is the known one."""
+        answer = self._upstream.model(known)
+        if answer is None:
             return None
-        self._content = found
-        return self._published(*found, now)
+        self._content = answer
+        return self._published(*answer, now)
 
     def _published(self, name: str, content: bytes, now: float) -> Published:
-        """Return a model that ranks, and note which namespaces it knows."""
+        """Return a model ready to rank, and record which namespaces it knows."""
         model = Workspace.load(content, testonly=True, dsjson=True)
         names = list(model.layout.keys())
         self._learnt = [each.decode("utf-8", "replace") for each in names]
         predictor = model.predictor()
-        warm_predictor(predictor, self._learnt)  # the model before ranks until this one is compiled
+        warm_predictor(predictor, self._learnt)  # the previous model ranks until this one is compiled
         return Published(predictor, name, now)
 
     def _stored(self, error: Exception, now: float) -> Published:
-        """Return the model that the folder has, since the learner is away.
+        """Return the model in the folder, because the learner is away.
 
         Raises
         ------
         InputError
-            It has none.
+            The folder has no model.
         """
         try:
             name, _, content = self._model_path.read_bytes().partition(b"\n")
-            found = self._published(name.decode(), content, now)
+            published = self._published(name.decode(), content, now)
         except (OSError, ValueError, OnlineautoError):
             raise InputError(
                 f"{error}; {self._model_path} has no model either, so a rank server cannot start yet"
             ) from None
         self.failed = error
-        return found
+        return published
 
     def _keep(self, now: float, *, every: float = _KEPT) -> None:
-        """Let the folder have the latest model, if it is due; a full disk stops nothing."""
+        """Save the latest model in the folder if that is due; a full disk stops nothing else."""
         if self._content is None or 0.0 <= now - self._kept_at < every:
             return
         name, content = self._content
@@ -250,17 +250,17 @@ class Follower(Front):
         self._kept_at = now
 
     def _agree(self, settings: JoinSettings) -> None:
-        """Hold to the settings of the learner."""
+        """Adopt the settings of the learner."""
         if settings != self.join.settings or not self.log.end:
             with self._lock:
                 self._append("settings", nobody, Settings=msgspec.to_builtins(settings))
 
 
 def _readable(line: bytes, now: float) -> bytes:
-    """Return a line of the log, or a tick of its length in the place of one that cannot be read.
+    """Return a line of the log, or a tick of the same length in place of an unreadable line.
 
-    The learner refuses what is damaged, and so would never get what is behind it. Nothing is returned in the
-    place of what is shorter than a tick; it goes with the line behind it.
+    The learner rejects a damaged record, and so would never receive the records behind it. A line shorter
+    than a tick is replaced by nothing, and is handed over together with the next line.
     """
     try:
         read_record(line)

@@ -1,7 +1,7 @@
-"""``Front``: decides, takes rewards, and keeps all of it in a log; what it decides with is published to it.
+"""``Front``: decides, accepts rewards, and writes both into a log, with the model that was published last.
 
-The table of decisions that a rank or a reward looks into is the join of the log, which takes each record as
-it is submitted.
+Ranks and rewards look up decisions in a table, which is the join of the log and takes each record as it is
+submitted.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("onlineauto.service")
 
 _NOW: Final = datetime(1970, 1, 1, tzinfo=UTC)
-"""Stands for the time of a record that is given beside it."""
+"""A placeholder for the time of a record, if the time is passed separately."""
 _LAST: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 _DAY: Final = 86400.0
 _LONGEST: Final = 366 * _DAY
-"""Seconds without a record that a process believes its clock."""
+"""Seconds without a record for which a process trusts its clock."""
 _LEAD: Final = 60.0
-"""Seconds by which the machine's clock has to be set for that to be logged."""
+"""A change of the machine's clock by this number of seconds is logged."""
 WAITING: Final = "decisions wait for their rewards"
-"""Says of what there are too many, when a rank is refused."""
+"""Names what there is too much of, in the error that rejects a rank."""
 
 
 class Front:
-    """Ranks, rewards and activates by one log. Any number of threads may call its methods.
+    """Ranks, rewards and activates with one log. Any number of threads may call its methods.
 
     Parameters
     ----------
@@ -61,11 +61,11 @@ class Front:
     published : Published
         The model that ranks; it may be replaced at any time.
     limits : Limits
-        How much is taken.
+        Bounds on requests and on waiting decisions.
     app : str
-        Names the service; with the id of an event it gives the number from which its action is drawn.
+        The name of the service; together with the id of an event it seeds the draw of the action.
     namespaces : iterable of str
-        Names of namespaces that are known already.
+        Names of known namespaces.
     clock : callable, optional
         Returns the time in seconds; by default a `SteadyClock`.
     deliver : callable
@@ -87,19 +87,19 @@ class Front:
     ) -> None:
         self.folder, self.log, self.join, self.published = Path(folder), log, join, published
         self.limits, self.app, self.clock = limits, app, clock or SteadyClock()
-        self._lead = 0.0  # by how much the machine's clock was set when that was logged last
-        self._latest = self.clock()  # when the latest record was written, or this began
+        self._lead = 0.0  # by how much the machine's clock was set, when last logged
+        self._latest = self.clock()  # the time of the latest record, or of this start
         self._namespaces = set(namespaces if limits.only is None else limits.only)
         self._lock = threading.Lock()
         self._commit = GroupCommit(log, deliver=deliver)
 
     def rank(self, question: Question, done: Done) -> Ranked:
-        """Decide, and return the answer; it may be given away once `done` is called.
+        """Decide, and return the answer; it may be sent once `done` is called.
 
         Raises
         ------
         RefusedError
-            The question is malformed or too large, too much waits, or the id is that of another question.
+            The question is malformed or too large, too much waits, or the id is in use by another question.
         """
         answer = self.rank_all([(question, done)])[0]
         if isinstance(answer, Exception):
@@ -107,10 +107,10 @@ class Front:
         return answer
 
     def rank_all(self, asked: Sequence[tuple[Question, Done]]) -> list[Ranked | Exception]:
-        """Decide as `rank` does, several at once; return the answers, or the errors in their place.
+        """Decide several questions like `rank`; return the answers, with errors in place of failed ones.
 
-        Each step is done for all of them before the next one: its code and its tables are still in the
-        processor's cache for all but the first, which takes half the time.
+        Each step is done for all questions before the next step, so that its code and tables stay in the
+        processor's cache. That takes half the time.
         """
         mode, published = self.join.settings.mode, self.published
         turn = [_Ranking(question, done, mode, published) for question, done in asked]
@@ -122,7 +122,7 @@ class Front:
         return [each.answer if each.error is None else each.error for each in turn]
 
     def reward(self, event_id: str, value: float, done: Done, *, key: str = "") -> None:
-        """Take a reward of a decision, which may have been made or not; it counts once `done` is called.
+        """Record a reward of a decision, which need not exist yet; it counts once `done` is called.
 
         Raises
         ------
@@ -152,7 +152,7 @@ class Front:
             self._append("reward", done, now, record, EventId=event_id, RewardValue=value, **members)
 
     def activate(self, event_id: str, done: Done) -> None:
-        """Let a deferred decision be learnt; it counts once `done` is called.
+        """Activate a deferred decision, so that it is learnt; this counts once `done` is called.
 
         Raises
         ------
@@ -165,15 +165,15 @@ class Front:
             self._append("activate", done, EventId=event_id)
 
     def together(self) -> AbstractContextManager[None]:
-        """Let what is taken until the end of a ``with`` block be written at once; one thread does this."""
+        """Write all records of a ``with`` block in one group; only one thread may do this."""
         return self._commit.together()
 
     def tick(self) -> None:
-        """Let the time pass in the log, if decisions have waited for long enough and nothing else happens."""
+        """Write a tick if the wait of a decision is over and no other record advances the time."""
         if isinstance(self.clock, SteadyClock) and abs(self.clock.lead - self._lead) > _LEAD:
             self._lead = self.clock.lead
             _LOG.warning(
-                "the machine's clock was set; the service goes on with the time that it had",
+                "the machine's clock was set; the service continues with its previous time",
                 extra={"event": "clock_set", "seconds": round(self._lead, 3)},
             )
         with self._lock:
@@ -181,17 +181,17 @@ class Front:
                 self._append("tick", nobody)
 
     def leave(self) -> None:
-        """Write what is waiting; the process ends next, and its folder is as after a kill."""
+        """Write queued records before the process ends; the folder is left as after a kill."""
         self._commit.close()
 
     @property
     def trouble(self) -> str:
-        """The reason why this does not work as it should, or ""."""
+        """The reason why the front does not work, or ""."""
         return "" if self._commit.failed is None else f"the log cannot be written: {self._commit.failed}"
 
     @property
     def writable(self) -> bool:
-        """True unless the log cannot be written now."""
+        """True unless the log cannot be written at present."""
         return self._commit.failed is None
 
     @property
@@ -201,19 +201,19 @@ class Front:
 
     @property
     def unwritten(self) -> int:
-        """The number of bytes of records that the disk does not have yet."""
+        """The number of bytes of records that the disk has not confirmed."""
         return self._commit.position - self.log.durable
 
     @property
     def groups(self) -> int:
-        """The number of groups that were written."""
+        """The number of written groups."""
         return self._commit.groups
 
     def _now(self) -> float:
-        """Return the time as the next record has it: a year has four digits, whatever the clock says.
+        """Return the time for the next record, limited to years of four digits.
 
-        A day without a record is written down by the process that has counted it: a reader of the log could
-        not distinguish it from a clock that was set.
+        If a day has passed without a record, the process records the counted seconds, because a reader of the
+        log could not distinguish a pause from a clock that was set.
 
         Raises
         ------
@@ -227,27 +227,29 @@ class Front:
         return now
 
     def _again(self, position: int, size: int, one: _Ranking) -> Ranked:
-        """Return the answer that a decision was given before.
+        """Return the answer that a decision received before.
 
         Raises
         ------
         RefusedError
-            It is being written, or something else was asked.
+            The answer is still being written, or the question differs.
         """
         if position + size > self.log.durable:
             raise RefusedError("this event is being ranked by another request", status=409, retry_after=0.1)
         try:
             line = self.log.line_at(position, size)
             read_record(line)
-            answer, *asked = read_answer(line)
-        except (OSError, LookupError, ValueError, InputError):  # its segment was removed, or is damaged
+            answer, *question = read_answer(line)
+        except (OSError, LookupError, ValueError, InputError):  # its segment is removed or damaged
             raise RefusedError(
                 "this event was ranked, and the log no longer has its answer", status=409
             ) from None
         wanted = [one.context, one.out, one.question.deferred]
-        if asked != wanted:
+        if question != wanted:
             names = ("features", "excluded actions", "deferred")
-            other = next(name for name, *both in zip(names, asked, wanted, strict=True) if both[0] != both[1])
+            other = next(
+                name for name, *both in zip(names, question, wanted, strict=True) if both[0] != both[1]
+            )
             raise RefusedError(
                 f"event {answer.event_id!r} was ranked with other {other}: each decision needs its own id",
                 status=409,
@@ -260,7 +262,7 @@ class Front:
             raise RefusedError(f"the event id has 1 to {self.limits.name_bytes} bytes")
 
     def _check_parts(self, event_id: str, keyed: bool) -> None:
-        """Refuse what would take memory without end."""
+        """Reject a reward if its decision has too many, since they would take memory without limit."""
         parts = self.join.parts_of(event_id, keyed=keyed)
         if parts >= self.limits.parts:
             raise RefusedError(f"event {event_id!r} has {parts} rewards already", status=429)
@@ -268,10 +270,10 @@ class Front:
         self._check_room(early, "rewards wait for their decisions", self._now())
 
     def _check_room(self, pending: int, what: str, now: float) -> None:
-        """Refuse a record if too much waits."""
+        """Reject a record if too many wait."""
         if pending >= self.limits.pending:
             raise RefusedError(
-                f"{pending} {what}; no more are taken (--max_pending {self.limits.pending})",
+                f"{pending} {what}; no more are accepted (--max_pending {self.limits.pending})",
                 status=429,
                 retry_after=min(max(self.join.next_end - self.join.time_at(now), 1.0), 60.0),
             )
@@ -279,11 +281,11 @@ class Front:
             raise RefusedError(f"{self.queued} records wait to be written", status=429, retry_after=1.0)
 
     def _read(self, one: _Ranking) -> None:
-        """Find the context of a question."""
+        """Encode the context of a question."""
         one.context = context_of(one.question, self.limits, self._namespaces)
 
     def _choose(self, one: _Ranking) -> None:
-        """Choose an action, by the model or as the baseline does."""
+        """Choose an action by the model, or choose the baseline."""
         question = one.question
         one.seed = seed_of(self.app, question.event_id)
         out = one.out = [index for index, name in enumerate(question.ids) if name in question.excluded]
@@ -296,7 +298,7 @@ class Front:
         one.answer = answer_of(choice, question.ids, event_id=question.event_id, model=model)
 
     def _log(self, one: _Ranking) -> None:
-        """Let the line of a decision be written, or find the answer that its id got before."""
+        """Submit the line of a decision, or look up the answer that its id received before."""
         question, now = one.question, self._now()
         before = self.join.find(question.event_id, now)
         if before is not None:
@@ -323,41 +325,41 @@ class Front:
         self._submit(sealed(msgspec.json.encode(record)), done, now, known)
 
     def _submit(self, line: bytes, done: Done, now: float = 0.0, known: Record | None = None) -> None:
-        """Let a line be written, and take it into the table.
+        """Submit a line to the log, and take it into the table.
 
         Parameters
         ----------
         line : bytes
             The line.
         done : callable
-            Called once it is in the log.
+            Called once the line is in the log.
         now : float
-            Its time, if `known` is given.
+            The time of the record, with `known`.
         known : Record, optional
-            What a join reads in it, but for the time; by default it is read.
+            The members of the line that a join reads, except for the time; by default the line is parsed.
 
         Raises
         ------
         RefusedError
             The log cannot be written.
         """
-        if known is None:  # what cannot be read again does not come into the log
+        if known is None:  # a line that cannot be parsed must not enter the log
             known = read_record(line)
             now = (known.taken or known.time).timestamp()
         else:
-            now = round(now * 1e6) / 1e6  # in microseconds, as the line has it
+            now = round(now * 1e6) / 1e6  # the line has microseconds
         position = self._write(line, done)
         self._latest = now
         if not known.passed and (jump := self.join.jump_at(now)):
             _LOG.warning(
-                "the clock has jumped by %.0f seconds; decisions wait as before",
+                "the clock has jumped by %.0f seconds; the waits of decisions are unchanged",
                 jump,
                 extra={"event": "clock_jump", "seconds": round(jump, 3)},
             )
         self.join.take(known, position, len(line), at=now)
 
     def _write(self, line: bytes, done: Done) -> int:
-        """Let a line be written, and return its position; nothing as a line waits for those before it.
+        """Submit a line to the log, and return its position; an empty line waits for the lines before it.
 
         Raises
         ------
@@ -371,7 +373,7 @@ class Front:
 
 
 class _Ranking:
-    """A rank on its way from its question to its answer."""
+    """A rank between its question and its answer."""
 
     __slots__ = ("answer", "context", "done", "error", "mode", "out", "pmf", "published", "question", "seed")
 
@@ -387,7 +389,7 @@ class _Ranking:
 
 
 def _step(step: Callable[[_Ranking], None], turn: Sequence[_Ranking]) -> None:
-    """Take a step with all ranks that have come so far; an error is that of its own rank alone."""
+    """Apply a step to all ranks without an error so far; an error affects its own rank only."""
     for one in turn:
         if one.error is None:
             try:
@@ -397,7 +399,7 @@ def _step(step: Callable[[_Ranking], None], turn: Sequence[_Ranking]) -> None:
 
 
 def _predict(one: _Ranking) -> None:
-    """Find the probabilities of the actions."""
+    """Compute the probabilities of the actions."""
     try:
         one.pmf = one.published.predictor.predict(b'{"c":%b}\n' % one.context).tolist()
     except InputError as error:

@@ -1,8 +1,8 @@
-"""``LogParts``: the names by which a learner knows the log of a rank server, and where each begins.
+"""``LogParts``: the names under which a learner knows the log of a rank server, and where each part begins.
 
-A log that was restored from a backup goes on with other records than those that the learner knows by its
-name. So a part with a new name begins where the log ended when a process opened it, if the learner knew more
-of the name than the log had, or could not be asked. No record is handed over twice.
+A log that was restored from a backup continues with records that differ from those that the learner has under
+its name. So when a process opens the log, it begins a part with a new name at the end, if the learner has
+more records under the old name than the log, or is away. No record is handed over twice.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ class Part(NamedTuple):
 
 
 class LogParts:
-    """Parts of a log by a file that has a line for each: its name, and its beginning unless that is 0.
+    """The parts of a log, stored in a file with one line for each: its name, and its beginning unless 0.
 
     Parameters
     ----------
     path : Path
-        The file; it is made if it is not there.
+        The file; it is created if it does not exist.
     log : SegmentLog
         The log, which was just opened.
 
@@ -59,7 +59,7 @@ class LogParts:
             self._begin(log.begin)
 
     def begin_here(self, shipped: int = 0) -> int:
-        """Begin a part where the log ended when it was opened, or where more was handed over; return that."""
+        """Begin a part at the end of the log when it was opened, or behind `shipped`; return its position."""
         position = max(self._opened_at, shipped)
         self._begin(position)
         return position
@@ -70,7 +70,7 @@ class LogParts:
         Raises
         ------
         InputError
-            The learner is away, or refuses.
+            The learner is away, or rejects the request.
         """
         end: int | None = None
         for part in reversed(self.parts):
@@ -81,13 +81,13 @@ class LogParts:
         return self.parts[0].begin
 
     def part_of(self, position: int) -> tuple[Part, int | None]:
-        """Return the part that has a position, and where it ends; None if it is the last one."""
+        """Return the part that contains a position, and its end; None if it is the last part."""
         number = max(index for index, each in enumerate(self.parts) if each.begin <= position)
         following = self.parts[number + 1 : number + 2]
         return self.parts[number], following[0].begin if following else None
 
     def _begin(self, position: int) -> None:
-        """Begin a part; an empty one at the same position is replaced, since its name may be in use."""
+        """Begin a part; an empty part at the same position is replaced, since its name may be in use."""
         parts = [each for each in self.parts if each.begin < position]
         parts.append(Part(secrets.token_hex(8), position))
         lines = [f"{each.name} {each.begin}" if each.begin else each.name for each in parts]

@@ -1,7 +1,7 @@
-"""``Loop``: decides, keeps what it decided in a log, and learns from that log, in one folder.
+"""``Loop``: decides, logs its decisions, and learns from the log, in one folder.
 
-Whatever is answered is in the log before. Ranks ask an immutable predictor; one thread takes the records of
-the log, learns, and publishes the next predictor in its place.
+Every answer is in the log before it is sent. Ranks use an immutable predictor; one thread takes the records
+of the log, learns, and publishes the next predictor.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("onlineauto.service")
 _SILENT = 86400.0
-"""Seconds after which another rank server may take the place of one that has handed over no record."""
+"""Seconds after which a rank server that has handed over no record may be replaced by another one."""
 _AGAIN = 1.0
-"""Seconds after which learning or saving that has failed is tried again."""
+"""Seconds after which failed learning or saving is tried again."""
 _SHARE = 10.0
-"""Times that a snapshot took, which pass before the next one: millions of decisions take a while to write."""
+"""The next snapshot waits for this multiple of the duration of the last one, since a large one is slow."""
 
 
 class Every(msgspec.Struct, frozen=True):
-    """Seconds between two publications, two snapshots, and two models of the history."""
+    """Intervals in seconds: between publications, between snapshots, and between models of the history."""
 
     publish: float = 0.5
     snapshot: float = 30.0
@@ -65,21 +65,21 @@ class Loop(Front):
     Parameters
     ----------
     folder : path
-        The folder; it is made if it is not there. One process uses it at a time.
+        The folder; it is created if it does not exist. One process uses it at a time.
     configuration : Configuration
-        Options of the model, of ``--cb_explore_adf``.
+        Options of the model, with ``--cb_explore_adf``.
     settings : mapping, optional
-        Entries of `JoinSettings` to change; all others are as the log has them, or the default.
+        Fields of `JoinSettings` to change; the other fields are those in the log, or the defaults.
     limits : Limits
-        How much is taken.
+        Bounds on requests and on waiting decisions.
     every : Every
         How often `learn` publishes and saves.
     app : str
-        Names the service; with the id of an event it gives the number from which its action is drawn.
+        The name of the service; together with the id of an event it seeds the draw of the action.
     keep : int
-        Number of models in the history.
+        Maximum number of models in the history.
     keep_log : float, optional
-        Seconds for which a segment of the log is kept behind its last record; by default all are.
+        Seconds for which a segment of the log is kept after its last record; by default forever.
     segment_bytes : int
         Size of a segment of the log.
     clock : callable, optional
@@ -90,9 +90,9 @@ class Loop(Front):
     Raises
     ------
     InputError
-        The folder cannot be used, or what is in it is damaged.
+        The folder cannot be used, or a file in it is damaged.
     OptionError
-        The options are not of a bandit with actions, or those of another model.
+        The options are not those of a bandit with actions, or not those of the stored model.
 
     Examples
     --------
@@ -161,24 +161,24 @@ class Loop(Front):
             self._append("settings", nobody, Settings=msgspec.to_builtins(changed))
 
     def take_over(self, source: str, position: int, content: bytes, done: Done) -> int:
-        """Take records of the log of a rank server; return the position there from which more are wanted.
+        """Take over records of the log of a rank server; return its position from which the next are wanted.
 
         Parameters
         ----------
         source : str
-            The name of that log.
+            The name of the rank server's log.
         position : int
-            The position of the first record there.
+            The position of the first record in that log.
         content : bytes
-            Whole records, one behind the other.
+            Whole records in order.
         done : callable
-            Called once they are in this log.
+            Called once the records are in this log.
 
         Raises
         ------
         RefusedError
-            Records before these are missing, one is damaged, too much waits, or they may be known by a name
-            that was forgotten.
+            Records before these are missing, one is damaged, too much waits, or the records may have been
+            taken over under a name that was forgotten.
         """
         with self._lock:
             known, now = self.join.sources.get(source, 0), self._now()
@@ -200,7 +200,7 @@ class Loop(Front):
             for record, behind, line in taken:
                 waits = record.kind == "rank" and self.join.find(record.event_id, now) is None
                 if waits and known > begin and self.join.waiting >= self.limits.pending:
-                    break  # it is sent again, with those behind it
+                    break  # the rank server sends it again, with the records behind it
                 if waits or known == begin:
                     self._check_room(self.join.waiting if waits else 0, WAITING, now)
                 no_room = record.kind in ("reward", "activate") and not self._has_room(record)
@@ -208,13 +208,13 @@ class Loop(Front):
                 self._submit(moved, nobody)
                 known = behind
             if known > begin:
-                self._write(b"", done)  # is called once all of them are written
+                self._write(b"", done)  # calls `done` once all records are written
             else:
                 done(None)
             return known
 
     def change(self, settings: Mapping[str, Any], done: Done) -> JoinSettings:
-        """Change how decisions are joined and who decides, from here on in the log; return what holds then.
+        """Change settings of the join from here on in the log; return the settings in force.
 
         Raises
         ------
@@ -227,41 +227,41 @@ class Loop(Front):
         return changed
 
     def use_model(self, name: str, done: Done) -> None:
-        """Let a model of the history learn and decide, from here on in the log.
+        """Switch to a model of the history, from here on in the log.
 
         Raises
         ------
         InputError
-            There is no such model.
+            The model does not exist.
         """
         self.learner.models.path(name)
         with self._lock:
             self._append("model", done, Model=name)
 
     def put_model(self, name: str, content: bytes, done: Done) -> None:
-        """Take the bytes of a model into the history, and let it learn and decide.
+        """Add the bytes of a model to the history, and switch to it.
 
         Raises
         ------
         InputError
-            It is no model of these options.
+            The bytes are not a model with these options.
         """
         self.learner.check(content)
         with self._learning:
             self.learner.models.put(name, content)
         self.use_model(name, done)
 
-    # -- what learns -----------------------------------------------------------------------------------
+    # -- learning --------------------------------------------------------------------------------------
 
     def learn(self) -> int:
-        """Take some records of the log and learn; publish and save what is due. Return the number of records.
+        """Take some records of the log and learn; publish and save when due. Return the number of records.
 
-        Learning that has failed is tried again after a second, or later calls return 0 until then.
+        Failed learning is tried again after a second; calls before that return 0.
 
         Raises
         ------
         OnlineautoError, OSError
-            It cannot go on now. Ranks are still answered, by the model that was published last.
+            Learning cannot continue now. Ranks are still answered by the model that was published last.
         """
         with self._learning:
             if self.failed is not None and time.monotonic() < self._again_at:
@@ -279,22 +279,22 @@ class Loop(Front):
                 raise
             if self.failed is not None:
                 self.failed = None
-                _LOG.warning("learning goes on", extra={"event": "learning_goes_on"})
+                _LOG.warning("learning continues", extra={"event": "learning_goes_on"})
             return taken
 
     def keep_model(self) -> str:
-        """Write the model as it is now into the history, and return its name.
+        """Write the current model into the history, and return its name.
 
         Raises
         ------
         OSError
-            It cannot be written.
+            The model cannot be written.
         """
         with self._learning:
             return self.learner.keep()
 
     def model(self) -> tuple[str, bytes]:
-        """Return the name and the bytes of what predicts now, which others can rank with as this does."""
+        """Return the name and the bytes of the predicting model, with which rank servers rank identically."""
         with self._learning:
             self.learner.mend()
             file = io.BytesIO()
@@ -303,7 +303,7 @@ class Loop(Front):
 
     @property
     def trouble(self) -> str:
-        """The reason why this does not decide, learn or save, or ""."""
+        """The reason why the loop does not decide, learn or save, or ""."""
         if self.failed is not None:
             return super().trouble or f"learning has stopped: {self.failed}"
         return super().trouble or (
@@ -312,19 +312,19 @@ class Loop(Front):
 
     @property
     def caught_up(self) -> bool:
-        """True once everything is learnt that the log had when it was opened, or learning has stopped."""
+        """True once every record that the log had at its opening is learnt, or learning has stopped."""
         return self.failed is not None or self.learner.position >= self._behind_at_first
 
     def lag_seconds(self) -> float:
-        """Return for how long there have been records that were not taken; 0 if there are none."""
+        """Return the age of the oldest record that was not learnt; 0 if there is none."""
         if self.learner.position >= self.log.durable:
             return 0.0
         return max(self.clock() - self._done_at["learn"], 0.0)
 
     def close(self) -> None:
-        """Write what is waiting, learn it, and write a snapshot.
+        """Write queued records, learn them, and write a snapshot.
 
-        What cannot be written is logged: the log has it, and the next start learns it again.
+        A failed write is logged: the records are in the log, and the next start learns them again.
         """
         self._closing = True
         self._commit.close()
@@ -333,7 +333,7 @@ class Loop(Front):
             for finish in (self._learn_the_rest, self.learner.close, self.log.close):
                 try:
                     finish()
-                except Exception as error:  # the process ends, and says what it could not do
+                except Exception as error:  # the process ends anyway, so the error is only logged
                     _LOG.error(
                         "the service ends without its last step; the next start learns from the log: %s",
                         error,
@@ -344,12 +344,12 @@ class Loop(Front):
     # ---------------------------------------------------------------------------------------------------
 
     def _check_source(self, source: str, first: Record, now: float) -> None:
-        """Refuse the first record of a rank server if there are too many of them, or if it may be known.
+        """Reject the first record of a rank server if there are too many servers, or if it may be known.
 
         Raises
         ------
         RefusedError
-            It is refused.
+            The record is rejected.
         """
         join = self.join
         if join.retired and first.time.timestamp() <= join.retired:
@@ -361,13 +361,13 @@ class Loop(Front):
             )
         if len(join.sources) >= MOST_SOURCES and (silent := now - min(join.heard.values())) < _SILENT:
             raise RefusedError(
-                f"{MOST_SOURCES} rank servers have handed over records within a day; no more are taken",
+                f"{MOST_SOURCES} rank servers have handed over records within a day; no more are accepted",
                 status=429,
                 retry_after=min(max(_SILENT - silent, 1.0), 60.0),
             )
 
     def _has_room(self, record: Record) -> bool:
-        """Return whether a reward or an activation that is taken over can wait for its decision."""
+        """Return whether a reward or an activation that is taken over may wait for its decision."""
         join, parts = self.join, self.join.parts_of(record.event_id, keyed=bool(record.key))
         return parts < self.limits.parts and (
             join.is_known(record.event_id) or join.early < self.limits.pending
@@ -393,7 +393,7 @@ class Loop(Front):
             self._again_at = time.monotonic() + _AGAIN
 
     def _save(self, now: float) -> None:
-        """Write the snapshot and the model of the history that are due."""
+        """Write the snapshot and the model of the history, if they are due."""
         every = max(self.every.snapshot, _SHARE * self._took)
         if self.learner.snapshot_due or self._is_due("snapshot", now, every):
             begin = time.monotonic()
@@ -410,30 +410,30 @@ class Loop(Front):
             self._done_at["keep"] = now
 
     def _is_due(self, what: str, now: float, every: float) -> bool:
-        """Return whether something was done long enough ago, or by a clock that was set back since."""
+        """Return whether the interval of a task has passed, or the clock was set back since."""
         return not 0.0 <= now - self._done_at[what] < every
 
     def _forget(self, before: float) -> None:
-        """Remove the segments of the log that nobody needs and that were last written before a time."""
-        with self._lock:  # others take records into this table
+        """Remove the segments of the log that are not needed and were last written before a time."""
+        with self._lock:  # other threads take records into this table
             oldest = self.join.oldest
         positions = (self.learner.position, self.learner.join.oldest, oldest)
         needed = min(each for each in positions if each is not None)
         old = self.log.old_segments(needed, written_before=before)
         if not old or self._closing:
             return
-        with self._lock:  # what is left says how to join
+        with self._lock:  # the settings must be in the remaining part of the log
             self._append("settings", nobody, Settings=msgspec.to_builtins(self.join.settings))
         self.log.remove_first(old)
 
 
 def _checked(configuration: Configuration) -> Configuration:
-    """Return the options of a model that a service can use: of decisions with actions, read as dsjson.
+    """Return the options of a model, if a service can use them: decisions with actions, read as dsjson.
 
     Raises
     ------
     OptionError
-        They are of something else.
+        They are options of another kind of model.
     """
     if configuration.get("ccb_explore_adf"):
         raise OptionError(
@@ -442,27 +442,27 @@ def _checked(configuration: Configuration) -> Configuration:
         )
     if not configuration.get("cb_explore_adf"):
         raise OptionError("a service decides among actions that have features: give --cb_explore_adf")
-    given = {
+    supplied = {
         option.name: configuration.get(option.name)
         for option in REGISTRY.options
         if option.name in configuration.supplied
     }
-    return REGISTRY.from_keywords(**{**given, "dsjson": True})
+    return REGISTRY.from_keywords(**{**supplied, "dsjson": True})
 
 
 def _changed(before: JoinSettings, given: Mapping[str, Any]) -> JoinSettings:
-    """Return settings with some of them changed.
+    """Return settings with the given fields replaced.
 
     Raises
     ------
     OptionError
-        One is out of range.
+        A setting is unknown or out of range.
     """
     if "reward_wait" in given:
         given = {**given, "reward_wait": seconds_of(given["reward_wait"], name="reward_wait")}
     try:
-        found = msgspec.convert({**msgspec.to_builtins(before), **given}, JoinSettings)
+        settings = msgspec.convert({**msgspec.to_builtins(before), **given}, JoinSettings)
     except msgspec.ValidationError as error:
         raise OptionError(f"settings: {error}") from None
-    check_settings(found)
-    return found
+    check_settings(settings)
+    return settings

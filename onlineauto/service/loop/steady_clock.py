@@ -1,4 +1,4 @@
-"""``SteadyClock``: the time of a process, which nobody can set."""
+"""``SteadyClock``: the time of a process, which no change of the machine's clock can set."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Final
 
 _SLEW: Final = 1.0
 _ALWAYS: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-"""Goes on while the machine sleeps, where there is such a clock."""
+"""The clock that also counts while the machine sleeps, where there is such a clock."""
 
 
 class SteadyClock:
-    """Returns seconds since 1970, as the machine's clock had them when the process began.
+    """Returns the seconds since 1970, based on the machine's clock at the start of the process.
 
-    It follows the machine's clock while that is disciplined by less than a second at a time. If the clock is
-    set, this one goes on as before, until the process ends.
+    It follows the machine's clock while that clock is adjusted by less than a second at a time. If the clock
+    is set, this clock continues unchanged until the process ends.
 
     >>> clock = SteadyClock()
     >>> clock() <= clock(), abs(clock.lead) < 60
@@ -26,7 +26,7 @@ class SteadyClock:
         self._latest = 0.0
 
     def __call__(self) -> float:
-        """Return the time; it never runs back."""
+        """Return the time, which never runs back."""
         steady = time.clock_gettime(_ALWAYS)
         offset = time.time() - steady
         if abs(offset - self._offset) < _SLEW:

@@ -1,4 +1,4 @@
-"""``Upstream``: the learner that a rank server follows: its model, its settings, and where its records go."""
+"""``Upstream``: the learner of a rank server: the source of its models and settings."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ if TYPE_CHECKING:
 
 
 class Upstream(Protocol):
-    """A learner, as a rank server asks it. Each method raises `InputError` if it is away."""
+    """A learner as seen by a rank server. Each method raises `InputError` if the learner is away."""
 
     def model(self, known: str) -> tuple[str, bytes] | None:
         """Return the name and the bytes of the model, or None if it is still the known one."""
 
     def settings(self) -> dict[str, Any]:
-        """Return how decisions are joined, and who decides."""
+        """Return the settings of the join."""
 
     def take(self, source: str, position: int, content: bytes) -> int:
         """Hand over records, and return the position from which more are wanted."""
 
 
 class HttpUpstream:
-    """A learner by its address.
+    """A learner at an address.
 
     Parameters
     ----------
     url : str
         The address.
     token : str, optional
-        A token for ``admin``.
+        A token with the scope ``admin``.
     transport : httpx.BaseTransport, optional
         How requests are sent, for tests.
     """
@@ -51,23 +51,23 @@ class HttpUpstream:
         Raises
         ------
         InputError
-            The learner is away, or refuses.
+            The learner is away, or rejects the request.
         """
-        answer = self._asked("GET", "/v1/model", headers={"If-None-Match": f'"{known}"'})
+        answer = self._request("GET", "/v1/model", headers={"If-None-Match": f'"{known}"'})
         if answer.status_code == 304:
             return None
         return answer.headers.get("etag", "").strip('"'), answer.content
 
     def settings(self) -> dict[str, Any]:
-        """Return how decisions are joined, and who decides.
+        """Return the settings of the join.
 
         Raises
         ------
         InputError
-            The learner is away, or refuses.
+            The learner is away, or rejects the request.
         """
-        found: dict[str, Any] = msgspec.json.decode(self._asked("GET", "/v1/status").content)["settings"]
-        return found
+        settings: dict[str, Any] = msgspec.json.decode(self._request("GET", "/v1/status").content)["settings"]
+        return settings
 
     def take(self, source: str, position: int, content: bytes) -> int:
         """Hand over records, and return the position from which more are wanted.
@@ -75,22 +75,22 @@ class HttpUpstream:
         Raises
         ------
         InputError
-            The learner is away, or refuses.
+            The learner is away, or rejects the request.
         """
-        answer = self._asked("POST", f"/v1/records/{source}/{position}", content=content)
+        answer = self._request("POST", f"/v1/records/{source}/{position}", content=content)
         return int(msgspec.json.decode(answer.content)["position"])
 
     def close(self) -> None:
         """Close the connections."""
         self._http.close()
 
-    def _asked(self, method: str, path: str, **given: Any) -> httpx.Response:
+    def _request(self, method: str, path: str, **given: Any) -> httpx.Response:
         try:
             answer = self._http.request(method, path, **given)
         except httpx.HTTPError as error:
             raise InputError(f"the learner is away: {error}") from None
         if answer.status_code != 304 and not answer.is_success:
             raise InputError(
-                f"the learner refuses {method} {path} ({answer.status_code}): {answer.text[:300]}"
+                f"the learner rejects {method} {path} ({answer.status_code}): {answer.text[:300]}"
             )
         return answer

@@ -1,4 +1,4 @@
-"""``warm_up``: have everything compiled and loaded that ranking and learning need, before the first one."""
+"""``warm_up``: compile and load all code for ranking and learning before the first request."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _EVENT: Final = b'"a":[1,2],"p":[0.5,0.5],"c":{"u":{"x":1},"_multi":[{"a":{"y":1
 
 
 def warm_up(configuration: Configuration) -> None:
-    """Rank, learn and evaluate a little with a model that is thrown away."""
+    """Rank, learn and evaluate a little with a temporary model."""
     workspace, values = Workspace(configuration=configuration), Values()
-    for count in (4, 1):  # kernels of one event alone are others than those of a block
+    for count in (4, 1):  # a single event has other kernels than a block
         lines = (_LABEL + _EVENT) * count
         run = Run(workspace, iter(list(workspace.read(lines))))
         for _, outcomes in run:
@@ -35,7 +35,7 @@ def warm_up(configuration: Configuration) -> None:
 
 
 def warm_predictor(predictor: Predictor, names: Sequence[str] = ("u", "a")) -> None:
-    """Rank, and forget it; a predictor takes its short cut for namespaces that it knows, `names`."""
+    """Rank once without effect; a predictor uses its fast path for the namespaces that it knows, `names`."""
     if not names:
         return
     shared, own = ({name: {"x": 1}} for name in (names[0], names[-1]))

@@ -26,7 +26,7 @@ class Ranked(NamedTuple):
     ids : list of str
         Ids of all actions, the chosen one first.
     actions : list of int
-        The indices of the same actions, in the order in which they were asked.
+        The indices of the same actions in the request.
     probabilities : list of float
         Their probabilities.
     model : str
@@ -41,7 +41,7 @@ class Ranked(NamedTuple):
 
 
 class _Head(msgspec.Struct):
-    """The members of a decision that stand before its context, in the order of the line."""
+    """The members of a decision before its context, in the order of the line."""
 
     kind: str = msgspec.field(name="Type")
     event_id: str = msgspec.field(name="EventId")
@@ -93,15 +93,15 @@ def line_of(
     ranked : Ranked
         The answer.
     context : bytes
-        What was asked, as `context_of` has it.
+        The encoded question, from `context_of`.
     time : float
         The time, in seconds.
     seed : int
         The number from which the action was drawn.
     mode : str
-        Who decided: ``online`` is the model, else the baseline.
+        The mode: with ``online`` the model decided, else the baseline.
     deferred : bool
-        It has to be activated.
+        The decision has to be activated.
     excluded : sequence of int
         The indices of the actions that must not be chosen.
     """
@@ -122,14 +122,14 @@ def line_of(
 
 
 def answer_of(choice: Choice, ids: Sequence[str], *, event_id: str, model: str) -> Ranked:
-    """Return the answer that a choice makes."""
+    """Return the answer for a choice."""
     return Ranked(event_id, [ids[each] for each in choice.actions], *choice, model)
 
 
 def is_drawn(line: bytes, *, app: str) -> bool:
-    """Return whether the action of a decision is the one that its id and its probabilities give.
+    """Return whether the action of a decision follows from its id and its probabilities.
 
-    Of the action of a baseline, that says whether it was certain.
+    For a baseline's decision, return whether its action was certain.
     """
     answer = read_answer(line)[0]
     chances = dict(zip(answer.actions, answer.probabilities, strict=True))
@@ -138,14 +138,18 @@ def is_drawn(line: bytes, *, app: str) -> bool:
 
 
 def read_answer(line: bytes) -> tuple[Ranked, bytes, list[int], bool]:
-    """Return the answer that a line of the log has, and what was asked.
+    """Return the answer and the question in a line of the log.
 
-    That is the context, the indices of the excluded actions, and whether the decision is deferred.
+    The question is the context, the indices of the excluded actions, and whether the decision is deferred.
     """
-    found = _LINE.decode(line)
-    tags = [each.tag for each in _CONTEXT.decode(found.context).actions]
-    order = [each - 1 for each in found.ranked]
+    parsed = _LINE.decode(line)
+    tags = [each.tag for each in _CONTEXT.decode(parsed.context).actions]
+    order = [each - 1 for each in parsed.ranked]
     answer = Ranked(
-        found.event_id, [tags[each] for each in order], order, found.probabilities, found.state["m"]
+        parsed.event_id,
+        [tags[each] for each in order],
+        order,
+        parsed.probabilities,
+        parsed.state["m"],
     )
-    return answer, bytes(found.context), [each - 1 for each in found.excluded], found.deferred
+    return answer, bytes(parsed.context), [each - 1 for each in parsed.excluded], parsed.deferred

@@ -1,4 +1,4 @@
-"""The choice of an action: drawn by a number that the id of the event gives, so it can be drawn again."""
+"""The choice of an action: the id of the event seeds the draw, so that it is repeatable."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _BITS: Final = 53
 
 
 class Choice(NamedTuple):
-    """All actions by their indices, the chosen one first, then from likely to unlikely, and probabilities."""
+    """All actions by index, the chosen one first, the others by falling probability; and probabilities."""
 
     actions: list[int]
     probabilities: list[float]
 
 
 def seed_of(app: str, event_id: str) -> int:
-    """Return the number from which the action of an event is drawn, from 0 to 2^53 - 1.
+    """Return the seed of the draw for an event, from 0 to 2^53 - 1.
 
     >>> seed_of("default", "e1") == seed_of("default", "e1") != seed_of("other", "e1")
     True
@@ -31,12 +31,12 @@ def seed_of(app: str, event_id: str) -> int:
 
 
 def uniform_of(seed: int) -> float:
-    """Return a seed as a number from [0, 1)."""
+    """Return a seed as a number in [0, 1)."""
     return seed / 2.0**_BITS
 
 
 def choose(pmf: Sequence[float], excluded: Iterable[int], seed: int) -> Choice:
-    """Draw an action from a pmf, of which some actions are excluded.
+    """Draw an action from a pmf, without the excluded actions.
 
     >>> choose([0.25, 0.5, 0.25], [1], seed=0)
     Choice(actions=[0, 2, 1], probabilities=[0.5, 0.5, 0.0])
@@ -53,7 +53,7 @@ def choose(pmf: Sequence[float], excluded: Iterable[int], seed: int) -> Choice:
 
 
 def only(action: int, count: int) -> Choice:
-    """Return the choice of an action that is certain.
+    """Return the choice of an action with probability 1.
 
     >>> only(1, 3)
     Choice(actions=[1, 0, 2], probabilities=[1.0, 0.0, 0.0])

@@ -1,4 +1,4 @@
-"""``Question``: what a rank is asked, within limits, as the context of a line of dsjson."""
+"""``Question``: the content of a rank request, encoded within limits as the context of a dsjson line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 Features = dict[str, msgspec.Raw]
-"""Features or namespaces by name; the values are JSON that nobody has read yet."""
+"""Features or namespaces by name; the values are JSON that is not parsed yet."""
 
 _ESCAPED: Final = re.compile(rb'"\\u005[fF]')
 _ALLOWED: Final = "_text"
@@ -22,7 +22,7 @@ _ENCODER: Final = msgspec.json.Encoder()
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """Bounds on the size of requests, and on how much may wait.
+    """Bounds on the size of requests, and on the number of waiting records.
 
     Attributes
     ----------
@@ -31,19 +31,19 @@ class Limits(msgspec.Struct, frozen=True):
     actions : int
         Number of actions of a rank.
     members : int
-        Number of namespaces and features without one, of the context and of each action.
+        Number of namespaces, and of features without one, of the context and of each action.
     features : int
         Number of features of the context and of one action together.
     name_bytes : int
         Length of an id, and of the name of a namespace.
     namespaces : int
-        Number of distinct names of namespaces, over all requests.
+        Number of distinct names of namespaces over all requests.
     only : tuple of str, optional
-        The names of namespaces that are taken; by default any are, while there are not too many.
+        The accepted names of namespaces; by default any name, up to `namespaces` of them.
     pending : int
         Number of decisions that wait for their rewards, and of ids whose rewards wait for a decision.
     parts : int
-        Number of rewards of one decision that have keys, or came before it.
+        Number of rewards of one decision that have keys, or arrived before the decision.
     queue : int
         Number of records that wait to be written.
     """
@@ -61,7 +61,7 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class Question(NamedTuple):
-    """A question of a rank.
+    """The question of a rank.
 
     Attributes
     ----------
@@ -88,21 +88,21 @@ class Question(NamedTuple):
 
 
 def context_of(question: Question, limits: Limits, known: set[str]) -> bytes:
-    """Return the context and the actions of a question as one JSON object, as dsjson has it in ``c``.
+    """Return the context and the actions of a question as one JSON object, the member ``c`` of dsjson.
 
     Parameters
     ----------
     question : Question
-        What is asked.
+        The question.
     limits : Limits
-        How large it may be.
+        Bounds on its size.
     known : set of str
-        Names of namespaces so far; new ones are added.
+        Names of known namespaces; new ones are added.
 
     Raises
     ------
     RefusedError
-        It is too large, has a name that would mean something else in a log, or contradicts itself.
+        It is too large, has a name with a meaning in the log, or contradicts itself.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def context_of(question: Question, limits: Limits, known: set[str]) -> bytes:
 
 
 def _usual(question: Question, limits: Limits, known: set[str]) -> bytes:
-    """Return the text of a question of one object each, all of whose names are known; else nothing."""
+    """Return the text of a question with one object each and known names only; else b""."""
     if len(question.context) != 1:
         return b""
     (context,), objects = question.context, []
@@ -140,12 +140,12 @@ def _usual(question: Question, limits: Limits, known: set[str]) -> bytes:
 
 
 def _checked(question: Question, limits: Limits, known: set[str]) -> bytes:
-    """Return the text of a question, and add the names of its new namespaces to those that are known.
+    """Return the text of a question, and add the names of its new namespaces to `known`.
 
     Raises
     ------
     RefusedError
-        A name would mean something else in a log, or there are too many.
+        A name has a meaning in the log, or there are too many.
     """
     names: set[str] = set()
     context = _members(question.context, limits, names, known, where="the context")
@@ -163,12 +163,12 @@ def _checked(question: Question, limits: Limits, known: set[str]) -> bytes:
 
 
 def _check_ids(question: Question, limits: Limits) -> None:
-    """Refuse ids that are missing, too long, given twice, or excluded altogether."""
+    """Reject ids that are missing, too long, repeated, or all excluded."""
     if not question.ids:
-        raise RefusedError("there are no actions: a rank chooses one of one or more")
+        raise RefusedError("there are no actions: a rank needs at least one")
     if len(question.ids) > limits.actions:
         raise RefusedError(
-            f"there are {len(question.ids)} actions; at most {limits.actions} are taken", status=413
+            f"there are {len(question.ids)} actions; at most {limits.actions} are accepted", status=413
         )
     most = limits.name_bytes
     for name in (question.event_id, *question.ids):
@@ -176,7 +176,7 @@ def _check_ids(question: Question, limits: Limits) -> None:
             what = "event id" if name == question.event_id else "id of an action"
             raise RefusedError(f"the {what} has 1 to {most} bytes, not {len(name.encode())}")
     if len(set(question.ids)) < len(question.ids):
-        raise RefusedError("two actions have the same id; each needs one of its own")
+        raise RefusedError("two actions have the same id; each needs its own")
     if question.excluded and question.excluded.issuperset(question.ids):
         raise RefusedError("all actions are excluded: one has to be left to choose")
 
@@ -201,7 +201,7 @@ def _members(
             count += len(each)
     if count > limits.members:
         raise RefusedError(
-            f"{where} has {count} namespaces and features; at most {limits.members} are taken: put "
+            f"{where} has {count} namespaces and features; at most {limits.members} are accepted: put "
             "features into a namespace",
             status=413,
         )
@@ -209,7 +209,7 @@ def _members(
 
 
 def _check_member(name: str, value: bytes, limits: Limits, names: set[str], where: str) -> None:
-    """Refuse a name that no earlier namespace had, if it means something else or is too long."""
+    """Reject a new name that has another meaning or is too long."""
     if name.startswith("_") and name != _ALLOWED:
         raise RefusedError(f"{where}: {name!r} begins with '_', which names of features cannot")
     if value[:1] in (b"{", b"["):
@@ -222,7 +222,7 @@ def _check_member(name: str, value: bytes, limits: Limits, names: set[str], wher
 
 @lru_cache(maxsize=4096)
 def _quoted(name: str) -> bytes:
-    """Return a name as JSON; the same names come again and again."""
+    """Return a name as JSON; a cache, because names repeat."""
     return msgspec.json.encode(name)
 
 
@@ -242,7 +242,7 @@ def _check_names(names: set[str], known: set[str], limits: Limits) -> None:
 
 
 def _check_encoding(text: bytes) -> None:
-    """Refuse text that is not UTF-8, which the log would not have as JSON."""
+    """Reject text that is not UTF-8, which would not be valid JSON in the log."""
     try:
         text.decode()
     except UnicodeDecodeError as error:
@@ -253,7 +253,7 @@ def _check_encoding(text: bytes) -> None:
 
 
 def _check_features(context: dict[str, Any], most: int) -> None:
-    """Refuse a question with too many features; what is learnt of a line grows with their products."""
+    """Reject a question with too many features; the cost of learning grows with their products."""
     actions = context.pop("_multi")
     shared = _features_in(context)
     for action in actions:
@@ -261,13 +261,13 @@ def _check_features(context: dict[str, Any], most: int) -> None:
         if count > most:
             raise RefusedError(
                 f"the context and action {action['_tag']!r} have {count} features together; at most "
-                f"{most} are taken (--max_features)",
+                f"{most} are accepted (--max_features)",
                 status=413,
             )
 
 
 def _features_in(value: Any, name: str = "") -> int:
-    """Return the number of features that a JSON value makes."""
+    """Return the number of features in a JSON value."""
     if isinstance(value, dict):
         return sum(_features_in(each, name) for name, each in value.items())
     if isinstance(value, list):
@@ -276,7 +276,7 @@ def _features_in(value: Any, name: str = "") -> int:
 
 
 def _refuse_hidden(value: Any, *, top: bool = False) -> None:
-    """Refuse names that begin with ``_``, wherever they are: a log has labels and the like there."""
+    """Reject names that begin with ``_`` at any depth, since the log uses such names for labels."""
     if isinstance(value, dict):
         for name, each in value.items():
             if name.startswith("_") and name != _ALLOWED and not (top and name in ("_multi", "_tag")):

@@ -1,1 +1,1 @@
-"""Descriptions of a model for people: weights by name, audits, readable models."""
+"""Human-readable descriptions of a model: weights by name, audits, readable models."""

@@ -1,7 +1,7 @@
 """Audit: the features and weights of each action, or single line (``--audit``), as VW prints them.
 
-Each takes two lines. The first has its prediction, before any link, and its tag. The second has its features,
-those with the largest |weight · value| first, each as ``name:cell:value:weight@gradients`` after a tab. Of an
+Each example takes two lines. The first has its prediction, before any link, and its tag. The second has its
+features by falling |weight · value|, each as ``name:cell:value:weight@gradients`` after a tab. Of an
 interaction with more than 10,000 crossed features the 1,000 largest are listed, and the rest is counted. With
 ``--vw_exact`` all are listed, and each example is printed as often as VW predicts it: the logged action once
 more when it is learnt.
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _ZERO = np.float32(0)
 _MOST = 1000
-"""Features of an interaction with too many that are listed."""
+"""Number of listed features of an interaction with too many features."""
 
 
 def learnt_example(task: Task, block: Block) -> tuple[int, np.float32] | None:
@@ -103,46 +103,46 @@ class Audit:
         lane = self._learner.champion_lane()
         penalties = self._model.lanes[self._model.penalised[lane]]
         gravity, contraction = np.float32(penalties[GRAVITY]), np.float32(penalties[CONTRACTION])
-        held = self._layout.interactions.holders[:, 0]
+        holders = self._layout.interactions.holders[:, 0]
         prediction = block.initial[example.line] if self._task.shape == Shape.SIMPLE else _ZERO
-        shown: list[tuple[float, str]] = []
+        parts: list[tuple[float, str]] = []
         with np.errstate(all="ignore"):
             for feature in example.features:
-                if not held[feature.run] or not (feature.used or self._as_vw):
+                if not holders[feature.run] or not (feature.used or self._as_vw):
                     continue
                 raw = self._model.weights[feature.cell, lane]
                 weight = _truncated(raw, gravity)
                 if feature.used:
                     prediction = np.float32(prediction + weight * feature.value)
-                said = -abs(float(raw * feature.value))
-                shown.append((said, self._feature(feature, weight * contraction, lane)))
+                order = -abs(float(raw * feature.value))
+                parts.append((order, self._feature(feature, weight * contraction, lane)))
             rest = 0
             for wide in example.wide:
-                if held[wide.run]:
+                if holders[wide.run]:
                     added, largest = self._wide(wide, gravity, contraction, lane)
                     prediction, rest = np.float32(prediction + added), rest + len(wide.cell) - len(largest)
-                    shown += largest
+                    parts += largest
             prediction = np.float32(prediction * contraction)
         prediction = _ZERO if np.isnan(prediction) else min(max(prediction, low), high)
-        shown.sort(key=lambda each: each[0])
+        parts.sort(key=lambda each: each[0])
         tag = block.tag_of(example.tagged)
         first = spell_number(float(prediction)) + (f" {tag}" if tag else "")
         left_out = f"\tand {rest:,} more of the widest interactions" if rest else ""
-        return f"{first}\n{''.join(text for _, text in shown)}{left_out}\n"
+        return f"{first}\n{''.join(text for _, text in parts)}{left_out}\n"
 
     def _wide(
         self, wide: WideProduct, gravity: np.float32, contraction: np.float32, lane: int
     ) -> tuple[np.float32, list[tuple[float, str]]]:
-        """Return what the products of an interaction add to a prediction, and the most important ones."""
+        """Return the contribution of an interaction's products to a prediction, and the largest products."""
         raw = self._model.weights[wide.cell, lane]
         weight = np.where(np.abs(raw) > gravity, raw - np.sign(raw) * gravity, _ZERO)
         size = np.abs(raw * wide.value)
         largest = np.argpartition(-size, _MOST)[:_MOST] if len(size) > _MOST else np.arange(len(size))
-        shown = []
+        parts = []
         for i in largest.tolist():
             feature = Listed(wide.name_of(i), int(wide.cell[i]), wide.value[i], wide.run, used=True)
-            shown.append((-float(size[i]), self._feature(feature, weight[i] * contraction, lane)))
-        return np.float32((weight * wide.value).sum(dtype=float)), shown
+            parts.append((-float(size[i]), self._feature(feature, weight[i] * contraction, lane)))
+        return np.float32((weight * wide.value).sum(dtype=float)), parts
 
     def _feature(self, feature: Listed, weight: np.float32, lane: int) -> str:
         text = f"\t{feature.name}:{feature.cell * self._lanes + lane}:{feature.value:g}:{weight:g}"

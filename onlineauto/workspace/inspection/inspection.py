@@ -1,4 +1,4 @@
-"""Inspection: a description of a model in plain values, for people, and for programs as JSON."""
+"""Inspection: a description of a model as plain values, which are printed or written as JSON."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 
 def inspection(workspace: Workspace, *, names: Mapping[int, str], top: int = 20) -> dict[str, Any]:
-    """Return a model's options, champion, what predicts, history, namespaces, live configs and weights.
+    """Return a model's options, champion, predictor, history, namespaces, live configs and weights.
 
     Parameters
     ----------
     workspace : Workspace
         The model.
     names : mapping of int to str
-        Names of weights by their numbers, as far as they are known; see `InverseHash`.
+        Names of weights by number, as far as known; see `InverseHash`.
     top : int
-        Number of weights.
+        Number of weights to list.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def _champion(workspace: Workspace) -> dict[str, Any]:
 
 
 def _predicted_by(workspace: Workspace) -> dict[str, Any] | None:
-    """Return what predicts in a search, and after how many events it began to; None without a search."""
+    """Return what predicts in a search, and after how many events it took over; None without a search."""
     if not _searches(workspace):
         return None
     who, since = workspace.searching.predicts
@@ -89,9 +89,9 @@ def _predicted_by(workspace: Workspace) -> dict[str, Any] | None:
 
 
 def _ensemble(workspace: Workspace) -> Iterator[dict[str, Any]]:
-    """Yield the weight of each member in the ensemble: live configs, extra members, and the constant.
+    """Yield the weight of each member of the ensemble: live configs, extra members, and the constant.
 
-    The weight is None if the member has no score, because it rests or its limits are exceeded.
+    The weight is None if the member has no score, because it is inactive or exceeds its limits.
     """
     live = workspace.searching.live_configs.arrays
     if not live.ensemble.on:
@@ -116,7 +116,7 @@ def _texts(interactions: Iterable[Interaction]) -> list[str]:
 
 
 def _namespaces(workspace: Workspace) -> Iterator[dict[str, Any]]:
-    """Yield the namespaces that were seen; with a search, their counts too."""
+    """Yield the known namespaces; with a search, also their counts."""
     live_configs = workspace.searching.live_configs
     if not _searches(workspace):
         yield from ({"name": namespace_text(name)} for name in workspace.layout.state()["known"])
@@ -132,23 +132,23 @@ def _namespaces(workspace: Workspace) -> Iterator[dict[str, Any]]:
 def _live(workspace: Workspace, live: int) -> dict[str, Any]:
     searching, estimates = workspace.searching, workspace.estimates
     config, paired = searching.live_configs.configs[live], searching.live_configs.arrays.tests.paired
-    found: dict[str, Any] = {
+    content: dict[str, Any] = {
         "index": live,
         "interactions": len(searching.interactions(live)),
         "differs_by": _difference(workspace, live),
         "settings": dict(config.settings),
     }
     if workspace.predicts_only:
-        return found
-    found["events"] = estimates.updates(live) if live else searching.live_configs.champion_events
-    found["reward"] = [estimates.lower(live), estimates.upper(live)]
+        return content
+    content["events"] = estimates.updates(live) if live else searching.live_configs.champion_events
+    content["reward"] = [estimates.lower(live), estimates.upper(live)]
     if live:
-        found["champion_reward"] = [estimates.champion_lower(live), estimates.champion_upper(live)]
+        content["champion_reward"] = [estimates.champion_lower(live), estimates.champion_upper(live)]
         if paired:
-            found["evidence"] = estimates.promise(live)
+            content["evidence"] = estimates.promise(live)
     if not searching.replays:
-        found["lease"] = None if live == 0 else searching.search.lease(live)
-    return found
+        content["lease"] = None if live == 0 else searching.search.lease(live)
+    return content
 
 
 def _difference(workspace: Workspace, live: int) -> list[str]:
@@ -161,7 +161,7 @@ def _difference(workspace: Workspace, live: int) -> list[str]:
 def _largest(
     workspace: Workspace, names: Mapping[int, str], top: int, *, fields: int
 ) -> Iterator[dict[str, Any]]:
-    """Yield the champion's `top` largest weights, with their names if these are known."""
+    """Yield the champion's `top` largest weights, with their names if known."""
     model = workspace.learner.model
     lanes = model.weights.shape[1]
     lane = workspace.learner.champion_lane()
@@ -169,12 +169,12 @@ def _largest(
     cells = np.flatnonzero(weights)
     largest = cells[np.argsort(-np.abs(weights[cells]), kind="stable")[:top]]
     for cell in largest.tolist():
-        found: dict[str, Any] = {
+        entry: dict[str, Any] = {
             "name": names.get(cell * lanes),
             "number": cell * lanes + lane,
             "weight": float(weights[cell]),
         }
         if fields > 1:
-            found["gradients"] = float(model.statistics[cell, GRADIENTS, lane])
-            found["scale"] = float(model.statistics[cell, SCALE, lane])
-        yield found
+            entry["gradients"] = float(model.statistics[cell, GRADIENTS, lane])
+            entry["scale"] = float(model.statistics[cell, SCALE, lane])
+        yield entry

@@ -1,4 +1,4 @@
-"""Inverse hash: the names of the weights, from the features seen (``--invert_hash``)."""
+"""Inverse hash: the names of the weights, from the features in events (``--invert_hash``)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class InverseHash:
-    """Collects the names of weights; if features share a weight, it keeps the first name, as VW does.
+    """Collects the names of weights; if features share a weight, the first name is stored, like in VW.
 
     Parameters
     ----------
@@ -22,8 +22,8 @@ class InverseHash:
     Attributes
     ----------
     names : dict of int to str
-        Name of each weight, by its number: cell · lanes + lane. Names of lanes but the first end with the
-        number of the lane in brackets.
+        Name of each weight, by its number: cell · lanes + lane. Names of lanes other than the first end with
+        the number of the lane in brackets.
     """
 
     def __init__(self, workspace: Workspace) -> None:
@@ -35,7 +35,7 @@ class InverseHash:
         """Return the names of the weights of examples, by number; of all live configs, or of the champion."""
         listed = list(examples)  # Listing may add interactions, which are read below.
         arrays, width = self._workspace.searching.live_configs.arrays, self._workspace.learner.width
-        as_vw, found = self._workspace.semantics.reports_as_vw, dict[int, str]()
+        as_vw, result = self._workspace.semantics.reports_as_vw, dict[int, str]()
         lanes = [
             [
                 (live * arrays.slot_step + part * arrays.part_step)
@@ -49,11 +49,11 @@ class InverseHash:
             for name, cell, _, run, used in example.features:
                 if used or as_vw:
                     for lane in lanes[run]:
-                        found.setdefault(cell * self._lanes + lane, name)
-        return found
+                        result.setdefault(cell * self._lanes + lane, name)
+        return result
 
     def note(self, named: Mapping[int, str]) -> None:
-        """Keep the names of weights that do not have one yet."""
+        """Store the names of weights that do not have one yet."""
         for number, name in named.items():
             if number not in self.names:
                 lane = number % self._lanes

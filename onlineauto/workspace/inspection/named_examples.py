@@ -1,6 +1,6 @@
 """Named examples: the features of an event as the learner uses them, one by one and with their names.
 
-This is slow Python for audits. The loop lists features by itself, without names.
+This is slow Python for audits. The learning loop lists features in kernels, without names.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Names(Protocol):
 
 
 class Nameless:
-    """Names that are all unknown: VW keeps none for the second pass."""
+    """Names that are all unknown: VW stores none for the second pass."""
 
     def of(self, namespace: bytes, hash_: int, *, seed: int) -> str | None:  # noqa: ARG002 - as `Names` has it
         """Return None."""
@@ -59,7 +59,7 @@ class Listed(NamedTuple):
     run : int
         1 + the number of its product in `Interactions`, 0 for a feature of no product.
     used : bool
-        True if it is used itself, false if it is only a factor of interactions.
+        True if the feature is used itself, False if it is only a factor of interactions.
     """
 
     name: str
@@ -82,7 +82,7 @@ class NamedExample:
     features : list of Listed
         The features, in the order in which the learner adds them up.
     wide : list of WideProduct
-        The products of interactions with too many of them to list.
+        The products of interactions with too many products to list.
     """
 
     line: int
@@ -120,7 +120,7 @@ class NamedExamples:
     names : Names
         The names of features.
     most : int, optional
-        The number of products of an interaction that are listed; of more, they are arrays.
+        Maximum number of listed products of an interaction; beyond it, they are arrays.
     """
 
     def __init__(self, workspace: Workspace, names: Names, *, most: int | None = None) -> None:
@@ -135,9 +135,9 @@ class NamedExamples:
         for first, end in pairwise(block.event_start.tolist()):
             if task.shape == Shape.CB:
                 actions = [self._numbered(self._own(block, first), each) for each in range(task.n_actions)]
-                kept = self._kept(actions)
+                used = self._kept(actions)
                 for groups in actions:
-                    yield NamedExample(first, first, *self._listed(groups, {}, {}, kept))
+                    yield NamedExample(first, first, *self._listed(groups, {}, {}, used))
                 continue
             begin = first + bool(block.shared[first])
             shared = self._own(block, first, constant=False) if begin > first else {}
@@ -146,13 +146,13 @@ class NamedExamples:
                 for key, features in shared.items():
                     groups[key] = groups[key] + features if key in groups else features
             made: dict[int, list[Listed]] = {}
-            kept = self._kept(actions)
+            used = self._kept(actions)
             for line, groups in enumerate(actions, begin):
                 tagged = first if self._workspace.semantics.reports_as_vw and line == begin else line
-                yield NamedExample(line, tagged, *self._listed(groups, shared, made, kept))
+                yield NamedExample(line, tagged, *self._listed(groups, shared, made, used))
 
     def _kept(self, actions: Sequence[_Groups]) -> NDArray[np.bool_]:
-        """Return which interactions an event of these actions has; a wide one lacks the widest."""
+        """Return which interactions an event with these actions uses; a wide event omits the widest."""
         interactions, limit = self._workspace.layout.interactions, self._workspace.layout.max_crossed
         factors = [keys.tolist() for keys in np.split(interactions.factor, interactions.start[1:-1])]
         sizes = np.zeros(len(interactions.start) - 1)
@@ -187,7 +187,7 @@ class NamedExamples:
         return groups
 
     def _numbered(self, groups: _Groups, action: int) -> _Groups:
-        """Return the groups of an action of ``--cb N``, with its number in the low bits of every hash."""
+        """Return the groups of an action of ``--cb N``, with its number in the low bits of each hash."""
         kept = int(self._workspace.learner.task.numbering.kept)
         return {
             key: [feature._replace(hash=(feature.hash & kept) + action) for feature in features]
@@ -197,9 +197,9 @@ class NamedExamples:
     def _listed(
         self, groups: _Groups, shared: _Groups, made: dict[int, list[Listed]], kept: NDArray[np.bool_]
     ) -> tuple[list[Listed], list[WideProduct]]:
-        """Return the features of groups and of those of their products that are `kept`, and the wide ones.
+        """Return the features of groups and of their products that are `kept`, and the wide products.
 
-        Products of shared groups alone are computed once for an event, and kept in `made`.
+        Products of shared groups alone are computed once per event, and cached in `made`.
         """
         layout, wide = self._workspace.layout, list[WideProduct]()
         linear, interactions = layout.kernel_layout, layout.interactions
@@ -241,7 +241,7 @@ class NamedExamples:
         return wide_product(made, self._mask, product + 1)
 
     def _crossed(self, factors: list[list[_Feature]], keys: Sequence[int], product: int) -> Iterator[Listed]:
-        """Yield each choice of one feature of every factor; of equal factors, each combination once."""
+        """Yield each choice of one feature per factor; of equal factors, each combination once."""
         permutes = self._workspace.layout.interactions.permutations
         chosen = [_Partial(None, 0, _ONE, 0)]
         for k, features in enumerate(factors):

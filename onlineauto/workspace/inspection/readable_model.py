@@ -1,8 +1,8 @@
 """Readable model: a model as text in VW's layout (``--readable_model``, ``--invert_hash``).
 
-With ``--vw_exact`` it is what VW 9.11.9 writes, with its checksum. In native mode version and options are
-ours, and the weights of live configs lie side by side: the weight in lane k of a cell has the number lanes ·
-cell + k.
+With ``--vw_exact`` it is the output of VW 9.11.9, with its checksum. In native mode version and options are
+those of onlineauto, and the weights of live configs are adjacent: the weight in lane k of a cell has the
+number lanes · cell + k.
 
 Source: VW ``parse_regressor.cc``, ``gd.cc``, and ``save_load`` of the reductions.
 """
@@ -63,9 +63,9 @@ def readable_model(
     progress : Progress
         The counts of the run.
     names : mapping of int to str, optional
-        Names of weights by their numbers (`InverseHash`), written before the numbers.
+        Names of weights by number (`InverseHash`), written before the numbers.
     weights_only : bool
-        Leave out the numbers that only learning needs (``--predict_only_model``).
+        Omit the numbers that only learning needs (``--predict_only_model``).
     hexfloat : bool
         Write weights exactly, in hexadecimal; has no effect with `weights_only`, as in VW.
     """
@@ -91,7 +91,7 @@ def _hash(text: str, seed: int) -> int:
 
 
 def _header(workspace: Workspace, *, resumes: bool) -> Iterator[str]:
-    """Yield the texts of the head, of which the checksum is computed."""
+    """Yield the texts of the header, over which the checksum is computed."""
     configuration, shared = workspace.configuration, workspace.learner.model.shared
     yield "Id \n"
     yield f"Min label:{shared[MIN_LABEL]:g}\n"
@@ -138,7 +138,7 @@ def _reductions(workspace: Workspace, *, weights_only: bool) -> Iterator[str]:
 
 
 def _online_state(workspace: Workspace, progress: Progress) -> Iterator[tuple[str, float | int]]:
-    """Yield the numbers that further learning needs, with VW's names."""
+    """Yield the numbers needed for further learning, with VW's names."""
     model, counts = workspace.learner.model, progress.counts()
     shared, lane = model.shared, model.lanes[0]
     yield "initial_t", float(initial_t(workspace.configuration))
@@ -164,7 +164,7 @@ def _online_state(workspace: Workspace, progress: Progress) -> Iterator[tuple[st
 def _weights(
     workspace: Workspace, names: Mapping[int, str] | None, *, weights_only: bool, hexfloat: bool
 ) -> Iterator[str]:
-    """Yield a line for each weight of which a written number is not 0."""
+    """Yield a line for each weight with a written number other than 0."""
     rule, task = workspace.learner.rule, workspace.learner.task
     fields = [W]
     if not weights_only and task.training:
@@ -181,9 +181,9 @@ def _weights(
         rows[:, 0] = materialised(rows[:, 0], model.lanes[model.penalised[:lanes]])
     rows = rows.transpose(0, 2, 1).reshape(-1, len(fields))
     numbers = (cells[:, None] * lanes + np.arange(lanes)).reshape(-1)
-    kept = (rows != 0).any(axis=1)
+    nonzero = (rows != 0).any(axis=1)
     spell = _hexadecimal if hexfloat and not weights_only else "{:g}".format
-    for number, row in zip(numbers[kept].tolist(), rows[kept].tolist(), strict=True):
+    for number, row in zip(numbers[nonzero].tolist(), rows[nonzero].tolist(), strict=True):
         name = None if names is None else names.get(number) if row[0] != 0 else None
         if name is None:
             before = ":" if names is not None and weights_only else ""
@@ -193,10 +193,10 @@ def _weights(
 
 
 def _hexadecimal(value: float) -> str:
-    """Return a number in hexadecimal as C writes it, without trailing zeros.
+    """Return a number in hexadecimal in C's format, without trailing zeros.
 
     >>> _hexadecimal(1.5), _hexadecimal(-2.0), _hexadecimal(0.0)
     ('0x1.8p+0', '-0x1p+1', '0x0p+0')
     """
-    mantissa, found, exponent = value.hex().partition("p")
-    return mantissa.rstrip("0").rstrip(".") + found + exponent if "." in mantissa else value.hex()
+    mantissa, separator, exponent = value.hex().partition("p")
+    return mantissa.rstrip("0").rstrip(".") + separator + exponent if "." in mantissa else value.hex()

@@ -1,7 +1,7 @@
-"""The state of a search in the readable model: a line for each number, as VW writes them.
+"""The state of a search in the readable model: a line for each number, in VW's format.
 
-VW writes the first bytes of namespaces as numbers; native mode writes their names, and settings too. The
-paired tests of native mode are not written; ``onlineauto inspect`` shows their evidence.
+VW writes the first bytes of namespaces as numbers; native mode writes names, and also settings. The paired
+tests of native mode are not written; ``onlineauto inspect`` displays their evidence.
 
 Source: VW ``automl_iomodel.cc``, ``confidence_sequence_robust.cc``.
 """
@@ -106,7 +106,7 @@ def _sequence(state: NDArray[np.float64], name: str) -> Iterator[str]:
 def _histogram(state: NDArray[np.float64]) -> Iterator[tuple[int, bool, float]]:
     """Yield (bucket, strong, value) for each entry of VW's histogram.
 
-    A bucket with an error has two entries, and VW makes one of the bucket after it, even if it is 0.
+    A bucket with an error has two entries, and VW creates an entry of the bucket after it, even if it is 0.
     """
     before, last = False, int(state[USED]) - 2
     for bucket in range(last + 2):
@@ -120,5 +120,5 @@ def _histogram(state: NDArray[np.float64]) -> Iterator[tuple[int, bool, float]]:
 
 
 def _number(value: float) -> str:
-    """Return the shortest text that reads back as this number."""
+    """Return the shortest text that parses to this number."""
     return repr(float(value)).removesuffix(".0")

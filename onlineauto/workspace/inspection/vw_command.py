@@ -1,6 +1,6 @@
-"""The options of a model as Vowpal Wabbit's model files have them.
+"""The options of a model in the form of Vowpal Wabbit's model files.
 
-Source: VW ``parse_regressor.cc`` (``save_load_header``), and the options that each reduction keeps.
+Source: VW ``parse_regressor.cc`` (``save_load_header``), and the options that each reduction stores.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ _DROPPED: Final = frozenset(
         *("quantile_tau", "random_seed"),
     )
 )
-"""Options that our models keep and VW's do not."""
+"""Options that onlineauto's models store and VW's do not."""
 OF_LEARNING: Final = frozenset(("adaptive", "invariant", "learning_rate", "normalized", "power_t", "sgd"))
-"""Options that VW keeps only in models that can learn further."""
+"""Options that VW stores only in models that can learn further."""
 _MERGED: Final = ("ignore", "ignore_linear", "keep")
-"""Options that are written last, each as one word of all characters of its values, in ascending order."""
+"""Options that are written last, each as one word with all characters of its values in ascending order."""
 
 
 def vw_command(configuration: Configuration, *, seed: int, resumes: bool) -> str:
-    """Return the options that VW keeps, in its order, as text with a blank before each.
+    """Return the options that VW stores, in VW's order, as text with a blank before each.
 
     Parameters
     ----------
     configuration : Configuration
         All options.
     seed : int
-        State of the random generator; 0 is not written.
+        State of the random generator; the state 0 is not written.
     resumes : bool
-        True if the model can learn further, false if it can only predict.
+        True if the model can learn further, False if it can only predict.
 
     Examples
     --------
@@ -51,8 +51,12 @@ def vw_command(configuration: Configuration, *, seed: int, resumes: bool) -> str
     """
     words: dict[str, str] = {}
     for option in REGISTRY.options:
-        kept = option.vw and option.keep and option.name not in _DROPPED
-        if option.name in configuration.supplied and kept and (resumes or option.name not in OF_LEARNING):
+        is_written = option.vw and option.keep and option.name not in _DROPPED
+        if (
+            option.name in configuration.supplied
+            and is_written
+            and (resumes or option.name not in OF_LEARNING)
+        ):
             words[option.name] = _words(option, configuration.get(option.name))
     merged = {name: words.pop(name) for name in _MERGED if name in words}
     words |= _implied(configuration)
@@ -66,8 +70,11 @@ def vw_command(configuration: Configuration, *, seed: int, resumes: bool) -> str
 
 def _characters(values: tuple[str, ...]) -> str:
     """Return all bytes of the values, each once, in the order of C's signed characters."""
-    found = set("".join(values).encode("utf-8", "surrogateescape"))
-    ordered = [*sorted(byte for byte in found if byte > 127), *sorted(byte for byte in found if byte < 128)]
+    characters = set("".join(values).encode("utf-8", "surrogateescape"))
+    ordered = [
+        *sorted(byte for byte in characters if byte > 127),
+        *sorted(byte for byte in characters if byte < 128),
+    ]
     return bytes(ordered).decode("utf-8", "surrogateescape")
 
 

@@ -1,4 +1,4 @@
-"""``WideProduct``: the products of an interaction with too many of them to list, as arrays."""
+"""``WideProduct``: the products of an interaction with too many products to list, as arrays."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Factor:
     hash: NDArray[np.uint64]
     value: NDArray[np.float32]
     again: bool
-    """True if it is the factor before it once more, of which each combination is taken once."""
+    """True if the factor repeats the one before it, so that each combination is taken once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class WideProduct:
         1 + the number of the interaction.
     factors : sequence of Factor
     chosen : sequence of int32[n]
-        The feature of each factor that is in each product.
+        The index of each factor's feature in each product.
     """
 
     cell: NDArray[np.int64]
@@ -50,13 +50,13 @@ class WideProduct:
     chosen: Sequence[NDArray[np.int32]]
 
     def name_of(self, i: int) -> str:
-        """Return the names that are crossed in a product; unknown names are left out."""
+        """Return the names crossed in a product; unknown names are omitted."""
         names = (of.names[chosen[i]] for of, chosen in zip(self.factors, self.chosen, strict=True))
         return "*".join(name for name in names if name is not None)
 
 
 def wide_product(factors: Sequence[Factor], mask: int, run: int) -> WideProduct:
-    """Return the products of two factors or more, like `NamedExamples` lists them one by one.
+    """Return the products of two or more factors, in the order of `NamedExamples`.
 
     >>> one = Factor(["a", "b"], np.array([1, 2], np.uint64), np.array([1, 2], np.float32), False)
     >>> made = wide_product([one, Factor(one.names, one.hash, one.value, True)], 1023, 1)

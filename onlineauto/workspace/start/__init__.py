@@ -1,1 +1,1 @@
-"""Starts of a search that are not the oracle's: with interactions of one's own, or with another model."""
+"""Starts of a search without the oracle: with the caller's interactions, or with another model."""

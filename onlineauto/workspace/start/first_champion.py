@@ -1,4 +1,4 @@
-"""First champion: let a search begin with a config of one's own, in place of the oracle's."""
+"""First champion: start a search with the caller's config in place of the oracle's."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from onlineauto.workspace.workspace import Workspace
 
 _REVIEWED: Final = 8
-"""The search asks for the first challengers after this part of a first lease."""
+"""The search requests the first challengers after this fraction of the first lease."""
 
 
 def config_of_names(interactions: Iterable[str]) -> Config:
-    """Return the config of interactions that are given by the full names of their namespaces.
+    """Return the config with some interactions, written with the full names of their namespaces.
 
     >>> config_of_names(["user*article"]).elements
     ((b'article', b'user'),)
@@ -30,13 +30,15 @@ def config_of_names(interactions: Iterable[str]) -> Config:
     Raises
     ------
     OptionError
-        One of them is not of two or three namespaces.
+        An interaction does not have two or three namespaces.
     """
     elements = []
     for text in interactions:
         names = tuple(sorted(each.encode("utf-8", "surrogateescape") for each in text.split("*")))
         if not 2 <= len(names) <= MOST_FACTORS or not all(names):
-            raise OptionError(f"{text!r} is no interaction: name two or three namespaces, as 'user*article'")
+            raise OptionError(
+                f"{text!r} is not an interaction: name two or three namespaces, as 'user*article'"
+            )
         elements.append(names)
     return Config.of(elements, Kind.INCLUSION)
 
@@ -49,9 +51,9 @@ def begin_with(workspace: Workspace, config: Config, *, namespaces: Iterable[byt
     workspace : Workspace
         The search.
     config : Config
-        The champion; it names its interactions.
+        The champion; it lists its interactions.
     namespaces : iterable of bytes
-        Namespaces that are known besides those of the config. Any other one is new when it is seen, and
+        Known namespaces besides those of the config. Any other namespace counts as new when first seen, and
         challengers try it.
 
     Raises
@@ -87,7 +89,7 @@ def begin_with(workspace: Workspace, config: Config, *, namespaces: Iterable[byt
             search,
             candidates=(first,),
             namespaces=tuple(known),
-            n_switches=1,  # so the search takes it for proven, and does not begin with another one
+            n_switches=1,  # so the search treats it as proved, and does not start with another one
             review=first.lease // _REVIEWED,
         )
         live = tree["search"]["slots"] | {"configs": [config], "namespaces": known}

@@ -1,4 +1,4 @@
-"""Warm start: let a search begin with the champion of another model, or try it, its weights included."""
+"""Warm start: use another model's champion and its weights as first champion or as a challenger."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ _CROSSED: Final = ("quadratic", "cubic", "interactions", "experimental_full_name
 
 
 class _Champion(NamedTuple):
-    """The numbers by which a champion predicts and learns."""
+    """The numbers with which a champion predicts and learns."""
 
-    model: Model  # what it is part of, with copies of its typical sizes
+    model: Model  # the model of the champion, with copies of its typical sizes
     cells: NDArray[np.float32]  # [rows, 4, lanes]
     sums_of_lanes: NDArray[np.float64]  # [lanes, 2]: NORM, WEIGHT
     shared: NDArray[np.float64]
@@ -53,8 +53,8 @@ def warm_start(
 ) -> None:
     """Make the champion of `source` the first champion of a search that has learnt nothing yet.
 
-    It predicts what it predicts in `source`, and goes on learning from there; its challengers begin with its
-    weights. What `source` has tried before, and the evidence for it, is not taken.
+    The champion predicts the same as in `source`, and continues to learn; its challengers start with its
+    weights. Configs that `source` has tried before, and their evidence, are not copied.
 
     Parameters
     ----------
@@ -65,12 +65,12 @@ def warm_start(
     namespaces : iterable of str
         The full names of namespaces, if `source` knows only their first letters, as in exact mode.
     name : str
-        What `source` is called in messages.
+        The name of `source` in messages.
 
     Raises
     ------
     OptionError
-        `workspace` does not search, or has learnt already; or the models differ in what weights mean.
+        `workspace` does not search, or has learnt already; or the weights of the models are not compatible.
 
     Examples
     --------
@@ -96,11 +96,11 @@ def warm_start(
 def challenge(
     workspace: Workspace, source: Workspace, *, why: str = "from another model", name: str = "the model"
 ) -> int:
-    """Make the champion of `source` a challenger of a search that is at work; return its live index.
+    """Make the champion of `source` a challenger of a running search; return its live index.
 
-    It goes on learning with the weights that it has in `source`. The search treats it like any challenger: it
-    is a member of the ensemble, with the weight 0 at first, and becomes the champion when the test of the
-    search proves it better. The former champion returns if the test proves that one better later.
+    The challenger continues to learn from its weights in `source`. The search treats it like any challenger:
+    it is a member of the ensemble, initially with the weight 0, and becomes the champion when the test of the
+    search proves it better. The former champion returns if the test later proves that one better.
 
     Parameters
     ----------
@@ -111,12 +111,12 @@ def challenge(
     why : str
         The reason, for the journal. A replay of this journal would need `source` too, and fails.
     name : str
-        What `source` is called in messages.
+        The name of `source` in messages.
 
     Raises
     ------
     OptionError
-        `workspace` does not search, or cannot have this config; or the models differ in what weights mean.
+        `workspace` does not search, or cannot have this config; or the weights are not compatible.
 
     Examples
     --------
@@ -144,26 +144,26 @@ def challenge(
 
 
 def search_from(source: Workspace, configuration: Configuration, *, name: str = "the model") -> Workspace:
-    """Return a search with these options, and otherwise those of `source`, which is its first champion.
+    """Return a search whose first champion is `source`, with these options and otherwise those of `source`.
 
     Raises
     ------
     OptionError
-        The models differ in what weights mean, or the options contradict each other.
+        The weights of the models are not compatible, or the options contradict each other.
     """
     made, left = source.configuration, {*_CROSSED, "vw_exact"}
-    kept = [option.name for option in REGISTRY.options if option.keep and option.name in made.supplied]
-    given = {option: made.get(option) for option in kept if option not in left}
-    given |= {option: configuration.get(option) for option in configuration.supplied}
-    found = Workspace(configuration=REGISTRY.from_keywords(**given))
-    warm_start(found, source, name=name)
-    return found
+    stored = [option.name for option in REGISTRY.options if option.keep and option.name in made.supplied]
+    options = {option: made.get(option) for option in stored if option not in left}
+    options |= {option: configuration.get(option) for option in configuration.supplied}
+    workspace = Workspace(configuration=REGISTRY.from_keywords(**options))
+    warm_start(workspace, source, name=name)
+    return workspace
 
 
 def _check(workspace: Workspace, source: Workspace, name: str) -> None:
-    """Refuse models that cannot have the same champion."""
+    """Reject models that cannot have the same champion."""
     if not workspace.searching.live_configs.arrays.searching:
-        raise OptionError("a warm start is for a model that searches; load goes on with a model as it is")
+        raise OptionError("a warm start is for a model that searches; load continues with a model unchanged")
     if not workspace.learner.task.training:
         raise OptionError("a model that only predicts (--testonly) takes nothing over from another")
     if _of_learning(workspace.kind) != _of_learning(source.kind):
@@ -188,7 +188,7 @@ def _check(workspace: Workspace, source: Workspace, name: str) -> None:
 
 
 def _check_searched(workspace: Workspace, source: Workspace, name: str) -> None:
-    """Refuse a champion with a hyperparameter that a challenger of this search cannot have."""
+    """Reject a champion with a hyperparameter that a challenger of this search cannot have."""
     searched = workspace.searching.options.searched()
     defaults = Hyperparameters(workspace.configuration).defaults
     settings = dict(source.searching.live_configs.configs[0].settings)
@@ -201,23 +201,23 @@ def _check_searched(workspace: Workspace, source: Workspace, name: str) -> None:
 
 
 def _check_wildcards(source: Workspace, names: set[bytes], name: str) -> None:
-    """Refuse interactions of any namespaces if it is not known which there are."""
+    """Reject interactions of wildcards if the namespaces are unknown."""
     options = source.configuration[FeatureOptions]
     wild = [each for each in (*options.quadratic, *options.cubic, *options.interactions) if ":" in each]
     if wild and not names:
         raise OptionError(
             f"{name} crosses {wild[0]!r}, any namespaces, and has not kept which there are: in Python, "
-            "warm_start(…, namespaces=[…]) names them; without a search, the model goes on as it is"
+            "warm_start(…, namespaces=[…]) names them; without a search, the model can be loaded unchanged"
         )
 
 
 def _of_learning(kind: str) -> str:
-    """Return the kind of events by which costs are learnt, however actions are explored."""
+    """Return the kind of events from which costs are learnt, independent of exploration."""
     return kind.replace("cb_explore", "cb")
 
 
 def _full_names(source: Workspace, given: Iterable[bytes]) -> set[bytes]:
-    """Return the namespaces that `source` has seen, those given in place of their first letters."""
+    """Return the namespaces of `source`; names in `given` replace their first letters."""
     seen, given = set(source.layout.state()["known"]), set(given)
     letters = {name[:1] for name in given}
     return given | {name for name in seen if len(name) > 1 or name not in letters}
@@ -237,7 +237,7 @@ def _config(workspace: Workspace, source: Workspace, known: Sequence[bytes]) -> 
 
 
 def _crossed(source: Workspace, known: Sequence[bytes]) -> Iterator[Interaction]:
-    """Yield the interactions of the champion of `source`, by the full names of namespaces."""
+    """Yield the interactions of the champion of `source`, with the full names of namespaces."""
     if source.searching.live_configs.arrays.searching:
         for names in source.searching.interactions(0):
             yield from product(
@@ -246,13 +246,13 @@ def _crossed(source: Workspace, known: Sequence[bytes]) -> Iterator[Interaction]
         return
     options = source.configuration[FeatureOptions]
     letters = (*options.quadratic, *options.cubic, *options.interactions)
-    asked = [parse_letters(text, bytewise=source.layout.bytewise) for text in letters]
-    asked += map(parse_full_names, options.experimental_full_name_interactions)
-    yield from compile_products(asked, known, keep_duplicates=options.leave_duplicate_interactions)
+    patterns = [parse_letters(text, bytewise=source.layout.bytewise) for text in letters]
+    patterns += map(parse_full_names, options.experimental_full_name_interactions)
+    yield from compile_products(patterns, known, keep_duplicates=options.leave_duplicate_interactions)
 
 
 def _champion_of(source: Workspace) -> _Champion:
-    """Return copies of the numbers by which the champion of `source` predicts and learns."""
+    """Return copies of the numbers with which the champion of `source` predicts and learns."""
     model, lanes = source.learner.model, source.learner.champion_lanes()
     cells = read_cells(model, lanes=lanes)
     cells[:, W] = materialised(cells[:, W], model.lanes[model.penalised[lanes]])
@@ -268,7 +268,7 @@ def _champion_of(source: Workspace) -> _Champion:
 
 
 def _take(workspace: Workspace, champion: _Champion) -> None:
-    """Let the champion of a search that has learnt nothing have the numbers of another one."""
+    """Copy the numbers of another champion into the champion of a search that has learnt nothing."""
     _write(workspace, champion, workspace.learner.champion_lanes(), 0)
     workspace.learner.model.shared[:] = champion.shared
     adopt_sizes(workspace.learner.model, [champion.model])

@@ -1,1 +1,1 @@
-"""Direct answers: ranks and rewards that come whole are answered without a task, once the log has them."""
+"""Direct answers: a rank or reward that arrives whole is answered without a task, once the log has it."""

@@ -1,7 +1,7 @@
 """``Connections``: the open connections of a server, within limits that hold before a request is known.
 
-A connection is *waiting* while it is idle, or while its client still sends a request; else it is answered.
-Where there are too many, the one that has waited longest is closed to make room for a new one.
+A connection is *waiting* while it is idle, or while its client still sends a request.
+If there are too many connections, the one that has waited longest is closed for the new one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LOG = logging.getLogger("onlineauto.service")
 BACKLOG: Final = 256
 """Connections that the system accepts beyond the limit, until they are closed."""
 _RESERVE: Final = 128
-"""File descriptors that are left to the log, the models and the libraries."""
+"""File descriptors reserved for the log, the models and the libraries."""
 _MOST: Final = 4096
 
 
@@ -30,15 +30,15 @@ class ConnectionLimits(msgspec.Struct, frozen=True):
     Attributes
     ----------
     most : int
-        Number of connections.
+        Maximum number of connections.
     header_bytes, headers : int
-        Size of all headers of a request, and their number.
+        Maximum size of all headers of a request, and their maximum number.
     header_seconds : float
-        Seconds for which a connection may be idle, or send a head, until the head is complete.
+        Seconds for which a connection may be idle, or may take to send a complete head.
     body_seconds : float
-        Seconds for which a request may come, from its first byte to its last.
+        Seconds from the first byte of a request to its last.
     answer_seconds : float
-        Seconds for which a client may not read an answer that is sent.
+        Seconds for which a client may leave an answer unread.
     """
 
     most: int = 1024
@@ -50,13 +50,13 @@ class ConnectionLimits(msgspec.Struct, frozen=True):
 
 
 class Connection(Protocol):
-    """A connection, as far as `Connections` needs to know it."""
+    """A connection as `Connections` uses it."""
 
     since: float
-    """The time since which it waits."""
+    """The time at which it began to wait."""
 
     def waits_for(self, now: float, limits: ConnectionLimits) -> str:
-        """Return what a waiting connection has waited for too long, or ""."""
+        """Return which wait has exceeded its limit, or "" if none has."""
 
     @property
     def is_waiting(self) -> bool:
@@ -67,7 +67,7 @@ class Connection(Protocol):
 
 
 class Connections:
-    """The open connections, those that wait longest first.
+    """The open connections, ordered by how long they have waited.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class Connections:
         if len(self._open) >= self.limits.most:
             oldest = next((each for each in self._open if each.is_waiting), None)
             if oldest is None:
-                message = f"there are {len(self._open)} connections; no more are taken"
+                message = f"there are {len(self._open)} connections; no more are accepted"
                 self._drop(connection, "too many", 503, message)
                 return
             self._drop(oldest, "room for another")
@@ -106,7 +106,7 @@ class Connections:
         self._open.pop(connection, None)
 
     def waits(self, connection: Connection) -> None:
-        """Note that a connection waits from now on."""
+        """Record that a connection waits from now on."""
         if connection in self._open:
             self._open.move_to_end(connection)
 
@@ -126,7 +126,7 @@ class Connections:
         self.dropped[reason] += 1
         connection.drop(status, message)
         now = time.monotonic()
-        if reason != "idle" and now - self._logged.get(reason, -60.0) >= 60.0:  # a flood is one line
+        if reason != "idle" and now - self._logged.get(reason, -60.0) >= 60.0:  # at most one line a minute
             self._logged[reason] = now
             _LOG.warning(
                 "connections are closed: %s",
@@ -136,9 +136,9 @@ class Connections:
 
 
 def most_connections(wanted: int | None = None) -> int:
-    """Return how many connections there may be, so that file descriptors are left for everything else.
+    """Return the maximum number of connections that leaves enough file descriptors for everything else.
 
-    The limit of open files is raised as far as the system allows, and as is needed.
+    The limit of open files is raised as far as needed and as the system allows.
     """
     most = _MOST if wanted is None else wanted
     try:

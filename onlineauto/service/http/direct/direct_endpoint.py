@@ -1,4 +1,4 @@
-"""``DirectEndpoint``: answers a request that is there as a whole, from a callback, and not in a task."""
+"""``DirectEndpoint``: answers a request that has arrived whole, from a callback instead of a task."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ if TYPE_CHECKING:
     from onlineauto.service.log.group_commit import Done
 
 Begin: TypeAlias = "Callable[[Sequence[tuple[Asked, Done]]], list[Reply | Exception]]"
-"""Submits what requests say to the log; returns what each may be answered once its `done` is called, or why
-it is refused."""
+"""Submits requests to the log; returns for each the reply to send once its `done` is called, or the error
+that rejects it."""
 
 
 class DirectEndpoint:
-    """The endpoint of one handler; it does for a whole request what `Endpoint` does for any.
+    """The endpoint of one handler; it treats a whole request the same way `Endpoint` treats any request.
 
     Parameters
     ----------
     keeper : Keeper
-        What stands before it.
+        Checks tokens and limits, and counts requests.
     begin : callable
         Begins an answer.
     name : str
         Its name in metrics and logs.
     scope : str or None
-        What a token has to be for; None lets everybody in.
+        The scope that a token needs; None needs no token.
     body_bytes : int
-        Size of the largest body.
+        Maximum size of a body.
     turn : Turn
-        Where requests wait until the event loop has read all that came.
+        Collects requests until the event loop has read all connections.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class DirectEndpoint:
     def take(
         self, headers: Mapping[str, str], body: bytes, path: dict[str, str], answer: Callable[[Reply], object]
     ) -> None:
-        """Take a request, and call `answer` with the reply, now or later."""
+        """Accept a request, and call `answer` with the reply, now or later."""
         waiting = _Waiting(self, answer)
         try:
             self.keeper.check(headers, self.scope)
@@ -61,7 +61,7 @@ class DirectEndpoint:
         self.turn.add(self, Asked(headers, body, path), waiting)
 
     def answer(self, asked: Sequence[tuple[Asked, _Waiting]]) -> None:
-        """Answer requests, once the log has what they say."""
+        """Answer requests, once the log has their records."""
         try:
             replies = self.begin([(each, waiting.done) for each, waiting in asked])
         except Exception as error:
@@ -73,13 +73,13 @@ class DirectEndpoint:
 class Turn:
     """The requests of one turn of the event loop.
 
-    What came over all connections is answered endpoint by endpoint, once everything is read: a hundred ranks
-    in a row cost half of what they do with other work in between.
+    Requests that arrived over all connections are answered endpoint by endpoint, once everything is read: a
+    hundred ranks in a row cost half as much as ranks between other work.
 
     Parameters
     ----------
     together : callable
-        Makes the context manager in which they are answered, so that the log writes all of them at once.
+        Returns the context manager in which requests are answered, so that the log writes one group.
     """
 
     def __init__(self, together: Callable[[], AbstractContextManager[None]]) -> None:
@@ -87,16 +87,16 @@ class Turn:
         self._asked: dict[DirectEndpoint, list[tuple[Asked, _Waiting]]] = {}
 
     def add(self, endpoint: DirectEndpoint, asked: Asked, waiting: _Waiting) -> None:
-        """Let a request be answered at the end of the turn."""
+        """Add a request, to be answered at the end of the turn."""
         if not self._asked:
             asyncio.get_running_loop().call_soon(self._answer)
         self._asked.setdefault(endpoint, []).append((asked, waiting))
 
     def _answer(self) -> None:
-        asked, self._asked = self._asked, {}
+        requests, self._asked = self._asked, {}
         with self._together():
-            for endpoint, found in asked.items():
-                endpoint.answer(found)
+            for endpoint, turn in requests.items():
+                endpoint.answer(turn)
 
 
 class _Waiting:
@@ -110,7 +110,7 @@ class _Waiting:
         self.written = self.ended = self.counted = False
 
     def begun(self, reply: Reply | Exception) -> None:
-        """Take what may be answered: now if the log has the record or never will, else later."""
+        """Store the reply: send it now if the log has the record or there is an error, else later."""
         if isinstance(reply, Exception):
             self.end(reply_to_error(reply, self._endpoint.name))
             return
@@ -119,7 +119,7 @@ class _Waiting:
             self.end(reply)
 
     def done(self, error: Exception | None) -> None:
-        """Answer, now that the log has the record, or with why it does not."""
+        """Send the reply once the log has the record, or an error if it cannot be written."""
         self.written = True
         if error is not None:
             failed = RefusedError(f"the log cannot be written: {error}", status=503)

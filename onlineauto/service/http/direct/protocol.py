@@ -1,8 +1,8 @@
-"""``DirectProtocol``: uvicorn's protocol, which answers whole ranks and rewards by itself.
+"""``DirectProtocol``: uvicorn's protocol, extended to answer whole ranks and rewards directly.
 
-A task, a scope and a chain of applications cost several times what a rank does. So a request that lies in the
-received bytes as a whole, for an endpoint that can be answered from a callback, is given to that. All others,
-and whatever is written in another way, go to uvicorn as they came.
+A task, a scope and a chain of applications cost several times as much as a rank. So a request that has
+arrived whole goes straight to its endpoint, if that endpoint can answer from a callback. All other requests,
+and those written in an unusual way, are passed to uvicorn unchanged.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from onlineauto.service.http.endpoint import Reply
 
 _PATIENCE: Final = 1.0
-"""Seconds for which the rest of a body is waited for here, before uvicorn does."""
+"""Seconds to wait for the rest of a body before uvicorn takes over."""
 
 
 class _HeadError(Exception):
-    """A head is refused; the connection knows why."""
+    """A head is rejected; the connection stores the reason."""
 
 
 class DirectProtocol(HttpToolsProtocol):
-    """A connection. uvicorn makes it, and its application is an `Application`."""
+    """A connection. uvicorn creates it, and its application is an `Application`."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -49,25 +49,25 @@ class DirectProtocol(HttpToolsProtocol):
         self._refusal = (400, "the request is not HTTP")
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin, if there is room for one more connection."""
+        """Register the connection, if the limits allow one more."""
         super().connection_made(transport)
         self.since = self.loop.time()
         self._app.connections.add(self)
 
     def on_message_begin(self) -> None:
-        """Note that uvicorn reads a request."""
+        """Record that uvicorn reads a request."""
         self._reading = self._in_head = True
         self._head_bytes = 0
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header, if there are not too many."""
+        """Accept a header, if there are not too many."""
         self._head_bytes += len(name) + len(value)
         self._check_head(len(self.headers) + 1, self._head_bytes)
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Take a head, if it names one host."""
+        """Accept a head, if it names one host."""
         self._in_head = False
         if sum(name == b"host" for name, _ in self.headers) > 1:
             self._refusal = (400, "a request has one Host header")
@@ -75,39 +75,39 @@ class DirectProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        """Note that uvicorn has read a request."""
+        """Record that uvicorn has read a request."""
         self._reading = False
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """Note that the connection waits for the next request."""
+        """Record that the connection waits for the next request."""
         self._wait()
         super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse a request that cannot be read, and close the connection."""
+        """Reject a request that cannot be read, and close the connection."""
         del msg
         self.drop(*self._refusal)
 
     def pause_writing(self) -> None:
-        """Note that the client does not read its answer."""
+        """Record that the client does not read its answer."""
         self._stalled = self.loop.time()
         super().pause_writing()
 
     def resume_writing(self) -> None:
-        """Note that the client reads."""
+        """Record that the client reads again."""
         self._stalled = 0.0
         super().resume_writing()
 
     @property
     def is_waiting(self) -> bool:
-        """True if no answer is being made or sent: the connection is idle, or its client sends a request."""
+        """True if the connection is idle or its client sends a request, so no answer is being sent."""
         cycle: RequestResponseCycle | None = self.cycle
         answering = cycle is not None and not cycle.response_complete and not self._reading
         return not self._pending and not answering
 
     def waits_for(self, now: float, limits: ConnectionLimits) -> str:
-        """Return what the connection has waited for too long, or ""."""
+        """Return which wait of the connection has exceeded its limit, or "" if none has."""
         if self._stalled and now - self._stalled > limits.answer_seconds:
             return "answer"
         if not self.is_waiting:
@@ -130,17 +130,17 @@ class DirectProtocol(HttpToolsProtocol):
             self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes: answer a whole request, wait for the rest of one, or let uvicorn read them."""
+        """Process bytes: answer a whole request, wait for the rest of one, or pass them to uvicorn."""
         if self.transport.is_closing():
             return
-        if self._pending:  # the next request has to wait for its turn
+        if self._pending:  # the next request waits until this one is answered
             self._held += data
             self.flow.pause_reading()
             return
         if not self._reading and not self._held and self._is_idle():
             self._wait()  # for the rest of this request, from its first byte on
         until = self.loop.time() + _PATIENCE
-        if self._timer is not None:  # a body that comes in many pieces is not waited for anew with each
+        if self._timer is not None:  # the timeout of a body does not restart with each piece
             until = self._until
         if self._held:
             data = self._released() + data
@@ -165,18 +165,18 @@ class DirectProtocol(HttpToolsProtocol):
             self._read(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget what did not come to its end."""
+        """Drop what is unfinished, and remove the connection."""
         self._app.connections.discard(self)
         self._released()
         super().connection_lost(exc)
 
     def eof_received(self) -> bool:  # type: ignore[override] # asyncio asks for one
-        """Keep a connection whose client says that it will send no more, until what it asked is answered."""
+        """Keep a connection whose client sends no more open until its requests are answered."""
         self._last = self._last or self._pending
         return self._pending
 
     def shutdown(self) -> None:
-        """Close the connection, once what came is answered."""
+        """Close the connection once all received requests are answered."""
         if self._pending:
             self._last = True
             return
@@ -191,35 +191,35 @@ class DirectProtocol(HttpToolsProtocol):
         return done and not self._reading and not self.flow.write_paused
 
     def _released(self) -> bytes:
-        """Return the bytes that were held, and hold them no longer."""
+        """Return the buffered bytes, and empty the buffer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        held, self._held = self._held, b""
-        return held
+        data, self._held = self._held, b""
+        return data
 
     def _hand_over(self) -> None:
-        """Let uvicorn read what is there of a request."""
+        """Pass the buffered part of a request to uvicorn."""
         self._read(self._released())
 
     def _read(self, data: bytes) -> None:
-        """Let uvicorn read bytes, within the limits of a head."""
+        """Pass bytes to uvicorn, within the limits of a head."""
         continued = self._in_head
         super().data_received(data)
         if continued and self._in_head and not self.transport.is_closing():
-            self._head_bytes += len(data)  # of a header that does not end, the parser says nothing
+            self._head_bytes += len(data)  # the parser does not report a header that does not end
             try:
                 self._check_head(0, self._head_bytes)
             except _HeadError:
                 self.drop(*self._refusal)
 
     def _check_head(self, count: int, size: int) -> None:
-        """Refuse a head that is too large.
+        """Reject a head that is too large.
 
         Raises
         ------
         _HeadError
-            It is; `send_400_response` answers.
+            The head is too large; `send_400_response` answers.
         """
         limits = self._app.connections.limits
         if count > limits.headers or size > limits.header_bytes:
@@ -228,12 +228,12 @@ class DirectProtocol(HttpToolsProtocol):
             raise _HeadError
 
     def _wait(self) -> None:
-        """Note that the connection waits for its client from now on."""
+        """Record that the connection waits for its client from now on."""
         self.since = self.loop.time()
         self._app.connections.waits(self)
 
     def timeout_keep_alive_handler(self) -> None:
-        """Close the connection if nothing has come for long enough; a timer for each answer costs more."""
+        """Close the connection if it has been idle for too long; a timer for each answer costs more."""
         left = self._used + self.timeout_keep_alive - self.loop.time()
         if self._pending or left > 0:
             again = left if left > 0 else self.timeout_keep_alive
@@ -246,7 +246,7 @@ class DirectProtocol(HttpToolsProtocol):
         endpoint.take(head.headers, data[head.begin :], path, self._answer)
 
     def _answer(self, reply: Reply) -> None:
-        """Write a reply, and go on with what came meanwhile."""
+        """Write a reply, and continue with bytes that arrived while it was computed."""
         self._pending = False
         if self.transport.is_closing():
             return

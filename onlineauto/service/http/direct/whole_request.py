@@ -1,6 +1,6 @@
-"""``head_of``: the head of a plain request, from the bytes that came; anything else is left to httptools.
+"""``head_of``: parses the head of a plain request from the received bytes; httptools parses all others.
 
-What is read here is a strict part of HTTP: one way to write each head, and no header that changes how a body
+Only a strict part of HTTP is read here: there is one way to write each head, and no header changes how a body
 is framed. So both readers always agree on where a request ends.
 """
 
@@ -13,16 +13,16 @@ from typing import Final, NamedTuple
 _PLAIN: Final = re.compile(rb"POST (/[A-Za-z0-9/._~-]+) HTTP/1\.1\r\n((?:[A-Za-z0-9-]+:[\t -~]*\r\n)+)\r\n")
 _FRAMING: Final = frozenset(("transfer-encoding", "expect", "content-encoding"))
 _STAYS: Final = frozenset(("keep-alive", "upgrade", "http2-settings"))
-"""What a connection may be said to be: Java's client offers HTTP/2 with each request, which may be ignored;
-httptools takes such a request to have no body."""
+"""Values of ``Connection`` that are accepted. Java's client offers HTTP/2 with each request, which may be
+ignored; httptools would read such a request without its body."""
 _LONGEST: Final = 9
-"""Digits of the longest length of a body that is read here."""
+"""Maximum number of digits of a Content-Length that is read here."""
 _SHORT: Final = 1024
-"""Bytes of the longest head that is remembered."""
+"""Maximum size in bytes of a head in the cache."""
 
 
 class Head(NamedTuple):
-    """The head of a request: its path, its headers by their names in lower case, and where its body is."""
+    """The head of a request: its path, its headers by lower-case name, and the range of its body."""
 
     path: str
     headers: dict[str, str]
@@ -31,7 +31,7 @@ class Head(NamedTuple):
 
 
 def head_of(data: bytes) -> Head | None:
-    r"""Return the head with which some bytes begin, or None if they do not begin with a whole plain one.
+    r"""Return the head at the beginning of `data`, or None if it is incomplete or not plain.
 
     >>> head = head_of(b"POST /v1/rank HTTP/1.1\r\nHost: here\r\nContent-Length: 2\r\n\r\n{}")
     >>> head.path, head.headers, (head.begin, head.end)
@@ -42,17 +42,17 @@ def head_of(data: bytes) -> Head | None:
     begin = data.find(b"\r\n\r\n") + 4
     if begin < 4:
         return None
-    found = (_again if begin <= _SHORT else _lines_of)(data[:begin])
-    return None if found is None else Head(found[0], found[1], begin, begin + found[2])
+    parsed = (_again if begin <= _SHORT else _lines_of)(data[:begin])
+    return None if parsed is None else Head(parsed[0], parsed[1], begin, begin + parsed[2])
 
 
 def _lines_of(head: bytes) -> tuple[str, dict[str, str], int] | None:
     """Return the path, the headers and the length of the body of a plain head."""
-    found = _PLAIN.fullmatch(head)
-    if found is None:
+    match = _PLAIN.fullmatch(head)
+    if match is None:
         return None
     headers: dict[str, str] = {}
-    lines = found[2].decode("ascii").split("\r\n")[:-1]
+    lines = match[2].decode("ascii").split("\r\n")[:-1]
     for line in lines:
         name, _, value = line.partition(":")
         headers[name.lower()] = value.strip(" \t")
@@ -66,8 +66,8 @@ def _lines_of(head: bytes) -> tuple[str, dict[str, str], int] | None:
         or not _STAYS.issuperset(re.split(r"[ \t]*,[ \t]*", headers.get("connection", "keep-alive").lower()))
     ):
         return None
-    return found[1].decode("ascii"), headers, int(length)
+    return match[1].decode("ascii"), headers, int(length)
 
 
 _again = lru_cache(maxsize=512)(_lines_of)
-"""The same heads come again and again: a client writes all of them alike."""
+"""Caches parsed heads, because a client writes the same head for each request."""
