@@ -187,29 +187,32 @@ class History:
         Raises
         ------
         InputError
-            If the first line does not describe a cluster.
+            If no line describes a cluster.
         """
         lines = [(number, line) for number, line in enumerate(text.split(b"\n"), 1) if line.strip()]
         if not lines:
             raise InputError(f"{name}: not a cluster's history: its first line describes the cluster")
-        first = _read(lines[0][1], None, f"{name}:{lines[0][0]}")
-        assert isinstance(first, Head)
-        found = cls(first)
-        for number, line in lines[1:]:
+        head: Head | None = None
+        skipped: list[str] = []
+        records: list[Record] = []
+        whole = text.count(b"\n")
+        for number, line in lines:
             try:
-                each = _read(line, found.head, f"{name}:{number}")
+                each = _read(line, head, f"{name}:{number}")
             except InputError as error:
-                if number <= text.count(b"\n"):  # else the line was torn off
-                    found.skipped.append(str(error))
+                if number <= whole:  # else the line was torn off
+                    skipped.append(str(error))
                 continue
             if isinstance(each, Head):
-                found.head = each
+                head = each
             else:
-                found.records.append(each)
-        if found.skipped:
-            _LOG.warning(
-                "%d lines of a history are skipped, the first: %s", len(found.skipped), found.skipped[0]
-            )
+                records.append(each)
+        if head is None:
+            raise InputError(skipped[0] if skipped else f"{name}: no line describes the cluster")
+        found = cls(head, records)
+        found.skipped = skipped
+        if skipped:
+            _LOG.warning("%d lines of a history are skipped, the first: %s", len(skipped), skipped[0])
         return found
 
 
