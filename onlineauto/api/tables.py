@@ -175,7 +175,7 @@ def frame_rows(frame: Any, *, label: str | None, weight: str | None) -> Iterator
     """
     columns = names_of_columns(frame)
     for name, column in (("label", label), ("weight", weight)):
-        if column not in columns and (column is not None or name == "label"):
+        if str(column) not in columns and (column is not None or name == "label"):
             raise InputError(
                 f"fit(frame, {name}=…) names one of its columns: {', '.join(columns)}; or fit(X, y) has "
                 "separate labels"
@@ -183,4 +183,4 @@ def frame_rows(frame: Any, *, label: str | None, weight: str | None) -> Iterator
     for row in opened(frame).iter_rows(named=True):
         of = {str(name): value for name, value in row.items()}
         y = of.pop(str(label))
-        yield Example(of, y, of.pop(weight) if weight is not None else 1.0)
+        yield Example(of, y, of.pop(str(weight)) if weight is not None else 1.0)

@@ -186,29 +186,32 @@ class History:
         Raises
         ------
         InputError
-            If the first line does not describe a cluster.
+            If no line describes a cluster.
         """
         lines = [(number, line) for number, line in enumerate(text.split(b"\n"), 1) if line.strip()]
         if not lines:
             raise InputError(f"{name}: not a cluster's history: its first line describes the cluster")
-        first = _read(lines[0][1], None, f"{name}:{lines[0][0]}")
-        assert isinstance(first, Head)
-        history = cls(first)
-        for number, line in lines[1:]:
+        head: Head | None = None
+        skipped: list[str] = []
+        records: list[Record] = []
+        whole = text.count(b"\n")
+        for number, line in lines:
             try:
-                each = _read(line, history.head, f"{name}:{number}")
+                each = _read(line, head, f"{name}:{number}")
             except InputError as error:
-                if number <= text.count(b"\n"):  # otherwise the last line is incomplete
-                    history.skipped.append(str(error))
+                if number <= whole:  # otherwise the last line is incomplete
+                    skipped.append(str(error))
                 continue
             if isinstance(each, Head):
-                history.head = each
+                head = each
             else:
-                history.records.append(each)
-        if history.skipped:
-            _LOG.warning(
-                "%d lines of a history are skipped, the first: %s", len(history.skipped), history.skipped[0]
-            )
+                records.append(each)
+        if head is None:
+            raise InputError(skipped[0] if skipped else f"{name}: no line describes the cluster")
+        history = cls(head, records)
+        history.skipped = skipped
+        if skipped:
+            _LOG.warning("%d lines of a history are skipped, the first: %s", len(skipped), skipped[0])
         return history
 
 

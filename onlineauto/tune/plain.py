@@ -10,6 +10,7 @@ from numbers import Rational, Real
 from typing import Any, Final
 
 from onlineauto.errors import OptionError
+from onlineauto.formats.mappings.values import shown
 
 _SCALARS: Final = (float, int, str, bool, type(None))
 _DEEPEST: Final = 50
@@ -92,7 +93,7 @@ def count(name: str, value: Any, least: int) -> int:
     """
     result = whole(value)
     if result is None or not least <= result < _MOST:
-        raise OptionError(f"{name} = {value!r}: give a whole number from {least} to 2**53 - 1")
+        raise OptionError(f"{name} = {shown(value)}: give a whole number from {least} to 2**53 - 1")
     return result
 
 
@@ -128,4 +129,4 @@ def _key(name: Any, what: str) -> str:
         return plain
     if isinstance(plain, int | float):
         return str(as_json(plain, what))
-    raise OptionError(f"{what} cannot be stored: the key {name!r} is not text")
+    raise OptionError(f"{what} cannot be stored: the key {shown(name)} is not text")

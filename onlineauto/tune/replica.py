@@ -12,6 +12,7 @@ import json
 import logging
 from typing import TYPE_CHECKING, Final
 
+from onlineauto.errors import StoreError, UnreachableError
 from onlineauto.tune.record_checks import UnfitRecord
 from onlineauto.tune.store import Claim, Snapshot
 
@@ -60,18 +61,32 @@ class Replica:
     def progress(self) -> Progress:
         """The state; at first and after an error, it is read from the newest snapshot and the log."""
         while self._progress is None:
-            progress = self._settings.progress()
-            snapshot = self._store.snapshot()
-            if snapshot is not None:
-                progress.load_state_dict(snapshot.state)
-                self._saved = snapshot.version
-                self._report(progress)
+            progress = self._begun()
             try:
                 self._apply_all(progress, self._store.load(progress.version))
             except _HalfAppliedError:
                 continue
             self._progress = progress
         return self._progress
+
+    def _begun(self) -> Progress:
+        """Return the state of the newest snapshot; that of no record if there is none, or it is damaged."""
+        progress = self._settings.progress()
+        try:
+            snapshot = self._store.snapshot()
+            if snapshot is not None:
+                progress.load_state_dict(snapshot.state)
+                if progress.version != snapshot.version:
+                    raise StoreError(f"it has the state of version {progress.version}")
+                self._saved = snapshot.version
+                self._report(progress)
+        except UnreachableError:
+            raise
+        except Exception as error:  # whatever is wrong with it, the log has all that it had
+            message = "the snapshot of study %r is not used, and its log is read instead: %s: %s"
+            _LOG.warning(message, self._name, type(error).__name__, error)
+            return self._settings.progress()
+        return progress
 
     def follow(self, record: Record, version: int) -> None:
         """Apply a record that was written as this version; version 0 means that the store had it before."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.errors import OptionError
+from onlineauto.formats.mappings.values import shown
 from onlineauto.tune.plain import as_json, count, number
 from onlineauto.tune.progress import Progress
 from onlineauto.tune.schedulers import SCHEDULERS, Scheduler, Setting
@@ -169,7 +170,7 @@ def seconds_of(lease: Any) -> float:
     """Return the seconds of a lease; raise `OptionError` if it is not a number above 0."""
     seconds = number(lease)
     if isinstance(lease, bool) or not seconds > 0:
-        raise OptionError(f"lease = {lease!r}: seconds, more than 0")
+        raise OptionError(f"lease = {shown(lease)}: seconds, more than 0")
     return seconds
 
 

@@ -17,6 +17,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.errors import OptionError
+from onlineauto.formats.mappings.values import shown
 from onlineauto.tune.claims import Claims, pauses
 from onlineauto.tune.plain import count, number
 from onlineauto.tune.replica import Replica
@@ -259,7 +260,7 @@ class Study(StudyView):
         with self._lock:
             loss = number(value)
             if isnan(loss):
-                self._claims.fail(job, f"the value is {value!r}, which is not a number", final=True)
+                self._claims.fail(job, f"the value is {shown(value)}, which is not a number", final=True)
             else:
                 self._claims.tell(job, loss, details)
 

@@ -175,3 +175,11 @@ def test_a_terminal_has_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = terminal.getvalue()
     AutoML().fit(list(logged(N)), progress=False)
     assert terminal.getvalue() == shown
+
+
+@pytest.mark.parametrize("actions", [None, 3, "ab"])
+def test_an_event_whose_actions_are_none_is_located(actions: Any) -> None:
+    events = list(logged(2))
+    events[1]["actions"] = actions
+    with pytest.raises(InputError, match=r"^event 1: actions are a list or a mapping of features"):
+        AutoML().fit(events)

@@ -179,6 +179,19 @@ def test_frames() -> None:
         AutoMLRegressor().fit(events, label="price")
 
 
+@pytest.mark.parametrize("names", [(0, 1, 2), (("a", "x"), ("b", "y"), ("c", "z"))])
+def test_columns_are_named_by_the_names_that_the_frame_has(names: tuple[Any, ...]) -> None:
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("narwhals")
+    frame = pandas.DataFrame(dict(zip("abc", ([1.0, 2.0] * 20, [3.0] * 40, [1.0] * 40), strict=True)))
+    frame.columns = list(map(str, names))
+    texts = AutoMLRegressor().fit(frame, label=str(names[1]), weight=str(names[2]))
+    frame.columns = names
+    model = AutoMLRegressor().fit(frame, label=names[1], weight=names[2])
+    row = {str(names[0]): 2.0}
+    assert model.predict(row) == texts.predict(row) == pytest.approx(3.0, abs=0.5)
+
+
 @pytest.mark.parametrize("make", [AutoMLRegressor, AutoMLClassifier])
 def test_files_and_copies_go_on_as_the_model(make: Any) -> None:
     events = prices(400) if make is AutoMLRegressor else colours(400, (True, 2, "x"))

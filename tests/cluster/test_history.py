@@ -121,7 +121,7 @@ UNAPPLICABLE = [
 @pytest.mark.parametrize("line", UNAPPLICABLE, ids=lambda line: line[:40].decode("utf-8", "replace"))
 def test_all_records_around_an_unapplicable_one_are_applied(line: bytes, tmp_path: Path) -> None:
     lines, path = made().text().encode().splitlines(), tmp_path / "history.jsonl"
-    for at in range(1, len(lines) + 1):
+    for at in range(int(b'"head"' in line), len(lines) + 1):  # the first of two heads is the cluster's
         text = b"\n".join([*lines[:at], line, *lines[at:], b""])
         found = History.parse(text)
         assert (found.head, found.records) == (made().head, made().records)

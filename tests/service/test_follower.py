@@ -379,6 +379,24 @@ def test_a_learner_that_is_away_is_named() -> None:
     upstream.close()
 
 
+@pytest.mark.parametrize("answer", [b"<html>", b"{}", b'{"settings":3}', b'{"position":"x"}', b"\xff"])
+def test_an_answer_of_something_that_is_no_learner_is_as_if_the_learner_were_away(
+    answer: bytes, tmp_path: Path, loop: Loop
+) -> None:
+    started = Follower(tmp_path / "rank", Beside(loop))
+    name = started.published.name
+    started.close()
+    proxy = httpx.MockTransport(lambda _: httpx.Response(200, content=answer))
+    upstream = HttpUpstream("http://proxy", transport=proxy)
+    for call in (upstream.settings, lambda: upstream.take("rank", 0, b"")):
+        with pytest.raises(InputError, match=r"what answers at http://proxy/v1/.* is no learner"):
+            call()
+    again = Follower(tmp_path / "rank", upstream)
+    assert again.published.name == name
+    assert again.rank(question("e1"), nobody).ids
+    again.close()
+
+
 def test_taken_over_records_say_where_they_are_from(tmp_path: Path, loop: Loop) -> None:
     follower = Follower(tmp_path / "rank", Beside(loop))
     follower.rank(question("e"), nobody)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import sqlite3
+import zlib
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -312,3 +314,26 @@ def test_a_record_that_there_is_no_job_fits_only_where_there_is_none(scheduler: 
     assert state_of(fresh) == state_of(again)
     assert len(fresh.skipped) == 1
     assert "it says {'kind': 'idle'}" in fresh.skipped[0].why
+
+
+@pytest.mark.parametrize("body", ["{", "{}", '{"version":1}', "[]", '{"version":9,"trainable":null}'])
+@pytest.mark.parametrize("has_checksum", [True, False])
+def test_a_damaged_snapshot_is_not_used_since_the_log_has_all(
+    body: str, has_checksum: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    url, version = f"sqlite:///{tmp_path}/study.db", 9
+    study = Study(SPACE, "fifo", storage=url, max_resource=1, max_trials=6)
+    for _ in range(5):
+        study.tell(asked(study), 0.5)
+    crc = zlib.crc32(body.encode()) + version if has_checksum else 1
+    with sqlite3.connect(tmp_path / "study.db") as file:
+        file.execute("INSERT INTO onlineauto_snapshot VALUES (1, ?, ?, ?)", (version, body, crc))
+    again = Study.load("study", storage=url)
+    with caplog.at_level(logging.WARNING):
+        assert len(again.trials) == 5
+    assert "the snapshot of study 'study' is not used" in caplog.text
+    again.tell(asked(again), 0.25)
+    assert again.ask() is None
+    assert again.best is not None
+    assert again.best.number == 5
+    assert not again.skipped

@@ -319,7 +319,12 @@ def test_an_odd_value_is_used_or_rejected_by_name(call: Callable[[Any], object])
         (lambda: Study(SPACE, "dehb", max_resource=2**52), "the first rung would have"),
         (lambda: Study(SPACE, max_trials=10**30), "max_trials = 10+: give a whole number"),
         (lambda: Study(SPACE, retries=2**60), "retries = "),
-        (lambda: Study(SPACE, seed=10**400), "seed = 10+: give a whole number of at most"),
+        (lambda: Study(SPACE, seed=10**400), r"seed = 10+\.\.\.: give a whole number of at most"),
+        (lambda: Study(SPACE, seed=10**5000), "seed = a whole number of 16610 bits: give"),
+        (lambda: Study(SPACE, max_trials=10**5000), "max_trials = a whole number of 16610 bits: give"),
+        (lambda: Study(SPACE).extend(max_trials=10**5000), "max_trials = a whole number of 16610 bits: give"),
+        (lambda: Study(SPACE, lease=10**5000), "lease = a whole number of 16610 bits: seconds"),
+        (lambda: Study(SPACE).enqueue({"x": 10**5000}), "x = a whole number of 16610 bits is outside"),
         (lambda: Float(0, 10**400), "Float: the bounds must be finite, and up to 1.797e308"),
         (lambda: Int(-(10**400), 1), "Int: the bounds must be finite, and up to 1e300"),
         (lambda: Study(SPACE).enqueue(None), "config = None: give values by names; the space has x"),  # type: ignore[arg-type]
@@ -340,3 +345,11 @@ def test_a_large_ladder_without_large_rungs_is_none() -> None:
     job = Study(SPACE, "asha", max_resource=2**52).ask()
     assert job is not None
     assert job.resource == 1
+
+
+def test_a_value_that_python_does_not_write_fails_its_trial() -> None:
+    study = Study(SPACE, "fifo", max_resource=1, max_trials=1)
+    job = study.ask()
+    assert job is not None
+    study.tell(job, 10**5000)
+    assert study.trials[0].error == "the value is a whole number of 16610 bits, which is no number"

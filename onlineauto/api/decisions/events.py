@@ -36,7 +36,7 @@ def copied(context: Features) -> dict[str, Any]:
     return dict(context)
 
 
-def listed(actions: Any) -> list[Features]:
+def listed(actions: Any, *, where: str = "event") -> list[Features]:
     """Return the features of the actions as a new list.
 
     Raises
@@ -47,7 +47,9 @@ def listed(actions: Any) -> list[Features]:
     if type(actions) is list:  # a fast test for the usual case
         return actions[:]
     if isinstance(actions, str | bytes) or not isinstance(actions, Iterable):
-        raise InputError(f"event: actions are a list or a mapping of features, not {type(actions).__name__}")
+        raise InputError(
+            f"{where}: actions are a list or a mapping of features, not {type(actions).__name__}"
+        )
     return list(actions.values() if isinstance(actions, Mapping) else actions)
 
 
@@ -116,7 +118,7 @@ def logged_event(event: object, place: int) -> tuple[Mapping[str, Any], str]:
         raise InputError(f"{where}: it has no actions, of which a decision takes one")
     made = dict(event)
     actions = made["actions"]
-    made["actions"] = listed(actions)
+    made["actions"] = listed(actions, where=where)
     action = made.pop("action", made.get("chosen"))
     if not is_missing(action):
         made["chosen"] = index_of(action, actions, where=where)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Any, Protocol, TypeVar
 
 import httpx
 import msgspec
 
 from onlineauto.errors import InputError
-
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class Upstream(Protocol):
@@ -24,6 +21,17 @@ class Upstream(Protocol):
 
     def take(self, source: str, position: int, content: bytes) -> int:
         """Hand over records, and return the position from which more are wanted."""
+
+
+class _Status(msgspec.Struct):
+    settings: dict[str, Any]
+
+
+class _Taken(msgspec.Struct):
+    position: int
+
+
+Answer = TypeVar("Answer", bound=msgspec.Struct)
 
 
 class HttpUpstream:
@@ -66,8 +74,7 @@ class HttpUpstream:
         InputError
             The learner is away, or rejects the request.
         """
-        settings: dict[str, Any] = msgspec.json.decode(self._request("GET", "/v1/status").content)["settings"]
-        return settings
+        return _read(self._request("GET", "/v1/status"), _Status).settings
 
     def take(self, source: str, position: int, content: bytes) -> int:
         """Hand over records, and return the position from which more are wanted.
@@ -78,7 +85,7 @@ class HttpUpstream:
             The learner is away, or rejects the request.
         """
         answer = self._request("POST", f"/v1/records/{source}/{position}", content=content)
-        return int(msgspec.json.decode(answer.content)["position"])
+        return _read(answer, _Taken).position
 
     def close(self) -> None:
         """Close the connections."""
@@ -94,3 +101,17 @@ class HttpUpstream:
                 f"the learner rejects {method} {path} ({answer.status_code}): {answer.text[:300]}"
             )
         return answer
+
+
+def _read(answer: httpx.Response, kind: type[Answer]) -> Answer:
+    """Return what an answer says.
+
+    Raises
+    ------
+    InputError
+        It is not that of a learner, but of a proxy, as it may be.
+    """
+    try:
+        return msgspec.json.decode(answer.content, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"what answers at {answer.url} is no learner: {error}") from None

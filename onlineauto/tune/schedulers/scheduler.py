@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from onlineauto.errors import OptionError
+from onlineauto.formats.mappings.values import shown
 from onlineauto.tune.plain import count, whole
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ class Setting:
             object.__setattr__(self, name, count(name, getattr(self, name), 1))
         seed = whole(self.seed)
         if seed is None or seed.bit_length() > _SEED_BITS:
-            raise OptionError(f"seed = {self.seed!r}: give a whole number of at most {_SEED_BITS} bits")
+            raise OptionError(f"seed = {shown(self.seed)}: give a whole number of at most {_SEED_BITS} bits")
         object.__setattr__(self, "seed", seed)
         if self.max_resource < self.min_resource:
             raise OptionError(

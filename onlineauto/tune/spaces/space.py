@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto.errors import OptionError
+from onlineauto.formats.mappings.values import shown
 from onlineauto.tune.spaces.parameter import Choice, Float, Int, Parameter, Value
 
 if TYPE_CHECKING:
@@ -167,7 +168,9 @@ class Space:
             if exists and name not in config:
                 raise OptionError(f"the config has no {name!r}; valid is {parameter}")
             if exists and not parameter.holds(config[name]):
-                raise OptionError(f"{name} = {config[name]!r} is outside the space; valid is {parameter}")
+                raise OptionError(
+                    f"{name} = {shown(config[name])} is outside the space; valid is {parameter}"
+                )
             if not exists and name in config:
                 raise OptionError(f"{name!r} does not exist in this config: it needs {dict(parameter.when)}")
         return {name: config[name] for name, _ in self._ordered if name in config}

@@ -12,6 +12,7 @@ import math
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from onlineauto.errors import OptionError, UnreachableError
+from onlineauto.formats.mappings.values import shown
 from onlineauto.tune.plain import number
 from onlineauto.tune.progress import TRIES
 from onlineauto.tune.store.patience import patiently
@@ -226,7 +227,7 @@ class Controller:
         self._reached[job.trial] = max(step.step, self._reached.get(job.trial, 0))
         value = number(step.value)
         if math.isnan(value):
-            self._fail(job, f"its value after step {step.step} is {step.value!r}, and no number")
+            self._fail(job, f"its value after step {step.step} is {shown(step.value)}, and no number")
             return False
         if step.saved is not None:
             self._keep(job, step.step, step.saved)
