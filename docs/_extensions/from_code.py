@@ -220,7 +220,7 @@ def contributing(app: Sphinx, page: str, source: list[str]) -> None:
     """Let CONTRIBUTING.md, whose links are those of the repository, be a page."""
     if page == "develop/contributing":
         text = (Path(app.srcdir).parent / "CONTRIBUTING.md").read_text("utf-8")
-        text = re.sub(r"\[([^\]]+)\]\((?:onlineauto|examples)/[^)]+\)", r"\1", text)
+        text = re.sub(r"\[([^\]]+)\]\((?:onlineauto|examples|tests)/[^)]+\)", r"\1", text)
         source[0] = text.replace("](docs/", "](../")
 
 

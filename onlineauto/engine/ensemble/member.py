@@ -44,7 +44,7 @@ class Lesson(NamedTuple):
     """A cost for a member to learn: that of the logged action of an event that was already scored."""
 
     action: int
-    known: int  # index of the action among the known actions; -1 if it is not known
+    known: int  # index of the action among the known actions; -1 if it is not known, 0 if actions are joined
     cost: float  # clipped to the range of costs so far, extended by one range on each side
     weight: float
     score: int  # as in `Part`
@@ -115,7 +115,11 @@ class Kernels(NamedTuple):
 
     ``score(context, stream, actions, part, state, scratch)`` writes the member's scores into `Buffers.score`,
     which already has the champion's score for each action. ``learn(context, stream, actions, lesson, state,
-    scratch)`` learns an event. ``grow(context, state)`` is called when a feature, a bin or an action is new.
+    scratch)`` learns an event. It is called unless all scores of the member rest, so it has to ask `works` for
+    each score. ``grow(context, state)`` is called when a feature, a bin or an action is new.
+
+    `MemberBuffers.known` has the index of each action that was learnt, -1 for others, and 0 for all actions if
+    they are joined. `MemberBuffers.taken` is of this event only if `Needs.inputs` says so.
     """
 
     score: Any
