@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
 
-__all__ = ["Options", "Word"]
-
 Word: TypeAlias = "str | float | PathLike[str]"
 """A word; a number or a path is written as one."""
 

@@ -115,11 +115,11 @@ class Kernels(NamedTuple):
 
     ``score(context, stream, actions, part, state, scratch)`` writes the member's scores into `Buffers.score`,
     which already has the champion's score for each action. ``learn(context, stream, actions, lesson, state,
-    scratch)`` learns an event. It is called unless all scores of the member rest, so it has to ask `works` for
-    each score. ``grow(context, state)`` is called when a feature, a bin or an action is new.
+    scratch)`` learns an event. It is called unless all scores of the member rest, so it has to ask `works`
+    for each score. ``grow(context, state)`` is called when a feature, a bin or an action is new.
 
-    `MemberBuffers.known` has the index of each action that was learnt, -1 for others, and 0 for all actions if
-    they are joined. `MemberBuffers.taken` is of this event only if `Needs.inputs` says so.
+    `MemberBuffers.known` has the index of each action that was learnt, -1 for others, and 0 for all actions
+    if they are joined. `MemberBuffers.taken` is of this event only if `Needs.inputs` says so.
     """
 
     score: Any
