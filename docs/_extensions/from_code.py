@@ -24,8 +24,8 @@ from sphinx.util.docutils import SphinxDirective
 
 from onlineauto.cli import hints
 from onlineauto.cli.main import main
-from onlineauto.engine.search.journal import Bounds, End, Entry, Head
-from onlineauto.formats.lines.diagnostics import Code, make_diagnostic
+from onlineauto.engine.search.journal import Bounds, End, Entry, JournalHead
+from onlineauto.formats.lines.diagnostics import ProblemCode, make_diagnostic
 from onlineauto.options.vw_names import NAMES
 from onlineauto.workspace.options import REGISTRY
 
@@ -138,9 +138,9 @@ class InputProblems(FromCode):
 
     def lines(self) -> Iterator[str]:
         """Yield a table for each kind of input."""
-        found: dict[str, list[Code]] = {}
-        for code in Code:
-            if code is not Code.FINE:
+        found: dict[str, list[ProblemCode]] = {}
+        for code in ProblemCode:
+            if code is not ProblemCode.FINE:
                 title = next(
                     title for begin, title in SECTIONS if code.name.startswith(begin)
                 )
@@ -173,7 +173,7 @@ class JournalLines(FromCode):
         """Yield a table."""
         yield "| `decision` | fields |"
         yield "|---|---|"
-        for line in (Head, *Entry.__args__, End):
+        for line in (JournalHead, *Entry.__args__, End):
             fields = ", ".join(f"`{name}`: {kind}" for name, kind in _fields(line))
             yield f"| `{line.__struct_config__.tag}` | {fields} |"
         yield (

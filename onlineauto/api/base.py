@@ -15,7 +15,7 @@ from onlineauto.api.feed import Feed, checked, size_of
 from onlineauto.api.hints import nothing_learnt
 from onlineauto.api.progress_bar import progress_bar
 from onlineauto.api.report import html_report, summary, text_report
-from onlineauto.api.tally import Tally
+from onlineauto.api.tally import LossTally
 from onlineauto.engine.outliers.located import WHAT
 from onlineauto.engine.records.loop import Outlier
 from onlineauto.engine.search.journal import Entry
@@ -88,7 +88,7 @@ class AutoModel:
         if begin_with and not searches:
             given["experimental_full_name_interactions"] = [each.replace("*", "|") for each in begin_with]
         self._workspace = Workspace(**given)
-        self._tally = Tally()
+        self._tally = LossTally()
         self._history: list[Entry] = []
         self._observe()
         if begin_with and searches:
@@ -338,7 +338,7 @@ class AutoModel:
             raise InputError(f"{name} was not saved by {cls.__name__}: {known} reads it")
         made = cls.__new__(cls)
         try:
-            tally = Tally(*msgspec.convert(content["tally"], tuple[int, float, float]))
+            tally = LossTally(*msgspec.convert(content["tally"], tuple[int, float, float]))
             decisions = msgspec.convert(content["history"], list[Entry])
             made.__setstate__({"_workspace": workspace, "_tally": tally, "_history": decisions})
             made._restore(content["own"])  # noqa: SLF001 - of this class

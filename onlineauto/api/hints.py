@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from onlineauto.api.lines_format import format_of_lines
 from onlineauto.errors import InputError
 from onlineauto.formats.options import format_of
-from onlineauto.formats.records.problem_code_kernels import Code
+from onlineauto.formats.records.problem_code_kernels import ProblemCode
 
 if TYPE_CHECKING:
     from onlineauto.api.feed import Feed
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def nothing_learnt(workspace: Workspace, feed: Feed, found: Diagnostics, *, events: int) -> InputError:
     """Return the error for a source from which nothing was learnt, with the likely reason."""
-    hint = _hint(workspace, feed.head, binary=Code.CONTROL_BYTE in found.counts)
+    hint = _hint(workspace, feed.head, binary=ProblemCode.CONTROL_BYTE in found.counts)
     if events and not found.total:
         what = f"the source has {several(events, 'event')}, and none with a {_label(workspace)}"
         return InputError(f"nothing was learnt: {what}{hint}")

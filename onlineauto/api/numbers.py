@@ -1,4 +1,4 @@
-"""``Numbers``: numbers of any scale as features of a linear model: standardised, and in bins."""
+"""``NumberEncoder``: numbers of any scale as features of a linear model: standardised, and in bins."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class _Values(msgspec.Struct):
     size: TypicalSize = msgspec.field(default_factory=TypicalSize)
 
 
-class Numbers:
+class NumberEncoder:
     """Turns numbers into features, based on earlier numbers of the same name.
 
     A number becomes its distance from the mean in standard deviations, and the names of its bins. So units do

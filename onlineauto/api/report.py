@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from onlineauto.engine.report.search_story import predicts_text, story
-from onlineauto.formats.lines.diagnostics import Code
+from onlineauto.formats.lines.diagnostics import ProblemCode
 from onlineauto.workspace.inspection.inspection import inspection
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _rows(model: AutoModel, *, most: int) -> Iterator[tuple[str, str]]:
     yield "events", f"{model.events:,}"
     if model.events:
         yield f"average {measure}", f"{sign * model.average_loss:.4g}"
-    if wide := model.workspace.diagnostics.counts[Code.TOO_WIDE]:
+    if wide := model.workspace.diagnostics.counts[ProblemCode.TOO_WIDE]:
         yield "too wide", f"{wide:,} events, learnt without their widest interactions"
     options = model.workspace.searching.options
     if champion.events:

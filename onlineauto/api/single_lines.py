@@ -14,10 +14,10 @@ import numpy as np
 from onlineauto.api.base import HASH_BITS, AutoModel, shared
 from onlineauto.api.feed import Feed, checked, size_of
 from onlineauto.api.hints import nothing_learnt
-from onlineauto.api.numbers import Numbers
+from onlineauto.api.numbers import NumberEncoder
 from onlineauto.api.progress_bar import progress_bar
 from onlineauto.api.tables import (
-    Example,
+    TableEvent,
     frame_rows,
     is_frame,
     labelled_rows,
@@ -27,7 +27,7 @@ from onlineauto.engine.records.loop import Outlier
 from onlineauto.errors import InputError, OptionError
 from onlineauto.features.block import UNLABELLED
 from onlineauto.features.options import FeatureOptions
-from onlineauto.formats.lines.diagnostics import Code, Diagnostics
+from onlineauto.formats.lines.diagnostics import Diagnostics, ProblemCode
 from onlineauto.formats.mappings.name_hashes import NameHashes
 from onlineauto.formats.mappings.named_block import named_block
 from onlineauto.formats.mappings.named_event import checked_weight, named_event
@@ -53,7 +53,7 @@ _TOGETHER = 256
 
 @shared
 class SingleLines(AutoModel):
-    """A model of events with features and a label. Numbers are encoded by `Numbers`.
+    """A model of events with features and a label. Numbers are encoded by `NumberEncoder`.
 
     A subclass defines `_learn_block`, and `_checked` for labels.
     """
@@ -68,7 +68,7 @@ class SingleLines(AutoModel):
             given["bit_precision"] = hash_bits
         options = {name: value for name, value in given.items() if value is not None}
         super().__init__(options, begin_with=begin_with)
-        self._numbers = Numbers()
+        self._numbers = NumberEncoder()
         self._serve()
 
     def _serve(self) -> None:
@@ -163,7 +163,7 @@ class SingleLines(AutoModel):
         return self._numbers.encoded(features)
 
     def _learn_examples(
-        self, examples: Iterable[Example], first: int, found: Diagnostics
+        self, examples: Iterable[TableEvent], first: int, found: Diagnostics
     ) -> InputError | None:
         """Learn events up to the first invalid one; return the error of that event.
 
@@ -177,7 +177,7 @@ class SingleLines(AutoModel):
         for place, example in enumerate(examples, first):
             where = f"event {place}"
             if is_missing(example.label):
-                found.locate(Code.NO_LABEL, place + 1, repr(example.label))
+                found.locate(ProblemCode.NO_LABEL, place + 1, repr(example.label))
                 continue
             try:
                 label = self._checked(example.label)
@@ -320,12 +320,12 @@ class SingleLines(AutoModel):
         return {"numbers": self._numbers.state()}
 
     def _restore(self, kept: dict[str, Any]) -> None:
-        self._numbers = Numbers()
+        self._numbers = NumberEncoder()
         self._numbers.restore(kept["numbers"])
         self._serve()
 
 
-def _examples_or_blocks(source: Any) -> tuple[Iterator[Example], Any]:
+def _examples_or_blocks(source: Any) -> tuple[Iterator[TableEvent], Any]:
     """Return the examples of a source and None, or no examples and the source for `Feed`."""
     if source is None or isinstance(source, str | bytes) or not isinstance(source, Iterable):
         return iter(()), source
@@ -339,11 +339,11 @@ def _examples_or_blocks(source: Any) -> tuple[Iterator[Example], Any]:
     return iter(()), items
 
 
-def _example(item: Any) -> Example:
+def _example(item: Any) -> TableEvent:
     """Return an item of an iterable as an example; invalid items are rejected when they are learnt."""
     if isinstance(item, Mapping):
-        return Example(item.get("context", {}), item.get("label"), item.get("weight", 1.0))
-    return Example(*item)
+        return TableEvent(item.get("context", {}), item.get("label"), item.get("weight", 1.0))
+    return TableEvent(*item)
 
 
 def _labelled(block: Block) -> Iterator[Block]:

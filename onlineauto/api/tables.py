@@ -80,7 +80,7 @@ def decisions_of(
     )
 
 
-class Example(NamedTuple):
+class TableEvent(NamedTuple):
     """An event of `fit`."""
 
     features: Mapping[Any, Any]
@@ -113,7 +113,7 @@ def rows_of(rows: Any) -> Iterable[Any]:
 
 def labelled_rows(
     source: Any, y: Any, sample_weight: Any, *, columns: Mapping[str, str | None]
-) -> list[Example]:
+) -> list[TableEvent]:
     """Return the events of ``fit(X, y, sample_weight=…)``.
 
     Raises
@@ -142,7 +142,7 @@ def labelled_rows(
     for name, values in (("y", labels), ("sample_weight", weights)):
         if len(values) != len(rows):
             raise InputError(f"there are {len(rows)} rows, and {name} has {len(values)}: one for each")
-    return [Example(*each) for each in zip(rows, labels, weights, strict=True)]
+    return [TableEvent(*each) for each in zip(rows, labels, weights, strict=True)]
 
 
 def _check_column(name: str, values: Any, what: str, *, named: str) -> None:
@@ -165,7 +165,7 @@ def _listed(values: Any) -> list[Any]:
     return list(values.tolist() if hasattr(values, "tolist") else values)
 
 
-def frame_rows(frame: Any, *, label: str | None, weight: str | None) -> Iterator[Example]:
+def frame_rows(frame: Any, *, label: str | None, weight: str | None) -> Iterator[TableEvent]:
     """Yield the rows of a frame.
 
     Raises
@@ -183,4 +183,4 @@ def frame_rows(frame: Any, *, label: str | None, weight: str | None) -> Iterator
     for row in opened(frame).iter_rows(named=True):
         of = {str(name): value for name, value in row.items()}
         y = of.pop(str(label))
-        yield Example(of, y, of.pop(str(weight)) if weight is not None else 1.0)
+        yield TableEvent(of, y, of.pop(str(weight)) if weight is not None else 1.0)

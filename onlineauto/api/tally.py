@@ -1,4 +1,4 @@
-"""``Tally``: the number of learnt events, and their average loss."""
+"""``LossTally``: the number of learnt events, and their average loss."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 FIELDS: Final = ("events", "weight", "loss")
 
 
-class Tally:
+class LossTally:
     """Counts learnt events, with their weights and their progressive losses.
 
     Attributes

@@ -24,7 +24,7 @@ Settings = tuple[tuple[str, float | str], ...]
 _SLOTS = b"\x8b"
 
 
-class Kind(Enum):
+class ConfigKind(Enum):
     """The meaning of a config's elements."""
 
     EXCLUSION = "exclusion"
@@ -48,11 +48,11 @@ class Config:
     """
 
     elements: tuple[Interaction, ...] = ()
-    kind: Kind = Kind.EXCLUSION
+    kind: ConfigKind = ConfigKind.EXCLUSION
     settings: Settings = ()
 
     @staticmethod
-    def of(elements: Iterable[Interaction], kind: Kind) -> Config:
+    def of(elements: Iterable[Interaction], kind: ConfigKind) -> Config:
         """Return a config of elements in any order."""
         return Config(tuple(sorted(set(elements))), kind)
 
@@ -136,7 +136,7 @@ def interactions_of(
 
     Source: VW ``ns_based_config::apply_config_to_interactions``.
     """
-    if config.kind is Kind.EXCLUSION:
+    if config.kind is ConfigKind.EXCLUSION:
         offered = possible_interactions(namespaces, *ORDERS[interaction_type])
         if not config.elements:
             return offered

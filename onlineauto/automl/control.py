@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 from onlineauto.automl.proposals import take_in_new
 from onlineauto.automl.queue import take_least_tried
-from onlineauto.automl.random_draw import Draw, FairDraw
+from onlineauto.automl.random_draw import FairDraw, RandomOrder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from onlineauto.automl.config import Config
     from onlineauto.automl.decisions import Statistics
-    from onlineauto.automl.search import Rules, Search
+    from onlineauto.automl.search import Search, SearchRules
     from onlineauto.options import Configuration
 
-    TakeIn = Callable[[Rules, Search, Sequence[Config], Statistics, bool], Search]
-    TakeNext = Callable[[Rules, Search, Statistics], tuple[int | None, Search]]
+    TakeIn = Callable[[SearchRules, Search, Sequence[Config], Statistics, bool], Search]
+    TakeNext = Callable[[SearchRules, Search, Statistics], tuple[int | None, Search]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class Control:
     oracle: str = "stepwise"
     lease: int = 2000
     paired: bool = True
-    draw: type[Draw] = FairDraw
+    draw: type[RandomOrder] = FairDraw
     take_in: TakeIn = take_in_new
     take_next: TakeNext = take_least_tried
     begins_at_once: bool = True

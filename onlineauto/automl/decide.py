@@ -27,17 +27,17 @@ from onlineauto.automl.oracles import ORACLES
 from onlineauto.automl.proposals import propose, renew, reviewed, space_of
 from onlineauto.automl.queue import any_waits
 from onlineauto.automl.schedule import remove, schedule, seat_late
-from onlineauto.automl.search import Candidate, LiveConfig, Search, State
+from onlineauto.automl.search import Candidate, ConfigState, LiveConfig, Search
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from onlineauto.automl.config import Interaction
     from onlineauto.automl.decisions import Decision, Signal, Statistics
-    from onlineauto.automl.search import Rules
+    from onlineauto.automl.search import SearchRules
 
 
-def start(rules: Rules, *, random_seed: int) -> Search:
+def start(rules: SearchRules, *, random_seed: int) -> Search:
     """Return a search with the oracle's first champion, before any namespace is seen.
 
     Parameters
@@ -47,13 +47,13 @@ def start(rules: Rules, *, random_seed: int) -> Search:
     random_seed : int
         Seed of the random oracles; taken as uint64.
     """
-    state = State.LIVE if rules.control.begins_at_once else State.NEW
+    state = ConfigState.LIVE if rules.control.begins_at_once else ConfigState.NEW
     champion = Candidate(Config(kind=ORACLES[rules.oracle].kind), rules.lease, state)
     return Search(candidates=(champion,), random_state=random_seed % 2**64)
 
 
 def decide(
-    rules: Rules, search: Search, signal: Signal, statistics: Statistics
+    rules: SearchRules, search: Search, signal: Signal, statistics: Statistics
 ) -> tuple[Search, tuple[Decision, ...]]:
     """Return the new state of the search, and the decisions that answer a signal of the loop.
 
@@ -88,24 +88,26 @@ def decide(
     return schedule(rules, search, statistics)
 
 
-def can_fill(rules: Rules, search: Search) -> bool:
+def can_fill(rules: SearchRules, search: Search) -> bool:
     """Return whether a config waits and more configs can be live, so that `LeaseDue` has an effect."""
     return len(search.slots) < rules.max_live and any_waits(search)
 
 
-def can_replace(rules: Rules, search: Search) -> bool:
+def can_replace(rules: SearchRules, search: Search) -> bool:
     """Return whether a config waits to replace one that is proved worse."""
     return rules.control.proves_worse and any_waits(search)
 
 
-def interactions_for(rules: Rules, config: Config, namespaces: Sequence[bytes]) -> tuple[Interaction, ...]:
+def interactions_for(
+    rules: SearchRules, config: Config, namespaces: Sequence[bytes]
+) -> tuple[Interaction, ...]:
     """Return the interactions of a config once `namespaces` (in ascending order) are seen."""
     base = ORACLES[rules.oracle].base
     return interactions_of(config, namespaces, interaction_type=rules.interaction_type, base=base)
 
 
 def _add_namespaces(
-    rules: Rules, search: Search, signal: NewNamespaces, statistics: Statistics
+    rules: SearchRules, search: Search, signal: NewNamespaces, statistics: Statistics
 ) -> tuple[Search, tuple[Decision, ...]]:
     """Add new namespaces to the search, and propose challengers that use them."""
     names = signal.names
@@ -127,8 +129,8 @@ def _add_namespaces(
         actions = b", ".join(sorted(search.of_actions)).decode("utf-8", "backslashreplace")
         why = f"where the search begins; namespaces of actions: {actions or 'none'}"
         decisions.append(Rotate(0, 0, config, why))
-    if rules.control.meets_late or champion.state is State.NEW:
-        search = search.with_candidate(0, replace(champion, state=State.LIVE))
+    if rules.control.meets_late or champion.state is ConfigState.NEW:
+        search = search.with_candidate(0, replace(champion, state=ConfigState.LIVE))
         search = propose(rules, search, statistics, new=late)
         if first and rules.control.reviews:
             search = reviewed(rules, search, statistics)
@@ -138,13 +140,13 @@ def _add_namespaces(
     return search, tuple(decisions)
 
 
-def _is_unproven(rules: Rules, search: Search, statistics: Statistics) -> bool:
+def _is_unproven(rules: SearchRules, search: Search, statistics: Statistics) -> bool:
     """Return whether the search has just begun, so that another namespace changes its first champion."""
     return rules.renews and search.n_switches == 0 and statistics.learnt() < rules.first_review
 
 
 def _promote(
-    rules: Rules, search: Search, signal: BoundCrossed, statistics: Statistics
+    rules: SearchRules, search: Search, signal: BoundCrossed, statistics: Statistics
 ) -> tuple[Search, tuple[Decision, ...]]:
     """Exchange a challenger with the champion, and request neighbours of the new champion."""
     change = _exchange if rules.renews else _drop_others
@@ -156,7 +158,7 @@ def _promote(
 
 
 def _review(
-    rules: Rules, search: Search, signal: ReviewDue, statistics: Statistics
+    rules: SearchRules, search: Search, signal: ReviewDue, statistics: Statistics
 ) -> tuple[Search, tuple[Decision, ...]]:
     """Call the oracle again if it renews its proposals; after a drift, allow every config again."""
     reopens = signal.drift and rules.on_drift != "ignore"
@@ -171,17 +173,21 @@ def _review(
     return search, ((Reopen(rules.on_drift, indices),) if reopens else ()) + rests
 
 
-def _reopened(rules: Rules, search: Search, statistics: Statistics) -> Search:
+def _reopened(rules: SearchRules, search: Search, statistics: Statistics) -> Search:
     """Return the search with no config removed, and every lease reset to a first lease."""
     candidates = tuple(
-        replace(each, lease=rules.lease, state=State.INACTIVE if each.state is State.REMOVED else each.state)
+        replace(
+            each,
+            lease=rules.lease,
+            state=ConfigState.INACTIVE if each.state is ConfigState.REMOVED else each.state,
+        )
         for each in search.candidates
     )
     members = tuple(replace(each, works=True, since=statistics.learnt()) for each in search.members)
     return replace(search, candidates=candidates, since=statistics.learnt(), members=members)
 
 
-def _exchange(rules: Rules, search: Search, live: int) -> Search:
+def _exchange(rules: SearchRules, search: Search, live: int) -> Search:
     """Keep all live configs, each with a first lease; the two champions exchange their indices."""
     order = [each.index for each in search.slots]
     order[0], order[live] = order[live], order[0]
@@ -190,11 +196,11 @@ def _exchange(rules: Rules, search: Search, live: int) -> Search:
     return replace(search, candidates=candidates, n_valid=len(candidates), slots=live_configs)
 
 
-def _drop_others(rules: Rules, search: Search, live: int) -> Search:
+def _drop_others(rules: SearchRules, search: Search, live: int) -> Search:
     """Keep only the new and the old champion, or all configs if the oracle is called only once."""
     candidates = _best_two_first(search.candidates, search.slots[live].index)
     if ORACLES[rules.oracle].once:
-        rest = (replace(candidate, state=State.INACTIVE) for candidate in candidates[2:])
+        rest = (replace(candidate, state=ConfigState.INACTIVE) for candidate in candidates[2:])
         candidates = (*candidates[:2], *rest)
         n_valid = len(candidates)
     else:

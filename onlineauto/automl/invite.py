@@ -14,14 +14,20 @@ if TYPE_CHECKING:
 
     from onlineauto.automl.config import Config
     from onlineauto.automl.decisions import Decision, Statistics
-    from onlineauto.automl.search import Rules, Search
+    from onlineauto.automl.search import Search, SearchRules
 
 _UNTIL_DECIDED = 2**62
 """A lease that never ends: the config stays live until it is proved better or worse."""
 
 
 def invite(
-    rules: Rules, search: Search, config: Config, statistics: Statistics, *, names: Iterable[bytes], why: str
+    rules: SearchRules,
+    search: Search,
+    config: Config,
+    statistics: Statistics,
+    *,
+    names: Iterable[bytes],
+    why: str,
 ) -> tuple[Search, tuple[Decision, ...]]:
     """Return the search with a config as a challenger, and the decisions to apply.
 
@@ -55,7 +61,7 @@ def invite(
     return search, (*decisions, *seated)
 
 
-def _place(rules: Rules, search: Search, config: Config, statistics: Statistics) -> int:
+def _place(rules: SearchRules, search: Search, config: Config, statistics: Statistics) -> int:
     """Return the index among the live configs for a config from outside."""
     challengers = range(1, len(search.slots))
     same = [live for live in challengers if search.config(live) == config]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from onlineauto.automl.decisions import Decision, MemberTerms, Statistics
-    from onlineauto.automl.search import Rules, Search
+    from onlineauto.automl.search import Search, SearchRules
 
 LEAST_WORTH = 6.0
 """Default minimum worth. One in seventy useless members exceeds it by chance."""
@@ -37,7 +37,9 @@ TRIAL = 2048
 _LONGEST_PAUSE = 2**40
 
 
-def rest_members(rules: Rules, search: Search, statistics: Statistics) -> tuple[Search, tuple[Decision, ...]]:
+def rest_members(
+    rules: SearchRules, search: Search, statistics: Statistics
+) -> tuple[Search, tuple[Decision, ...]]:
     """Return the search with the members that work from now on, and a decision if that has changed.
 
     Parameters

@@ -6,19 +6,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from onlineauto.automl.oracles import ORACLES
-from onlineauto.automl.oracles.oracle import Space
-from onlineauto.automl.search import REVIEW, Candidate, State
+from onlineauto.automl.oracles.oracle import SearchSpace
+from onlineauto.automl.search import REVIEW, Candidate, ConfigState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from onlineauto.automl.config import Config
     from onlineauto.automl.decisions import Statistics
-    from onlineauto.automl.search import Rules, Search
+    from onlineauto.automl.search import Search, SearchRules
 
 
 def propose(
-    rules: Rules, search: Search, statistics: Statistics, *, new: frozenset[bytes] = frozenset()
+    rules: SearchRules, search: Search, statistics: Statistics, *, new: frozenset[bytes] = frozenset()
 ) -> Search:
     """Call the oracle for challengers of the champion, and add those that are new to the candidates.
 
@@ -34,9 +34,9 @@ def propose(
     return rules.control.take_in(rules, search, configs, statistics, bool(new))
 
 
-def renew(rules: Rules, search: Search, statistics: Statistics) -> Search:
+def renew(rules: SearchRules, search: Search, statistics: Statistics) -> Search:
     """Drop the candidates that were never tried, and call the oracle again."""
-    retained = [number for number, each in enumerate(search.candidates) if each.state is not State.NEW]
+    retained = [number for number, each in enumerate(search.candidates) if each.state is not ConfigState.NEW]
     renumbered = {number: position for position, number in enumerate(retained)}
     search = replace(
         search,
@@ -47,7 +47,7 @@ def renew(rules: Rules, search: Search, statistics: Statistics) -> Search:
     return propose(rules, search, statistics)
 
 
-def reviewed(rules: Rules, search: Search, statistics: Statistics) -> Search:
+def reviewed(rules: SearchRules, search: Search, statistics: Statistics) -> Search:
     """Return the search with the time of its next review, which is later the longer nothing has changed.
 
     The interval is an eighth, later a quarter, of a first lease. After that, it is a sixteenth of the number
@@ -60,12 +60,14 @@ def reviewed(rules: Rules, search: Search, statistics: Statistics) -> Search:
 
 
 def space_of(
-    rules: Rules, search: Search, statistics: Statistics, *, new: frozenset[bytes] = frozenset()
-) -> Space:
+    rules: SearchRules, search: Search, statistics: Statistics, *, new: frozenset[bytes] = frozenset()
+) -> SearchSpace:
     """Return the components that are now available to configs."""
     if not rules.renews:
-        return Space(search.namespaces, rules.interaction_type, new, search.of_actions, telling=rules.telling)
-    return Space(
+        return SearchSpace(
+            search.namespaces, rules.interaction_type, new, search.of_actions, telling=rules.telling
+        )
+    return SearchSpace(
         search.namespaces,
         rules.interaction_type,
         new,
@@ -82,7 +84,7 @@ def space_of(
 
 
 def take_in_new(
-    rules: Rules, search: Search, configs: Sequence[Config], statistics: Statistics, late: bool
+    rules: SearchRules, search: Search, configs: Sequence[Config], statistics: Statistics, late: bool
 ) -> Search:
     """Return the search with new proposals appended to its candidates.
 

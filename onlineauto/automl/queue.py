@@ -12,7 +12,7 @@ from onlineauto.automl.priorities import PRIORITIES
 
 if TYPE_CHECKING:
     from onlineauto.automl.decisions import Statistics
-    from onlineauto.automl.search import Rules, Search
+    from onlineauto.automl.search import Search, SearchRules
 
 
 def any_waits(search: Search) -> bool:
@@ -20,7 +20,7 @@ def any_waits(search: Search) -> bool:
     return any(map(search.waits, range(search.n_valid)))
 
 
-def take_least_tried(rules: Rules, search: Search, statistics: Statistics) -> tuple[int | None, Search]:
+def take_least_tried(rules: SearchRules, search: Search, statistics: Statistics) -> tuple[int | None, Search]:
     """Return the index of the next waiting candidate, or None, and the search."""
     waiting = list(filter(search.waits, range(search.n_valid)))
     if not waiting:

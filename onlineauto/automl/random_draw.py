@@ -1,4 +1,4 @@
-"""``Draw``: random orders for oracles. The state is one uint64, stored in the search."""
+"""``RandomOrder``: random orders for oracles. The state is one uint64, stored in the search."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def float32(number: float) -> float:
     return rounded
 
 
-class Draw(ABC):
+class RandomOrder(ABC):
     """A source of random orders.
 
     Parameters
@@ -40,7 +40,7 @@ class Draw(ABC):
         """Return numbers less than `n` in random order."""
 
 
-class FairDraw(Draw):
+class FairDraw(RandomOrder):
     """A shuffle in which every order is equally likely.
 
     Source: Fisher and Yates' shuffle over SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 from onlineauto.automl.decisions import Extend, Remove, Rotate
 from onlineauto.automl.queue import any_waits
-from onlineauto.automl.search import LiveConfig, State
+from onlineauto.automl.search import ConfigState, LiveConfig
 
 if TYPE_CHECKING:
     from collections.abc import Container
 
     from onlineauto.automl.decisions import Decision, Statistics
-    from onlineauto.automl.search import Rules, Search
+    from onlineauto.automl.search import Search, SearchRules
 
 Step = tuple["Search", tuple["Decision", ...]]
 
 
-def schedule(rules: Rules, search: Search, statistics: Statistics) -> Step:
+def schedule(rules: SearchRules, search: Search, statistics: Statistics) -> Step:
     """Make waiting configs live while more can be live, and review each config whose lease has expired.
 
     Source: VW ``interaction_config_manager::schedule``; Wu et al., ChaCha for Online AutoML (2021).
@@ -35,11 +35,13 @@ def schedule(rules: Rules, search: Search, statistics: Statistics) -> Step:
     return search, tuple(decisions)
 
 
-def _review(rules: Rules, search: Search, live: int, statistics: Statistics, renewed: Container[int]) -> Step:
+def _review(
+    rules: SearchRules, search: Search, live: int, statistics: Statistics, renewed: Container[int]
+) -> Step:
     """Decide on a live config whose lease has expired."""
     if _is_worse(rules, search, live, statistics):
         return remove(rules, search, live, statistics)
-    if search.candidate(live).state is not State.LIVE:  # VW's champion until the first namespace
+    if search.candidate(live).state is not ConfigState.LIVE:  # VW's champion until the first namespace
         return _fill(rules, search, live, statistics)
     search, extend = _extend(search, live)
     if rules.renews:
@@ -67,7 +69,7 @@ def _extend(search: Search, live: int) -> tuple[Search, Extend]:
     return search, Extend(live, lease)
 
 
-def _is_promising(rules: Rules, search: Search, live: int, statistics: Statistics) -> bool:
+def _is_promising(rules: SearchRules, search: Search, live: int, statistics: Statistics) -> bool:
     """Return whether a challenger is among the `n_priority` ones with the most evidence, which stay live."""
     ranked = sorted(range(1, len(search.slots)), key=statistics.promise, reverse=True)
     return live in ranked[: rules.n_priority]
@@ -94,7 +96,7 @@ def _replaceable_challenger(
     return None
 
 
-def _fill(rules: Rules, search: Search, live: int, statistics: Statistics) -> Step:
+def _fill(rules: SearchRules, search: Search, live: int, statistics: Statistics) -> Step:
     """Make the next waiting config live at index `live`, if there is one."""
     number, search = rules.control.take_next(rules, search, statistics)
     if number is None:
@@ -102,20 +104,20 @@ def _fill(rules: Rules, search: Search, live: int, statistics: Statistics) -> St
     return seat(rules, search, live, number)
 
 
-def seat(rules: Rules, search: Search, live: int, number: int, *, why: str = "") -> Step:
+def seat(rules: SearchRules, search: Search, live: int, number: int, *, why: str = "") -> Step:
     """Make candidate `number` live at index `live`."""
     gives_way = live > rules.n_priority
     if live < len(search.slots):
         leaving, gives_way = search.candidate(live), search.slots[live].gives_way
-        if leaving.state is State.LIVE:
-            leaving = replace(leaving, state=State.INACTIVE)
+        if leaving.state is ConfigState.LIVE:
+            leaving = replace(leaving, state=ConfigState.INACTIVE)
         search = search.with_candidate(search.slots[live].index, leaving)
-    coming = replace(search.candidates[number], state=State.LIVE)
+    coming = replace(search.candidates[number], state=ConfigState.LIVE)
     search = search.with_candidate(number, coming).with_live(live, LiveConfig(number, gives_way))
     return search, (Rotate(live, number, coming.config, why),)
 
 
-def seat_late(rules: Rules, search: Search, known: int, statistics: Statistics) -> Step:
+def seat_late(rules: SearchRules, search: Search, known: int, statistics: Statistics) -> Step:
     """Make the first proposal for late namespaces live at once, in place of the least promising challenger.
 
     Among equally promising challengers, it replaces the one that has run least, such as one that was made for
@@ -130,7 +132,7 @@ def seat_late(rules: Rules, search: Search, known: int, statistics: Statistics) 
     return seat(rules, search, live, known, why=f"namespaces met late: {names}")
 
 
-def _is_worse(rules: Rules, search: Search, live: int, statistics: Statistics) -> bool:
+def _is_worse(rules: SearchRules, search: Search, live: int, statistics: Statistics) -> bool:
     """Return whether a challenger is proved worse than the champion, and another config waits.
 
     The paired test does not need this check, because it sends `ProvedWorse`.
@@ -140,9 +142,9 @@ def _is_worse(rules: Rules, search: Search, live: int, statistics: Statistics) -
     return statistics.upper(live) < statistics.champion_lower(live)
 
 
-def remove(rules: Rules, search: Search, live: int, statistics: Statistics) -> Step:
+def remove(rules: SearchRules, search: Search, live: int, statistics: Statistics) -> Step:
     """Remove a config until the champion changes, and make the next one live."""
     index = search.slots[live].index
-    search = search.with_candidate(index, replace(search.candidates[index], state=State.REMOVED))
+    search = search.with_candidate(index, replace(search.candidates[index], state=ConfigState.REMOVED))
     search, rotated = _fill(rules, search, live, statistics)
     return search, (Remove(live, index), *rotated)

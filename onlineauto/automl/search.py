@@ -23,7 +23,7 @@ PATIENCE = 6144
 """Number of learnt events after which a worthless member rests, and length of its first pause."""
 
 
-class State(Enum):
+class ConfigState(Enum):
     """The state of a config."""
 
     NEW = "new"
@@ -48,7 +48,7 @@ class Candidate:
 
     config: Config
     lease: int
-    state: State = State.NEW
+    state: ConfigState = ConfigState.NEW
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class MemberSeat:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class SearchRules:
     """Everything that does not change during a run.
 
     Attributes
@@ -155,7 +155,7 @@ class Rules:
         defaults: Mapping[str, float | str] | None = None,
         telling: tuple[bytes, ...] = (),
         members: bool = False,
-    ) -> Rules:
+    ) -> SearchRules:
         """Return the rules from the options and the hyperparameters of the command line.
 
         `members` is true if the ensemble has extra members.
@@ -167,7 +167,7 @@ class Rules:
         )
         n_priority = options.priority_challengers
         half = min(max_live // 2, max(max_live - 2, 0)) if ORACLES[oracle].renews else (max_live - 1) // 2
-        return Rules(
+        return SearchRules(
             max_live=max_live,
             lease=control.lease if lease is None else lease,
             oracle=oracle,
@@ -272,4 +272,4 @@ class Search:
 
     def waits(self, index: int) -> bool:
         """Return whether a candidate could become live."""
-        return self.candidates[index].state in (State.NEW, State.INACTIVE)
+        return self.candidates[index].state in (ConfigState.NEW, ConfigState.INACTIVE)

@@ -6,20 +6,20 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from onlineauto.automl.config import is_interaction
-from onlineauto.automl.search import State
+from onlineauto.automl.search import ConfigState
 from onlineauto.options.tunable import OneOf
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from onlineauto.automl.config import Config
-    from onlineauto.automl.search import Rules, Search
+    from onlineauto.automl.search import Search, SearchRules
 
 _LARGEST = 2**64
 _LARGEST_SETTING = 1e30
 
 
-def search_problem(rules: Rules, search: Search) -> str:
+def search_problem(rules: SearchRules, search: Search) -> str:
     """Return what makes a state of the search impossible under these rules; "" if it is possible."""
     numbers = (search.n_valid, search.n_switches, search.since, search.review, search.turn)
     known, live = len(search.candidates), [each.index for each in search.slots]
@@ -32,7 +32,9 @@ def search_problem(rules: Rules, search: Search) -> str:
         return f"{len(live)} configs are live, and {rules.max_live} are allowed"
     if not all(0 <= number < known for number in (*live, *(number for _, number in search.queue))):
         return f"it names a candidate outside the {known} that it has"
-    if rules.control.begins_at_once and any(search.candidates[number].state is State.NEW for number in live):
+    if rules.control.begins_at_once and any(
+        search.candidates[number].state is ConfigState.NEW for number in live
+    ):
         return "a config that is live was never tried"
     if not (_ascend(search.namespaces) and all(search.of_actions) and all(search.late)):
         return "its namespaces are not names in ascending order"
@@ -40,7 +42,7 @@ def search_problem(rules: Rules, search: Search) -> str:
     return next(filter(None, problems), "")
 
 
-def config_problem(rules: Rules, config: Config) -> str:
+def config_problem(rules: SearchRules, config: Config) -> str:
     """Return what makes a config impossible under these rules; "" if it is possible.
 
     A hyperparameter that is not searched can be fatal: ``--cb_type dr`` needs lanes that exist only if it is

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 from onlineauto.cli.caching import NO_PACKAGE, cache_path, use_cache
 from onlineauto.cli.compiling import shown_compiling
 from onlineauto.cli.hints import nothing_read
-from onlineauto.cli.report import Report
+from onlineauto.cli.report import RunReport
 from onlineauto.cli.saving import MODEL_FILES, Saving, begun
 from onlineauto.cli.showing import Showing
 from onlineauto.engine.options.registry import ModelOptions, OutputOptions, RunOptions
@@ -83,7 +83,7 @@ def run(configuration: Configuration) -> int:
         source = _sources(configuration, interrupt, files)
         learning = Run(workspace, source, stored=stored, every=configuration[ModelOptions].save_every)
         cache, warning = use_cache(learning)
-        report = Report(learning, files, cache=cache)
+        report = RunReport(learning, files, cache=cache)
         if warning:
             report.say(f"onlineauto: warning: {warning}")
             if quiet and warning.endswith(NO_PACKAGE):  # a requested file will not be written

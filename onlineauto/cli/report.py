@@ -1,4 +1,4 @@
-"""``Report``: all output of a run."""
+"""``RunReport``: all output of a run."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from onlineauto.workspace.run import Run
 
 
-class Report:
+class RunReport:
     """All output of a run: header, table, diagnostics, predictions, footer and metrics.
 
     Attributes

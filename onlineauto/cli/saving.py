@@ -19,7 +19,7 @@ from onlineauto.workspace.workspace import Workspace
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from onlineauto.cli.report import Report
+    from onlineauto.cli.report import RunReport
     from onlineauto.cli.showing import Showing
     from onlineauto.options import Configuration
     from onlineauto.workspace.model_file import State
@@ -71,7 +71,7 @@ class Saving:
         Has the names of features, if requested.
     """
 
-    def __init__(self, run: Run, report: Report, showing: Showing) -> None:
+    def __init__(self, run: Run, report: RunReport, showing: Showing) -> None:
         self._run, self._workspace = run, (workspace := run.workspace)
         self._report, self._showing = report, showing
         self._options = workspace.configuration[ModelOptions]

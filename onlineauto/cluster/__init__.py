@@ -5,14 +5,14 @@ from __future__ import annotations
 from onlineauto.cluster.cluster import Cluster
 from onlineauto.cluster.elastic import ShardedLearner, ShardedRun, Snapshot
 from onlineauto.cluster.history import Head, History, Record
-from onlineauto.cluster.jobs import Demand, Job, RunJob, StreamJob, StudyJob
+from onlineauto.cluster.jobs import ClusterJob, Demand, RunJob, StreamJob, StudyJob
 from onlineauto.cluster.learned import Guarded, Learned
 from onlineauto.cluster.policies import (
     POLICIES,
+    ClusterPolicy,
     Fair,
     Fifo,
     MarginalGain,
-    Policy,
     Row,
     Situation,
     Speeds,
@@ -25,16 +25,16 @@ from onlineauto.cluster.simulator import Simulated, simulate
 __all__ = [
     "POLICIES",
     "Cluster",
+    "ClusterJob",
+    "ClusterPolicy",
     "Demand",
     "Fair",
     "Fifo",
     "Guarded",
     "Head",
     "History",
-    "Job",
     "Learned",
     "MarginalGain",
-    "Policy",
     "Record",
     "Row",
     "RunJob",

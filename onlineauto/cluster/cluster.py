@@ -17,7 +17,7 @@ from onlineauto.cluster.jobs.job import check_demand
 from onlineauto.cluster.jobs.stream_job import StreamJob
 from onlineauto.cluster.jobs.study_job import StudyJob
 from onlineauto.cluster.named import policy_named
-from onlineauto.cluster.policies import Policy, Situation, allocate
+from onlineauto.cluster.policies import ClusterPolicy, Situation, allocate
 from onlineauto.cluster.submitted import Submitted
 from onlineauto.errors import OptionError
 from onlineauto.tune.workers.resources import is_amount
@@ -45,7 +45,7 @@ class Cluster:
     Parameters
     ----------
     policy : Policy or str
-        A `Policy` object, or a name: ``marginal-gain``, ``fair``, ``fifo``, ``srtf``, ``tetris`` or
+        A `ClusterPolicy` object, or a name: ``marginal-gain``, ``fair``, ``fifo``, ``srtf``, ``tetris`` or
         ``learned``. `MarginalGain` learns the speeds of jobs; while there are jobs without observations,
         `Fair` decides. ``learned`` is the network of this package. It decides only while its shadow is proved
         to be faster than the shadow of `Fair` (`Learned.guarded`).
@@ -94,7 +94,7 @@ class Cluster:
 
     def __init__(
         self,
-        policy: Policy | str = "marginal-gain",
+        policy: ClusterPolicy | str = "marginal-gain",
         *,
         slot: float = 30.0,
         backend: str = "local",
@@ -110,7 +110,7 @@ class Cluster:
         most: Any = places
         if type(most) is not int or not 1 <= most <= _MOST_PLACES:
             raise OptionError(f"places = {places!r}: give a whole number from 1 to {_MOST_PLACES:,}")
-        self.policy = policy if isinstance(policy, Policy) else policy_named(policy)
+        self.policy = policy if isinstance(policy, ClusterPolicy) else policy_named(policy)
         self.slot, self.backend = float(slot), backend
         self._capacity = None if capacity is None else checked_capacity(capacity)
         if self._capacity is None and backend == "local":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from onlineauto.cluster.learned import Guarded, Learned
-from onlineauto.cluster.policies import POLICIES, Fair, Policy
+from onlineauto.cluster.policies import POLICIES, ClusterPolicy, Fair
 from onlineauto.cluster.until_known import UntilKnown
 from onlineauto.errors import OptionError
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
-def policy_named(name: str, *, learned: str | os.PathLike[str] | None = None) -> Policy:
+def policy_named(name: str, *, learned: str | os.PathLike[str] | None = None) -> ClusterPolicy:
     """Return the policy with a name.
 
     Parameters
@@ -53,7 +53,7 @@ def _guarded(policy: Learned | None = None) -> Guarded:
     return Guarded(Learned.load() if policy is None else policy, by=Fair(), aside=True)
 
 
-NAMED: Mapping[str, Callable[[], Policy]] = {
+NAMED: Mapping[str, Callable[[], ClusterPolicy]] = {
     **POLICIES,
     UntilKnown.name: UntilKnown,
     Learned.name: _guarded,

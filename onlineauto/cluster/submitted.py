@@ -12,7 +12,7 @@ from onlineauto.cluster.policies import Row
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from onlineauto.cluster.jobs.job import Demand, Job
+    from onlineauto.cluster.jobs.job import ClusterJob, Demand
 
 
 @dataclass(eq=False)
@@ -45,7 +45,7 @@ class Submitted:
 
     name: str
     kind: str
-    job: Job
+    job: ClusterJob
     demand: Demand
     arrived: float
     endless: bool = False

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from onlineauto.cluster.policies import Fair, MarginalGain, Policy
+from onlineauto.cluster.policies import ClusterPolicy, Fair, MarginalGain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from onlineauto.cluster.policies.situation import Floats, Situation
 
 
-class UntilKnown(Policy):
+class UntilKnown(ClusterPolicy):
     """Decide like `MarginalGain` if the kinds of all jobs have observations, and otherwise like `Fair`.
 
     This is the default of `Cluster`. A new kind is observed in its first slot, in which `Fair` decides.

@@ -29,7 +29,7 @@ from onlineauto.estimators.evidence import make_evidence
 from onlineauto.estimators.scale_kernels import BELOW, OUTSIDE
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.formats.options import InputOptions
-from onlineauto.formats.records.problem_code_kernels import Code
+from onlineauto.formats.records.problem_code_kernels import ProblemCode
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 LOGGED = "(as logged)"
 """Name of the policy that wrote the log."""
 
-MISSING = (Code.NO_PROBABILITY, Code.PROBABILITY_ZERO)
+MISSING = (ProblemCode.NO_PROBABILITY, ProblemCode.PROBABILITY_ZERO)
 """Reader problems because of which a log is rejected."""
 
 _LISTED = 10

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from onlineauto.automl.control import Control
 from onlineauto.automl.oracles import ORACLES
 from onlineauto.automl.priorities import PRIORITIES
-from onlineauto.automl.random_draw import Draw, float32
+from onlineauto.automl.random_draw import RandomOrder, float32
 from onlineauto.automl.search import Candidate
 
 if TYPE_CHECKING:
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
     from onlineauto.automl.config import Config, Interaction
     from onlineauto.automl.decisions import Statistics
-    from onlineauto.automl.search import Rules, Search
+    from onlineauto.automl.search import Search, SearchRules
 
 _MASK = 2**64 - 1
 
 
-class VwDraw(Draw):
+class VwDraw(RandomOrder):
     """VW's shuffle, with its defects.
 
     The n numbers to shuffle are preceded by n zeros, and any entry may be swapped into the first half. So
@@ -67,7 +67,7 @@ def popular_as_vw(config: Config, count: Callable[[bytes], int]) -> float:
 
 
 def _accept_proposals(
-    rules: Rules, search: Search, configs: Sequence[Config], statistics: Statistics, late: bool
+    rules: SearchRules, search: Search, configs: Sequence[Config], statistics: Statistics, late: bool
 ) -> Search:
     """Return the search with queued proposals, which replace the candidates of an earlier champion.
 
@@ -90,7 +90,7 @@ def _accept_proposals(
     return _enqueue(rules, search, added, statistics)
 
 
-def _take_next(rules: Rules, search: Search, statistics: Statistics) -> tuple[int | None, Search]:
+def _take_next(rules: SearchRules, search: Search, statistics: Statistics) -> tuple[int | None, Search]:
     """Return the first candidate of the queue, or None, and the search without this candidate.
 
     An empty queue is filled with all waiting configs, so configs that are live at that time miss a round. The
@@ -104,7 +104,7 @@ def _take_next(rules: Rules, search: Search, statistics: Statistics) -> tuple[in
     return search.queue[0][1], replace(search, queue=search.queue[1:])
 
 
-def _enqueue(rules: Rules, search: Search, numbers: list[int], statistics: Statistics) -> Search:
+def _enqueue(rules: SearchRules, search: Search, numbers: list[int], statistics: Statistics) -> Search:
     """Return the search with candidates added to the queue, each with its priority."""
     ranks = popular_as_vw if rules.priority == "favor_popular_namespaces" else PRIORITIES[rules.priority].of
     added = [(ranks(search.candidates[number].config, statistics.count), number) for number in numbers]

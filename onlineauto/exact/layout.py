@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onlineauto.features.interactions import WILDCARD, compile_products
-from onlineauto.features.layout import Keys, Layout
+from onlineauto.features.layout import Keys, StreamLayout
 from onlineauto.features.slots import INDEX_NAME, SLOT_NAME
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _FIRST_LETTER, _LAST_LETTER = 32, 126
 """Wildcards match namespaces that begin with one of these bytes."""
 
 
-class VwLayout(Layout):
+class VwLayout(StreamLayout):
     """A layout whose group keys are first bytes: two names with the same first byte are one group.
 
     Wildcards match printable first bytes, without a limit on the number of products. A second walk over the

@@ -38,13 +38,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from onlineauto.engine.records.loop import Actions, Context, Results, Run
+    from onlineauto.engine.records.loop import Actions, Context, LoopRun, Results
     from onlineauto.features.records import Stream
 
 
 @inline_kernel
 def _signal_before(
-    run: Run, event: int, actions: Actions, recounts: bool, tests: bool, cursor: NDArray[np.int64]
+    run: LoopRun, event: int, actions: Actions, recounts: bool, tests: bool, cursor: NDArray[np.int64]
 ) -> int:
     """Return the signal of the decision that is due before the current event is learnt; advance the step."""
     if meets_namespace(run, event, actions, cursor):

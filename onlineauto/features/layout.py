@@ -65,7 +65,7 @@ class Keys(NamedTuple):
     slot_index: int  # key of the feature that identifies a slot
 
 
-class Layout:
+class StreamLayout:
     """Groups and products for the blocks of one stream.
 
     Parameters
@@ -193,7 +193,7 @@ class Layout:
         """
         return self._seen if self._names is names and self._n_names == len(names) else None
 
-    def view(self) -> Layout:
+    def view(self) -> StreamLayout:
         """Return a copy for predictions, which adds namespaces to the copy only, without warnings."""
         view = copy(self)
         vars(view).update(
@@ -205,11 +205,11 @@ class Layout:
         )
         return view
 
-    def n_beyond(self, other: Layout) -> int:
+    def n_beyond(self, other: StreamLayout) -> int:
         """Return the number of namespaces that this `view` of `other` has in addition."""
         return len(self._known) - len(other._known)
 
-    def leaves_out_more_than(self, other: Layout) -> bool:
+    def leaves_out_more_than(self, other: StreamLayout) -> bool:
         """Return whether wildcards leave out more namespaces in this `view` than in `other`."""
         return len(self._left_out) > len(other._left_out)
 

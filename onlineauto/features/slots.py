@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.block import Block
-    from onlineauto.features.layout import Layout
+    from onlineauto.features.layout import StreamLayout
     from onlineauto.features.records import Records
 
 SLOT_NAME, INDEX_NAME = b"\x8b", b"\x8c"
@@ -97,7 +97,7 @@ class Slots(NamedTuple):
         return scores
 
 
-def find_slots(block: Block, layout: Layout, *, hash_seed: int, indexed: bool | None) -> Slots:
+def find_slots(block: Block, layout: StreamLayout, *, hash_seed: int, indexed: bool | None) -> Slots:
     """Return the slots of a block.
 
     Parameters
@@ -130,7 +130,7 @@ def find_slots(block: Block, layout: Layout, *, hash_seed: int, indexed: bool | 
     return Slots(line, event, start, starts, weight, number, first_indexed, features)
 
 
-def _has_features(block: Block, layout: Layout, lines: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _has_features(block: Block, layout: StreamLayout, lines: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return for each line whether it has features that are not ignored: bool[]."""
     is_used = ~layout.kernel_layout.ignore[layout.kernel_layout.key[block.span_namespace]]
     before = np.concatenate([[0], np.cumsum(is_used)])

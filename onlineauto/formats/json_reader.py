@@ -19,7 +19,7 @@ from onlineauto.formats.records.reader_state_kernels import STATE
 from onlineauto.jit import Bound
 
 if TYPE_CHECKING:
-    from onlineauto.formats.records.reader_state_kernels import Rules
+    from onlineauto.formats.records.reader_state_kernels import ReaderRules
     from onlineauto.formats.sources.source import ByteSource, Source
 
 _DEPTH = 256
@@ -54,7 +54,7 @@ class JsonReader(InPlaceReader):
     1 3 [b' ', b'User', b'A'] [30.  1.] [0 0 0 1]
     """
 
-    def __init__(self, source: Source | ByteSource, rules: Rules, **reading: Any) -> None:
+    def __init__(self, source: Source | ByteSource, rules: ReaderRules, **reading: Any) -> None:
         super().__init__(source, rules, **reading)
         fresh = SlotLogCounts() if rules.slots else LogCounts()
         self.counts = self.diagnostics.log or fresh  # shared by all files of a run
@@ -63,7 +63,7 @@ class JsonReader(InPlaceReader):
         self._stage = _make_stage()
         self._count_on()
 
-    def _complete(self, rules: Rules) -> Rules:
+    def _complete(self, rules: ReaderRules) -> ReaderRules:
         """Return the rules with the hash of the namespace without a name, which is a blank in JSON."""
         seed = np.uint32(rules.hash_seed)
         blank = np.uint32(murmur3(np.frombuffer(b" ", np.uint8), 0, 1, seed)) if rules.hash_all else seed

@@ -14,7 +14,7 @@ from onlineauto.formats.text.line_kernels import read_lines
 from onlineauto.jit import Bound
 
 if TYPE_CHECKING:
-    from onlineauto.formats.records.reader_state_kernels import Rules
+    from onlineauto.formats.records.reader_state_kernels import ReaderRules
 
 
 class TextReader(InPlaceReader):
@@ -46,7 +46,7 @@ class TextReader(InPlaceReader):
     def _unit(self) -> Literal["line", "event"]:
         return "event" if self._rules.multiline else "line"
 
-    def _complete(self, rules: Rules) -> Rules:
+    def _complete(self, rules: ReaderRules) -> ReaderRules:
         seed = np.uint32(rules.hash_seed)
         nothing = np.uint32(0) if seed == 0 else np.uint32(murmur3(np.empty(0, np.uint8), 0, 0, seed))
         return rules._replace(quirks=self.quirks, default_hash=nothing)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from onlineauto.errors import InputError
-from onlineauto.formats.lines.diagnostics import Code
+from onlineauto.formats.lines.diagnostics import ProblemCode
 from onlineauto.formats.mappings.name_hashes import NameHashes
 from onlineauto.formats.mappings.named_event import spans_of
 from onlineauto.interop.frame_columns import Columns
@@ -320,4 +320,4 @@ def _add_missing(
     there = {name: columns.is_there(name) for name in names}
     for row in rows.tolist():
         lacking = [name for name in names if not there[name][row]] or names[:1]
-        problems.locate(Code.NO_LABEL, row + 1, ", ".join(lacking), reading="row")
+        problems.locate(ProblemCode.NO_LABEL, row + 1, ", ".join(lacking), reading="row")

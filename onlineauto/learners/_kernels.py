@@ -107,14 +107,14 @@ class Model(NamedTuple):
     outliers: NDArray[np.int64]  # [OUTLIERS]: events learnt, and events not learnt by kind of outlier
 
 
-class Place(NamedTuple):
+class ModelLane(NamedTuple):
     """The position of a model: its live config, and the lane of its weights and sums."""
 
     slot: int
     lane: int
 
 
-class Lesson(NamedTuple):
+class LearnedLabel(NamedTuple):
     """The label of an example and its weight."""
 
     label: F32
@@ -151,7 +151,7 @@ def _truncate(weight: F32, gravity: F32) -> F32:
 
 
 @inline_kernel
-def dot(rule: Rule, model: Model, place: Place, example: Example, initial: F32) -> F32:
+def dot(rule: Rule, model: Model, place: ModelLane, example: Example, initial: F32) -> F32:
     """Return the raw prediction (float32): `initial` + Σ w·x in the order of the list."""
     weights, lane = model.weights, place.lane
     cell, value = example.cell, example.value
@@ -222,7 +222,7 @@ def _rescale(rule: Rule, w: F32, before: F32, now: F32) -> F32:
 
 @inline_kernel
 def _accumulate(
-    rule: Rule, model: Model, place: Place, example: Example, slope_squared: F32
+    rule: Rule, model: Model, place: ModelLane, example: Example, slope_squared: F32
 ) -> tuple[F32, F32]:
     """Do the first pass of an update: statistics and rates; return (prediction per unit step, Σ (x/n)²)."""
     weights, statistics, lane = model.weights, model.statistics, place.lane
@@ -284,7 +284,7 @@ def average(rule: Rule, total_weight: F32, total_norm: F32) -> F32:
 def _sensitivity(
     rule: Rule,
     model: Model,
-    place: Place,
+    place: ModelLane,
     example: Example,
     slope_squared: F32,
     weight: F32,
@@ -358,7 +358,7 @@ def materialize(model: Model, lane: int) -> None:
 
 
 @inline_kernel
-def _move(rule: Rule, model: Model, place: Place, example: Example, step: F32) -> None:
+def _move(rule: Rule, model: Model, place: ModelLane, example: Example, step: F32) -> None:
     """Do the second pass of an update: move each weight by `step` times the weight's rate."""
     weights, lane = model.weights, place.lane
     rated = rule.adaptive or rule.normalized
@@ -385,10 +385,10 @@ def _move(rule: Rule, model: Model, place: Place, example: Example, step: F32) -
 def update(
     rule: Rule,
     model: Model,
-    place: Place,
+    place: ModelLane,
     example: Example,
     prediction: F32,
-    lesson: Lesson,
+    lesson: LearnedLabel,
     sum_squares: F32,
 ) -> bool:
     """Learn a label of positive weight; `prediction` is the clipped prediction for the event.

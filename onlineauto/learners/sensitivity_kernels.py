@@ -24,7 +24,7 @@ from onlineauto.learners.loss_kernels import loss_slope_squared
 
 if TYPE_CHECKING:
     from onlineauto.features.records import Example
-    from onlineauto.learners._kernels import Lesson, Model, Place, Rule
+    from onlineauto.learners._kernels import LearnedLabel, Model, ModelLane, Rule
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
@@ -37,10 +37,10 @@ _FLOAT_MAX = np.float32(np.finfo(np.float32).max)
 def sensitivity(
     rule: Rule,
     model: Model,
-    place: Place,
+    place: ModelLane,
     example: Example,
     prediction: F32,
-    lesson: Lesson,
+    lesson: LearnedLabel,
     sum_squares: F32,
 ) -> F32:
     """Return the change of the prediction (float32) per unit of importance weight, for a small weight.

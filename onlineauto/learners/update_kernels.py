@@ -46,10 +46,10 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from onlineauto.features.records import Example
-    from onlineauto.learners._kernels import Lesson, Model, Rule
+    from onlineauto.learners._kernels import LearnedLabel, Model, Rule
 
     FourFloats: TypeAlias = tuple[F32, F32, F32, F32]
-    FourLessons: TypeAlias = tuple[Lesson, Lesson, Lesson, Lesson]
+    FourLessons: TypeAlias = tuple[LearnedLabel, LearnedLabel, LearnedLabel, LearnedLabel]
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
@@ -158,7 +158,7 @@ def has_fours(rule: Rule, model: Model, slot: int) -> bool:
 
 
 @inline_kernel
-def _slope(rule: Rule, model: Model, slot: int, raw: F32, lesson: Lesson) -> tuple[F32, F32]:
+def _slope(rule: Rule, model: Model, slot: int, raw: F32, lesson: LearnedLabel) -> tuple[F32, F32]:
     """Return the clipped prediction and the squared slope (float32); -1 as slope if there is no loss."""
     label, weight = lesson
     minimum, maximum = np.float32(model.shared[MIN_LABEL]), np.float32(model.shared[MAX_LABEL])
@@ -171,7 +171,9 @@ def _slope(rule: Rule, model: Model, slot: int, raw: F32, lesson: Lesson) -> tup
 
 
 @inline_kernel
-def _step(rule: Rule, model: Model, lane: int, prediction: F32, lesson: Lesson, reach: F32, norm: F32) -> F32:
+def _step(
+    rule: Rule, model: Model, lane: int, prediction: F32, lesson: LearnedLabel, reach: F32, norm: F32
+) -> F32:
     """Return the step (float32) of a lane that learns, and add to its sums; 0 if it is not finite."""
     sums, (label, weight) = model.lanes[lane], lesson
     sums[NORM] += np.float64(weight) * norm

@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from onlineauto.automl.config import Kind
+from onlineauto.automl.config import ConfigKind
 from onlineauto.automl.text import namespace_text
 from onlineauto.pictures.picture import Picture
 from onlineauto.pictures.story import story_of
@@ -199,7 +199,7 @@ def _explain(axes: Axes, story: Story, look: Look) -> None:
 
 def _champion_text(stretch: Stretch) -> str:
     many = len(stretch.config.elements)
-    if stretch.config.kind is Kind.EXCLUSION:
+    if stretch.config.kind is ConfigKind.EXCLUSION:
         return f"all but {many} interactions" if many else "all interactions"
     return ", ".join(
         [f"{many or 'no'} interaction{'s' * (many != 1)}", *_settings_text(stretch.config.settings)]
@@ -211,7 +211,7 @@ def difference(stretch: Stretch) -> str:
     config, champion = stretch.config, stretch.champion
     own, theirs = set(config.elements), set(champion.elements)
     more, less = sorted(own - theirs), sorted(theirs - own)
-    if config.kind is Kind.EXCLUSION:
+    if config.kind is ConfigKind.EXCLUSION:
         more, less = less, more
     parts = [
         f"{sign}{_interactions_text(changed, most=2)}"

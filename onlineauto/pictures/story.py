@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
-from onlineauto.automl.config import Config, Kind
+from onlineauto.automl.config import Config, ConfigKind
 from onlineauto.automl.decisions import (
     Extend,
     PredictWith,
@@ -21,7 +21,7 @@ from onlineauto.automl.decisions import (
     Swap,
     Widen,
 )
-from onlineauto.engine.search.journal import End, Head, decision_of, read_journal
+from onlineauto.engine.search.journal import End, JournalHead, decision_of, read_journal
 from onlineauto.errors import InputError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from onlineauto.automl.config import Interaction
     from onlineauto.engine.search.journal import Entry
 
-Journal: TypeAlias = "str | os.PathLike[str] | Iterable[Mapping[str, Any] | Entry | End | Head]"
+Journal: TypeAlias = "str | os.PathLike[str] | Iterable[Mapping[str, Any] | Entry | End | JournalHead]"
 """A journal: the path of its file, or its lines, as objects or as dictionaries."""
 
 
@@ -132,7 +132,7 @@ class Story:
         For a config that excludes interactions, the result is all pairs but these.
         """
         champion, names = self.champion, self.namespaces
-        if champion.kind is Kind.INCLUSION:
+        if champion.kind is ConfigKind.INCLUSION:
             return list(champion.elements)
         pairs = [(one, other) for at, one in enumerate(names) for other in names[at:]]
         return [pair for pair in pairs if pair not in champion.elements]
@@ -161,7 +161,7 @@ def _entries(journal: Journal) -> Iterator[Entry | End]:
             yield from read_journal(file, name=os.fspath(journal))
         return
     lines = [msgspec.json.encode(line) for line in journal]
-    head = msgspec.json.encode(Head(""))
+    head = msgspec.json.encode(JournalHead(""))
     if not lines or b'"search"' not in lines[0]:
         lines.insert(0, head)
     yield from read_journal(io.BytesIO(b"\n".join([*lines, b""])))

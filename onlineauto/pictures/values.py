@@ -14,7 +14,7 @@ _MOST_LETTERS: Final = 44
 Point = tuple[int, float, float]
 
 
-class Bounded(Protocol):
+class HasInterval(Protocol):
     """An estimate and its interval."""
 
     @property
@@ -31,7 +31,7 @@ class Bounded(Protocol):
 
 
 def values(
-    estimates: Mapping[str, Bounded],
+    estimates: Mapping[str, HasInterval],
     growth: Mapping[str, Sequence[Point]],
     *,
     alpha: float = 0.05,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import product
 from typing import TYPE_CHECKING
 
-from onlineauto.automl.config import Config, Kind, interactions_of
-from onlineauto.automl.oracles.oracle import Space
+from onlineauto.automl.config import Config, ConfigKind, interactions_of
+from onlineauto.automl.oracles.oracle import SearchSpace
 from onlineauto.automl.random_draw import FairDraw
 from onlineauto.exact.control import VwDraw
 
@@ -42,12 +42,12 @@ def check_oracle(oracle: Oracle) -> None:
     >>> check_oracle(OneDiff())
     """
     for names, interaction_type in product(_NAMES, ("quadratic", "cubic", "both")):
-        space = Space(names, interaction_type)
+        space = SearchSpace(names, interaction_type)
         for champion in _champions(oracle, space):
             _check_proposals(oracle, champion, space)
 
 
-def _champions(oracle: Oracle, space: Space) -> Iterator[Config]:
+def _champions(oracle: Oracle, space: SearchSpace) -> Iterator[Config]:
     """Yield the first champion, and some possible successors."""
     champion = Config(kind=oracle.kind)
     yield champion
@@ -59,7 +59,7 @@ def _champions(oracle: Oracle, space: Space) -> Iterator[Config]:
         yield champion
 
 
-def _check_proposals(oracle: Oracle, champion: Config, space: Space) -> None:
+def _check_proposals(oracle: Oracle, champion: Config, space: SearchSpace) -> None:
     where = f"{type(oracle).__name__}, champion {champion}, {space}"
     for seed, kind_of_draw in product((0, 7, 2**64 - 1), (FairDraw, VwDraw)):
         draw, again = kind_of_draw(seed), kind_of_draw(seed)
@@ -76,7 +76,7 @@ def _check_proposals(oracle: Oracle, champion: Config, space: Space) -> None:
         _require(not begins or bool(proposals), f"no challenger for the first champion: {where}")
 
 
-def _check_config(oracle: Oracle, config: Config, space: Space, where: str) -> None:
+def _check_config(oracle: Oracle, config: Config, space: SearchSpace, where: str) -> None:
     elements = config.elements
     _require(isinstance(config, Config), f"not a Config: {config}; {where}")
     _require(config == Config.of(elements, config.kind), f"elements not ascending, or repeated: {where}")
@@ -89,7 +89,7 @@ def _check_config(oracle: Oracle, config: Config, space: Space, where: str) -> N
         config, space.namespaces, interaction_type=space.interaction_type, base=oracle.base
     )
     _require(len(set(crossed)) == len(crossed), f"an interaction twice: {config}; {where}")
-    if config.kind is Kind.EXCLUSION:
+    if config.kind is ConfigKind.EXCLUSION:
         left_out = set(elements) <= set(space.interactions())
         _require(left_out, f"excludes what is not offered: {config}; {where}")
 

@@ -13,13 +13,13 @@ from onlineauto.cluster.policies.situation import Row, Situation
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from onlineauto.cluster.policies.policy import Policy
+    from onlineauto.cluster.policies.policy import ClusterPolicy
     from onlineauto.cluster.policies.situation import Bools, Ints
 
 _KINDS = ("study", "stream", "refit")
 
 
-def check_policy(make: Callable[[], Policy]) -> None:
+def check_policy(make: Callable[[], ClusterPolicy]) -> None:
     """Check a policy against the requirements of a cluster, in many simulated situations.
 
     Scores have the shape ``[B, 3J + 1]``, and none is NaN. The same situation has the same scores, and
@@ -69,7 +69,7 @@ def _situation(seed: int, jobs: int, *, servers: bool) -> Situation:
     return Situation.of(rows, {"CPU": amount(16), "memory": amount(48)}, places=6)
 
 
-def _check_situation(policy: Policy, situation: Situation, where: str) -> None:
+def _check_situation(policy: ClusterPolicy, situation: Situation, where: str) -> None:
     def require(condition: bool, message: str) -> None:
         if not condition:
             raise AssertionError(f"{message}; {where}")

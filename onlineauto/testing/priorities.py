@@ -6,7 +6,7 @@ from itertools import combinations, product
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from onlineauto.automl.config import Config, Kind, possible_interactions
+from onlineauto.automl.config import Config, ConfigKind, possible_interactions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,6 +56,6 @@ def check_priority(priority: Priority) -> None:
 
 def _configs() -> Iterator[Config]:
     interactions = (*possible_interactions((b"a", b"b", b"user"), 2), (b"a", b"b", b"user"))
-    for size, kind in product(range(4), Kind):
+    for size, kind in product(range(4), ConfigKind):
         for elements in combinations(interactions, size):
             yield Config.of(elements, kind)

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from math import inf, isnan, nan
 from typing import TYPE_CHECKING, Any
 
-from onlineauto.tune.store import Claim, LeaseLost, Snapshot
+from onlineauto.tune.store import Claim, LeaseLost, StudySnapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -181,9 +181,9 @@ def _check_threads(store: Store, threads: int) -> None:
 def _check_snapshots(store: Store) -> None:
     _require(store.snapshot() is None, "a new store has a snapshot")
     store.begin(_STUDY)
-    newer = Snapshot(7, {"a": [1.5, None, inf]})
+    newer = StudySnapshot(7, {"a": [1.5, None, inf]})
     store.save(newer)
-    store.save(Snapshot(3, {}))
+    store.save(StudySnapshot(3, {}))
     _require(store.snapshot() == newer, "the newest snapshot is not kept as it is")
 
 

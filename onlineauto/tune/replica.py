@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from onlineauto.errors import StoreError, UnreachableError
 from onlineauto.tune.record_checks import UnfitRecord
-from onlineauto.tune.store import Claim, Snapshot
+from onlineauto.tune.store import Claim, StudySnapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -213,5 +213,5 @@ class Replica:
         if progress is not None and progress.version - self._saved >= max(
             _SNAPSHOT_AFTER, progress.version // 4
         ):
-            self._store.save(Snapshot(progress.version, progress.state_dict()))
+            self._store.save(StudySnapshot(progress.version, progress.state_dict()))
             self._saved = progress.version

@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from onlineauto.engine.loop.semantics import Semantics
     from onlineauto.engine.stream.event_readers import OneEventLike
     from onlineauto.features.block import Block
-    from onlineauto.features.layout import Layout
+    from onlineauto.features.layout import StreamLayout
     from onlineauto.options import Configuration
 
 _MOST_NAMES = 1000
 """Number of unknown namespaces after which a parser is replaced, so that names cannot fill the memory."""
 
 
-class Asked(BlockPredictor):
+class ParsingPredictor(BlockPredictor):
     """A block predictor with a parser for single events; see `BlockPredictor` for the parameters."""
 
     def __init__(
-        self, configuration: Configuration, layout: Layout, *, semantics: Semantics, live_configs: int
+        self, configuration: Configuration, layout: StreamLayout, *, semantics: Semantics, live_configs: int
     ) -> None:
         super().__init__(configuration, layout, semantics=semantics, live_configs=live_configs)
         self._configuration = configuration
@@ -152,11 +152,11 @@ class Predictor:
         check_rules(block, self._rules)
         return self._asked().predict(block, self._model)
 
-    def _asked(self) -> Asked:
+    def _asked(self) -> ParsingPredictor:
         """Return the parser and the working memory of this thread."""
-        block_predictor: Asked | None = getattr(self._of_thread, "asked", None)
+        block_predictor: ParsingPredictor | None = getattr(self._of_thread, "asked", None)
         if block_predictor is None:
-            self._of_thread.asked = block_predictor = Asked(
+            self._of_thread.asked = block_predictor = ParsingPredictor(
                 self.configuration,
                 self._model.layout,
                 semantics=self._semantics,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Protocol
 
-from onlineauto.engine.report.progress import Progress
+from onlineauto.engine.report.progress import ProgressTable
 from onlineauto.engine.stream.event_sources import with_datasets
 from onlineauto.engine.stream.position import Position
 from onlineauto.engine.stream.source import read_blocks
@@ -100,7 +100,7 @@ class Run:
         every: int | None = None,
     ) -> None:
         self.workspace, self.stored = workspace, stored or {}
-        self.progress = Progress(workspace.configuration, kind=workspace.kind)
+        self.progress = ProgressTable(workspace.configuration, kind=workspace.kind)
         if "progress" in self.stored:
             self.progress.recount(self.stored["progress"])
         self._first_pass = workspace.learner.current_pass - self.progress.current_pass

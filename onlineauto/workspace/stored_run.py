@@ -9,7 +9,7 @@ from msgspec import Meta
 from onlineauto.engine.loop.holdout import Holdout
 from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.report.metrics import Metrics
-from onlineauto.engine.report.progress import Progress
+from onlineauto.engine.report.progress import ProgressTable
 from onlineauto.features.stored import MOST
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def stored_run(stored: Stored, workspace: Workspace) -> dict[str, Any]:
             Holdout(configuration[RunOptions]).recount(held_out)
     if "progress" in stored:
         run["progress"] = stored["progress"].of(_Counts)
-        Progress(configuration, kind=kind).recount(run["progress"])
+        ProgressTable(configuration, kind=kind).recount(run["progress"])
     if "metrics" in stored:
         run["metrics"] = stored["metrics"].of(_Counts)
         Metrics(configuration, kind=kind, semantics=workspace.semantics).recount(run["metrics"])

@@ -36,7 +36,7 @@ from onlineauto.workspace.locked import Locked
 from onlineauto.workspace.modes import semantics_of
 from onlineauto.workspace.options import REGISTRY, given_options
 from onlineauto.workspace.predict_only import spin_off
-from onlineauto.workspace.predictor import Asked, Predictor, snapshot
+from onlineauto.workspace.predictor import ParsingPredictor, Predictor, snapshot
 from onlineauto.workspace.save_load import changed, load_model, save_model
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class Workspace(Locked):
         )
         self._rules = rules_of(configuration)
         self._readers = event_readers(configuration)
-        self._asked = Asked(
+        self._asked = ParsingPredictor(
             configuration, self.layout, semantics=self.semantics, live_configs=self.learner.shape.configs
         )
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from onlineauto import AutoML, AutoMLClassifier, AutoMLRegressor, InputError, OptionError
-from onlineauto.api.numbers import Moments, Numbers
+from onlineauto.api.numbers import Moments, NumberEncoder
 
 Pairs = list[tuple[dict[str, Any], Any]]
 
@@ -313,7 +313,7 @@ def test_moments_are_those_of_numpy() -> None:
 
 
 def test_bins_have_equal_shares() -> None:
-    numbers, draw = Numbers(), random.Random(1)
+    numbers, draw = NumberEncoder(), random.Random(1)
     for _ in range(128):
         numbers.add({"x": draw.expovariate(1)})
     shares = [0] * 16
@@ -325,5 +325,5 @@ def test_bins_have_equal_shares() -> None:
 
 def test_what_is_not_a_number_is_left_as_it_is() -> None:
     given = {"a": True, "b": "x", "c": None, "d": ["y"], "e": {"f": 2}, "g": math.nan, "h": np.True_}
-    assert Numbers().encoded(given) == given
-    assert Numbers().encoded({"x": np.float32(3)}) == {"x": {"x": 1.0}}
+    assert NumberEncoder().encoded(given) == given
+    assert NumberEncoder().encoded({"x": np.float32(3)}) == {"x": {"x": 1.0}}

@@ -13,7 +13,7 @@ import pytest
 
 from onlineauto import AutoML, AutoMLClassifier, AutoMLRegressor, InputError, Workspace
 from onlineauto.errors import OnlineautoError
-from onlineauto.formats.lines.diagnostics import Code, Diagnostics
+from onlineauto.formats.lines.diagnostics import Diagnostics, ProblemCode
 from onlineauto.interop import from_arrays, from_dicts, from_frame
 
 if TYPE_CHECKING:
@@ -264,4 +264,4 @@ def test_a_file_with_the_class_none_is_read() -> None:
 def test_where_a_line_of_a_block_is() -> None:
     [block] = from_dicts([EVENT | {"cost": 0} if key == "cost" else {"actions": [{"a": 1}]} for key in "ab"])
     assert [block.place_of(line) for line in range(2)] == ["event 0", "event 1"]
-    assert Code.NO_LABEL not in Workspace(cb_explore_adf=True).diagnostics.counts
+    assert ProblemCode.NO_LABEL not in Workspace(cb_explore_adf=True).diagnostics.counts

@@ -13,7 +13,7 @@ from onlineauto.automl.decide import decide, interactions_for, start
 from onlineauto.automl.decisions import BoundCrossed, LeaseDue, NewNamespaces, ReviewDue
 from onlineauto.automl.oracles import ORACLES
 from onlineauto.automl.priorities import PRIORITIES
-from onlineauto.automl.search import Rules, Search
+from onlineauto.automl.search import Search, SearchRules
 from onlineauto.exact.control import VW
 from onlineauto.learners.options import UpdateOptions
 from onlineauto.options import options_of
@@ -115,7 +115,7 @@ class Table:
         raise AssertionError(f"nobody has to know the champion's upper bound over slot {slot}")
 
 
-def interactions(rules: Rules, search: Search, live: int) -> tuple[Interaction, ...]:
+def interactions(rules: SearchRules, search: Search, live: int) -> tuple[Interaction, ...]:
     """The interactions of live config `live`, in the order in which they are summed."""
     return interactions_for(rules, search.config(live), search.namespaces)
 
@@ -129,8 +129,8 @@ def make_rules(
     interaction_type: str = "quadratic",
     priority: str = "none",
     n_priority: int | None = None,
-) -> Rules:
-    return Rules(
+) -> SearchRules:
+    return SearchRules(
         max_live=max_live,
         lease=lease,
         oracle=oracle,
@@ -141,11 +141,11 @@ def make_rules(
     )
 
 
-def rules(*, exact: bool) -> st.SearchStrategy[Rules]:
+def rules(*, exact: bool) -> st.SearchStrategy[SearchRules]:
     types = ["quadratic", "cubic"] if exact else ["quadratic", "cubic", "both"]
     oracles = [name for name, oracle in ORACLES.items() if oracle.in_vw or not exact]
     return st.builds(
-        Rules,
+        SearchRules,
         max_live=st.integers(1, MOST_SLOTS),
         lease=st.sampled_from([1, 3, 10] if not exact else [0, 1, 3, 10, 2**62]),
         oracle=st.sampled_from(oracles),
@@ -199,7 +199,7 @@ class Step:
     decisions: tuple[Decision, ...]
 
 
-def play(rules: Rules, moves: Sequence[Move], *, seed: int = 5) -> Iterator[Step]:
+def play(rules: SearchRules, moves: Sequence[Move], *, seed: int = 5) -> Iterator[Step]:
     """Answer one signal after the other."""
     search = start(rules, random_seed=seed)
     counts: dict[bytes, int] = {}

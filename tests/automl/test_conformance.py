@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from onlineauto.automl.config import Config, Kind
+from onlineauto.automl.config import Config, ConfigKind
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.automl.oracles import ORACLES
-from onlineauto.automl.oracles.oracle import Oracle, Space
+from onlineauto.automl.oracles.oracle import Oracle, SearchSpace
 from onlineauto.automl.priorities import PRIORITIES
 from onlineauto.automl.priorities.priority import Priority
 from onlineauto.options.option import options_of
@@ -18,7 +18,7 @@ from onlineauto.testing import check_oracle, check_priority
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from onlineauto.automl.random_draw import Draw
+    from onlineauto.automl.random_draw import RandomOrder
 
 
 @pytest.mark.parametrize("name", ORACLES)
@@ -38,30 +38,31 @@ def test_they_are_the_choices_of_the_command_line() -> None:
 
 
 def oracle(
-    propose: Callable[[Config, Space, Draw], Sequence[Config]], oracle_kind: Kind = Kind.EXCLUSION
+    propose: Callable[[Config, SearchSpace, RandomOrder], Sequence[Config]],
+    oracle_kind: ConfigKind = ConfigKind.EXCLUSION,
 ) -> Oracle:
     class Proposes(Oracle):
         kind = oracle_kind
 
-        def propose(self, champion: Config, *, space: Space, draw: Draw) -> Sequence[Config]:
+        def propose(self, champion: Config, *, space: SearchSpace, draw: RandomOrder) -> Sequence[Config]:
             return propose(champion, space, draw)
 
     return Proposes()
 
 
-def toggles(champion: Config, space: Space) -> list[Config]:
+def toggles(champion: Config, space: SearchSpace) -> list[Config]:
     return [champion.toggled(each) for each in space.interactions()]
 
 
 _state: list[Config] = []
 
 
-def remembers(champion: Config, space: Space, _: Draw) -> list[Config]:
+def remembers(champion: Config, space: SearchSpace, _: RandomOrder) -> list[Config]:
     _state.append(champion)
     return toggles(champion, space)[len(_state) % 2 :]
 
 
-def draws_from_elsewhere(champion: Config, space: Space, draw: Draw) -> list[Config]:
+def draws_from_elsewhere(champion: Config, space: SearchSpace, draw: RandomOrder) -> list[Config]:
     _state.append(champion)
     draw.state += len(_state) % 2
     return toggles(champion, space)
@@ -74,7 +75,7 @@ BAD_ORACLES = {
     "no challenger": oracle(lambda *_: []),
     "not met": oracle(
         lambda champion, space, _: [champion.toggled((b"x", b"x"))] if space.namespaces else [],
-        Kind.INCLUSION,
+        ConfigKind.INCLUSION,
     ),
     "not ascending, or repeated": oracle(
         lambda _, space, __: [Config(2 * (each,)) for each in space.interactions()]
@@ -86,7 +87,7 @@ BAD_ORACLES = {
         lambda champion, space, _: [champion.toggled((each,)) for each in space.namespaces]
     ),
     "another kind": oracle(
-        lambda _, space, __: [Config((each,), Kind.INCLUSION) for each in space.interactions()]
+        lambda _, space, __: [Config((each,), ConfigKind.INCLUSION) for each in space.interactions()]
     ),
     "excludes what is not offered": oracle(
         lambda _, space, __: [Config(((each, each, each),)) for each in space.namespaces]
@@ -102,10 +103,10 @@ def test_bad_oracles_are_told(reason: str) -> None:
 
 def test_an_interaction_that_is_in_the_base_anyway() -> None:
     class Twice(Oracle):
-        kind = Kind.INCLUSION
+        kind = ConfigKind.INCLUSION
         base = (2,)
 
-        def propose(self, champion: Config, *, space: Space, draw: Draw) -> Sequence[Config]:  # noqa: ARG002
+        def propose(self, champion: Config, *, space: SearchSpace, draw: RandomOrder) -> Sequence[Config]:  # noqa: ARG002
             return toggles(champion, space)
 
     with pytest.raises(AssertionError, match="an interaction twice"):

@@ -11,27 +11,27 @@ from onlineauto.automl.decisions import BoundCrossed, LeaseDue, NewNamespaces, R
 from tests.automl.moves import Move, Table, interactions, make_rules
 
 if TYPE_CHECKING:
-    from onlineauto.automl.search import Rules, Search
+    from onlineauto.automl.search import Search, SearchRules
 
 MODES = pytest.mark.parametrize("exact", [False, True], ids=["native", "exact"])
 COUNTS = {b"a": 5, b"b": 7, b"c": 2}
 A, B, C = b"a", b"b", b"c"
 
 
-def begin(rules: Rules, *names: bytes) -> Search:
+def begin(rules: SearchRules, *names: bytes) -> Search:
     search = start(rules, random_seed=5)
     return decide(rules, search, NewNamespaces(names), Table(counts=COUNTS))[0] if names else search
 
 
-def due(rules: Rules, search: Search) -> Search:
+def due(rules: SearchRules, search: Search) -> Search:
     return decide(rules, search, LeaseDue(), Table(Move("due"), COUNTS, len(search.slots)))[0]
 
 
-def promote(rules: Rules, search: Search, slot: int) -> Search:
+def promote(rules: SearchRules, search: Search, slot: int) -> Search:
     return decide(rules, search, BoundCrossed(slot), Table(counts=COUNTS))[0]
 
 
-def live(rules: Rules, search: Search) -> list[tuple[tuple[bytes, ...], ...]]:
+def live(rules: SearchRules, search: Search) -> list[tuple[tuple[bytes, ...], ...]]:
     return [interactions(rules, search, slot) for slot in range(len(search.slots))]
 
 

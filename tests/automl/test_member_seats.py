@@ -17,7 +17,7 @@ from tests.automl.moves import Move, Table, make_rules
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from onlineauto.automl.search import Rules
+    from onlineauto.automl.search import SearchRules
 
 NAMES = "a", "b", "c", "features", "layer"
 MANY = 2 * LEAST_WORTH
@@ -45,7 +45,7 @@ class Known(Table):
         return left
 
 
-def rules(budget: float) -> Rules:
+def rules(budget: float) -> SearchRules:
     return replace(make_rules("stepwise", exact=False), member_budget=budget)
 
 

@@ -22,14 +22,14 @@ from onlineauto.automl.decisions import (
     Widen,
 )
 from onlineauto.automl.oracles import ORACLES
-from onlineauto.automl.oracles.oracle import Space
+from onlineauto.automl.oracles.oracle import SearchSpace
 from onlineauto.automl.priorities import PRIORITIES
 from onlineauto.automl.random_draw import FairDraw
-from onlineauto.automl.search import State
+from onlineauto.automl.search import ConfigState
 from tests.automl.moves import Move, Table, interactions, make_rules, moves, play, rules
 
 if TYPE_CHECKING:
-    from onlineauto.automl.search import Rules, Search
+    from onlineauto.automl.search import Search, SearchRules
     from tests.automl.moves import Step
 
 NAMES = (b"a", b"b", b"user", "é".encode())
@@ -38,16 +38,16 @@ native = given(rules=rules(exact=False), moves=moves(names=NAMES))
 exact = given(rules=rules(exact=True), moves=moves(names=BYTES, exact=True))
 
 
-def steps(rules: Rules, moves: list[Move]) -> list[Step]:
+def steps(rules: SearchRules, moves: list[Move]) -> list[Step]:
     return list(play(rules, moves))
 
 
-def doubles(rules: Rules) -> bool:
+def doubles(rules: SearchRules) -> bool:
     return ORACLES[rules.oracle].once
 
 
 @native
-def test_the_champion_is_in_slot_0_and_slots_hold_what_is_live(rules: Rules, moves: list[Move]) -> None:
+def test_the_champion_is_in_slot_0_and_slots_hold_what_is_live(rules: SearchRules, moves: list[Move]) -> None:
     for step in steps(rules, moves):
         search = step.after
         indexes = [slot.index for slot in search.slots]
@@ -55,12 +55,12 @@ def test_the_champion_is_in_slot_0_and_slots_hold_what_is_live(rules: Rules, mov
         assert not search.slots[0].gives_way
         assert 1 <= len(indexes) <= rules.max_live
         assert len(set(indexes)) == len(indexes)
-        live = {index for index, each in enumerate(search.candidates) if each.state is State.LIVE}
+        live = {index for index, each in enumerate(search.candidates) if each.state is ConfigState.LIVE}
         assert live == set(indexes)
 
 
 @native
-def test_no_config_is_twice_under_consideration(rules: Rules, moves: list[Move]) -> None:
+def test_no_config_is_twice_under_consideration(rules: SearchRules, moves: list[Move]) -> None:
     for step in steps(rules, moves):
         configs = [each.config for each in step.after.candidates]
         assert step.after.n_valid == len(configs)
@@ -68,7 +68,7 @@ def test_no_config_is_twice_under_consideration(rules: Rules, moves: list[Move])
 
 
 @native
-def test_no_config_is_lost_and_leases_only_double(rules: Rules, moves: list[Move]) -> None:
+def test_no_config_is_lost_and_leases_only_double(rules: SearchRules, moves: list[Move]) -> None:
     for step in steps(rules, moves):
         before, after = step.before.candidates, step.after.candidates
         if isinstance(step.signal, ReviewDue) or (rules.renews and not isinstance(step.signal, LeaseDue)):
@@ -84,10 +84,10 @@ def test_no_config_is_lost_and_leases_only_double(rules: Rules, moves: list[Move
             assert new.config == old.config or (begins and index == 0)
             assert new.lease in (old.lease, 2 * old.lease)
         for new in after[len(before) :]:
-            assert (new.lease, new.state) == (rules.lease, State.NEW)
+            assert (new.lease, new.state) == (rules.lease, ConfigState.NEW)
 
 
-def check_what_is_kept(rules: Rules, step: Step) -> None:
+def check_what_is_kept(rules: SearchRules, step: Step) -> None:
     """An oracle that is asked again keeps what is live, and what was; a new champion, what is live."""
     before, after = step.before, step.after
     live = [before.config(slot) for slot in range(len(before.slots))]
@@ -95,11 +95,11 @@ def check_what_is_kept(rules: Rules, step: Step) -> None:
         live[0], live[step.signal.live] = live[step.signal.live], live[0]
         assert {each.lease for each in after.candidates} == {rules.lease}
     elif isinstance(step.signal, ReviewDue):
-        kept = (each for each in before.candidates if not rules.renews or each.state is not State.NEW)
+        kept = (each for each in before.candidates if not rules.renews or each.state is not ConfigState.NEW)
         tried = [each.config for each in kept]
         assert [each.config for each in after.candidates][: len(tried)] == tried
         if step.signal.drift and rules.on_drift != "ignore":
-            assert State.REMOVED not in {each.state for each in after.candidates}
+            assert ConfigState.REMOVED not in {each.state for each in after.candidates}
             assert {each.lease for each in after.candidates} == {rules.lease}
     assert [after.config(slot) for slot in range(1, len(after.slots))] == live[1:]
     begins = isinstance(step.signal, NewNamespaces) and not before.namespaces
@@ -107,19 +107,21 @@ def check_what_is_kept(rules: Rules, step: Step) -> None:
 
 
 @native
-def test_all_neighbours_of_the_champion_are_under_consideration(rules: Rules, moves: list[Move]) -> None:
+def test_all_neighbours_of_the_champion_are_under_consideration(
+    rules: SearchRules, moves: list[Move]
+) -> None:
     for step in steps(rules, moves):
         search = step.after
         if search.namespaces and not rules.renews:
-            space = Space(search.namespaces, rules.interaction_type)
+            space = SearchSpace(search.namespaces, rules.interaction_type)
             proposed = ORACLES[rules.oracle].propose(search.champion, space=space, draw=FairDraw(0))
             known = {each.config for each in search.candidates}
             assert doubles(rules) or set(proposed) <= known
         if not isinstance(step.signal, LeaseDue):
-            assert {each.state for each in search.candidates} >= {State.LIVE}
+            assert {each.state for each in search.candidates} >= {ConfigState.LIVE}
 
 
-def check_decisions(rules: Rules, step: Step) -> None:
+def check_decisions(rules: SearchRules, step: Step) -> None:
     """Decisions tell all that changes."""
     slots, leases = [*step.before.slots], [each.lease for each in step.before.candidates]
     for decision in step.decisions:
@@ -142,7 +144,7 @@ def check_decisions(rules: Rules, step: Step) -> None:
                 assert step.after.n_switches == step.before.n_switches + 1
             case Remove(slot, index):
                 assert step.before.slots[slot].index == index
-                assert step.after.candidates[index].state is State.REMOVED
+                assert step.after.candidates[index].state is ConfigState.REMOVED
     if isinstance(step.signal, LeaseDue):
         extended = {step.before.slots[each.live].index for each in step.decisions if isinstance(each, Extend)}
         assert all(step.after.candidates[index].lease == leases[index] for index in extended)
@@ -150,13 +152,13 @@ def check_decisions(rules: Rules, step: Step) -> None:
 
 
 @native
-def test_decisions_tell_all(rules: Rules, moves: list[Move]) -> None:
+def test_decisions_tell_all(rules: SearchRules, moves: list[Move]) -> None:
     for step in steps(rules, moves):
         check_decisions(rules, step)
 
 
 @exact
-def test_decisions_tell_all_in_exact_mode(rules: Rules, moves: list[Move]) -> None:
+def test_decisions_tell_all_in_exact_mode(rules: SearchRules, moves: list[Move]) -> None:
     for step in steps(rules, moves):
         check_decisions(rules, step)
         assert step.after.slots[0].index == 0
@@ -174,7 +176,7 @@ def test_the_same_input_gives_the_same_output(mode: str, data: st.DataObject) ->
 
 
 @native
-def test_live_slots_learn_with_namespaces_that_were_met(rules: Rules, moves: list[Move]) -> None:
+def test_live_slots_learn_with_namespaces_that_were_met(rules: SearchRules, moves: list[Move]) -> None:
     for step in steps(rules, moves):
         for slot in range(len(step.after.slots)):
             crossed = interactions(rules, step.after, slot)
@@ -183,7 +185,7 @@ def test_live_slots_learn_with_namespaces_that_were_met(rules: Rules, moves: lis
 
 
 @native
-def test_the_next_one_has_been_given_least(rules: Rules, moves: list[Move]) -> None:
+def test_the_next_one_has_been_given_least(rules: SearchRules, moves: list[Move]) -> None:
     for step in steps(rules, moves):
         before = step.before
         rotated: set[int] = set()
@@ -202,7 +204,7 @@ def test_the_next_one_has_been_given_least(rules: Rules, moves: list[Move]) -> N
     rules=rules(exact=False),
     dues=st.lists(moves(names=NAMES, max_size=1).map(lambda each: each[0]), min_size=20, max_size=40),
 )
-def test_between_two_turns_of_one_every_other_has_its_turn(rules: Rules, dues: list[Move]) -> None:
+def test_between_two_turns_of_one_every_other_has_its_turn(rules: SearchRules, dues: list[Move]) -> None:
     """With priorities that do not change, and nothing proven."""
     plain = [Move("meet", names=NAMES[:2])] + [Move("due", updates=move.updates) for move in dues]
     assume(not rules.renews)  # which keeps those that promise most
@@ -303,4 +305,4 @@ def test_a_config_that_is_worse_is_given_up_until_the_champion_changes() -> None
     assert seen == {1, 2, 3} - {first.index}
     assert PRIORITIES[rules.priority].of(first.config, counts.__getitem__) == 0
     search, _ = decide(rules, search, BoundCrossed(1), Table(counts=counts))
-    assert State.REMOVED not in {each.state for each in search.candidates}
+    assert ConfigState.REMOVED not in {each.state for each in search.candidates}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import pytest
 
 from onlineauto import Workspace
-from onlineauto.automl.config import Config, Kind
+from onlineauto.automl.config import Config, ConfigKind
 from onlineauto.automl.decide import decide, start
 from onlineauto.automl.decisions import (
     BoundCrossed,
@@ -22,11 +22,11 @@ from onlineauto.automl.decisions import (
     Swap,
     Widen,
 )
-from onlineauto.automl.oracles.oracle import Space
+from onlineauto.automl.oracles.oracle import SearchSpace
 from onlineauto.automl.oracles.stepwise import Stepwise
 from onlineauto.automl.proposals import reviewed
 from onlineauto.automl.random_draw import FairDraw
-from onlineauto.automl.search import State
+from onlineauto.automl.search import ConfigState
 from onlineauto.errors import OptionError
 from onlineauto.options import Log, option, options_of
 from onlineauto.workspace.options import REGISTRY
@@ -45,32 +45,32 @@ def product(letters: bytes) -> tuple[bytes, ...]:
 
 
 def config(*products: bytes) -> Config:
-    return Config.of(map(product, products), Kind.INCLUSION)
+    return Config.of(map(product, products), ConfigKind.INCLUSION)
 
 
 CROSSED = config(b"ay", b"az", b"by", b"bz")
 DEEP = config(b"ay", b"az", b"by", b"bz", b"aby", b"abz")
 TUNABLE = {name: tunable for name, (tunable, _) in REGISTRY.parse("").tunable().items()}
-SPACE = Space(NAMES, "quadratic", of_actions=OF_ACTIONS, tunable=TUNABLE)
+SPACE = SearchSpace(NAMES, "quadratic", of_actions=OF_ACTIONS, tunable=TUNABLE)
 
 
-def proposals(champion: Config, space: Space) -> Sequence[Config]:
+def proposals(champion: Config, space: SearchSpace) -> Sequence[Config]:
     return Stepwise().propose(champion, space=space, draw=FairDraw(0))
 
 
-def gaining(**gains: float) -> Space:
+def gaining(**gains: float) -> SearchSpace:
     return replace(SPACE, gains={product(letters.encode()): gain for letters, gain in gains.items()})
 
 
 def test_it_begins_with_context_times_action() -> None:
     assert Stepwise().first(SPACE) == CROSSED
-    assert Stepwise().first(Space((b"a", b"b"), "quadratic")) == config()
+    assert Stepwise().first(SearchSpace((b"a", b"b"), "quadratic")) == config()
     assert Stepwise().first(replace(SPACE, searched=frozenset({"learning_rate"}))) == CROSSED
 
 
 def test_it_begins_without_interactions_if_they_are_many_and_can_be_found_later() -> None:
     names = tuple(b"%03d" % number for number in range(80))
-    space = Space(names, "quadratic", of_actions=frozenset(names[:4]))
+    space = SearchSpace(names, "quadratic", of_actions=frozenset(names[:4]))
     assert Stepwise().first(space) == config()
     assert len(Stepwise().first(replace(space, grows=False)).elements) == 4 * 76
     fewer = replace(space, namespaces=names[:68])
@@ -79,7 +79,7 @@ def test_it_begins_without_interactions_if_they_are_many_and_can_be_found_later(
 
 def test_of_very_many_contexts_a_few_are_crossed_with_one_another_in_turn() -> None:
     names = tuple(b"%03d" % number for number in range(300))
-    space = Space(names, "quadratic", of_actions=frozenset(names[:9]))
+    space = SearchSpace(names, "quadratic", of_actions=frozenset(names[:9]))
     met: set[bytes] = set()
     for turn in range(40):
         screened = Stepwise().screened(config(), space=space, turn=turn)
@@ -180,7 +180,7 @@ def test_late_namespaces_are_crossed_at_once() -> None:
 
 def test_hundreds_of_namespaces_are_screened_in_turns() -> None:
     names = tuple(b"n%03d" % i for i in range(300))
-    space = Space((*names, b"z"), "quadratic", of_actions=frozenset({b"z"}))
+    space = SearchSpace((*names, b"z"), "quadratic", of_actions=frozenset({b"z"}))
     champion = Stepwise().first(space)
     seen: set[tuple[bytes, ...]] = set()
     for turn in range(3):
@@ -250,10 +250,10 @@ def test_what_is_proved_worse_gives_its_place_to_the_next_until_there_is_drift()
     assert remove == Remove(1, worse)
     assert isinstance(rotate, Rotate)
     assert rotate.live == 1
-    assert after.candidates[worse].state is State.REMOVED
+    assert after.candidates[worse].state is ConfigState.REMOVED
     after, (reopen,) = decide(RULES, after, ReviewDue(drift=True), table)
     assert reopen == Reopen("reopen", tuple(slot.index for slot in after.slots))
-    assert State.REMOVED not in {each.state for each in after.candidates}
+    assert ConfigState.REMOVED not in {each.state for each in after.candidates}
 
 
 def test_exact_mode_has_no_stepwise() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from onlineauto.automl.config import Kind
+from onlineauto.automl.config import ConfigKind
 from onlineauto.automl.decide import start
 from onlineauto.automl.decisions import BoundCrossed, Extend, NewNamespaces, Rotate, Swap, Widen
 from tests.automl.moves import Move, Table, interactions, moves, play, rules
@@ -15,12 +15,12 @@ from tests.naive.automl import Manager, Options
 
 if TYPE_CHECKING:
     from onlineauto.automl.decisions import Decision, Signal
-    from onlineauto.automl.search import Rules, Search
+    from onlineauto.automl.search import Search, SearchRules
 
 NAMES = (b"a", b"b", b" ", b"\x8b")
 
 
-def twin_of(rules: Rules, seed: int) -> Manager:
+def twin_of(rules: SearchRules, seed: int) -> Manager:
     return Manager(
         Options(
             max_live_configs=rules.max_live,
@@ -65,7 +65,7 @@ def as_tuple(decision: Decision) -> tuple[object, ...]:
     raise AssertionError(f"VW does not do this: {decision}")
 
 
-def compare(rules: Rules, search: Search, twin: Manager) -> None:
+def compare(rules: SearchRules, search: Search, twin: Manager) -> None:
     oracle = twin.oracle
     assert [
         (each.config.elements, each.config.kind.value, each.lease, each.state.value)
@@ -82,7 +82,7 @@ def compare(rules: Rules, search: Search, twin: Manager) -> None:
     assert search.n_switches == twin.total_champ_switches
 
 
-def check(rules: Rules, moves: list[Move], seed: int) -> None:
+def check(rules: SearchRules, moves: list[Move], seed: int) -> None:
     twin = twin_of(rules, seed)
     compare(rules, start(rules, random_seed=seed), twin)
     stale = False
@@ -99,7 +99,7 @@ SEEDS = st.sampled_from([0, 5, 2**64 - 1])
 
 @settings(max_examples=200)
 @given(rules=rules(exact=True), moves=moves(names=NAMES, exact=True), seed=SEEDS)
-def test_decisions_and_states_are_the_twins(rules: Rules, moves: list[Move], seed: int) -> None:
+def test_decisions_and_states_are_the_twins(rules: SearchRules, moves: list[Move], seed: int) -> None:
     check(rules, moves, seed)
 
 
@@ -110,11 +110,13 @@ def test_decisions_and_states_are_the_twins(rules: Rules, moves: list[Move], see
     winners=st.lists(st.integers(0, 9), min_size=1, max_size=9),
     seed=SEEDS,
 )
-def test_long_reigns_are_rare(rules: Rules, names: tuple[bytes, ...], winners: list[int], seed: int) -> None:
+def test_long_reigns_are_rare(
+    rules: SearchRules, names: tuple[bytes, ...], winners: list[int], seed: int
+) -> None:
     """One champion after the other, so that configs of earlier ones come back."""
     reigns = [move for winner in winners for move in (Move("due"), Move("cross", slot=winner))]
     check(rules, [Move("meet", names=names), *reigns], seed)
 
 
 def test_kinds_are_named_alike() -> None:
-    assert {kind.value for kind in Kind} == {"exclusion", "inclusion"}
+    assert {kind.value for kind in ConfigKind} == {"exclusion", "inclusion"}

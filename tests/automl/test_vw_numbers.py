@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from onlineauto.automl.config import Config, Kind, interactions_of
+from onlineauto.automl.config import Config, ConfigKind, interactions_of
 from onlineauto.automl.decide import decide, start
 from onlineauto.automl.decisions import BoundCrossed, LeaseDue, NewNamespaces
 from onlineauto.exact.control import VwDraw
 from tests.automl.moves import Move, Table, interactions, make_rules
 
 if TYPE_CHECKING:
-    from onlineauto.automl.search import Rules, Search
+    from onlineauto.automl.search import Search, SearchRules
 
 A, B, C = b"A", b"B", b"C"
 
 
 def due(
-    rules: Rules, search: Search, counts: dict[bytes, int], updates: tuple[int, ...] = (0,) * 12
+    rules: SearchRules, search: Search, counts: dict[bytes, int], updates: tuple[int, ...] = (0,) * 12
 ) -> Search:
     table = Table(Move("due", updates=updates), counts, len(search.slots))
     return decide(rules, search, LeaseDue(), table)[0]
@@ -96,17 +96,17 @@ def test_qbase_unittest() -> None:
 @pytest.mark.parametrize(
     ("kind", "expected"),
     [
-        (Kind.INCLUSION, [(A, A), (A, B)]),
-        (Kind.EXCLUSION, [(A, C), (B, B), (B, C), (C, C)]),
+        (ConfigKind.INCLUSION, [(A, A), (A, B)]),
+        (ConfigKind.EXCLUSION, [(A, C), (B, B), (B, C), (C, C)]),
     ],
 )
-def test_exc_incl_unit_test(kind: Kind, expected: list[tuple[bytes, ...]]) -> None:
+def test_exc_incl_unit_test(kind: ConfigKind, expected: list[tuple[bytes, ...]]) -> None:
     config = Config(((A, A), (A, B)), kind)
     assert interactions_of(config, [A, B, C], interaction_type="quadratic") == tuple(expected)
 
 
 def test_quadcubic_unit_test() -> None:
-    config = Config(((A, A, A), (B, B, B), (C, C, C)), Kind.INCLUSION)
+    config = Config(((A, A, A), (B, B, B), (C, C, C)), ConfigKind.INCLUSION)
     quadratic = ((A, A), (A, B), (A, C), (B, B), (B, C), (C, C))
     crossed = interactions_of(config, [A, B, C], interaction_type="both", base=(2,))
     assert crossed == (*quadratic, *config.elements)

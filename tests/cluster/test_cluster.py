@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onlineauto.cluster import Cluster, Demand, Fair, History, MarginalGain, Policy
+from onlineauto.cluster import Cluster, ClusterPolicy, Demand, Fair, History, MarginalGain
 from onlineauto.cluster.history import Head
 from onlineauto.cluster.history_file import HistoryFile
 from onlineauto.cluster.policies.actions import bundles
@@ -78,7 +78,7 @@ def test_jobs_share_the_cluster_and_come_to_their_end() -> None:
         assert sum(given_away) <= 4
 
 
-class Swing(Policy):
+class Swing(ClusterPolicy):
     """Gives everything to the first job, and in the next slot to the last one, and so on."""
 
     name = "swing"
@@ -198,7 +198,7 @@ def test_the_default_is_fair_until_it_knows_how_fast_jobs_are() -> None:
     cluster, account = cluster_of(8), Account()
     assert policy.name == cluster.policy.name == MarginalGain.name
 
-    def shared(policy: Policy) -> list[int]:
+    def shared(policy: ClusterPolicy) -> list[int]:
         rows = [
             Row(kind="work", age=0, done=0, remaining=left, worker={"CPU": 1}, server={}) for left in (1, 9)
         ]

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from onlineauto.cluster import Fair, History, MarginalGain, Policy
+from onlineauto.cluster import ClusterPolicy, Fair, History, MarginalGain
 from onlineauto.cluster.simulator import Workload, compare, draw_traces, fit_workload, record, simulate
 from onlineauto.errors import InputError
 
@@ -43,7 +43,7 @@ def test_the_history_itself_is_simulated_as_it_was() -> None:
 def test_it_says_what_would_have_been_faster() -> None:
     rows = {row.name: row for row in simulate(history()).compare(traces=8)}
     assert rows["fair"].ratio == 1
-    policies: dict[str, Policy] = {"fair": Fair(), "gain": MarginalGain(QUIET.speeds())}
+    policies: dict[str, ClusterPolicy] = {"fair": Fair(), "gain": MarginalGain(QUIET.speeds())}
     truth = compare(policies, draw_traces(QUIET, range(8)), by="fair")[1]
     assert rows["marginal-gain"].high < 1
     assert rows["marginal-gain"].ratio == pytest.approx(truth.ratio, abs=0.1)

@@ -13,7 +13,7 @@ import pytest
 
 from onlineauto import Run, Workspace
 from onlineauto.cluster import Cluster, RunJob, ShardedLearner, ShardedRun, StreamJob, StudyJob
-from onlineauto.cluster.elastic.learning.feed import Feed
+from onlineauto.cluster.elastic.learning.feed import TickFeed
 from onlineauto.cluster.jobs import run_job
 from onlineauto.cluster.jobs.budget import expected_budget, spent
 from onlineauto.errors import InputError, OptionError
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from onlineauto.cluster.elastic import Snapshot
-    from onlineauto.tune.workers.jobs import Job
+    from onlineauto.tune.workers.jobs import TrialJob
 
 
 @pytest.mark.parametrize("scheduler", ["hyperband", "fifo", "dehb", "asha", "race"])
@@ -69,11 +69,11 @@ class Most(Callback):
     def __init__(self) -> None:
         self.running = self.most = 0
 
-    def on_start(self, job: Job) -> None:
+    def on_start(self, job: TrialJob) -> None:
         self.running += 1
         self.most = max(self.most, self.running)
 
-    def on_result(self, job: Job, value: float) -> None:
+    def on_result(self, job: TrialJob, value: float) -> None:
         self.running -= 1
 
 
@@ -159,15 +159,15 @@ def test_a_study_that_is_stopped_goes_on_in_another_cluster(tmp_path: Path) -> N
 @contextmanager
 def held_streams() -> Iterator[None]:
     """Hold sharded streams after some ticks, so that none ends before it is paused."""
-    parts_of, go_on = Feed.parts_of, threading.Event()
+    parts_of, go_on = TickFeed.parts_of, threading.Event()
 
-    def later(feed: Feed, tick: int, rank: int, n: int) -> list[bytes] | None:
+    def later(feed: TickFeed, tick: int, rank: int, n: int) -> list[bytes] | None:
         if tick >= 40:
             go_on.wait(PATIENCE)
         return parts_of(feed, tick, rank, n)
 
     with pytest.MonkeyPatch.context() as changed:
-        changed.setattr(Feed, "parts_of", later)
+        changed.setattr(TickFeed, "parts_of", later)
         try:
             yield
         finally:

@@ -11,7 +11,7 @@ import pytest
 
 from onlineauto.cluster import Fair, Fifo, MarginalGain, Situation, allocate
 from onlineauto.cluster.learned import Guarded, Improving, Learned, WarmUp
-from onlineauto.cluster.learned.features import Features, features
+from onlineauto.cluster.learned.features import NetworkInputs, features
 from onlineauto.cluster.learned.net import Net, draw_weights, forward
 from onlineauto.cluster.policies.policy import best
 from onlineauto.cluster.simulator import Simulation, Workload, compare, draw_traces, record
@@ -21,7 +21,7 @@ from onlineauto.testing import check_policy
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from onlineauto.cluster import Policy
+    from onlineauto.cluster import ClusterPolicy
 
 HELD_OUT = range(3_000_000, 3_000_016)
 
@@ -35,7 +35,7 @@ def crowded(rate: float = 3.0) -> Situation:
     return allocate(MarginalGain(), simulation.situation())
 
 
-def read_of(situation: Situation) -> Features:
+def read_of(situation: Situation) -> NetworkInputs:
     names = Workload().names
     return features(situation, names, np.ones(len(names) + 1))
 
@@ -49,11 +49,11 @@ def test_the_order_of_rows_and_empty_rows_do_not_matter() -> None:
     net = Net(draw_weights(np.random.default_rng(0), 6, 3))
     read = read_of(crowded())
     order = np.random.default_rng(1).permutation(read.valid.shape[1])
-    moved = Features(read.jobs[:, order], read.cluster, read.valid[:, order])
+    moved = NetworkInputs(read.jobs[:, order], read.cluster, read.valid[:, order])
     there, back = net.scores(read), net.scores(moved)
     parts = np.split(there[:, :-1], 3, axis=1)
     assert np.allclose(np.concatenate([*(part[:, order] for part in parts), there[:, -1:]], 1), back)
-    wide = Features(
+    wide = NetworkInputs(
         np.concatenate([read.jobs, np.ones((4, 3, read.jobs.shape[2]))], 1),
         read.cluster,
         np.concatenate([read.valid, np.zeros((4, 3), np.bool_)], 1),
@@ -185,7 +185,7 @@ def test_with_the_guard_nothing_is_slower_than_fair_sharing() -> None:
     workload = Workload(rate=1.2)
     guarded = Learned.load().guarded(by=Fair())
     guarded.judge(workload)
-    policies: dict[str, Policy] = {"fair": Fair(), "guarded": guarded}
+    policies: dict[str, ClusterPolicy] = {"fair": Fair(), "guarded": guarded}
     assert compare(policies, draw_traces(workload, HELD_OUT), by="fair")[1].ratio <= 1
 
 
@@ -223,7 +223,7 @@ def test_a_teacher_is_imitated() -> None:
     order = np.random.default_rng(0).permutation(len(actions))
     assert agreement(policy, (jobs, cluster, valid, choices, actions[order])) < 0.4
     assert agreement(Learned.untrained(workload.names), held_out) < 0.5
-    found = best(policy.net.scores(Features(jobs, cluster, valid)), choices)
+    found = best(policy.net.scores(NetworkInputs(jobs, cluster, valid)), choices)
     assert choices[np.arange(len(found)), found].all()
 
 

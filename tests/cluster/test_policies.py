@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from onlineauto.cluster import (
     POLICIES,
+    ClusterPolicy,
     Fair,
     Fifo,
     MarginalGain,
-    Policy,
     Row,
     Situation,
     Speeds,
@@ -53,7 +53,7 @@ def test_the_unit_of_a_resource_does_not_matter(unit: float) -> None:
     assert allocate(Fair(), situation).workers[0, 0] == 3
 
 
-class Drawn(Policy):
+class Drawn(ClusterPolicy):
     """Scores that mean nothing."""
 
     name = "drawn"

@@ -10,7 +10,7 @@ import pytest
 
 from onlineauto.cluster import POLICIES, Fair, Fifo, MarginalGain, Speeds, Srtf, allocate
 from onlineauto.cluster.simulator import (
-    Kind,
+    JobKind,
     Simulation,
     Traces,
     Workload,
@@ -23,9 +23,9 @@ from onlineauto.errors import OptionError
 from tests.cluster.test_policies import Drawn
 
 if TYPE_CHECKING:
-    from onlineauto.cluster import Policy
+    from onlineauto.cluster import ClusterPolicy
 
-PLAIN = Kind(name="plain", coefficients=(1, 0, 0, 0, 0), work=3, worker={"CPU": 1})
+PLAIN = JobKind(name="plain", coefficients=(1, 0, 0, 0, 0), work=3, worker={"CPU": 1})
 QUIET = Workload(kinds=(PLAIN,), capacity={"CPU": 1}, interference=0, noise=0)
 
 
@@ -110,7 +110,7 @@ def test_what_starves_is_not_called_finished() -> None:
 
 def test_fair_is_level_with_itself_and_humps_are_worth_knowing() -> None:
     workload = Workload(rate=0.5)
-    policies: dict[str, Policy] = {"fair": Fair(), "gain": MarginalGain(workload.speeds())}
+    policies: dict[str, ClusterPolicy] = {"fair": Fair(), "gain": MarginalGain(workload.speeds())}
     fair, gain = compare(policies, draw_traces(workload, range(100, 116)), by="fair")
     assert (fair.ratio, fair.low, fair.high, fair.finished) == (1, 1, 1, 1)
     assert gain.high < 0.93

@@ -94,7 +94,7 @@ def make_service(folder: Path) -> dict[str, Any]:
         log.sync()
         state = Path(place, "state")
         state.mkdir()
-        learner = learning.Learner(state, log, CONFIGURATION)
+        learner = learning.LogLearner(state, log, CONFIGURATION)
         learner.step()
         learner.snapshot()
         packed = io.BytesIO()

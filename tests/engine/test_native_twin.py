@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from onlineauto import Workspace, read
-from onlineauto.formats.lines.diagnostics import Code
+from onlineauto.formats.lines.diagnostics import ProblemCode
 from tests.naive.native_search import NativeSearch, Options, events_of
 from tests.naive.native_search.streams import choices, lines, slots, wide_choices, wide_lines
 
@@ -289,7 +289,7 @@ def check(case: Case) -> None:
         assert [known.promise(place) for place in range(1, len(known))] == promises[1:]
         assert known.gains() == twin.screening.gains
     assert next(events, None) is None
-    wide = {"wide"} if workspace.diagnostics.counts[Code.TOO_WIDE] else set()
+    wide = {"wide"} if workspace.diagnostics.counts[ProblemCode.TOO_WIDE] else set()
     assert case.happens <= happenings(journal) | wide
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from onlineauto import AutoML, AutoMLRegressor, Workspace
-from onlineauto.formats.lines.diagnostics import Code, Diagnostics
+from onlineauto.formats.lines.diagnostics import Diagnostics, ProblemCode
 from onlineauto.interop import from_dicts
 from onlineauto.workspace.merge import merged
 from onlineauto.workspace.run import Run
@@ -99,7 +99,7 @@ def test_actions_that_there_are_not_are_located(tmp_path: Path) -> None:
     found = Diagnostics()
     for _, outcomes in Workspace(cb_explore=4).stream(path, diagnostics=found):
         assert outcomes.labelled.tolist() == [True, False, False, True, False]
-    assert found.counts == {Code.ACTION_OUT_OF_RANGE: 2}
+    assert found.counts == {ProblemCode.ACTION_OUT_OF_RANGE: 2}
     assert [str(each) for each in found.kept] == [
         f"{path}:2:1: action '7' is out of range, which begins at 1; label not used",
         f"{path}:3:1: action '0' is out of range, which begins at 1; label not used",
@@ -210,7 +210,7 @@ def test_a_slot_with_an_absurd_cost_is_not_learnt() -> None:
     workspace = Workspace(ccb_explore_adf=True, automl=2)
     rows = [outcomes for _, outcomes in workspace.stream(text.encode(), diagnostics=found)]
     assert workspace.outliers["cost"] == 1
-    assert found.counts == {Code.LABEL_FAR_OUT: 1}
+    assert found.counts == {ProblemCode.LABEL_FAR_OUT: 1}
     assert sum(int(each.labelled.sum()) for each in rows) == 399
 
 
@@ -271,7 +271,7 @@ def test_an_absurd_cost_of_a_model_that_only_predicts_is_in_no_average() -> None
     run = Run(asked, bandit_lines({7: -1e12}).encode())
     run.step()
     assert -2 < run.progress.sum_loss / run.progress.weighted_labelled < 0
-    assert run.diagnostics.counts == {Code.LABEL_FAR_OUT: 1}
+    assert run.diagnostics.counts == {ProblemCode.LABEL_FAR_OUT: 1}
     assert asked.weights.tobytes() == before
 
 
@@ -289,7 +289,7 @@ def test_a_first_cost_that_is_absurd_is_found_where_costs_are_rare(options: dict
     """Costs of 0 have no size, so only those in 1 event of 100 tell that the first one was absurd."""
     run = Run(Workspace(cb_explore_adf=True, **options), bandit_lines({0: 1e12}, rare=0.01).encode())
     run.step()
-    assert run.diagnostics.counts == {Code.BEGAN_AGAIN: 1}
+    assert run.diagnostics.counts == {ProblemCode.BEGAN_AGAIN: 1}
     assert -1 < run.progress.sum_loss / run.progress.weighted_labelled < 0
 
 
@@ -304,5 +304,5 @@ def test_an_outlier_of_an_event_with_many_slots_is_one() -> None:
     workspace = Workspace(ccb_explore_adf=True)
     list(workspace.stream("".join(events).encode(), diagnostics=found))
     assert workspace.outliers == {"cost": 0, "weight": 0, "probability": 0, "value": 1}
-    assert found.counts == {Code.VALUE_FAR_OUT: 1}
+    assert found.counts == {ProblemCode.VALUE_FAR_OUT: 1}
     assert np.isfinite(workspace.weights).all()

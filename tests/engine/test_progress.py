@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onlineauto.engine.report.progress import FLOAT_MAX, Progress, fixed, format_row, trimmed
+from onlineauto.engine.report.progress import FLOAT_MAX, ProgressTable, fixed, format_row, trimmed
 from onlineauto.workspace.options import REGISTRY
 from tests.engine import bandit, part, simple
 
@@ -57,7 +57,7 @@ PASSES = [
 
 
 def rows_of(flags: str, *blocks: Outcomes, kind: str = "simple") -> list[str]:
-    progress = Progress(REGISTRY.parse(flags), kind=kind)
+    progress = ProgressTable(REGISTRY.parse(flags), kind=kind)
     rows: list[str] = []
     for block in blocks:
         progress.update(block, emit=rows.append)
@@ -98,7 +98,7 @@ def test_marks_far_apart_are_found() -> None:
 
 
 def test_holdout() -> None:
-    progress = Progress(REGISTRY.parse("--passes 2 --holdout_period 2 -P 1"), kind="simple")
+    progress = ProgressTable(REGISTRY.parse("--passes 2 --holdout_period 2 -P 1"), kind="simple")
     rows: list[str] = []
     progress.update(PASSES[0], emit=rows.append)
     first = progress.end_pass()
@@ -123,14 +123,14 @@ def test_holdout() -> None:
 
 
 def test_the_loss_of_a_pass_is_a_float32() -> None:
-    progress = Progress(REGISTRY.parse("--passes 2"), kind="simple")
+    progress = ProgressTable(REGISTRY.parse("--passes 2"), kind="simple")
     progress.update(simple(loss=[0.1, 0.2, 0.4], label=[1, 1, 1], holdout=[0, 1, 2]))
     loss = progress.end_pass()
     assert loss == float(np.float32(loss))
 
 
 def test_a_pass_without_holdout_is_the_best_until_one_has_some() -> None:
-    progress = Progress(REGISTRY.parse("--passes 3"), kind="simple")
+    progress = ProgressTable(REGISTRY.parse("--passes 3"), kind="simple")
     progress.update(simple(loss=[1], label=[1]))
     assert progress.end_pass() == FLOAT_MAX / 2 == progress.best_loss
     progress.update(simple(loss=[3], label=[1], holdout=[0]))
@@ -140,7 +140,7 @@ def test_a_pass_without_holdout_is_the_best_until_one_has_some() -> None:
 
 @pytest.mark.parametrize("flags", ["", "--passes 3 --holdout_off", "--holdout_after 5 --holdout_off"])
 def test_nothing_held_out_shows_no_h(flags: str) -> None:
-    progress = Progress(REGISTRY.parse(f"{flags} -P 1"), kind="simple")
+    progress = ProgressTable(REGISTRY.parse(f"{flags} -P 1"), kind="simple")
     progress.end_pass()
     rows: list[str] = []
     progress.update(SEVEN, emit=rows.append)
@@ -182,7 +182,7 @@ def test_unlabelled_events_have_no_loss_to_average() -> None:
 
 
 def test_without_rows_the_counters_are_the_same() -> None:
-    silent, shown = (Progress(REGISTRY.parse(""), kind="simple") for _ in range(2))
+    silent, shown = (ProgressTable(REGISTRY.parse(""), kind="simple") for _ in range(2))
     silent.update(SEVEN)
     shown.update(SEVEN, emit=lambda _: None)
     for name in ("example_number", "total_features", "weighted_examples", "weighted_labels", "sum_loss"):
@@ -196,13 +196,13 @@ def test_sums_are_taken_in_order() -> None:
     for loss in losses.tolist():
         expected += loss
     assert expected != math.fsum(losses.tolist())
-    progress = Progress(REGISTRY.parse(""), kind="simple")
+    progress = ProgressTable(REGISTRY.parse(""), kind="simple")
     progress.update(simple(loss=losses.tolist(), label=[1] * 5000))
     assert progress.sum_loss == expected
 
 
 def test_labels_seen() -> None:
-    progress = Progress(REGISTRY.parse(""), kind="simple")
+    progress = ProgressTable(REGISTRY.parse(""), kind="simple")
     progress.update(simple(loss=[0, 0], label=[None, 3]))
     assert (progress.first_label, progress.second_label, progress.more_labels) == (3, FLOAT_MAX, False)
     progress.update(simple(loss=[0] * 4, label=[3, -1, 3, -1], holdout=[1]))
@@ -225,7 +225,7 @@ def test_labels_seen() -> None:
     ],
 )
 def test_range_of_predictions(flags: str, bounds: tuple[float, float]) -> None:
-    progress = Progress(REGISTRY.parse(flags), kind="simple")
+    progress = ProgressTable(REGISTRY.parse(flags), kind="simple")
     progress.update(SEVEN)
     assert (progress.min_label, progress.max_label) == bounds
 
@@ -234,7 +234,7 @@ def test_range_of_predictions(flags: str, bounds: tuple[float, float]) -> None:
     ("text", "warned"), [("10", False), ("2.0", False), ("9.0", False), ("9.5", True), ("100.", True)]
 )
 def test_a_large_factor_is_suspect(text: str, warned: bool) -> None:
-    warning = Progress(REGISTRY.parse(f"-P {text}"), kind="simple").warning
+    warning = ProgressTable(REGISTRY.parse(f"-P {text}"), kind="simple").warning
     assert bool(warning) == warned
     assert not warned or f"--progress {text} is a factor" in warning
 
@@ -328,7 +328,7 @@ def test_as_event_by_event(
     passes: list[list[tuple[float, float, float | None, bool]]], flags: str, holdout: bool, cut: int
 ) -> None:
     arguments = f"{flags} {'--holdout_after 1' if holdout else ''}"
-    progress = Progress(REGISTRY.parse(arguments), kind="simple")
+    progress = ProgressTable(REGISTRY.parse(arguments), kind="simple")
     plain = EventByEvent(flags, holdout=holdout)
     rows: list[str] = []
     for one_pass in passes:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from onlineauto import Workspace
-from onlineauto.engine.report.progress import Progress
+from onlineauto.engine.report.progress import ProgressTable
 from onlineauto.workspace.inspection.readable_model import readable_model
 from onlineauto.workspace.inspection.vw_command import vw_command
 from onlineauto.workspace.options import REGISTRY
@@ -21,7 +21,7 @@ BANDIT = STREAMS["bandit"](80, 1)
 
 
 def lines_of(workspace: Workspace, **how: Any) -> list[str]:
-    progress = Progress(workspace.configuration, kind=workspace.kind)
+    progress = ProgressTable(workspace.configuration, kind=workspace.kind)
     return list(readable_model(workspace, progress, **how))
 
 

@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from onlineauto import Workspace
-from onlineauto.automl.config import Config, Kind
+from onlineauto.automl.config import Config, ConfigKind
 from onlineauto.automl.decisions import PredictWith, Remove, Rotate, Swap, Widen
 from onlineauto.engine.ensemble.combiner_kernels import UNSURE
 from onlineauto.engine.ensemble.ensemble import make_ensemble, promote
@@ -396,7 +396,7 @@ def test_a_journal_cut_off_in_its_last_line_is_read_up_to_there() -> None:
 def test_any_name_survives_a_journal(name: bytes) -> None:
     sink = io.BytesIO()
     workspace = Workspace(cb_explore_adf=True, automl=2)
-    decision = Rotate(1, 3, Config.of([(name, name)], Kind.INCLUSION))
+    decision = Rotate(1, 3, Config.of([(name, name)], ConfigKind.INCLUSION))
     journal = Journal(sink, command="")
     journal.append(entry_of(decision, events=4, statistics=workspace.estimates))
     (entry,) = read_journal(io.BytesIO(sink.getvalue()))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from onlineauto.engine.report.progress import Progress
+from onlineauto.engine.report.progress import ProgressTable
 from onlineauto.engine.report.summary import best_constant, summary
 from onlineauto.learners.options import LossOptions
 from onlineauto.workspace.options import REGISTRY
@@ -22,7 +22,7 @@ TWO = simple(loss=[1, 2.25, 0.25], label=[1, -1, 1])
 
 def lines_of(flags: str, *events: Outcomes) -> list[str]:
     configuration = REGISTRY.parse(flags)
-    progress = Progress(configuration, kind="simple")
+    progress = ProgressTable(configuration, kind="simple")
     for block in events:
         progress.update(block)
     return list(summary(progress, configuration))
@@ -57,7 +57,7 @@ def test_two_labels_have_a_best_loss() -> None:
 
 def test_passes_and_holdout() -> None:
     configuration = REGISTRY.parse("--passes 2 --holdout_period 2")
-    progress = Progress(configuration, kind="simple")
+    progress = ProgressTable(configuration, kind="simple")
     for block in PASSES:
         progress.update(block)
         progress.end_pass()
@@ -77,7 +77,7 @@ def test_passes_and_holdout() -> None:
 @pytest.mark.parametrize("passes", [0, 1])
 def test_one_pass_is_not_counted(passes: int) -> None:
     configuration = REGISTRY.parse("--holdout_after 7")
-    progress = Progress(configuration, kind="simple")
+    progress = ProgressTable(configuration, kind="simple")
     progress.update(SEVEN)
     for _ in range(passes):
         progress.end_pass()
@@ -103,7 +103,7 @@ def test_one_pass_is_not_counted(passes: int) -> None:
 )
 def test_best_constants(flags: str, value: float, loss: float) -> None:
     configuration = REGISTRY.parse(flags)
-    progress = Progress(configuration, kind="simple")
+    progress = ProgressTable(configuration, kind="simple")
     progress.update(TWO)
     best = best_constant(progress, configuration[LossOptions])
     assert best is not None
@@ -143,7 +143,7 @@ def test_nothing_but_zeros_has_none(label: float | None) -> None:
 )
 def test_one_label_and_other_losses(flags: str, label: float, value: float, loss: float) -> None:
     configuration = REGISTRY.parse(flags)
-    progress = Progress(configuration, kind="simple")
+    progress = ProgressTable(configuration, kind="simple")
     progress.update(simple(loss=[0, 0], label=[label, label]))
     best = best_constant(progress, configuration[LossOptions])
     assert best == pytest.approx((value, loss), abs=1e-6)

@@ -17,7 +17,7 @@ from onlineauto import AutoML, OptionError, ParseError, Workspace, read
 from onlineauto.cli.main import main
 from onlineauto.engine.loop.wide_events import _narrowed
 from onlineauto.features.records import Interactions
-from onlineauto.formats.lines.diagnostics import Code
+from onlineauto.formats.lines.diagnostics import ProblemCode
 from onlineauto.workspace.run import Run
 from tests.naive.native_search import NativeSearch, Options, events_of
 
@@ -169,7 +169,7 @@ def test_a_challenger_that_is_too_wide_leaves_the_others_alone() -> None:
     text = stream_of(500, {400: WIDE, 450: WIDE})
     for _ in workspace.stream("".join(text).encode()):
         pass
-    assert workspace.diagnostics.counts == {Code.TOO_WIDE: 2}
+    assert workspace.diagnostics.counts == {ProblemCode.TOO_WIDE: 2}
     assert [each.line for each in workspace.diagnostics.kept] == [1601, 1801]
     assert np.isfinite(workspace.predict(event({"u": 2, "t": 1}, 3))).all()
 
@@ -178,7 +178,7 @@ def test_counts_of_features_do_not_overflow() -> None:
     workspace = Workspace(cb_explore_adf=True, interactions=["u" * 9])
     workspace.learn(event({"u": 3, "t": 1}, 0))
     assert np.isfinite(workspace.learn(event({"u": 9000, "t": 1}, 1))).all()
-    assert workspace.diagnostics.counts == {Code.TOO_WIDE: 1}
+    assert workspace.diagnostics.counts == {ProblemCode.TOO_WIDE: 1}
 
 
 def test_strict_parse_refuses_a_wide_event_in_process() -> None:
@@ -245,7 +245,7 @@ def test_blocks_single_events_and_resumed_runs_agree_on_wide_events(options: dic
     whole = "".join(text).encode()
     workspace = Workspace(cb_explore_adf=True, **given)
     together = next(iter(workspace.stream(whole)))[1]
-    assert workspace.diagnostics.counts[Code.TOO_WIDE] > 0
+    assert workspace.diagnostics.counts[ProblemCode.TOO_WIDE] > 0
     for i, expected in enumerate(one_by_one):
         entries = slice(*together.action_start[i : i + 2])
         assert together.score[entries][np.argsort(together.action[entries])].tolist() == expected.tolist()
@@ -283,7 +283,7 @@ def test_slots_may_be_wide() -> None:
         pass
     for each in stream:
         single.learn(each)
-    assert workspace.diagnostics.counts == single.diagnostics.counts == {Code.TOO_WIDE: 2}
+    assert workspace.diagnostics.counts == single.diagnostics.counts == {ProblemCode.TOO_WIDE: 2}
     for each in (text(0, 3), text(0, 40)):
         assert workspace.predict(each).tolist() == single.predict(each).tolist()
     blocks = Workspace(strict_parse=True, **given).stream("".join(stream).encode())

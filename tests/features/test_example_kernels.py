@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from onlineauto.engine.event.event_kernels import open_event
 from onlineauto.engine.event.example_kernels import list_action
 from onlineauto.engine.loop.buffers import make_buffers
-from onlineauto.engine.records.loop import Run
+from onlineauto.engine.records.loop import LoopRun
 from onlineauto.features._kernels import forget
 from onlineauto.features.records import make_stream
 from onlineauto.jit import kernel
@@ -76,7 +76,7 @@ def as_bits(features: list[Feature]) -> list[tuple[int, int]]:
 
 
 @kernel
-def _list(run: Run, actions: Actions, action: int, buffers: Buffers) -> tuple[int, int, Counted]:
+def _list(run: LoopRun, actions: Actions, action: int, buffers: Buffers) -> tuple[int, int, Counted]:
     """List an action in the buffers; return how many runs it has, where the first one ends, and counts."""
     example, counted = list_action(run, actions, action, False, np.float32(0), buffers)
     return example.n_runs, example.runs[0].end, counted
@@ -87,7 +87,7 @@ def listed_by_kernels(flags: dict[str, Any], block: Block, *, exact: bool, **kin
     workspace = Workspace(**flags, **kind, vw_exact=exact, bit_precision=BITS, sgd=True)
     layout = workspace.layout
     layout.update(block)
-    run = Run(
+    run = LoopRun(
         task=workspace.learner.task,
         rule=workspace.learner.rule,
         layout=layout.kernel_layout,

@@ -10,7 +10,7 @@ import pytest
 
 from onlineauto.exact.layout import VwLayout
 from onlineauto.features import layout as module
-from onlineauto.features.layout import Layout
+from onlineauto.features.layout import StreamLayout
 from onlineauto.features.namespaces import Namespaces
 from onlineauto.features.options import FeatureOptions
 from onlineauto.workspace.options import REGISTRY
@@ -25,11 +25,11 @@ def block_of(*names: bytes, namespaces: Namespaces | None = None) -> Block:
     return make_block([(Line(spans=spans),)], namespaces)
 
 
-def layout_of(*, exact: bool = False, **flags: Any) -> Layout:
-    return (VwLayout if exact else Layout)(REGISTRY.from_keywords(**flags)[FeatureOptions])
+def layout_of(*, exact: bool = False, **flags: Any) -> StreamLayout:
+    return (VwLayout if exact else StreamLayout)(REGISTRY.from_keywords(**flags)[FeatureOptions])
 
 
-def products_of(layout: Layout) -> set[tuple[int, ...]]:
+def products_of(layout: StreamLayout) -> set[tuple[int, ...]]:
     start, key = layout.interactions.start, layout.interactions.factor
     return {tuple(key[a:b].tolist()) for a, b in pairwise(start)}
 

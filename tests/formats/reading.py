@@ -8,7 +8,7 @@ from onlineauto.exact.dialect import VwTextReader
 from onlineauto.exact.quirks import READING
 from onlineauto.formats.json_reader import JsonReader
 from onlineauto.formats.quirks import NO_QUIRKS
-from onlineauto.formats.records.reader_state_kernels import Rules
+from onlineauto.formats.records.reader_state_kernels import ReaderRules
 from onlineauto.formats.text_reader import TextReader
 from tests.naive.lines import unpack
 
@@ -26,10 +26,10 @@ SHAPES: dict[str, dict[str, Any]] = {
 }
 
 
-def _split(label: str = "simple", **how: Any) -> tuple[Rules, dict[str, Any]]:
+def _split(label: str = "simple", **how: Any) -> tuple[ReaderRules, dict[str, Any]]:
     """Rules of reading, with a word for the kind of labels, and the other arguments of a reader."""
-    rules = {name: how.pop(name) for name in Rules._fields if name in how}
-    return Rules(simple=label == "simple", slots=label == "ccb", **rules), how
+    rules = {name: how.pop(name) for name in ReaderRules._fields if name in how}
+    return ReaderRules(simple=label == "simple", slots=label == "ccb", **rules), how
 
 
 def text_reader(text: Source, *, exact: bool = False, **how: Any) -> TextReader:

@@ -10,7 +10,7 @@ import pytest
 
 from onlineauto.errors import InputError, ParseError
 from onlineauto.features.block import UNLABELLED
-from onlineauto.formats.lines.diagnostics import Code, Diagnostics
+from onlineauto.formats.lines.diagnostics import Diagnostics, ProblemCode
 from tests.formats.reading import SHAPES, events, messages, text_reader
 from tests.naive.lines import unpack
 
@@ -213,7 +213,7 @@ def test_a_binary_file_is_counted_and_not_read() -> None:
     assert n < 30
     assert len(reader.diagnostics.kept) == 100
     assert reader.diagnostics.total > 200
-    assert reader.diagnostics.counts[Code.CONTROL_BYTE] > 100
+    assert reader.diagnostics.counts[ProblemCode.CONTROL_BYTE] > 100
 
 
 def test_a_line_of_ten_megabytes_is_a_line() -> None:
@@ -310,7 +310,7 @@ def test_problems_are_counted_and_the_first_hundred_are_told() -> None:
     diagnostics = Diagnostics(listener=lambda diagnostic: told.append(str(diagnostic)))
     text = b"x |a x\n" * 1000 + b"1 |a x\n"
     assert sum(map(len, text_reader(text, multiline=False, diagnostics=diagnostics, block_bytes=256))) == 1
-    assert diagnostics.counts == {Code.LABEL_NOT_A_NUMBER: 1000}
+    assert diagnostics.counts == {ProblemCode.LABEL_NOT_A_NUMBER: 1000}
     assert diagnostics.total == 1000
     assert told == [str(d) for d in diagnostics.kept]
     assert [d.line for d in diagnostics.kept] == list(range(1, 101))

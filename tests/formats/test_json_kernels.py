@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from onlineauto.formats.json.mark_kernels import find_json_marks
 from onlineauto.formats.json.number_kernels import INTEGER, MALFORMED, read_json_number
 from onlineauto.formats.lines.mark_kernels import bitmap_size, next_one
-from onlineauto.formats.records.problem_code_kernels import Code
+from onlineauto.formats.records.problem_code_kernels import ProblemCode
 from tests.naive.json_values import Scanner
 from tests.naive.lines import BadLineError
 
@@ -35,7 +35,7 @@ def test_numbers_are_those_of_the_twin(text: str) -> None:
     value, after, kind = read_json_number(data, 1, 1 + len(text))
     scanner = Scanner(text.encode(), exact=True)
     try:
-        expected, whole = scanner.number(Code.JSON_VALUE)
+        expected, whole = scanner.number(ProblemCode.JSON_VALUE)
     except BadLineError:
         assert kind == MALFORMED
         return

@@ -7,14 +7,14 @@ import json
 import pytest
 
 from onlineauto.errors import ParseError
-from onlineauto.formats.records.problem_code_kernels import Code
+from onlineauto.formats.records.problem_code_kernels import ProblemCode
 from tests.formats.reading import json_reader, text_reader
 from tests.naive.lines import Line, unpack
 
 ACTIONS = "ccb action |A a\nccb action |A b\nccb action |A c\n"
 
 
-def read(text: str, *, exact: bool = False) -> tuple[list[list[Line]], list[tuple[int, Code]]]:
+def read(text: str, *, exact: bool = False) -> tuple[list[list[Line]], list[tuple[int, ProblemCode]]]:
     reader = text_reader(text.encode(), label="ccb", multiline=True, exact=exact)
     events = unpack(reader)
     return events, [(found.line, found.code) for found in reader.diagnostics.kept]
@@ -27,17 +27,17 @@ def event(*slots: str) -> str:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        (event("0:1:0.5 |", "0:1:0.5 |"), (6, Code.SLOT_ACTION)),
-        (event("3:1:0.5 |"), (5, Code.SLOT_ACTION)),
-        (event("0:1:0.5 1,2 |"), (5, Code.SLOT_ACTION)),
-        (event("|", "|", "|", "|"), (5, Code.TOO_MANY_SLOTS)),
-        (ACTIONS + "ccb slot |\n", (1, Code.SLOT_ORDER)),
-        ("ccb shared |\nccb slot |\n" + ACTIONS, (3, Code.SLOT_ORDER)),
-        ("ccb shared |\nccb shared |\n" + ACTIONS, (2, Code.SLOT_ORDER)),
-        ("ccb shared |\n|A a\n", (2, Code.SLOT_LABEL)),
+        (event("0:1:0.5 |", "0:1:0.5 |"), (6, ProblemCode.SLOT_ACTION)),
+        (event("3:1:0.5 |"), (5, ProblemCode.SLOT_ACTION)),
+        (event("0:1:0.5 1,2 |"), (5, ProblemCode.SLOT_ACTION)),
+        (event("|", "|", "|", "|"), (5, ProblemCode.TOO_MANY_SLOTS)),
+        (ACTIONS + "ccb slot |\n", (1, ProblemCode.SLOT_ORDER)),
+        ("ccb shared |\nccb slot |\n" + ACTIONS, (3, ProblemCode.SLOT_ORDER)),
+        ("ccb shared |\nccb shared |\n" + ACTIONS, (2, ProblemCode.SLOT_ORDER)),
+        ("ccb shared |\n|A a\n", (2, ProblemCode.SLOT_LABEL)),
     ],
 )
-def test_an_event_that_cannot_be_is_skipped_and_located(text: str, problem: tuple[int, Code]) -> None:
+def test_an_event_that_cannot_be_is_skipped_and_located(text: str, problem: tuple[int, ProblemCode]) -> None:
     events, problems = read(text + "\n" + event("0:1:0.5 |"))
     assert (len(events), problems) == (1, [problem])
 
@@ -68,13 +68,13 @@ GOOD = {"_label_cost": 1.0, "_a": [1, 0], "_p": [0.5, 0.5]}
     [
         (GOOD, None),
         ({}, None),
-        ({**GOOD, "_p": [0.5]}, Code.SLOT_LISTS),
-        ({**GOOD, "_p": [0, 1]}, Code.PROBABILITY_ZERO),
-        ({"_a": [1], "_p": [1]}, Code.NO_COST),
-        ({**GOOD, "_a": [7, 1]}, Code.SLOT_ACTION),
+        ({**GOOD, "_p": [0.5]}, ProblemCode.SLOT_LISTS),
+        ({**GOOD, "_p": [0, 1]}, ProblemCode.PROBABILITY_ZERO),
+        ({"_a": [1], "_p": [1]}, ProblemCode.NO_COST),
+        ({**GOOD, "_a": [7, 1]}, ProblemCode.SLOT_ACTION),
     ],
 )
-def test_outcomes_of_a_log(outcome: dict[str, object], code: Code | None) -> None:
+def test_outcomes_of_a_log(outcome: dict[str, object], code: ProblemCode | None) -> None:
     reader = json_reader(log([{"S": {"s": 1}}], [outcome]), log=True, label="ccb", multiline=True)
     events = unpack(reader)
     assert [found.code for found in reader.diagnostics.kept] == ([code] if code else [])
@@ -83,7 +83,7 @@ def test_outcomes_of_a_log(outcome: dict[str, object], code: Code | None) -> Non
     )
 
 
-def read_log(text: bytes) -> tuple[list[list[Line]], list[Code]]:
+def read_log(text: bytes) -> tuple[list[list[Line]], list[ProblemCode]]:
     reader = json_reader(text, log=True, label="ccb", multiline=True)
     return unpack(reader), [found.code for found in reader.diagnostics.kept]
 
@@ -91,15 +91,17 @@ def read_log(text: bytes) -> tuple[list[list[Line]], list[Code]]:
 @pytest.mark.parametrize(
     ("text", "code"),
     [
-        (log([{}], [GOOD, GOOD]), Code.JSON_OUTCOMES),
-        (log([{}], [GOOD]).replace(b"{", b'{"_outcomes": [], ', 1), Code.JSON_OUTCOMES),
-        (log([GOOD], [GOOD]), Code.SLOT_LABELLED),
-        (log([{"__aid": 3}], [GOOD]), Code.JSON_KEY),
-        (log([{"S": {"_inc": [1]}}], [GOOD]), Code.JSON_KEY),
-        (log([{"_inc": [0.5]}], []), Code.JSON_UNEXPECTED),
+        (log([{}], [GOOD, GOOD]), ProblemCode.JSON_OUTCOMES),
+        (log([{}], [GOOD]).replace(b"{", b'{"_outcomes": [], ', 1), ProblemCode.JSON_OUTCOMES),
+        (log([GOOD], [GOOD]), ProblemCode.SLOT_LABELLED),
+        (log([{"__aid": 3}], [GOOD]), ProblemCode.JSON_KEY),
+        (log([{"S": {"_inc": [1]}}], [GOOD]), ProblemCode.JSON_KEY),
+        (log([{"_inc": [0.5]}], []), ProblemCode.JSON_UNEXPECTED),
     ],
 )
-def test_what_is_wrong_with_slots_is_located_and_the_next_line_is_read(text: bytes, code: Code) -> None:
+def test_what_is_wrong_with_slots_is_located_and_the_next_line_is_read(
+    text: bytes, code: ProblemCode
+) -> None:
     events, codes = read_log(text + log([{}], [GOOD]))
     assert (len(events), codes) == (1, [code])
 

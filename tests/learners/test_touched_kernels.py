@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from onlineauto.exact.semantics import lanes_interleaved
 from onlineauto.features.records import RUN
 from onlineauto.features.records import Example as Listed
-from onlineauto.learners._kernels import Lesson, Model, Place, clip, dot, update
+from onlineauto.learners._kernels import LearnedLabel, Model, ModelLane, clip, dot, update
 from onlineauto.learners._kernels import see_label as see
 from onlineauto.learners.cells import read_cells
 from onlineauto.learners.model import initial_table, make_model
@@ -103,13 +103,13 @@ def learn(
     """Learn an example in all lanes whose weight is not 0."""
     listed = listed_of(features)
     see(rule, model.shared, label)
-    raw = [F(dot(rule, model, Place(lane, lane), listed, F(0))) for lane in range(LANES)]
+    raw = [F(dot(rule, model, ModelLane(lane, lane), listed, F(0))) for lane in range(LANES)]
     if fours and learn_four(rule, model, listed, np.array(raw), label, np.array(weight)):
         return
     for lane in range(LANES):
         if weight[lane] > 0:
             p = F(clip(model.shared, raw[lane]))
-            update(rule, model, Place(lane, lane), listed, p, Lesson(label, weight[lane]), F(1))
+            update(rule, model, ModelLane(lane, lane), listed, p, LearnedLabel(label, weight[lane]), F(1))
 
 
 RULES: list[dict[str, object]] = [

@@ -20,8 +20,8 @@ from onlineauto.learners._kernels import (
     GRAVITY,
     MAX_LABEL,
     MIN_LABEL,
-    Lesson,
-    Place,
+    LearnedLabel,
+    ModelLane,
     T,
     clip,
     dot,
@@ -121,13 +121,13 @@ class Compiled:
         return read_cells(self.model)
 
     def learn(self, example: Example) -> tuple[np.float32, np.float32]:
-        listed, place = listed_features(example), Place(example.lane, example.lane)
+        listed, place = listed_features(example), ModelLane(example.lane, example.lane)
         squares = squares_of(example)
         see(self.rule, self.shared, example.label)
         raw = F(dot(self.rule, self.model, place, listed, F(0.25)))
         p = F(clip(self.shared, raw))
         if example.weight > 0:
-            lesson = Lesson(example.label, example.weight)
+            lesson = LearnedLabel(example.label, example.weight)
             update(self.rule, self.model, place, listed, p, lesson, squares)
         self.shared[T] += example.weight
         return raw, p
@@ -308,7 +308,7 @@ def test_materialized_penalties_leave_predictions_alone() -> None:
     listed = listed_features(Example([(0, F(1)), (1, F(2))], F(0), F(0), 0))
 
     def predicted() -> float:
-        return float(dot(compiled.rule, compiled.model, Place(0, 0), listed, F(0)))
+        return float(dot(compiled.rule, compiled.model, ModelLane(0, 0), listed, F(0)))
 
     before = predicted()
     assert before != 0
@@ -339,10 +339,10 @@ def learn_four(
 ) -> bool:
     raws = (raw[0], raw[1], raw[2], raw[3])
     lessons = (
-        Lesson(label, weight[0]),
-        Lesson(label, weight[1]),
-        Lesson(label, weight[2]),
-        Lesson(label, weight[3]),
+        LearnedLabel(label, weight[0]),
+        LearnedLabel(label, weight[1]),
+        LearnedLabel(label, weight[2]),
+        LearnedLabel(label, weight[3]),
     )
     return bool(update_four(rule, model, 0, listed, raws, lessons))
 
@@ -378,13 +378,15 @@ def test_four_lanes_learn_what_each_learns_alone(
         listed = Listed(cell, np.array([x for _, x in features], np.float32), runs, 3, holders)
         see(rule, together.shared, label)
         see(rule, apart.shared, label)
-        raw = [F(dot(rule, apart, Place(lane, lane), listed, F(0))) for lane in range(4)]
+        raw = [F(dot(rule, apart, ModelLane(lane, lane), listed, F(0))) for lane in range(4)]
         done = learn_four(rule, together, listed, np.array(raw), label, np.array(weight))
         for model in (apart,) if done else (apart, together):
             for lane in range(4):
                 if weight[lane] > 0:
                     p = F(clip(model.shared, raw[lane]))
-                    update(rule, model, Place(lane, lane), listed, p, Lesson(label, weight[lane]), F(0))
+                    update(
+                        rule, model, ModelLane(lane, lane), listed, p, LearnedLabel(label, weight[lane]), F(0)
+                    )
         assert together.lanes.tobytes() == apart.lanes.tobytes()
         assert as_bits(together.table) == as_bits(apart.table)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from onlineauto.service.join.settings import JoinSettings
-    from onlineauto.service.log.record import Record
+    from onlineauto.service.log.record import LogRecord
 
 COMBINE: Final = {
     "first": lambda values: values[0],
@@ -56,7 +56,7 @@ class NaiveJoin:
         self.sources: dict[str, int] = {}
         self.counts = dict.fromkeys(("late", "duplicate", "dangling", "repeated", "inactive"), 0)
 
-    def take(self, record: Record, position: int) -> None:
+    def take(self, record: LogRecord, position: int) -> None:
         self.now = max(self.now, (record.taken or record.time).timestamp())
         for each in [each for each in self.known if each.until <= self.now]:
             self.known.remove(each)
@@ -91,7 +91,7 @@ class NaiveJoin:
         self.known.append(made)
         return made
 
-    def rank(self, record: Record, position: int) -> None:
+    def rank(self, record: LogRecord, position: int) -> None:
         before = [each for each in self.known if each.event_id == record.event_id]
         if any(each.position is not None for each in before):
             self.counts["repeated"] += 1

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.formats.records.problem_code_kernels import Code
+from onlineauto.formats.records.problem_code_kernels import ProblemCode
 from tests.naive.floats import parse_vw_float
 from tests.naive.json_values import Scanner
 from tests.naive.lines import NOTHING, FatalError, Line
@@ -38,7 +38,7 @@ class JsonLabels(Scanner):
         super().__init__(text, exact=settings.exact)
         self.how = settings
         self.begin = 0
-        self.problems: list[tuple[Code, int]] = []
+        self.problems: list[tuple[ProblemCode, int]] = []
         self.lines = [Labelled(Line(number=number))]
         self.line = 0
         self.index = -1
@@ -57,12 +57,12 @@ class JsonLabels(Scanner):
             self.property(name[7:], at)
         elif name.lower() == b"_labelindex":
             if self.exact and self.place:
-                self.bad(Code.JSON_KEY, at)
+                self.bad(ProblemCode.JSON_KEY, at)
             self.read_index()
         elif name != b"_label":
-            self.bad(Code.JSON_KEY, at)
+            self.bad(ProblemCode.JSON_KEY, at)
         elif self.how.label == "ccb":
-            self.bad(Code.JSON_LABEL)
+            self.bad(ProblemCode.JSON_LABEL)
         elif self.peek() == b'"':
             self.text_label()
         else:
@@ -72,9 +72,9 @@ class JsonLabels(Scanner):
         if self.null():
             return
         begin = self.at
-        value, whole = self.number(Code.JSON_UNEXPECTED)
+        value, whole = self.number(ProblemCode.JSON_UNEXPECTED)
         if not whole:
-            self.bad(Code.JSON_UNEXPECTED, begin)
+            self.bad(ProblemCode.JSON_UNEXPECTED, begin)
         if value < 2**31:
             self.index = int(value)
         self.index_at = begin
@@ -86,7 +86,7 @@ class JsonLabels(Scanner):
         line = Line(number=0)
         target = self.lines[self.line].line
         words = [(match[0], match.start()) for match in re.finditer(rb"[^ ]+", text)]
-        problems: list[tuple[Code, int]] = []
+        problems: list[tuple[ProblemCode, int]] = []
         try:
             if self.how.label == "simple":
                 line.label, line.weight, line.initial = target.label, target.weight, target.initial
@@ -95,24 +95,26 @@ class JsonLabels(Scanner):
             else:
                 read_vw_costs(text, words, line, problems)
         except FatalError:
-            self.bad(Code.JSON_LABEL, begin)
+            self.bad(ProblemCode.JSON_LABEL, begin)
         if not self.exact and (
-            (problems and all(code == Code.VW_FLOAT and is_nan(text[at:]) for code, at in problems))
+            (problems and all(code == ProblemCode.VW_FLOAT and is_nan(text[at:]) for code, at in problems))
             or not (problems or abs(target.label) <= NOTHING)
         ):
             simple = self.how.label == "simple"
-            self.problems.append((Code.LABEL_NOT_FINITE if simple else Code.COST_NOT_FINITE, begin))
+            self.problems.append(
+                (ProblemCode.LABEL_NOT_FINITE if simple else ProblemCode.COST_NOT_FINITE, begin)
+            )
             self.unused = True
             return
         good = abs(target.label) <= NOTHING and 0 <= target.weight < NOTHING and abs(target.initial) < NOTHING
         if problems or line.shared or not (self.exact or good):
-            self.bad(Code.JSON_LABEL, begin)
+            self.bad(ProblemCode.JSON_LABEL, begin)
         for cost in line.costs:
             if self.exact:
                 target.costs.append(cost)
                 continue
             if self.found:
-                self.bad(Code.SECOND_COST, begin)
+                self.bad(ProblemCode.SECOND_COST, begin)
             self.found = True
             self.action, self.cost = cost[:2]
             self.probability = cost[2] or None
@@ -137,12 +139,12 @@ class JsonLabels(Scanner):
             return
         if self.null():
             return
-        value = self.number(Code.JSON_UNEXPECTED)[0]
+        value = self.number(ProblemCode.JSON_UNEXPECTED)[0]
         if self.how.label != "simple":
-            self.bad(Code.JSON_UNEXPECTED, begin)
+            self.bad(ProblemCode.JSON_UNEXPECTED, begin)
         self.lines[self.line].line.label = value
         if not self.exact and not abs(value) < NOTHING:
-            self.problems.append((Code.LABEL_NOT_FINITE, begin))
+            self.problems.append((ProblemCode.LABEL_NOT_FINITE, begin))
             self.unused = True
 
     def open(self) -> None:
@@ -155,15 +157,15 @@ class JsonLabels(Scanner):
         begin = self.at
         if self.peek() == b"{":
             if nested or self.how.label == "ccb":
-                self.bad(Code.JSON_UNEXPECTED)
+                self.bad(ProblemCode.JSON_UNEXPECTED)
             self.whole_label()
             return
         if self.peek() == b'"':
             value = math.nan
             if self.string()[0].lower() != b"nan":
-                self.bad(Code.JSON_UNEXPECTED, begin)
+                self.bad(ProblemCode.JSON_UNEXPECTED, begin)
         else:
-            value = self.number(Code.JSON_UNEXPECTED)[0]
+            value = self.number(ProblemCode.JSON_UNEXPECTED)[0]
         self.label_at = begin
         name = name.lower()
         if self.how.label == "simple":
@@ -177,24 +179,24 @@ class JsonLabels(Scanner):
             if self.index < 0:
                 self.index_at = begin
         else:
-            self.bad(Code.JSON_KEY, at)
+            self.bad(ProblemCode.JSON_KEY, at)
         if self.how.label != "simple":
             self.found = True
             self.claim()
 
     def simple_property(self, name: bytes, value: float, at: int, begin: int) -> None:
         codes = {
-            b"label": Code.LABEL_NOT_FINITE,
-            b"weight": Code.WEIGHT_NOT_FINITE,
-            b"initial": Code.INITIAL_NOT_FINITE,
+            b"label": ProblemCode.LABEL_NOT_FINITE,
+            b"weight": ProblemCode.WEIGHT_NOT_FINITE,
+            b"initial": ProblemCode.INITIAL_NOT_FINITE,
         }
         if name not in codes:
-            self.bad(Code.JSON_KEY, at)
+            self.bad(ProblemCode.JSON_KEY, at)
         setattr(self.lines[self.line].line, name.decode(), value)
         if name == b"weight" and value < 0:
             if not self.exact:
-                self.bad(Code.WEIGHT_NEGATIVE, begin)
-            self.problems.append((Code.VW_WEIGHT, begin))
+                self.bad(ProblemCode.WEIGHT_NEGATIVE, begin)
+            self.problems.append((ProblemCode.VW_WEIGHT, begin))
         elif not self.exact and not abs(value) < NOTHING:
             if name == b"initial":
                 self.bad(codes[name], begin)
@@ -206,14 +208,14 @@ class JsonLabels(Scanner):
         if self.exact or self.how.label == "ccb" or self.line == 0:
             return
         if self.index not in (-1, self.line - 1):
-            self.bad(Code.SECOND_LABEL, self.label_at)
+            self.bad(ProblemCode.SECOND_LABEL, self.label_at)
         self.index = self.line - 1
 
     def settle(self, *, indexed: bool) -> None:
         """Give the label to its line as VW does."""
         if indexed and self.index >= 0:
             if self.index + 1 >= len(self.lines):
-                self.bad(Code.JSON_LABEL_INDEX, self.index_at)
+                self.bad(ProblemCode.JSON_LABEL_INDEX, self.index_at)
             self.line, self.index = self.index + 1, -1
         if self.found:
             probability = 0.0 if self.probability is None else self.probability
@@ -228,30 +230,34 @@ class JsonLabels(Scanner):
         if not self.found or self.cost == NOTHING:
             return
         if math.isfinite(self.cost) and self.probability is None:
-            self.bad(Code.NO_PROBABILITY, self.cost_at)
+            self.bad(ProblemCode.NO_PROBABILITY, self.cost_at)
         if not math.isfinite(self.cost):
-            self.problems.append((Code.COST_NOT_FINITE, self.cost_at))
+            self.problems.append((ProblemCode.COST_NOT_FINITE, self.cost_at))
         elif not math.isfinite(self.probability or 0):
-            self.problems.append((Code.PROBABILITY_NOT_FINITE, self.probability_at))
+            self.problems.append((ProblemCode.PROBABILITY_NOT_FINITE, self.probability_at))
         if not math.isfinite(self.cost + (self.probability or 0)):
             if self.how.label == "ccb":
                 self.single_slot(0, None)
             return
         assert self.probability is not None
         if not np.float32(1e-38) <= self.probability <= 1:
-            codes = (Code.PROBABILITY_NEGATIVE, Code.PROBABILITY_ZERO, Code.PROBABILITY_ABOVE_ONE)
+            codes = (
+                ProblemCode.PROBABILITY_NEGATIVE,
+                ProblemCode.PROBABILITY_ZERO,
+                ProblemCode.PROBABILITY_ABOVE_ONE,
+            )
             self.bad(codes[(self.probability >= 0) + (self.probability > 1)], self.probability_at)
         at = self.index + 1
         if not self.how.multiline:
             at = 0
             if self.action == 0:
-                self.bad(Code.NO_ACTION_NAME, self.label_at)
+                self.bad(ProblemCode.NO_ACTION_NAME, self.label_at)
         elif self.index < 0:
             at = self.action
             if at == 0:
-                self.bad(Code.JSON_NO_LABEL_INDEX, self.label_at)
+                self.bad(ProblemCode.JSON_NO_LABEL_INDEX, self.label_at)
         if at >= len(self.lines):
-            self.bad(Code.JSON_LABEL_INDEX, self.index_at)
+            self.bad(ProblemCode.JSON_LABEL_INDEX, self.index_at)
         if self.how.label == "ccb":
             self.single_slot(at - 1, self.probability)
             return

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.formats.records.problem_code_kernels import Code
+from onlineauto.formats.records.problem_code_kernels import ProblemCode
 from tests.naive.json_labels import JsonLabels, Labelled
 from tests.naive.lines import NOTHING, Line
 from tests.naive.slots import CONFINED
@@ -51,7 +51,7 @@ class JsonSlots(JsonLabels):
             return False
         misplaced = self.exact and not (within_context and len(self.lines) > 1)
         if self.peek() != b"[" or self.slots or self.line > 0 or misplaced:
-            self.bad(Code.JSON_UNEXPECTED)
+            self.bad(ProblemCode.JSON_UNEXPECTED)
         self.open()
         self.elements(lambda: self.read_one(self.new_slot))
         self.depth -= 1
@@ -62,9 +62,9 @@ class JsonSlots(JsonLabels):
         if self.null():
             return
         if self.peek() != b"[":
-            self.bad(Code.JSON_UNEXPECTED)
+            self.bad(ProblemCode.JSON_UNEXPECTED)
         if self.seen:
-            self.bad(Code.JSON_OUTCOMES)
+            self.bad(ProblemCode.JSON_OUTCOMES)
         self.seen = True
         if self.closed or self.exact:
             self.put_off_outcomes()
@@ -78,7 +78,7 @@ class JsonSlots(JsonLabels):
 
         def next_outcome() -> int:
             if not left:
-                self.bad(Code.JSON_OUTCOMES)
+                self.bad(ProblemCode.JSON_OUTCOMES)
             return left.pop(0)
 
         self.elements(lambda: self.read_one(next_outcome))
@@ -92,7 +92,7 @@ class JsonSlots(JsonLabels):
             self.word()
             return
         if self.peek() != b"{":
-            self.bad(Code.JSON_UNEXPECTED)
+            self.bad(ProblemCode.JSON_UNEXPECTED)
         self.line, self.index = line(), -1
         if not self.exact:
             self.forget()
@@ -116,7 +116,7 @@ class JsonSlots(JsonLabels):
     def slot_list(self, name: bytes, at: int) -> None:
         """Read ``_a``, ``_p`` or ``_inc``."""
         if self.depth != self.place:
-            self.bad(Code.JSON_KEY, at)
+            self.bad(ProblemCode.JSON_KEY, at)
         if name.lower() == b"_inc":
             self.included += self.list(check_action)
             return
@@ -152,7 +152,7 @@ class JsonSlots(JsonLabels):
         if not self.listed and not self.pmf and (self.exact or self.cost == NOTHING):
             return
         if len(self.listed) != len(self.pmf) or not self.pmf:
-            self.bad(Code.SLOT_LISTS, self.label_at)
+            self.bad(ProblemCode.SLOT_LISTS, self.label_at)
         if self.exact or self.is_used(line):
             self.log(line)
         self.forget()
@@ -160,24 +160,28 @@ class JsonSlots(JsonLabels):
     def is_used(self, line: Line) -> bool:
         """Refuse what native mode does not want to be logged; False if it is not finite."""
         if self.cost == NOTHING:
-            self.bad(Code.NO_COST, self.label_at)
+            self.bad(ProblemCode.NO_COST, self.label_at)
         probability = self.pmf[0]
         if not math.isfinite(self.cost) or not math.isfinite(probability):
             finite = math.isfinite(self.cost)
-            code = Code.PROBABILITY_NOT_FINITE if finite else Code.COST_NOT_FINITE
+            code = ProblemCode.PROBABILITY_NOT_FINITE if finite else ProblemCode.COST_NOT_FINITE
             self.problems.append((code, self.label_at))
             return False
         if self.outcome(line):
-            self.bad(Code.SLOT_LABELLED, self.label_at)
+            self.bad(ProblemCode.SLOT_LABELLED, self.label_at)
         if not np.float32(1e-38) <= probability <= 1:
-            codes = (Code.PROBABILITY_NEGATIVE, Code.PROBABILITY_ZERO, Code.PROBABILITY_ABOVE_ONE)
+            codes = (
+                ProblemCode.PROBABILITY_NEGATIVE,
+                ProblemCode.PROBABILITY_ZERO,
+                ProblemCode.PROBABILITY_ABOVE_ONE,
+            )
             self.bad(codes[(probability >= 0) + (probability > 1)], self.label_at)
         return True
 
     def end_context(self) -> None:
         """What VW does where the context ends."""
         if self.index + 1 >= len(self.lines):
-            self.bad(Code.JSON_LABEL_INDEX, self.index_at)
+            self.bad(ProblemCode.JSON_LABEL_INDEX, self.index_at)
         if not self.slots and self.found:
             self.single_slot(self.action - 1, -1.0 if self.probability is None else self.probability)
 

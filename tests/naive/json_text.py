@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.formats.records.problem_code_kernels import Code
+from onlineauto.formats.records.problem_code_kernels import ProblemCode
 from tests.naive.json_labels import Labelled
 from tests.naive.json_slots import LISTS, JsonSlots
 from tests.naive.lines import BadLineError, Feature, Line, Reading, Settings
@@ -66,7 +66,7 @@ class Event(JsonSlots):
 
     # -- namespaces ------------------------------------------------------------------------------------
 
-    def open(self, code: Code = Code.JSON_TOO_DEEP) -> None:
+    def open(self, code: ProblemCode = ProblemCode.JSON_TOO_DEEP) -> None:
         if self.depth == DEPTH:
             self.bad(code)
         self.depth += 1
@@ -110,11 +110,11 @@ class Event(JsonSlots):
 
     # -- members ---------------------------------------------------------------------------------------
 
-    def finite(self, code: Code = Code.JSON_VALUE) -> float:
+    def finite(self, code: ProblemCode = ProblemCode.JSON_VALUE) -> float:
         begin = self.at
         value = self.number(code)[0]
         if not self.how.exact and not math.isfinite(value):
-            self.bad(Code.VALUE_NOT_FINITE, begin)
+            self.bad(ProblemCode.VALUE_NOT_FINITE, begin)
         return value
 
     def member(self, namespace: Namespace, name: bytes, plain: bool, at: int) -> None:
@@ -152,7 +152,7 @@ class Event(JsonSlots):
             self.object(again)
             return
         if kind == b"[" or (self.how.exact and kind and kind in b'tf"'):
-            self.bad(Code.JSON_UNEXPECTED)
+            self.bad(ProblemCode.JSON_UNEXPECTED)
         if kind == b'"':
             hash_, value = self.how.hash(replaced(self.string()[0]), namespace.hash), 1.0
         elif kind and kind in b"tf":
@@ -169,7 +169,7 @@ class Event(JsonSlots):
             if self.null():
                 return
             if self.peek() != b'"':
-                self.bad(Code.JSON_UNEXPECTED)
+                self.bad(ProblemCode.JSON_UNEXPECTED)
             text = self.string()[0]
             if name != b"_text":
                 self.lines[self.line].line.tag = text
@@ -194,7 +194,7 @@ class Event(JsonSlots):
         elif self.how.label == "ccb" and is_list(name) and (name != b"_p" or not self.how.log or self.place):
             self.slot_list(name, at)
         elif name in (b"_slots", b"_slot_id", b"_original_label_cost") or name.lower() == b"__aid":
-            self.bad(Code.JSON_KEY, at)
+            self.bad(ProblemCode.JSON_KEY, at)
         else:
             self.unread(plain, at)
 
@@ -205,16 +205,16 @@ class Event(JsonSlots):
 
     def unread(self, plain: bool, at: int) -> None:
         if self.how.exact and not plain:
-            self.bad(Code.JSON_COLON, at)
+            self.bad(ProblemCode.JSON_COLON, at)
         self.skip()
 
     def actions(self) -> None:
         if self.null():
             return
         if self.peek() != b"[" or self.line > 0 or (self.how.exact and len(self.lines) > 1):
-            self.bad(Code.JSON_UNEXPECTED)
+            self.bad(ProblemCode.JSON_UNEXPECTED)
         if not self.how.multiline:
-            self.bad(Code.JSON_SINGLE_LINE)
+            self.bad(ProblemCode.JSON_SINGLE_LINE)
         self.lines[0].line.shared = True
         self.open()
         self.elements(self.one_action)
@@ -226,7 +226,7 @@ class Event(JsonSlots):
             self.word()
             return
         if self.peek() != b"{":
-            self.bad(Code.JSON_UNEXPECTED)
+            self.bad(ProblemCode.JSON_UNEXPECTED)
         self.line = len(self.lines)
         self.lines.append(Labelled(Line(number=self.lines[0].line.number)))
         self.object(self.namespace(b" "))
@@ -245,7 +245,7 @@ class Event(JsonSlots):
 
     def original_cost(self) -> None:
         if not self.null():
-            self.number(Code.JSON_UNEXPECTED)
+            self.number(ProblemCode.JSON_UNEXPECTED)
 
     def envelope(self, name: bytes, plain: bool, at: int) -> None:
         readers: dict[bytes, Callable[[], object]] = {
@@ -265,7 +265,7 @@ class Event(JsonSlots):
         elif name == b"_outcomes" and self.how.label == "ccb":
             self.read_outcomes()
         elif name == b"_outcomes":
-            self.bad(Code.JSON_KEY, at)
+            self.bad(ProblemCode.JSON_KEY, at)
         else:
             self.unread(plain, at)
 
@@ -273,15 +273,15 @@ class Event(JsonSlots):
         if self.null():
             return
         if self.peek() != b"{":
-            self.bad(Code.JSON_UNEXPECTED)
+            self.bad(ProblemCode.JSON_UNEXPECTED)
         if self.closed:
-            self.bad(Code.JSON_TWO_CONTEXTS)
+            self.bad(ProblemCode.JSON_TWO_CONTEXTS)
         self.context()
 
     def read_drop(self) -> None:
         self.drop, self.drop_at = 0.0, (0 if self.peek() == b"n" else self.at)
         if not self.null():
-            self.drop = self.number(Code.JSON_UNEXPECTED)[0]
+            self.drop = self.number(ProblemCode.JSON_UNEXPECTED)[0]
 
     def read_skip(self) -> None:
         word = self.word()
@@ -292,7 +292,7 @@ class Event(JsonSlots):
         if self.null():
             return
         if self.peek() != b'"':
-            self.bad(Code.JSON_UNEXPECTED)
+            self.bad(ProblemCode.JSON_UNEXPECTED)
         self.string()
 
     def read(self) -> list[Line]:
@@ -310,15 +310,15 @@ class Event(JsonSlots):
             self.at = end
         self.blanks()
         if self.peek():
-            self.bad(Code.JSON_END)
+            self.bad(ProblemCode.JSON_END)
         if not 0 <= self.drop < 1:
-            self.bad(Code.JSON_DROP_ONE, self.drop_at)
+            self.bad(ProblemCode.JSON_DROP_ONE, self.drop_at)
         if self.how.log:
             empty = not self.ranking and self.how.multiline if self.how.exact else not self.closed
             if self.skipped or empty:
                 return []
         if self.how.multiline and len(self.lines) < 2:
-            self.bad(Code.JSON_NO_MULTI, -self.begin)
+            self.bad(ProblemCode.JSON_NO_MULTI, -self.begin)
         if not self.how.exact and not self.slots:
             self.give()
         if self.drop and self.how.label != "simple":
@@ -366,7 +366,7 @@ def read(text: bytes, settings: JsonSettings) -> Reading:
         event.begin = begin
         try:
             if not start.startswith(b"{"):
-                event.bad(Code.JSON_NO_OBJECT)
+                event.bad(ProblemCode.JSON_NO_OBJECT)
             found = event.read()
             if found and settings.label == "ccb" and (problem := event_problem(found, settings)):
                 event.bad(problem[0], -begin)

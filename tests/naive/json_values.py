@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
-from onlineauto.formats.records.problem_code_kernels import Code
+from onlineauto.formats.records.problem_code_kernels import ProblemCode
 from tests.naive.lines import BadLineError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class Scanner:
     def __init__(self, text: bytes, *, exact: bool) -> None:
         self.text, self.exact, self.at = text, exact, 0
 
-    def bad(self, code: Code, at: int | None = None) -> NoReturn:
+    def bad(self, code: ProblemCode, at: int | None = None) -> NoReturn:
         raise BadLineError(code, self.at if at is None else at)
 
     def peek(self) -> bytes:
@@ -73,16 +73,16 @@ class Scanner:
                 good = kind != b"" and kind[0] in _ESCAPES
                 found += bytes([_ESCAPES[kind[0]]]) if good else b""
             if not good or self.at >= len(self.text):
-                self.bad(Code.JSON_STRING, escape)
+                self.bad(ProblemCode.JSON_STRING, escape)
         if self.peek() != b'"':
-            self.bad(Code.JSON_STRING, begin)
+            self.bad(ProblemCode.JSON_STRING, begin)
         self.at += 1
         return (found.partition(b"\0")[0] if self.exact else found), plain
 
     def word(self) -> bool | None:
         word = next((word for word in _WORDS if self.text.startswith(word, self.at)), None)
         if word is None:
-            self.bad(Code.JSON_VALUE)
+            self.bad(ProblemCode.JSON_VALUE)
         self.at += len(word)
         return _WORDS[word]
 
@@ -92,7 +92,7 @@ class Scanner:
             return self.word() is None
         return False
 
-    def number(self, code: Code) -> tuple[float, bool]:
+    def number(self, code: ProblemCode) -> tuple[float, bool]:
         """The number at hand, as a float32, and whether it is a whole one of 32 bits; `code` if none is."""
         match = _NUMBER.match(self.text, self.at)
         if match is None:
@@ -126,7 +126,7 @@ class Scanner:
             objects += (byte == b"{") - (byte == b"}")
             lists += (byte == b"[") - (byte == b"]")
             self.at += 1
-        self.bad(Code.JSON_VALUE, begin)
+        self.bad(ProblemCode.JSON_VALUE, begin)
 
     def members(self, read: Callable[[bytes, bool, int], object]) -> None:
         """Call `read` for each member of the object at hand, when its value is."""
@@ -138,16 +138,16 @@ class Scanner:
                 self.at += 1
                 return
             if filled:
-                self.comma(Code.JSON_MEMBER)
+                self.comma(ProblemCode.JSON_MEMBER)
             filled = True
             if self.peek() != b'"':
-                self.bad(Code.JSON_MEMBER)
+                self.bad(ProblemCode.JSON_MEMBER)
             begin = self.at
             name, plain = self.string()
             touches = self.peek() == b":"
             self.blanks()
             if self.peek() != b":":
-                self.bad(Code.JSON_COLON)
+                self.bad(ProblemCode.JSON_COLON)
             self.at += 1
             self.blanks()
             read(name, plain and touches, begin)
@@ -162,11 +162,11 @@ class Scanner:
                 self.at += 1
                 return
             if filled:
-                self.comma(Code.JSON_ELEMENT)
+                self.comma(ProblemCode.JSON_ELEMENT)
             filled = True
             read()
 
-    def comma(self, code: Code) -> None:
+    def comma(self, code: ProblemCode) -> None:
         if self.peek() != b",":
             self.bad(code)
         self.at += 1
@@ -179,11 +179,11 @@ class Scanner:
         begin, value = self.at, float("nan")
         if self.peek() == b'"':
             if self.string()[0].lower() != b"nan":
-                self.bad(Code.JSON_UNEXPECTED, begin)
+                self.bad(ProblemCode.JSON_UNEXPECTED, begin)
         else:
-            value = self.number(Code.JSON_VALUE)[0]
+            value = self.number(ProblemCode.JSON_VALUE)[0]
         if good and not good(value):
-            self.bad(Code.JSON_UNEXPECTED, begin)
+            self.bad(ProblemCode.JSON_UNEXPECTED, begin)
         return value
 
     def list(self, good: Callable[[float], bool] | None = None) -> list[float]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from onlineauto.features.block import UNLABELLED
-from onlineauto.formats.records.problem_code_kernels import Code
+from onlineauto.formats.records.problem_code_kernels import ProblemCode
 from tests.naive.hashing import hash_name, murmur3
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 Feature = tuple[int, float]
-Problem = tuple[int, int, Code]
+Problem = tuple[int, int, ProblemCode]
 NOTHING = float(UNLABELLED)
 
 
@@ -74,7 +74,7 @@ class Reading:
 class BadLineError(Exception):
     """A line that native mode skips."""
 
-    def __init__(self, code: Code, column: int) -> None:
+    def __init__(self, code: ProblemCode, column: int) -> None:
         super().__init__(code, column)
         self.code, self.column = code, column
 

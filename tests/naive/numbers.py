@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from onlineauto.features.block import UNLABELLED
-from onlineauto.formats.records.problem_code_kernels import Code
+from onlineauto.formats.records.problem_code_kernels import ProblemCode
 from tests.naive.floats import parse_decimal, parse_vw_float
 from tests.naive.lines import BadLineError
 
@@ -29,35 +29,39 @@ def number_of(word: bytes) -> tuple[np.float32, str]:
 def label_number(word: bytes, column: int, kind: str) -> np.float32:
     value, found = number_of(word)
     if found == "not finite" or abs(value) == UNLABELLED:
-        raise BadLineError(Code[f"{kind}_NOT_FINITE"], column)
+        raise BadLineError(ProblemCode[f"{kind}_NOT_FINITE"], column)
     if found != "decimal":
-        raise BadLineError(Code[f"{kind}_NOT_A_NUMBER"], column)
+        raise BadLineError(ProblemCode[f"{kind}_NOT_A_NUMBER"], column)
     return value
 
 
-def probability_problem(probability: np.float32) -> Code | None:
+def probability_problem(probability: np.float32) -> ProblemCode | None:
     """What is wrong with a logged probability."""
     if probability < 0:
-        return Code.PROBABILITY_NEGATIVE
+        return ProblemCode.PROBABILITY_NEGATIVE
     if probability < np.float32(1e-38):  # its inverse is infinite
-        return Code.PROBABILITY_ZERO
-    return Code.PROBABILITY_ABOVE_ONE if probability > 1 else None
+        return ProblemCode.PROBABILITY_ZERO
+    return ProblemCode.PROBABILITY_ABOVE_ONE if probability > 1 else None
 
 
-def vw_number(content: bytes, word: bytes, column: int, problems: list[tuple[Code, int]]) -> np.float32:
+def vw_number(
+    content: bytes, word: bytes, column: int, problems: list[tuple[ProblemCode, int]]
+) -> np.float32:
     runs_on = word[0] in b"\v\f\r"
     value, length = parse_vw_float(content[column:] if runs_on else word)
     if length == 0 or np.isnan(value):
-        problems.append((Code.VW_FLOAT, column))
+        problems.append((ProblemCode.VW_FLOAT, column))
         return np.float32(0)
     return value
 
 
-def vw_probability(content: bytes, word: bytes, column: int, problems: list[tuple[Code, int]]) -> np.float32:
+def vw_probability(
+    content: bytes, word: bytes, column: int, problems: list[tuple[ProblemCode, int]]
+) -> np.float32:
     """A probability, brought between 0 and 1."""
     probability = vw_number(content, word, column, problems)
     if probability > 1:
-        problems.append((Code.VW_PROBABILITY_ABOVE_ONE, column))
+        problems.append((ProblemCode.VW_PROBABILITY_ABOVE_ONE, column))
     elif probability < 0:
-        problems.append((Code.VW_PROBABILITY_NEGATIVE, column))
+        problems.append((ProblemCode.VW_PROBABILITY_NEGATIVE, column))
     return min(max(probability, np.float32(0)), np.float32(1))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from onlineauto.formats.records.problem_code_kernels import Code
+from onlineauto.formats.records.problem_code_kernels import ProblemCode
 
 if TYPE_CHECKING:
     from tests.naive.lines import Line, Settings
@@ -65,16 +65,16 @@ def written_out(event: SlotEvent) -> list[tuple[str, list[int]]]:
     return texts
 
 
-def event_problem(lines: list[Line], settings: Settings) -> tuple[Code, Line] | None:
+def event_problem(lines: list[Line], settings: Settings) -> tuple[ProblemCode, Line] | None:
     """What is wrong with the lines of an event, and with which of them."""
     slots: list[Line] = []
     for line in lines:
         if line.shared != (line is lines[0]) or (slots and not line.slot):
-            return Code.SLOT_ORDER, line
+            return ProblemCode.SLOT_ORDER, line
         slots += [line] if line.slot else []
     n_actions = len(lines) - len(slots) - 1
     if len(slots) > max(n_actions, 0):
-        return Code.TOO_MANY_SLOTS, slots[0]
+        return ProblemCode.TOO_MANY_SLOTS, slots[0]
     if settings.exact:
         return None
     taken: set[int] = set()
@@ -82,8 +82,8 @@ def event_problem(lines: list[Line], settings: Settings) -> tuple[Code, Line] | 
         logged = [action for action, _, probability in slot.costs if probability != CONFINED]
         confined = [action for action, _, probability in slot.costs if probability == CONFINED]
         if any(action >= n_actions for action in (*logged, *confined)):
-            return Code.SLOT_ACTION, slot
+            return ProblemCode.SLOT_ACTION, slot
         if any(action in taken or (confined and action not in confined) for action in logged):
-            return Code.SLOT_ACTION, slot
+            return ProblemCode.SLOT_ACTION, slot
         taken.update(logged)
     return None

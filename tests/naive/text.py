@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from onlineauto.formats.records.problem_code_kernels import Code
+from onlineauto.formats.records.problem_code_kernels import ProblemCode
 from tests.naive.hashing import hash_name
 from tests.naive.lines import NOTHING, BadLineError, FatalError, Feature, Line, Reading, Settings
 from tests.naive.numbers import label_number, number_of, probability_problem
@@ -42,7 +42,7 @@ def read(text: bytes, settings: Settings) -> Reading:
             continue
         if skipping:
             continue
-        problems: list[tuple[Code, int]] = []
+        problems: list[tuple[ProblemCode, int]] = []
         line = Line(number=number)
         try:
             if settings.exact:
@@ -77,19 +77,19 @@ def close(event: list[Line], settings: Settings, reading: Reading) -> None:
         elif event:
             reading.events.append(list(event))
     elif settings.multiline and not settings.exact and len(event) == 1 and event[0].shared:
-        reading.problems.append((event[0].number, 1, Code.NO_ACTIONS))
+        reading.problems.append((event[0].number, 1, ProblemCode.NO_ACTIONS))
     elif event:
         reading.events.append(list(event))
 
 
 def read_line(
-    content: bytes, settings: Settings, line: Line, event: list[Line], problems: list[tuple[Code, int]]
+    content: bytes, settings: Settings, line: Line, event: list[Line], problems: list[tuple[ProblemCode, int]]
 ) -> bool:
     if control := re.search(rb"[\x00-\x08\x0a-\x1f\x7f]", content):
-        raise BadLineError(Code.CONTROL_BYTE, control.start())
+        raise BadLineError(ProblemCode.CONTROL_BYTE, control.start())
     head, bar, rest = content.partition(b"|")
     if not bar:
-        raise BadLineError(Code.NO_BAR, 0)
+        raise BadLineError(ProblemCode.NO_BAR, 0)
     words = [(match[0], match.start()) for match in re.finditer(rb"[^ \t]+", head)]
     label_end = 0
     if words and (words[-1][0].startswith(b"'") or words[-1][1] + len(words[-1][0]) == len(head)):
@@ -97,7 +97,7 @@ def read_line(
         line.tag = tag.removeprefix(b"'")
         label_end = column
         if not words and not tag.startswith(b"'") and looks_like_label(tag, settings):
-            problems.append((Code.TAG_LIKE_LABEL, column))
+            problems.append((ProblemCode.TAG_LIKE_LABEL, column))
     if settings.label == "simple":
         read_simple(words, line, problems)
     elif settings.label == "ccb":
@@ -118,7 +118,7 @@ def looks_like_label(tag: bytes, settings: Settings) -> bool:
     return b":" in tag or (settings.multiline and tag == b"shared")
 
 
-def read_simple(words: list[tuple[bytes, int]], line: Line, problems: list[tuple[Code, int]]) -> None:
+def read_simple(words: list[tuple[bytes, int]], line: Line, problems: list[tuple[ProblemCode, int]]) -> None:
     unused = False
     for i, (word, column) in enumerate(words):
         try:
@@ -127,18 +127,18 @@ def read_simple(words: list[tuple[bytes, int]], line: Line, problems: list[tuple
             elif i == 1:
                 line.weight = float(label_number(word, column, "WEIGHT"))
         except BadLineError as bad:
-            if bad.code not in (Code.LABEL_NOT_FINITE, Code.WEIGHT_NOT_FINITE):
+            if bad.code not in (ProblemCode.LABEL_NOT_FINITE, ProblemCode.WEIGHT_NOT_FINITE):
                 raise
             problems.append((bad.code, column))
             unused = True
         if i == 1 and line.weight < 0:
-            raise BadLineError(Code.WEIGHT_NEGATIVE, column)
+            raise BadLineError(ProblemCode.WEIGHT_NEGATIVE, column)
         if i < 2:
             continue
         if i == 2:
             line.initial = float(label_number(word, column, "INITIAL"))
         else:
-            raise BadLineError(Code.TOO_MANY_NUMBERS, column)
+            raise BadLineError(ProblemCode.TOO_MANY_NUMBERS, column)
     if unused:
         line.label, line.weight = NOTHING, 1.0
 
@@ -148,27 +148,27 @@ def read_costs(
     settings: Settings,
     line: Line,
     event: list[Line],
-    problems: list[tuple[Code, int]],
+    problems: list[tuple[ProblemCode, int]],
 ) -> None:
     for i, (word, column) in enumerate(words):
         shared = settings.multiline and word == b"shared"
         if settings.multiline:
             if i > 0:
                 mixed = shared or line.shared
-                raise BadLineError(Code.SHARED_WITH_MORE if mixed else Code.SECOND_COST, column)
+                raise BadLineError(ProblemCode.SHARED_WITH_MORE if mixed else ProblemCode.SECOND_COST, column)
             if shared and event:
-                raise BadLineError(Code.LATE_SHARED, column)
+                raise BadLineError(ProblemCode.LATE_SHARED, column)
             if not shared and any(other.costs or other.unused for other in event):
-                raise BadLineError(Code.SECOND_LABEL, column)
+                raise BadLineError(ProblemCode.SECOND_LABEL, column)
         if shared:
             line.shared = True
         else:
             try:
                 line.costs.append(read_cost(word, column, settings))
                 if b":" not in word:
-                    problems.append((Code.BARE_ACTION, column))
+                    problems.append((ProblemCode.BARE_ACTION, column))
             except BadLineError as bad:
-                if bad.code not in (Code.COST_NOT_FINITE, Code.PROBABILITY_NOT_FINITE):
+                if bad.code not in (ProblemCode.COST_NOT_FINITE, ProblemCode.PROBABILITY_NOT_FINITE):
                     raise
                 problems.append((bad.code, bad.column))
                 line.unused = True
@@ -177,20 +177,20 @@ def read_costs(
 def read_cost(word: bytes, column: int, settings: Settings) -> tuple[int, float, float]:
     parts = word.split(b":")
     if len(parts) > 3:
-        raise BadLineError(Code.TOO_MANY_PARTS, column)
+        raise BadLineError(ProblemCode.TOO_MANY_PARTS, column)
     if parts[0] == b"":
-        raise BadLineError(Code.NO_ACTION_NAME, column)
+        raise BadLineError(ProblemCode.NO_ACTION_NAME, column)
     if settings.multiline and parts[0] == b"shared":
-        raise BadLineError(Code.SHARED_WITH_MORE, column)
+        raise BadLineError(ProblemCode.SHARED_WITH_MORE, column)
     if not settings.multiline and not re.fullmatch(rb"[0-9]+", parts[0]):
-        raise BadLineError(Code.ACTION_NOT_A_NUMBER, column)
+        raise BadLineError(ProblemCode.ACTION_NOT_A_NUMBER, column)
     action = hash_name(parts[0], 0)
     if len(parts) == 1:
         if settings.multiline:
-            raise BadLineError(Code.NO_COST, column)
+            raise BadLineError(ProblemCode.NO_COST, column)
         return action, NOTHING, 0.0
     if len(parts) == 2:
-        raise BadLineError(Code.NO_PROBABILITY, column)
+        raise BadLineError(ProblemCode.NO_PROBABILITY, column)
     column += len(parts[0]) + 1
     cost = label_number(parts[1], column, "COST")
     column += len(parts[1]) + 1
@@ -206,7 +206,7 @@ def read_namespace(
     bar_follows: bool,
     settings: Settings,
     line: Line,
-    problems: list[tuple[Code, int]],
+    problems: list[tuple[ProblemCode, int]],
 ) -> None:
     """Read what stands between two bars; `column` is where it begins."""
     match = re.match(rb"([^ \t:]*)(:[^ \t]*)?", piece)
@@ -214,7 +214,7 @@ def read_namespace(
     name, weight = match[1], np.float32(1)
     if match[2] is not None:
         if not name:
-            raise BadLineError(Code.NO_NAMESPACE_NAME, column)
+            raise BadLineError(ProblemCode.NO_NAMESPACE_NAME, column)
         weight = namespace_weight(match[2][1:], column + len(name) + 1)
     namespace_hash = settings.hash(name, settings.hash_seed) if name else settings.default_hash
     features: list[Feature] = []
@@ -235,11 +235,11 @@ def read_namespace(
 def namespace_weight(word: bytes, column: int) -> np.float32:
     value, kind = number_of(word)
     if not word:
-        raise BadLineError(Code.NO_NAMESPACE_WEIGHT, column)
+        raise BadLineError(ProblemCode.NO_NAMESPACE_WEIGHT, column)
     if kind == "not finite":
-        raise BadLineError(Code.NAMESPACE_WEIGHT_NOT_FINITE, column)
+        raise BadLineError(ProblemCode.NAMESPACE_WEIGHT_NOT_FINITE, column)
     if kind != "decimal":
-        raise BadLineError(Code.NAMESPACE_WEIGHT_NOT_A_NUMBER, column)
+        raise BadLineError(ProblemCode.NAMESPACE_WEIGHT_NOT_A_NUMBER, column)
     return value
 
 
@@ -251,24 +251,24 @@ def read_feature(
     weight: np.float32,
     settings: Settings,
     nameless: int,
-    problems: list[tuple[Code, int]],
+    problems: list[tuple[ProblemCode, int]],
 ) -> tuple[int, np.float32]:
     name, colon, text = word.partition(b":")
     if not colon:
         return settings.hash(name, namespace_hash), weight
     if not text:
-        raise BadLineError(Code.NO_VALUE, column)
+        raise BadLineError(ProblemCode.NO_VALUE, column)
     column += len(name) + 1
     value, kind = number_of(text)
     with np.errstate(over="ignore", under="ignore"):
         value = weight * value
     if kind == "not finite" or not np.isfinite(value):
-        raise BadLineError(Code.VALUE_NOT_FINITE, column)
+        raise BadLineError(ProblemCode.VALUE_NOT_FINITE, column)
     if kind != "decimal":
         if touches_bar:
-            raise BadLineError(Code.BAR_IN_VALUE, column)
+            raise BadLineError(ProblemCode.BAR_IN_VALUE, column)
         if kind == "partly":
-            problems.append((Code.VALUE_PARTLY_A_NUMBER, column))
+            problems.append((ProblemCode.VALUE_PARTLY_A_NUMBER, column))
         return settings.hash(text, settings.hash(name, namespace_hash)), weight
     if name:
         return settings.hash(name, namespace_hash), value

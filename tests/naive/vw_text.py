@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from onlineauto.features.block import UNLABELLED
-from onlineauto.formats.records.problem_code_kernels import Code
+from onlineauto.formats.records.problem_code_kernels import ProblemCode
 from tests.naive.floats import parse_vw_float
 from tests.naive.hashing import hash_name
 from tests.naive.lines import FatalError, Feature, Line, Settings
@@ -18,7 +18,9 @@ from tests.naive.slot_labels import read_vw_slot_words
 __all__ = ["read_vw_costs", "read_vw_line", "read_vw_simple"]
 
 
-def read_vw_line(content: bytes, settings: Settings, line: Line, problems: list[tuple[Code, int]]) -> bool:
+def read_vw_line(
+    content: bytes, settings: Settings, line: Line, problems: list[tuple[ProblemCode, int]]
+) -> bool:
     head, bar, rest = content.partition(b"|")
     labels = head[head.find(b"\t") + 1 :]
     begin = len(head) - len(labels)
@@ -33,18 +35,18 @@ def read_vw_line(content: bytes, settings: Settings, line: Line, problems: list[
         read_vw_costs(content, words, line, problems)
     VwFeatures(bar + rest, len(head), settings, line, problems).read()
     if line.weight < 0:
-        problems.append((Code.VW_WEIGHT, 0))
+        problems.append((ProblemCode.VW_WEIGHT, 0))
     if line.tag.startswith(b"save") and not line.spans:
-        problems.append((Code.VW_SAVE, 0))
+        problems.append((ProblemCode.VW_SAVE, 0))
         return False
     return True
 
 
 def read_vw_simple(
-    content: bytes, words: list[tuple[bytes, int]], line: Line, problems: list[tuple[Code, int]]
+    content: bytes, words: list[tuple[bytes, int]], line: Line, problems: list[tuple[ProblemCode, int]]
 ) -> None:
     if len(words) > 3:
-        problems.append((Code.VW_TOO_MANY_TOKENS, content.partition(b"|")[0].find(b"\t") + 1))
+        problems.append((ProblemCode.VW_TOO_MANY_TOKENS, content.partition(b"|")[0].find(b"\t") + 1))
         return
     names = ("label", "weight", "initial")
     for name, (word, column) in zip(names, words, strict=False):
@@ -52,12 +54,12 @@ def read_vw_simple(
 
 
 def read_vw_costs(
-    content: bytes, words: list[tuple[bytes, int]], line: Line, problems: list[tuple[Code, int]]
+    content: bytes, words: list[tuple[bytes, int]], line: Line, problems: list[tuple[ProblemCode, int]]
 ) -> None:
     for word, column in words:
         parts = [(match[0], column + match.start()) for match in re.finditer(rb"[^:]+", word)]
         if not 1 <= len(parts) <= 3:
-            raise FatalError(Code.VW_MALFORMED_COST, column)
+            raise FatalError(ProblemCode.VW_MALFORMED_COST, column)
         cost, probability = UNLABELLED, np.float32(0)
         if len(parts) > 1:
             cost = vw_number(content, *parts[1], problems)
@@ -67,9 +69,9 @@ def read_vw_costs(
             if len(parts) == 1:
                 probability = np.float32(-1)
             else:
-                problems.append((Code.VW_SHARED_WITH_COST, column))
+                problems.append((ProblemCode.VW_SHARED_WITH_COST, column))
         if parts[0][0] == b"graph":
-            raise FatalError(Code.VW_GRAPH, column)
+            raise FatalError(ProblemCode.VW_GRAPH, column)
         line.costs.append((hash_name(parts[0][0], 0), float(cost), float(probability)))
     if len(line.costs) == 1 and line.costs[0][2] == -1:
         line.shared, line.costs = True, []
@@ -83,7 +85,7 @@ class VwFeatures:
     column: int
     settings: Settings
     line: Line
-    problems: list[tuple[Code, int]]
+    problems: list[tuple[ProblemCode, int]]
     at: int = 0
 
     def next(self, stops: bytes) -> bool:
@@ -97,18 +99,18 @@ class VwFeatures:
             self.at += 1
         return self.text[start : self.at]
 
-    def warn(self, code: Code, at: int = 0) -> None:
+    def warn(self, code: ProblemCode, at: int = 0) -> None:
         self.problems.append((code, self.column + at))
 
     def read(self) -> None:
         while self.text[self.at : self.at + 1] == b"|":
             self.at += 1
             if self.text[self.at : self.at + 1] == b":":
-                self.warn(Code.VW_NAMESPACE)
+                self.warn(ProblemCode.VW_NAMESPACE)
                 break
             self.namespace()
         if not self.next(b"\r"):
-            self.warn(Code.VW_END)
+            self.warn(ProblemCode.VW_END)
 
     def namespace(self) -> None:
         name = self.take(b" \t|:\r")
@@ -132,16 +134,16 @@ class VwFeatures:
             if value != 0:
                 features.append((feature_hash, float(value)))
         if not self.next(b"|\r"):
-            self.warn(Code.VW_FEATURES)
+            self.warn(ProblemCode.VW_FEATURES)
         if features:
             self.line.spans.append((name or b" ", features))
 
     def weight(self) -> np.float32:
         value, length = parse_vw_float(self.text[self.at :])
         if self.at + length >= len(self.text):
-            self.warn(Code.VW_NAMESPACE_FLOAT)
+            self.warn(ProblemCode.VW_NAMESPACE_FLOAT)
         if np.isnan(value):
-            self.warn(Code.VW_NAMESPACE_NAN, self.at)
+            self.warn(ProblemCode.VW_NAMESPACE_NAN, self.at)
             value = np.float32(1)
         self.at += length
         return value
@@ -157,7 +159,7 @@ class VwFeatures:
             if length == 0:
                 string, value, weight = self.string(), np.float32(1), np.float32(1)
             elif np.isnan(value):
-                self.warn(Code.VW_VALUE_NAN, self.at)
+                self.warn(ProblemCode.VW_VALUE_NAN, self.at)
                 value = np.float32(0)
             self.at += length
         with np.errstate(all="ignore"):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from onlineauto.automl.config import Kind
+from onlineauto.automl.config import ConfigKind
 from onlineauto.errors import InputError
 from onlineauto.pictures.story import Stretch, story_of
 
@@ -81,7 +81,7 @@ def test_a_swap_that_ends_the_others() -> None:
 def test_configs_that_leave_interactions_out() -> None:
     lines = [JOURNAL[0], JOURNAL[1], {"decision": "end", "events": 9}]
     story = story_of(lines)
-    assert story.champion.kind is Kind.EXCLUSION
+    assert story.champion.kind is ConfigKind.EXCLUSION
     assert story.crossed() == [(b"Z", b"Z"), (b"Z", b"a"), (b"a", b"a")]
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onlineauto.estimators.typical_size_kernels import LARGEST_SIZE, MANY
-from onlineauto.formats.lines.diagnostics import Code
+from onlineauto.formats.lines.diagnostics import ProblemCode
 from onlineauto.workspace.workspace import Workspace
 from tests.naive.blocks import Event, Line, as_text, make_block
 from tests.property.strategies import bandit_events, numbered_events, simple_events
@@ -256,11 +256,11 @@ EXPLORERS: list[Options] = [
 
 
 OUTLIERS = {
-    Code.LABEL_FAR_OUT,
-    Code.WEIGHT_FAR_OUT,
-    Code.PROBABILITY_FAR_OUT,
-    Code.VALUE_FAR_OUT,
-    Code.BEGAN_AGAIN,
+    ProblemCode.LABEL_FAR_OUT,
+    ProblemCode.WEIGHT_FAR_OUT,
+    ProblemCode.PROBABILITY_FAR_OUT,
+    ProblemCode.VALUE_FAR_OUT,
+    ProblemCode.BEGAN_AGAIN,
 }
 
 
@@ -272,7 +272,9 @@ def learns_finitely(options: Options, text: str) -> None:
             workspace.learner.model.sizes[:] = LARGEST_SIZE, MANY, 0, 0
         for _ in workspace.stream(text.encode()):
             pass
-        assert set(workspace.diagnostics.counts) <= {Code.BARE_ACTION} | (set() if accepts_all else OUTLIERS)
+        assert set(workspace.diagnostics.counts) <= {ProblemCode.BARE_ACTION} | (
+            set() if accepts_all else OUTLIERS
+        )
         assert np.isfinite(workspace.weights).all()
         assert np.isfinite(workspace.learner.model.lanes).all()
         assert np.isfinite(workspace.searching.screening.screen.table).all()

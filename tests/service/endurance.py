@@ -13,7 +13,7 @@ from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
 from onlineauto.service.join.join import Join, JoinSettings
-from onlineauto.service.log.record import Record
+from onlineauto.service.log.record import LogRecord
 from onlineauto.service.loop.front import _NOW
 from onlineauto.service.ranking.question import Limits
 from tests.service.memory import resident_bytes
@@ -63,7 +63,7 @@ def simulate(
             refused += 1
             continue
         took = time.process_time()
-        join.take(Record("rank", _NOW, event_id), position, LINE_BYTES, at=now)
+        join.take(LogRecord("rank", _NOW, event_id), position, LINE_BYTES, at=now)
         slowest = max(slowest, time.process_time() - took)
         position += LINE_BYTES
         if draw.random() < rewarded:
@@ -72,7 +72,7 @@ def simulate(
             due, rewards[0] = rewards[0], []
             rewards.append(rewards.pop(0))
             for each in due:
-                join.take(Record("reward", _NOW, each, reward=1.0), position, LINE_BYTES, at=now)
+                join.take(LogRecord("reward", _NOW, each, reward=1.0), position, LINE_BYTES, at=now)
                 position += LINE_BYTES
         if number % 4096 == 0:
             most_waiting = max(most_waiting, join.waiting)

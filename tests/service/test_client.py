@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from onlineauto.errors import InputError
-from onlineauto.service.client import AsyncClient, Client, Decision, Retry
+from onlineauto.service.client import AsyncClient, Client, Retry, ServiceDecision
 
 ACTIONS = {"a": {"x": 1}, "b": {"y": 1}}
 ANSWER = b'{"event_id":"e","action":"b","index":1,"probability":0.9,"pmf":{"a":0.1,"b":0.9},"model":"m"}'
@@ -40,7 +40,7 @@ def test_a_decision_is_ranked_and_rewarded() -> None:
     script = Script(httpx.Response(200, content=ANSWER), httpx.Response(204))
     with client(script) as asking:
         decision = asking.rank({"u": {"x": 1}}, ACTIONS)
-        assert decision == Decision("e", "b", 1, 0.9, {"a": 0.1, "b": 0.9}, "m")
+        assert decision == ServiceDecision("e", "b", 1, 0.9, {"a": 0.1, "b": 0.9}, "m")
         assert asking.reward(decision, 1.0)
 
 
@@ -94,7 +94,7 @@ def test_the_asynchronous_client_does_the_same() -> None:
         *[httpx.Response(429, headers={"Retry-After": "0"})] * 3,
     )
 
-    async def ask() -> tuple[Decision, bool, bool, Decision]:
+    async def ask() -> tuple[ServiceDecision, bool, bool, ServiceDecision]:
         transport = httpx.MockTransport(script)
         async with AsyncClient("http://service", retry=QUICK, transport=transport) as asking:
             decision = await asking.rank({}, ACTIONS)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from onlineauto.errors import InputError
 from onlineauto.service.join.aggregation import AGGREGATIONS
 from onlineauto.service.join.decision import BYTES_PER_DECISION
-from onlineauto.service.join.join import Ended, Join, JoinSettings
+from onlineauto.service.join.join import EndedDecision, Join, JoinSettings
 from onlineauto.service.log.record import read_record
 from tests.service.endurance import simulate
 from tests.service.traffic import decision, record, reward
@@ -22,7 +22,7 @@ WAIT = 10.0
 
 def taken(
     lines: list[bytes], settings: JoinSettings, *, cuts: frozenset[int] = frozenset()
-) -> tuple[Join, list[Ended]]:
+) -> tuple[Join, list[EndedDecision]]:
     """Join lines; at `cuts`, by way of the state of a snapshot."""
     join, ended, position = Join(settings), [], 0
     for number, line in enumerate(lines):

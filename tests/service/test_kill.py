@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from onlineauto.service.learning.learner import Learner
+from onlineauto.service.learning.learner import LogLearner
 from onlineauto.service.log.record import read_record
 from onlineauto.service.log.segment_log import SegmentLog
 from onlineauto.workspace.options import REGISTRY
@@ -95,7 +95,7 @@ def killed(folder: Path, times: int, *, seed: int) -> tuple[dict[str, list[Any]]
 
 
 def model_of(folder: Path, log: SegmentLog) -> tuple[bytes, int]:
-    learner = Learner(folder, log, CONFIGURATION)
+    learner = LogLearner(folder, log, CONFIGURATION)
     while learner.step():
         pass
     file = io.BytesIO()
@@ -146,7 +146,7 @@ def test_a_service_that_is_asked_to_stop_learns_all_and_saves(tmp_path: Path) ->
             client.post("/v1/reward", json={"event_id": f"e{number}", "reward": 1.0})
         assert service.stop() == 0
     log = SegmentLog(folder / "log")
-    learner = Learner(folder, log, CONFIGURATION)
+    learner = LogLearner(folder, log, CONFIGURATION)
     assert (learner.learnt, learner.position) == (30, log.end)
     learner.close(snapshot=False)
     log.close()

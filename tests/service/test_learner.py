@@ -12,7 +12,7 @@ from onlineauto.engine.search.journal import read_journal
 from onlineauto.errors import InputError, OptionError
 from onlineauto.service.join.join import JoinSettings
 from onlineauto.service.learning.joined import joined_lines
-from onlineauto.service.learning.learner import Learner
+from onlineauto.service.learning.learner import LogLearner
 from onlineauto.service.log.segment_log import SegmentLog
 from onlineauto.service.loop.board import board_of
 from onlineauto.workspace.options import REGISTRY
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SETTINGS = JoinSettings(reward_wait=30.0)
 
 
-_OPEN: list[Learner] = []
+_OPEN: list[LogLearner] = []
 
 
 @pytest.fixture(autouse=True)
@@ -36,9 +36,9 @@ def close_learners() -> Iterator[None]:
         _OPEN.pop().close(snapshot=False)
 
 
-def learner_of(folder: Path, log: SegmentLog) -> Learner:
+def learner_of(folder: Path, log: SegmentLog) -> LogLearner:
     folder.mkdir(exist_ok=True)
-    _OPEN.append(Learner(folder, log, CONFIGURATION, settings=SETTINGS))
+    _OPEN.append(LogLearner(folder, log, CONFIGURATION, settings=SETTINGS))
     return _OPEN[-1]
 
 
@@ -48,7 +48,7 @@ def model_of(workspace: Workspace) -> bytes:
     return file.getvalue()
 
 
-def finished(learner: Learner) -> bytes:
+def finished(learner: LogLearner) -> bytes:
     while learner.step():
         pass
     return model_of(learner.workspace)
@@ -212,7 +212,7 @@ def test_what_cannot_be_learnt_is_counted(tmp_path: Path) -> None:
 def test_wide_decisions_are_learnt_and_counted(tmp_path: Path, log: SegmentLog) -> None:
     (tmp_path / "loop").mkdir()
     narrow = REGISTRY.parse(CONFIGURATION.command() + " --max_crossed 0")
-    learner = Learner(tmp_path / "loop", log, narrow, settings=SETTINGS)
+    learner = LogLearner(tmp_path / "loop", log, narrow, settings=SETTINGS)
     _OPEN.append(learner)
     finished(learner)
     assert learner.faulty == 0
@@ -237,9 +237,9 @@ def test_other_options_and_other_logs_are_refused(tmp_path: Path, log: SegmentLo
     learner.close()
     other = REGISTRY.parse("--cb_explore_adf --automl 8 --dsjson --bit_precision 12")
     with pytest.raises(OptionError, match="automl"):
-        Learner(tmp_path / "loop", log, other)
+        LogLearner(tmp_path / "loop", log, other)
     with pytest.raises(InputError, match="not of one service"):
-        Learner(tmp_path / "loop", SegmentLog(tmp_path / "empty"), CONFIGURATION)
+        LogLearner(tmp_path / "loop", SegmentLog(tmp_path / "empty"), CONFIGURATION)
 
 
 def test_journals_can_be_read(tmp_path: Path, log: SegmentLog) -> None:

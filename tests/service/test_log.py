@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from onlineauto.errors import InputError
-from onlineauto.service.learning.learner import Learner
+from onlineauto.service.learning.learner import LogLearner
 from onlineauto.service.log.erase import erase
 from onlineauto.service.log.group_commit import GroupCommit
 from onlineauto.service.log.record import is_whole, read_record, sealed
@@ -197,7 +197,7 @@ def stopped(_: int) -> None:
 def test_a_log_with_erased_events_is_learnt(log: SegmentLog, tmp_path: Path) -> None:
     erase(log, [f"e{number}" for number in range(0, 400, 3)])
     (tmp_path / "loop").mkdir()
-    learner = Learner(tmp_path / "loop", log, CONFIGURATION)
+    learner = LogLearner(tmp_path / "loop", log, CONFIGURATION)
     while learner.step():
         pass
     assert (learner.learnt, learner.faulty) == (400, 0)

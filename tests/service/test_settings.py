@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from onlineauto.errors import InputError
 from onlineauto.service.join.aggregation import AGGREGATIONS
 from onlineauto.service.join.decision import DecisionTable
-from onlineauto.service.join.join import Ended, Join, JoinSettings
-from onlineauto.service.learning.learner import Learner
+from onlineauto.service.join.join import EndedDecision, Join, JoinSettings
+from onlineauto.service.learning.learner import LogLearner
 from onlineauto.service.log.record import read_record, taken_over
 from onlineauto.service.log.segment_log import SegmentLog
 from tests.naive.join import NaiveJoin
@@ -40,7 +40,9 @@ def stored(join: Join) -> dict[str, Any]:
     return found
 
 
-def taken(lines: list[bytes], first: JoinSettings, *, cuts: frozenset[int]) -> tuple[Join, list[Ended]]:
+def taken(
+    lines: list[bytes], first: JoinSettings, *, cuts: frozenset[int]
+) -> tuple[Join, list[EndedDecision]]:
     join, ended, position = Join(first), [], 0
     for number, line in enumerate(lines):
         if number in cuts:
@@ -220,7 +222,7 @@ def test_a_snapshot_with_settings_out_of_range_is_learnt_again(
         return found
 
     (tmp_path / "loop").mkdir()
-    learner = Learner(tmp_path / "loop", log, CONFIGURATION)
+    learner = LogLearner(tmp_path / "loop", log, CONFIGURATION)
     while learner.step():
         pass
     wanted = learner.join.state()
@@ -229,7 +231,7 @@ def test_a_snapshot_with_settings_out_of_range_is_learnt_again(
         with pytest.raises((InputError, ValueError, KeyError)):
             Join.of(learner.join.state())
         learner.close()
-    again = Learner(tmp_path / "loop", log, CONFIGURATION)
+    again = LogLearner(tmp_path / "loop", log, CONFIGURATION)
     assert "the snapshot is damaged, and learnt again from the log" in caplog.text
     while again.step():
         pass

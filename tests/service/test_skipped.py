@@ -10,7 +10,7 @@ import pytest
 from onlineauto.errors import InputError
 from onlineauto.service.join.join import Join, JoinSettings
 from onlineauto.service.learning.joined import joined_lines
-from onlineauto.service.learning.learner import Learner
+from onlineauto.service.learning.learner import LogLearner
 from onlineauto.service.learning.values import Values
 from onlineauto.service.log.record import read_record, sealed
 from onlineauto.service.log.segment_log import SegmentLog
@@ -87,7 +87,7 @@ class Learnt:
 
     def __init__(self, folder: Path, log: SegmentLog) -> None:
         folder.mkdir(exist_ok=True)
-        learner = Learner(folder, log, CONFIGURATION, settings=SETTINGS)
+        learner = LogLearner(folder, log, CONFIGURATION, settings=SETTINGS)
         while learner.step():
             if learner.snapshot_due:
                 learner.snapshot()
@@ -233,7 +233,7 @@ def test_without_the_beginning_of_the_log_a_model_of_the_history_takes_the_place
 ) -> None:
     log, folder = log_of(tmp_path, LINES), tmp_path / "loop"
     folder.mkdir()
-    learner = Learner(folder, log, CONFIGURATION, settings=SETTINGS)
+    learner = LogLearner(folder, log, CONFIGURATION, settings=SETTINGS)
     while learner.step():
         pass
     learner.models.put("put-0123", b"what somebody else has learnt")

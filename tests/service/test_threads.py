@@ -17,7 +17,7 @@ from starlette.testclient import TestClient
 from onlineauto.service.http.app import application
 from onlineauto.service.http.waiting import Waiting
 from onlineauto.service.learning.joined import joined_lines
-from onlineauto.service.learning.learner import Learner
+from onlineauto.service.learning.learner import LogLearner
 from onlineauto.service.log.record import read_record
 from onlineauto.service.log.segment_log import SegmentLog
 from onlineauto.service.loop.loop import Every, Loop
@@ -89,7 +89,7 @@ def test_threads_share_a_loop_while_models_change(tmp_path: Path) -> None:
     assert (counts.ranked, counts.joined, loop.learner.learnt) == (1000, 1000, 1000)
     again = tmp_path / "again"
     again.mkdir()
-    whole = Learner(again, loop.log, CONFIGURATION)
+    whole = LogLearner(again, loop.log, CONFIGURATION)
     while whole.step():
         pass
     saved = [io.BytesIO(), io.BytesIO()]
@@ -119,7 +119,7 @@ def test_ranks_go_on_when_learning_has_failed(tmp_path: Path, monkeypatch: pytes
     def broken(self: object) -> int:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(Learner, "step", broken)
+    monkeypatch.setattr(LogLearner, "step", broken)
     loop.rank(question("a", "tom"), nobody)
     with pytest.raises(OSError, match="Input/output"):
         loop.learn()
@@ -272,7 +272,7 @@ def test_a_service_that_ends_does_not_wait_for_the_compiler(
         go_on.wait(PATIENCE)
         return 0
 
-    monkeypatch.setattr(Learner, "step", compile_something)
+    monkeypatch.setattr(LogLearner, "step", compile_something)
     monkeypatch.setattr("onlineauto.service.http.app.is_compiling", lambda: True)
     app = application(loop, waiting)
     with TestClient(app) as client:

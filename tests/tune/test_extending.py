@@ -15,7 +15,7 @@ from onlineauto.errors import OptionError
 from onlineauto.tune import SCHEDULERS, Choice, Float, Int, State, Study
 from onlineauto.tune.schedulers.asha import Asha
 from onlineauto.tune.schedulers.dehb import Dehb
-from onlineauto.tune.schedulers.fifo import Fifo
+from onlineauto.tune.schedulers.fifo import FifoScheduler
 from onlineauto.tune.schedulers.pbt import Pbt
 from onlineauto.tune.store import MemoryStore
 
@@ -199,7 +199,7 @@ def tell_all(study: Study, jobs: list[Job]) -> None:
         study.tell(job, 1.0)
 
 
-class Closed(Fifo):
+class Closed(FifoScheduler):
     """Begins no trial once it has ended, whatever it is told."""
 
     name = "closed"

@@ -12,7 +12,7 @@ import pytest
 
 from onlineauto.errors import OptionError
 from onlineauto.tune import Float, Searcher, State, Study
-from onlineauto.tune.schedulers.fifo import Fifo
+from onlineauto.tune.schedulers.fifo import FifoScheduler
 from onlineauto.tune.schedulers.hyperband import Hyperband
 from onlineauto.tune.store import MemoryStore, Record, Store, open_store
 
@@ -269,7 +269,7 @@ def test_a_config_outside_the_space_is_rejected_by_name(proposal: Any, url: str)
     study.enqueue({"x": 0.5})
     study.tell(asked(study), 1.0)
 
-    class Wild(Fifo):
+    class Wild(FifoScheduler):
         name = "wild"
 
         def suggest(self, searcher: Searcher) -> Any:

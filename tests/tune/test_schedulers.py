@@ -16,7 +16,7 @@ from onlineauto.testing import check_scheduler
 from onlineauto.tune import SCHEDULERS, SEARCHERS, Decision, Float, Int, Scheduler, Setting, Space, State
 from onlineauto.tune.schedulers.asha import Asha
 from onlineauto.tune.schedulers.dehb import Dehb
-from onlineauto.tune.schedulers.fifo import Fifo
+from onlineauto.tune.schedulers.fifo import FifoScheduler
 from onlineauto.tune.schedulers.hyperband import Hyperband
 from onlineauto.tune.schedulers.median import Median
 from onlineauto.tune.schedulers.pbt import Pbt
@@ -59,7 +59,7 @@ def test_conformance(make: Callable[[], Scheduler]) -> None:
     check_scheduler(make)
 
 
-class Forgetful(Fifo):
+class Forgetful(FifoScheduler):
     """Forgets in its state that it has no more configs."""
 
     name = "forgetful"

@@ -27,7 +27,7 @@ from onlineauto.tune import (
 )
 from onlineauto.tune.schedulers.asha import Asha
 from onlineauto.tune.schedulers.dehb import Dehb
-from onlineauto.tune.schedulers.fifo import Fifo
+from onlineauto.tune.schedulers.fifo import FifoScheduler
 from onlineauto.tune.store import MemoryStore, Record, Store
 
 if TYPE_CHECKING:
@@ -357,7 +357,7 @@ def test_the_same_name_is_the_same_study_or_an_error() -> None:
         Study.load("other", storage=MemoryStore())
 
 
-class Own(Fifo):
+class Own(FifoScheduler):
     """A scheduler of one's own."""
 
     name = "own"

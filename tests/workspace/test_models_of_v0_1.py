@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from onlineauto import Workspace
-from onlineauto.service.learning.learner import Learner
+from onlineauto.service.learning.learner import LogLearner
 from onlineauto.service.log.segment_log import SegmentLog
 from onlineauto.workspace.inspection.inspection import inspection
 from tests.service.traffic import CONFIGURATION
@@ -69,7 +69,7 @@ def test_a_service_of_v0_1_goes_on_with_its_log(tmp_path: Path) -> None:
     figures = FIGURES["service"]
     with tarfile.open(fileobj=io.BytesIO(stored("service.tar"))) as archive:
         archive.extractall(tmp_path, filter="data")
-    learner = Learner(tmp_path / "state", SegmentLog(tmp_path / "log"), CONFIGURATION)
+    learner = LogLearner(tmp_path / "state", SegmentLog(tmp_path / "log"), CONFIGURATION)
     assert learner.learnt == figures["learnt_at_snapshot"]
     while learner.step():
         pass

@@ -13,7 +13,7 @@ from onlineauto.api.hints import several
 from onlineauto.api.tables import decisions_of, is_frame
 from onlineauto.errors import InputError
 from onlineauto.features.options import FeatureOptions
-from onlineauto.formats.lines.diagnostics import Code, Diagnostics
+from onlineauto.formats.lines.diagnostics import Diagnostics, ProblemCode
 from onlineauto.interop.datasets import decisions_in, is_arrow
 
 if TYPE_CHECKING:
@@ -213,5 +213,5 @@ class FromLogs(AutoModel):
     def _event_of(self, item: Any, place: int, found: Diagnostics) -> Mapping[str, Any]:
         event, lacking = logged_event(item, place)
         if lacking:
-            found.locate(Code.NO_LABEL, place + 1, lacking)
+            found.locate(ProblemCode.NO_LABEL, place + 1, lacking)
         return event

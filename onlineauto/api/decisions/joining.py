@@ -9,7 +9,7 @@ import msgspec
 
 from onlineauto.api.decisions.events import cost_of
 from onlineauto.errors import InputError
-from onlineauto.formats.lines.diagnostics import Code, Diagnostics, make_diagnostic
+from onlineauto.formats.lines.diagnostics import Diagnostics, ProblemCode, make_diagnostic
 from onlineauto.formats.sources.event_file import EventFile
 from onlineauto.formats.sources.source import ByteSource, name_of
 
@@ -114,7 +114,7 @@ class Joined:
             line = _decoded(text)
             if line is None or line.cost is not None or not line.is_decision:
                 if line is not None and line.cost is None and line.ranked is not None:
-                    self._add(Code.LOG_MEMBER, self._log, number, text)
+                    self._add(ProblemCode.LOG_MEMBER, self._log, number, text)
                 yield text
                 continue
             cost = left.pop(line.event_id, self._default)
@@ -155,19 +155,19 @@ class Joined:
                 continue
             line = _decoded(text)
             if line is None:
-                self._add(Code.LOG_REWARD, log, number, text)
+                self._add(ProblemCode.LOG_REWARD, log, number, text)
                 continue
             if line.reward is None:
                 continue
             if not isinstance(line.event_id, str):
-                self._add(Code.LOG_MEMBER, log, number, text)
+                self._add(ProblemCode.LOG_MEMBER, log, number, text)
                 continue
             try:
                 costs.setdefault(line.event_id, cost_of(line.reward, None))
             except InputError:
-                self._add(Code.LOG_REWARD, log, number, str(line.reward).encode("utf-8", "replace"))
+                self._add(ProblemCode.LOG_REWARD, log, number, str(line.reward).encode("utf-8", "replace"))
 
-    def _add(self, code: Code, log: str | os.PathLike[str], number: int, text: bytes) -> None:
+    def _add(self, code: ProblemCode, log: str | os.PathLike[str], number: int, text: bytes) -> None:
         """Add a problem of line `number` of a log."""
         self.problems.count(code, 1)
         self.problems.keep(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
-class Decision(msgspec.Struct, frozen=True, eq=False):
+class PendingDecision(msgspec.Struct, frozen=True, eq=False):
     """A decision that waits for its reward."""
 
     event: EncodedEvent
@@ -81,7 +81,7 @@ class Pending:
     ) -> None:
         self.limit, self.time_to_live, self.expired = limit, time_to_live, 0
         self.clock = clock
-        self._waiting: OrderedDict[str, Decision] = OrderedDict()
+        self._waiting: OrderedDict[str, PendingDecision] = OrderedDict()
         self._ended: OrderedDict[str, Literal["learnt", "expired"]] = OrderedDict()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -116,10 +116,10 @@ class Pending:
         if event_id in self._waiting:
             raise InputError(f"event {event_id!r} waits for its reward already: each needs its own id")
         deadline = self.clock() + self.time_to_live
-        self._waiting[event_id] = Decision(event, action, probability, deadline)
+        self._waiting[event_id] = PendingDecision(event, action, probability, deadline)
         self._ended.pop(event_id, None)
 
-    def find(self, event_id: str) -> Decision:
+    def find(self, event_id: str) -> PendingDecision:
         """Return a waiting decision.
 
         Raises
@@ -137,7 +137,7 @@ class Pending:
         del self._waiting[event_id]
         self._end(event_id, "learnt")
 
-    def pop_expired(self) -> Decision | None:
+    def pop_expired(self) -> PendingDecision | None:
         """Remove an expired decision and return it; None if there is none."""
         waiting = self._waiting
         if not waiting:
@@ -172,7 +172,7 @@ class Pending:
         )
 
 
-def _later(waiting: OrderedDict[str, Decision], seconds: float) -> OrderedDict[str, Decision]:
+def _later(waiting: OrderedDict[str, PendingDecision], seconds: float) -> OrderedDict[str, PendingDecision]:
     """Return decisions with deadlines `seconds` later."""
     return OrderedDict(
         (key, replace(each, deadline=each.deadline + seconds)) for key, each in waiting.items()

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from onlineauto.automl.config import Config, Kind
+from onlineauto.automl.config import Config, ConfigKind
 from onlineauto.automl.oracles.oracle import Oracle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from onlineauto.automl.oracles.oracle import Space
-    from onlineauto.automl.random_draw import Draw
+    from onlineauto.automl.oracles.oracle import SearchSpace
+    from onlineauto.automl.random_draw import RandomOrder
 
 
 class Champdupe(Oracle):
@@ -22,6 +22,6 @@ class Champdupe(Oracle):
 
     once: ClassVar[bool] = True
 
-    def propose(self, champion: Config, *, space: Space, draw: Draw) -> Sequence[Config]:  # noqa: ARG002
+    def propose(self, champion: Config, *, space: SearchSpace, draw: RandomOrder) -> Sequence[Config]:  # noqa: ARG002
         """Return these two configs."""
-        return [Config((), Kind.INCLUSION), champion]
+        return [Config((), ConfigKind.INCLUSION), champion]

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from onlineauto.automl.config import Config
-    from onlineauto.automl.oracles.oracle import Space
-    from onlineauto.automl.random_draw import Draw
+    from onlineauto.automl.oracles.oracle import SearchSpace
+    from onlineauto.automl.random_draw import RandomOrder
 
 
 class OneDiff(Oracle):
@@ -24,7 +24,7 @@ class OneDiff(Oracle):
 
     hides_champion: ClassVar[bool] = True
 
-    def propose(self, champion: Config, *, space: Space, draw: Draw) -> Sequence[Config]:  # noqa: ARG002
+    def propose(self, champion: Config, *, space: SearchSpace, draw: RandomOrder) -> Sequence[Config]:  # noqa: ARG002
         """Return the champion's neighbours."""
         changes = (*space.crossed_by(champion), *space.only_new(champion.elements))
         return [space.toggled(champion, interaction) for interaction in changes]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from onlineauto.automl.config import Kind
+from onlineauto.automl.config import ConfigKind
 from onlineauto.automl.oracles.oracle import Oracle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from onlineauto.automl.config import Config
-    from onlineauto.automl.oracles.oracle import Space
-    from onlineauto.automl.random_draw import Draw
+    from onlineauto.automl.oracles.oracle import SearchSpace
+    from onlineauto.automl.random_draw import RandomOrder
 
 
 class OneDiffInclusion(Oracle):
@@ -21,9 +21,9 @@ class OneDiffInclusion(Oracle):
     Source: VW ``one_diff_inclusion_impl``.
     """
 
-    kind: ClassVar[Kind] = Kind.INCLUSION
+    kind: ClassVar[ConfigKind] = ConfigKind.INCLUSION
     hides_champion: ClassVar[bool] = True
 
-    def propose(self, champion: Config, *, space: Space, draw: Draw) -> Sequence[Config]:  # noqa: ARG002
+    def propose(self, champion: Config, *, space: SearchSpace, draw: RandomOrder) -> Sequence[Config]:  # noqa: ARG002
         """Return the champion's neighbours."""
         return [space.toggled(champion, interaction) for interaction in space.interactions()]

@@ -6,17 +6,24 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from onlineauto.automl.config import ORDERS, Config, Interaction, Kind, interactions_of, possible_interactions
+from onlineauto.automl.config import (
+    ORDERS,
+    Config,
+    ConfigKind,
+    Interaction,
+    interactions_of,
+    possible_interactions,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from onlineauto.automl.random_draw import Draw
+    from onlineauto.automl.random_draw import RandomOrder
     from onlineauto.options import Tunable
 
 
 @dataclass(frozen=True, slots=True)
-class Space:
+class SearchSpace:
     """The components available to configs.
 
     Attributes
@@ -151,7 +158,7 @@ class Oracle(ABC):
         order, the best first.
     """
 
-    kind: ClassVar[Kind] = Kind.EXCLUSION
+    kind: ClassVar[ConfigKind] = ConfigKind.EXCLUSION
     base: ClassVar[tuple[int, ...]] = ()
     orders: ClassVar[tuple[int, ...]] = ()
     once: ClassVar[bool] = False
@@ -159,16 +166,16 @@ class Oracle(ABC):
     in_vw: ClassVar[bool] = True
     renews: ClassVar[bool] = False
 
-    def first(self, space: Space) -> Config | None:  # noqa: ARG002 - other oracles need it
+    def first(self, space: SearchSpace) -> Config | None:  # noqa: ARG002 - other oracles need it
         """Return the first champion when the first namespaces are seen; None for no change."""
         return None
 
-    def screened(self, champion: Config, *, space: Space, turn: int) -> Sequence[Interaction]:  # noqa: ARG002
-        """Return the interactions to screen, see `Space.gains`; `turn` counts the calls."""
+    def screened(self, champion: Config, *, space: SearchSpace, turn: int) -> Sequence[Interaction]:  # noqa: ARG002
+        """Return the interactions to screen, see `SearchSpace.gains`; `turn` counts the calls."""
         return ()
 
     @abstractmethod
-    def propose(self, champion: Config, *, space: Space, draw: Draw) -> Sequence[Config]:
+    def propose(self, champion: Config, *, space: SearchSpace, draw: RandomOrder) -> Sequence[Config]:
         """Return challengers of a champion.
 
         Parameters

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from onlineauto.automl.config import Kind
+from onlineauto.automl.config import ConfigKind
 from onlineauto.automl.oracles.oracle import Oracle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from onlineauto.automl.config import Config
-    from onlineauto.automl.oracles.oracle import Space
-    from onlineauto.automl.random_draw import Draw
+    from onlineauto.automl.oracles.oracle import SearchSpace
+    from onlineauto.automl.random_draw import RandomOrder
 
 
 class QbaseCubic(Oracle):
@@ -24,11 +24,11 @@ class QbaseCubic(Oracle):
     Source: VW ``qbase_cubic``.
     """
 
-    kind: ClassVar[Kind] = Kind.INCLUSION
+    kind: ClassVar[ConfigKind] = ConfigKind.INCLUSION
     base: ClassVar[tuple[int, ...]] = (2,)
     orders: ClassVar[tuple[int, ...]] = (2, 3)
 
-    def propose(self, champion: Config, *, space: Space, draw: Draw) -> Sequence[Config]:
+    def propose(self, champion: Config, *, space: SearchSpace, draw: RandomOrder) -> Sequence[Config]:
         """Return the champion's neighbours."""
         changes = space.interactions(3)
         return [champion.toggled(changes[number]) for number in draw.order(len(changes))]

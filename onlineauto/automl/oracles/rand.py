@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from onlineauto.automl.config import Config
-    from onlineauto.automl.oracles.oracle import Space
-    from onlineauto.automl.random_draw import Draw
+    from onlineauto.automl.oracles.oracle import SearchSpace
+    from onlineauto.automl.random_draw import RandomOrder
 
 
 class Rand(Oracle):
@@ -20,7 +20,7 @@ class Rand(Oracle):
     Source: VW ``oracle_rand_impl``.
     """
 
-    def propose(self, champion: Config, *, space: Space, draw: Draw) -> Sequence[Config]:
+    def propose(self, champion: Config, *, space: SearchSpace, draw: RandomOrder) -> Sequence[Config]:
         """Return the champion's neighbours."""
         changes = space.interactions()
         return [champion.toggled(changes[number]) for number in draw.order(len(changes))]

@@ -6,15 +6,15 @@ import math
 from itertools import chain, combinations, combinations_with_replacement, product
 from typing import TYPE_CHECKING, ClassVar
 
-from onlineauto.automl.config import Config, Kind
+from onlineauto.automl.config import Config, ConfigKind
 from onlineauto.automl.oracles.oracle import Oracle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from onlineauto.automl.config import Interaction
-    from onlineauto.automl.oracles.oracle import Space
-    from onlineauto.automl.random_draw import Draw
+    from onlineauto.automl.oracles.oracle import SearchSpace
+    from onlineauto.automl.random_draw import RandomOrder
 
 _AT_ONCE = 256
 """Maximum number of interactions of the first champion, and of interactions added for their gains."""
@@ -49,12 +49,12 @@ class Stepwise(Oracle):
     Configs with far more features than the champion are left out.
     """
 
-    kind: ClassVar[Kind] = Kind.INCLUSION
+    kind: ClassVar[ConfigKind] = ConfigKind.INCLUSION
     orders: ClassVar[tuple[int, ...]] = (2,)
     in_vw: ClassVar[bool] = False
     renews: ClassVar[bool] = True
 
-    def first(self, space: Space) -> Config:
+    def first(self, space: SearchSpace) -> Config:
         """Return the config in which every context is crossed with every namespace of the action.
 
         If these interactions are too many, and can be found by screening, the config has none.
@@ -63,7 +63,7 @@ class Stepwise(Oracle):
         begins = crossed if len(crossed) <= _AT_ONCE or not space.grows else ()
         return Config.of((*_singles(space), *begins), self.kind)
 
-    def screened(self, champion: Config, *, space: Space, turn: int) -> Sequence[Interaction]:
+    def screened(self, champion: Config, *, space: SearchSpace, turn: int) -> Sequence[Interaction]:
         """Return the champion's interactions, then those one step away: the best so far, others in turn."""
         own = [each for each in champion.elements if _is_searched(each, space)]
         if len(reached := _within_reach(own, space)) == _SCREENED:
@@ -77,7 +77,7 @@ class Stepwise(Oracle):
         start = turn * (_SCREENED // 2) % len(others) if len(others) > _SCREENED else 0
         return _within_reach([*own, *best, *others[start:], *others[:start]], space)
 
-    def propose(self, champion: Config, *, space: Space, draw: Draw) -> Sequence[Config]:  # noqa: ARG002
+    def propose(self, champion: Config, *, space: SearchSpace, draw: RandomOrder) -> Sequence[Config]:  # noqa: ARG002
         """Return the most promising challengers, best first."""
         if space.new:
             offered = (*_singles(space), *_crossed(space))
@@ -97,7 +97,7 @@ class Stepwise(Oracle):
         ]
 
 
-def _interactions(champion: Config, space: Space) -> Iterator[Config]:
+def _interactions(champion: Config, space: SearchSpace) -> Iterator[Config]:
     """Yield configs with other interactions, or with other namespaces."""
     used = set(champion.elements)
     if "interactions" in space.searched:
@@ -115,7 +115,7 @@ def _interactions(champion: Config, space: Space) -> Iterator[Config]:
                 yield champion.crossing(used.difference(dropped))
 
 
-def _steps(champion: Config, space: Space, turn: int) -> Iterator[Interaction]:
+def _steps(champion: Config, space: SearchSpace, turn: int) -> Iterator[Interaction]:
     """Yield the interactions one step away from a config within reach, the simplest first."""
     yield from _singles(space)
     if "interactions" not in space.searched:
@@ -135,7 +135,7 @@ def _steps(champion: Config, space: Space, turn: int) -> Iterator[Interaction]:
     yield from (_sorted((*pair, name)) for pair, name in product(pairs, actions))
 
 
-def _in_turn(names: Sequence[bytes], space: Space, turn: int, many: int) -> list[bytes]:
+def _in_turn(names: Sequence[bytes], space: SearchSpace, turn: int, many: int) -> list[bytes]:
     """Return the namespaces to cross with one another now, ascending: all, or `many` twice."""
     if len(names) <= 2 * many:
         return list(names)
@@ -149,7 +149,7 @@ def _in_turn(names: Sequence[bytes], space: Space, turn: int, many: int) -> list
     return sorted({*best, *(others[start:] + others[:start])[:many]})
 
 
-def _family(space: Space) -> Iterable[Interaction]:
+def _family(space: SearchSpace) -> Iterable[Interaction]:
     """Return contexts and pairs of contexts crossed with the action; all pairs if either is missing."""
     contexts, actions = _contexts(space), sorted(space.of_actions)
     if len(contexts) * len(contexts) * len(actions) > 2 * _FAMILY:
@@ -164,21 +164,21 @@ def _family(space: Space) -> Iterable[Interaction]:
     return chain(_crossed(space), deep)
 
 
-def _is_searched(interaction: Interaction, space: Space) -> bool:
+def _is_searched(interaction: Interaction, space: SearchSpace) -> bool:
     return ("interactions" if len(interaction) > 1 else "namespaces") in space.searched
 
 
-def _singles(space: Space) -> tuple[Interaction, ...]:
+def _singles(space: SearchSpace) -> tuple[Interaction, ...]:
     """Return the single namespaces, if the search decides which of them to use."""
     return tuple((name,) for name in space.namespaces) if "namespaces" in space.searched else ()
 
 
-def _crossed(space: Space) -> tuple[Interaction, ...]:
+def _crossed(space: SearchSpace) -> tuple[Interaction, ...]:
     """Return every context crossed with every namespace of the action."""
     return tuple(_sorted(names) for names in product(_contexts(space), sorted(space.of_actions)))
 
 
-def _within_reach(interactions: Iterable[Interaction], space: Space) -> list[Interaction]:
+def _within_reach(interactions: Iterable[Interaction], space: SearchSpace) -> list[Interaction]:
     """Return the first interactions, as many as can be screened."""
     reached: list[Interaction] = []
     terms = 0.0
@@ -194,7 +194,7 @@ def _within_reach(interactions: Iterable[Interaction], space: Space) -> list[Int
     return reached
 
 
-def _contexts(space: Space) -> tuple[bytes, ...]:
+def _contexts(space: SearchSpace) -> tuple[bytes, ...]:
     return tuple(name for name in space.namespaces if name not in space.of_actions)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from onlineauto.automl.config import Kind
+from onlineauto.automl.config import ConfigKind
 from onlineauto.automl.priorities.priority import Priority
 
 if TYPE_CHECKING:
@@ -32,4 +32,4 @@ class FavorPopularNamespaces(Priority):
     def of(self, config: Config, count: Callable[[bytes], int]) -> float:
         """Return the sum of the smallest counts, negative for exclusions."""
         concerned = sum(min(map(count, interaction)) for interaction in config.elements)
-        return float(concerned if config.kind is Kind.INCLUSION else -concerned)
+        return float(concerned if config.kind is ConfigKind.INCLUSION else -concerned)

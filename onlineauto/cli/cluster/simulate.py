@@ -16,7 +16,7 @@ from onlineauto.workspace.model_file import check_target
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from onlineauto.cluster.policies import Policy
+    from onlineauto.cluster.policies import ClusterPolicy
     from onlineauto.cluster.simulator import Compared, Traces, Workload
 
 
@@ -152,13 +152,13 @@ def _made_up(options: SimulateOptions) -> tuple[list[Compared], str, str]:
     return _compared(policies, traces, by), by, note
 
 
-def _compared(policies: dict[str, Policy], traces: Traces, by: str) -> list[Compared]:
+def _compared(policies: dict[str, ClusterPolicy], traces: Traces, by: str) -> list[Compared]:
     from onlineauto.cluster.simulator import compare
 
     return sorted(compare(policies, traces, by=by), key=lambda row: row.ratio)
 
 
-def _chosen(options: SimulateOptions, workload: Workload, *, learned: bool) -> dict[str, Policy]:
+def _chosen(options: SimulateOptions, workload: Workload, *, learned: bool) -> dict[str, ClusterPolicy]:
     """Return the policies to compare, by name, including the one of --by."""
     from onlineauto.cluster.learned import Learned
     from onlineauto.cluster.simulator import policies_for
@@ -175,7 +175,7 @@ def _chosen(options: SimulateOptions, workload: Workload, *, learned: bool) -> d
     return {name: policy for name, policy in known.items() if name in wanted}
 
 
-def _by(options: SimulateOptions, policies: dict[str, Policy], decided: str) -> str:
+def _by(options: SimulateOptions, policies: dict[str, ClusterPolicy], decided: str) -> str:
     return options.by or (decided if decided in policies else "fair")
 
 

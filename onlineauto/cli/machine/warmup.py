@@ -27,7 +27,7 @@ from onlineauto.formats.datasets.event_table import EventTable
 from onlineauto.formats.datasets.features import ColumnFeatures, Encoder
 from onlineauto.formats.json_reader import JsonReader
 from onlineauto.formats.mappings.name_hashes import NameHashes
-from onlineauto.formats.records.reader_state_kernels import Rules
+from onlineauto.formats.records.reader_state_kernels import ReaderRules
 from onlineauto.interop.dicts import from_dicts
 from onlineauto.interop.vw.fields import checksum_of
 from onlineauto.jit import cache_directory, watch_compiling
@@ -106,7 +106,7 @@ def warm_up() -> None:
     drift = Drift()
     drift.alarms(np.ones(100))
     drift.restart()
-    for _ in JsonReader(_JSON, Rules(log=True)):
+    for _ in JsonReader(_JSON, ReaderRules(log=True)):
         pass
     _use_blocks()
     _use_columns()

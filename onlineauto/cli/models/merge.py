@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onlineauto.engine.options.registry import ModelOptions, OutputOptions
-from onlineauto.engine.report.progress import Progress
+from onlineauto.engine.report.progress import ProgressTable
 from onlineauto.errors import OptionError
 from onlineauto.formats.options import InputOptions
 from onlineauto.workspace.merge import labelled_weight, merged
@@ -77,7 +77,7 @@ def _counts(
     A run's counters include that base model if its labels weigh as much as everything that its model has
     learnt.
     """
-    progress = Progress(made.configuration, kind=made.kind)
+    progress = ProgressTable(made.configuration, kind=made.kind)
     progress.min_label, progress.max_label = made.label_range
     last = len(counted) - 1
     whole = [

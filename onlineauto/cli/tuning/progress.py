@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from onlineauto.tune.study import Study
     from onlineauto.tune.trial import Trial
-    from onlineauto.tune.workers.jobs import Job
+    from onlineauto.tune.workers.jobs import TrialJob
 
 _PAUSE: Final = 0.2
 """Minimum number of seconds between two updates."""
@@ -89,7 +89,7 @@ class _Progress(Callback):
     def __init__(self, draw: Callable[[_Progress], None]) -> None:
         self._draw = draw
         self._begun, self._drawn = time.monotonic(), 0.0
-        self.running: dict[int, tuple[Job, int, float | None]] = {}
+        self.running: dict[int, tuple[TrialJob, int, float | None]] = {}
 
     @property
     def seconds(self) -> float:
@@ -99,24 +99,24 @@ class _Progress(Callback):
     def on_begin(self, study: Study) -> None:
         self.study = study
 
-    def on_start(self, job: Job) -> None:
+    def on_start(self, job: TrialJob) -> None:
         self.running[job.trial] = job, 0 if job.resume_from is None else job.resume_from[1], None
         self._draw_soon()
 
-    def on_report(self, job: Job, step: int, value: float) -> None:
+    def on_report(self, job: TrialJob, step: int, value: float) -> None:
         self.running[job.trial] = job, step, value
         self._draw_soon()
 
-    def on_result(self, job: Job, value: float) -> None:  # noqa: ARG002
+    def on_result(self, job: TrialJob, value: float) -> None:  # noqa: ARG002
         self._ended(job)
 
-    def on_error(self, job: Job, why: str) -> None:  # noqa: ARG002
+    def on_error(self, job: TrialJob, why: str) -> None:  # noqa: ARG002
         self._ended(job)
 
-    def on_lost(self, job: Job, why: str) -> None:  # noqa: ARG002
+    def on_lost(self, job: TrialJob, why: str) -> None:  # noqa: ARG002
         self._ended(job)
 
-    def _ended(self, job: Job) -> None:
+    def _ended(self, job: TrialJob) -> None:
         self.running.pop(job.trial, None)
         self._draw_soon()
 

@@ -17,7 +17,7 @@ from onlineauto.tune.workers.running import EXECUTORS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from onlineauto.tune.workers.jobs import Job
+    from onlineauto.tune.workers.jobs import TrialJob
 
 _PATIENCE: Final = 60
 """Seconds for which a starting worker waits for a server, which may be restarting."""
@@ -121,7 +121,7 @@ def _printer() -> Any:
     from onlineauto.tune.workers.callbacks import Callback
 
     class Printer(Callback):
-        def on_result(self, job: Job, value: float) -> None:
+        def on_result(self, job: TrialJob, value: float) -> None:
             print(f"trial {job.trial} at {job.resource}: {value:.6g}", file=sys.stderr)
 
     return Printer()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from onlineauto.cluster.elastic.learner import ShardedLearner
-from onlineauto.cluster.elastic.running.hub import Change
-from onlineauto.cluster.elastic.running.nodes import Demand
+from onlineauto.cluster.elastic.running.hub import LayoutChange
+from onlineauto.cluster.elastic.running.nodes import NodeDemand
 from onlineauto.cluster.elastic.running.recipe import Cutting
 from onlineauto.cluster.elastic.running.run import ShardedRun
 from onlineauto.cluster.elastic.running.snapshot import Snapshot
 
-__all__ = ["Change", "Cutting", "Demand", "ShardedLearner", "ShardedRun", "Snapshot"]
+__all__ = ["Cutting", "LayoutChange", "NodeDemand", "ShardedLearner", "ShardedRun", "Snapshot"]

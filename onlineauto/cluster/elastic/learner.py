@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from onlineauto.cluster.elastic.running.nodes import Demand
+from onlineauto.cluster.elastic.running.nodes import NodeDemand
 from onlineauto.cluster.elastic.running.recipe import Cutting, Recipe
 from onlineauto.cluster.elastic.running.run import ShardedRun, check_layout
 from onlineauto.cluster.elastic.running.threads import Threads
@@ -139,7 +139,7 @@ class ShardedLearner:
             raise OptionError("the snapshot is of other options, and its weights mean something else")
         if backend == "ray" and not can_be_read_again(source):
             raise OptionError("on Ray each worker reads the stream: give a path that all nodes can read")
-        demand = Demand(
+        demand = NodeDemand(
             worker or {"CPU": 1.0}, server or {"CPU": 0.5}, self.cutting.parts, self.cutting.blocks
         )
         recipe = Recipe(command, source, self.cutting)

@@ -1,4 +1,4 @@
-"""``Job``: the protocol of jobs of a cluster, which has three methods."""
+"""``ClusterJob``: the protocol of jobs of a cluster, which has three methods."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Demand:
     most_servers: int = 16
 
 
-class Job(Protocol):
+class ClusterJob(Protocol):
     """Work for a changing number of workers and, optionally, servers.
 
     Two members are optional. A method ``stop`` is called when the cluster ends before the job. If workers
@@ -96,7 +96,7 @@ def check_demand(demand: Demand) -> Demand:
 
 
 def check_progress(answer: Any) -> tuple[float, float]:
-    """Return the answer of `Job.progress` as floats.
+    """Return the answer of `ClusterJob.progress` as floats.
 
     Raises
     ------
@@ -115,7 +115,7 @@ def check_progress(answer: Any) -> tuple[float, float]:
 
 
 def check_held(answer: Any) -> tuple[int, int]:
-    """Return the answer of `Job.held` as ints.
+    """Return the answer of `ClusterJob.held` as ints.
 
     Raises
     ------

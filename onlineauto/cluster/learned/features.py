@@ -1,4 +1,4 @@
-"""``Features``: a situation as the input of a network."""
+"""``NetworkInputs``: a situation as the input of a network."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OF_CLUSTER: Final = 6
 """Number of features of a cluster."""
 
 
-class Features(NamedTuple):
+class NetworkInputs(NamedTuple):
     """The input of a network.
 
     Attributes
@@ -30,7 +30,7 @@ class Features(NamedTuple):
     valid: Bools
 
 
-def features(situation: Situation, kinds: tuple[str, ...], scales: Floats) -> Features:
+def features(situation: Situation, kinds: tuple[str, ...], scales: Floats) -> NetworkInputs:
     """Return the features of a situation.
 
     Parameters
@@ -84,4 +84,4 @@ def features(situation: Situation, kinds: tuple[str, ...], scales: Floats) -> Fe
         -1,
     )
     jobs = np.concatenate([known, jobs], -1) * valid[..., None]
-    return Features(jobs, cluster, valid)
+    return NetworkInputs(jobs, cluster, valid)

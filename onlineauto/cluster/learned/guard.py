@@ -8,7 +8,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from onlineauto.cluster.history import Head, History
-from onlineauto.cluster.policies.policy import Policy
+from onlineauto.cluster.policies.policy import ClusterPolicy
 from onlineauto.cluster.simulator.comparison import Compared, compare
 from onlineauto.cluster.simulator.traces import draw_traces
 from onlineauto.errors import InputError
@@ -24,7 +24,7 @@ _TRACES: Final = 24
 _SEED: Final = 700_000
 
 
-class Guarded(Policy):
+class Guarded(ClusterPolicy):
     """Decide like `policy` while its shadow is faster than that of `by`, and like `by` otherwise.
 
     The shadows of both policies work in simulated clusters: those of `judge`, or those fitted to the observed
@@ -50,7 +50,9 @@ class Guarded(Policy):
 
     name: ClassVar[str] = "guarded"
 
-    def __init__(self, policy: Policy, by: Policy, *, every: int = 200, aside: bool = False) -> None:
+    def __init__(
+        self, policy: ClusterPolicy, by: ClusterPolicy, *, every: int = 200, aside: bool = False
+    ) -> None:
         self.policy, self.by, self.every, self.aside = policy, by, every, aside
         self.trusted = False
         self.found: Compared | None = None
@@ -66,7 +68,7 @@ class Guarded(Policy):
         """Compare both policies in simulated clusters; return whether `policy` decides from now on."""
         return self._judge(workload, self.policy, self.by)
 
-    def _judge(self, workload: Workload, policy: Policy, by: Policy) -> bool:
+    def _judge(self, workload: Workload, policy: ClusterPolicy, by: ClusterPolicy) -> bool:
         traces = draw_traces(workload, range(_SEED, _SEED + _TRACES))
         compared = compare({"policy": policy, "by": by}, traces, by="by")
         self.found = found = next(each for each in compared if each.name == "policy")
@@ -102,7 +104,7 @@ class Guarded(Policy):
         )
         self._thread.start()
 
-    def _judge_by(self, history: History, policy: Policy, by: Policy) -> None:
+    def _judge_by(self, history: History, policy: ClusterPolicy, by: ClusterPolicy) -> None:
         from onlineauto.cluster.simulator.fitting import fit_workload
 
         with suppress(InputError):  # too few jobs have worked

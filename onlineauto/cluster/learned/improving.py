@@ -13,13 +13,13 @@ from onlineauto.cluster.learned.learned import Learned
 from onlineauto.cluster.learned.replay import Replay, Sample
 from onlineauto.cluster.learned.torch_net import as_tensors, as_weights, log_probabilities, require_torch
 from onlineauto.cluster.policies.baselines import Fair
-from onlineauto.cluster.policies.policy import Policy, allocate
+from onlineauto.cluster.policies.policy import ClusterPolicy, allocate
 from onlineauto.cluster.simulator.comparison import paired
 from onlineauto.cluster.simulator.simulation import Simulation, run
 from onlineauto.cluster.simulator.traces import Traces, draw_traces
 
 if TYPE_CHECKING:
-    from onlineauto.cluster.learned.features import Features
+    from onlineauto.cluster.learned.features import NetworkInputs
     from onlineauto.cluster.learned.settings import Improving
     from onlineauto.cluster.policies.situation import Bools, Floats, Ints, Situation
     from onlineauto.cluster.simulator.workload import Workload
@@ -30,14 +30,14 @@ _CHECKED: Final = 16
 _JOBS: Final = 40
 
 
-class _Sampling(Policy):
+class _Sampling(ClusterPolicy):
     """Draw actions with the probabilities of a policy; sometimes correct a disproportion of a job."""
 
     name: ClassVar[str] = "sampling"
 
     def __init__(self, policy: Learned, explore: float, draw: np.random.Generator) -> None:
         self.policy, self.explore, self.draw = policy, explore, draw
-        self.read: Features
+        self.read: NetworkInputs
         self.scores: Floats
 
     def score(self, situation: Situation) -> Floats:
@@ -65,7 +65,7 @@ class _Slot:
     def __init__(self, sampling: _Sampling, clusters: int) -> None:
         self._sampling = sampling
         self._ended = np.zeros(clusters, np.bool_)
-        self.reads: list[Features] = []
+        self.reads: list[NetworkInputs] = []
         self.choices: list[Bools] = []
         self.actions: list[Ints] = []
         self.acts: list[Bools] = []
@@ -137,7 +137,7 @@ class _Judge:
         ]
         self._fair = [run(Fair(), traces).mean for traces in self._traces]
 
-    def ratio(self, policy: Policy) -> float:
+    def ratio(self, policy: ClusterPolicy) -> float:
         """Return the mean completion time relative to `Fair`, averaged over rates."""
         ratios = [
             paired(run(policy, traces, most_slots=1000).mean, fair)[0]

@@ -12,7 +12,7 @@ from onlineauto.cluster.learned.guard import Guarded
 from onlineauto.cluster.learned.net import Net, draw_weights
 from onlineauto.cluster.learned.saved import read_saved, write_saved
 from onlineauto.cluster.policies.baselines import Fair
-from onlineauto.cluster.policies.policy import Policy
+from onlineauto.cluster.policies.policy import ClusterPolicy
 
 if TYPE_CHECKING:
     import os
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _COMMITTED = Path(__file__).with_name("mixed.npz")
 
 
-class Learned(Policy):
+class Learned(ClusterPolicy):
     """Score actions by a small network: DL2, adapted to one machine.
 
     The network reads each job separately and the mean of all jobs, so any number of jobs is possible. It
@@ -75,7 +75,7 @@ class Learned(Policy):
         cls,
         workload: Workload,
         *,
-        teacher: Policy | None = None,
+        teacher: ClusterPolicy | None = None,
         settings: WarmUp | None = None,
         seed: int = 0,
     ) -> Learned:
@@ -138,7 +138,7 @@ class Learned(Policy):
         """Return the scores of the network."""
         return self.net.scores(features(situation, self.kinds, self.scales))
 
-    def guarded(self, *, by: Policy | None = None) -> Guarded:
+    def guarded(self, *, by: ClusterPolicy | None = None) -> Guarded:
         """Return a policy that decides like this one only while it is proved to be faster than another.
 
         Parameters

@@ -11,7 +11,7 @@ from onlineauto.cluster.learned.features import OF_CLUSTER, OF_JOB
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from onlineauto.cluster.learned.features import Features
+    from onlineauto.cluster.learned.features import NetworkInputs
     from onlineauto.cluster.policies.situation import Floats
 
 WIDTH: Final = 32
@@ -69,13 +69,13 @@ class Net:
         """Total number of weights."""
         return sum(each.size for each in self.weights.values())
 
-    def scores(self, read: Features) -> Floats:
+    def scores(self, read: NetworkInputs) -> Floats:
         """Return the scores of a worker, a server and both for each job, and of nothing: [B, 3J + 1]."""
         of_jobs, of_cluster = forward(self.weights, read)
         return np.concatenate([of_jobs[..., 0], of_jobs[..., 1], of_jobs[..., 2], of_cluster], 1)
 
 
-def forward(weights: Mapping[str, Floats], read: Features) -> tuple[Floats, Floats]:
+def forward(weights: Mapping[str, Floats], read: NetworkInputs) -> tuple[Floats, Floats]:
     """Return the outputs of each job, [B, J, outputs], and of the cluster, [B, 1]."""
     valid = read.valid[..., None].astype(np.float64)
     many = np.maximum(valid.sum(1), 1)

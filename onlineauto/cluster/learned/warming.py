@@ -16,7 +16,7 @@ from onlineauto.cluster.simulator.traces import draw_traces
 
 if TYPE_CHECKING:
     from onlineauto.cluster.learned.settings import WarmUp
-    from onlineauto.cluster.policies.policy import Policy
+    from onlineauto.cluster.policies.policy import ClusterPolicy
     from onlineauto.cluster.policies.situation import Bools, Floats, Ints, Situation
     from onlineauto.cluster.simulator.workload import Workload
 
@@ -32,7 +32,12 @@ def scales_of(workload: Workload) -> Floats:
 
 
 def decisions_of(
-    teacher: Policy, workload: Workload, kinds: tuple[str, ...], scales: Floats, seeds: range, jobs: int
+    teacher: ClusterPolicy,
+    workload: Workload,
+    kinds: tuple[str, ...],
+    scales: Floats,
+    seeds: range,
+    jobs: int,
 ) -> Decisions:
     """Return the decisions of a teacher in simulated clusters with at least two choices."""
     decisions: list[tuple[Floats, Floats, Bools, Bools, Ints]] = []
@@ -55,7 +60,7 @@ def decisions_of(
     return jobs_, cluster, valid, choices, actions
 
 
-def warmed_up(workload: Workload, teacher: Policy, settings: WarmUp, *, seed: int) -> Learned:
+def warmed_up(workload: Workload, teacher: ClusterPolicy, settings: WarmUp, *, seed: int) -> Learned:
     """Return a policy that imitates the decisions of a teacher; see `Learned.warm_up`."""
     torch = require_torch()
     torch.manual_seed(seed)
@@ -98,8 +103,8 @@ def warmed_up(workload: Workload, teacher: Policy, settings: WarmUp, *, seed: in
 
 def agreement(policy: Learned, decisions: Decisions) -> float:
     """Return the part of decisions in which a policy chooses the same action as the teacher."""
-    from onlineauto.cluster.learned.features import Features
+    from onlineauto.cluster.learned.features import NetworkInputs
     from onlineauto.cluster.policies.policy import best
 
     jobs, cluster, valid, choices, actions = decisions
-    return float((best(policy.net.scores(Features(jobs, cluster, valid)), choices) == actions).mean())
+    return float((best(policy.net.scores(NetworkInputs(jobs, cluster, valid)), choices) == actions).mean())

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from onlineauto.cluster.policies.baselines import Fair, Fifo, Srtf, Tetris
 from onlineauto.cluster.policies.marginal_gain import MarginalGain
-from onlineauto.cluster.policies.policy import Policy, allocate
+from onlineauto.cluster.policies.policy import ClusterPolicy, allocate
 from onlineauto.cluster.policies.situation import Row, Situation
 from onlineauto.cluster.policies.speeds import Speeds
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "POLICIES",
+    "ClusterPolicy",
     "Fair",
     "Fifo",
     "MarginalGain",
-    "Policy",
     "Row",
     "Situation",
     "Speeds",
@@ -27,7 +27,7 @@ __all__ = [
     "allocate",
 ]
 
-POLICIES: Mapping[str, type[Policy]] = {
+POLICIES: Mapping[str, type[ClusterPolicy]] = {
     "marginal-gain": MarginalGain,
     "fair": Fair,
     "fifo": Fifo,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from onlineauto.cluster.policies.actions import NEVER, bundles
-from onlineauto.cluster.policies.policy import Policy
+from onlineauto.cluster.policies.policy import ClusterPolicy
 from onlineauto.cluster.policies.speeds import Modelled
 from onlineauto.errors import OptionError
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from onlineauto.cluster.policies.speeds import Speeds
 
 
-class Fair(Policy):
+class Fair(ClusterPolicy):
     """Give every job an equal dominant share: dominant resource fairness (DRF).
 
     The dominant share of a job is the largest part that it has of any resource. `Fair` needs no knowledge of
@@ -35,7 +35,7 @@ class Fair(Policy):
         return bundles(situation, -situation.shares())
 
 
-class Fifo(Policy):
+class Fifo(ClusterPolicy):
     """Serve jobs in the order of their arrival; each gets `asked` bundles.
 
     Parameters

@@ -1,4 +1,4 @@
-"""``Policy``: the base class of policies, which score actions, and the loop that follows the scores."""
+"""``ClusterPolicy``: the base class of policies, which score actions, and the loop over the scores."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from onlineauto.cluster.policies.situation import Bools, Floats, Ints, Situation
 
 
-class Policy(ABC):
+class ClusterPolicy(ABC):
     """Divides a cluster between jobs by scoring 3J + 1 actions.
 
     A policy does not loop, does not count resources and cannot allocate too much. `allocate` takes the
@@ -63,7 +63,10 @@ def best(score: Floats, choices: Bools) -> Ints:
 
 
 def allocate(
-    policy: Policy, situation: Situation, *, watch: Callable[[Situation, Bools, Ints], None] | None = None
+    policy: ClusterPolicy,
+    situation: Situation,
+    *,
+    watch: Callable[[Situation, Bools, Ints], None] | None = None,
 ) -> Situation:
     """Return the allocation for a slot: take the best action of the policy until it is "nothing more".
 

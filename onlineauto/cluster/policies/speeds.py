@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from onlineauto.cluster.policies.policy import Policy
+from onlineauto.cluster.policies.policy import ClusterPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -196,7 +196,7 @@ def _time(coefficients: Floats, workers: Ints | Floats, servers: Ints | Floats) 
     return np.where(works, np.maximum(time, 1e-12), np.inf)
 
 
-class Modelled(Policy):
+class Modelled(ClusterPolicy):
     """Base class of policies that use speeds.
 
     Parameters

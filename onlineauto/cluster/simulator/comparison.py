@@ -13,7 +13,7 @@ from onlineauto.errors import OptionError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from onlineauto.cluster.policies.policy import Policy
+    from onlineauto.cluster.policies.policy import ClusterPolicy
     from onlineauto.cluster.policies.situation import Floats
     from onlineauto.cluster.simulator.simulation import Ran
     from onlineauto.cluster.simulator.traces import Traces
@@ -72,7 +72,7 @@ def _quantile(many: int) -> float:
     return _NORMAL + 2.372 / free + 2.823 / free**2 + 2.556 / free**3 + 1.59 / free**4 + 1.41 / free**5
 
 
-def compare(policies: Mapping[str, Policy], traces: Traces, *, by: str) -> list[Compared]:
+def compare(policies: Mapping[str, ClusterPolicy], traces: Traces, *, by: str) -> list[Compared]:
     """Run all traces under each policy; return the comparison of each with the policy named `by`.
 
     Raises

@@ -13,14 +13,14 @@ from onlineauto.cluster.policies.speeds import Modelled, Speeds
 from onlineauto.cluster.simulator.comparison import Compared, compare
 from onlineauto.cluster.simulator.simulation import run
 from onlineauto.cluster.simulator.traces import Traces, draw_noise
-from onlineauto.cluster.simulator.workload import Kind, Workload
+from onlineauto.cluster.simulator.workload import JobKind, Workload
 from onlineauto.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from onlineauto.cluster.history import History, Record
-    from onlineauto.cluster.policies.policy import Policy
+    from onlineauto.cluster.policies.policy import ClusterPolicy
 
 _RUN: Final = 8
 """Number of consecutive jobs of a history that stay together in a synthetic trace (block bootstrap)."""
@@ -81,7 +81,7 @@ class Simulated:
         )
 
     def compare(
-        self, policies: Mapping[str, Policy] | None = None, *, by: str = "", traces: int = 32
+        self, policies: Mapping[str, ClusterPolicy] | None = None, *, by: str = "", traces: int = 32
     ) -> list[Compared]:
         """Run synthetic traces like the history under policies; return the comparison of each.
 
@@ -110,7 +110,7 @@ class Simulated:
         return float(run(policy, self.replay).mean[0] / self.actual - 1)
 
 
-def policies_for(workload: Workload) -> dict[str, Policy]:
+def policies_for(workload: Workload) -> dict[str, ClusterPolicy]:
     """Return all policies of the registry by name; those that use speeds get the speeds of the workload."""
     speeds = workload.speeds()
     return {name: make(speeds) if issubclass(make, Modelled) else make() for name, make in POLICIES.items()}
@@ -220,8 +220,8 @@ def _jobs(history: History) -> dict[str, _Job]:
     return dict(sorted(with_work.items(), key=lambda each: each[1].arrival))
 
 
-def _kind(record: Record, speeds: Speeds, works: list[float]) -> Kind:
-    return Kind(
+def _kind(record: Record, speeds: Speeds, works: list[float]) -> JobKind:
+    return JobKind(
         name=record.kind,
         coefficients=tuple(float(each) for each in speeds.coefficients(record.kind)),
         work=float(np.mean(works)),
@@ -246,7 +246,7 @@ def _noise(records: Sequence[Record], speeds: Speeds) -> float:
     return float(np.std(errors))
 
 
-def _capacity(history: History, kinds: Sequence[Kind]) -> dict[str, float]:
+def _capacity(history: History, kinds: Sequence[JobKind]) -> dict[str, float]:
     """Return the capacity minus the average use of streams; without a head, the maximum use is the capacity.
 
     The result is at least one bundle (a worker and a server) of each kind, even if streams leave less.

@@ -9,13 +9,13 @@ from onlineauto.cluster.policies.policy import allocate
 from onlineauto.cluster.simulator.simulation import Simulation
 
 if TYPE_CHECKING:
-    from onlineauto.cluster.policies.policy import Policy
+    from onlineauto.cluster.policies.policy import ClusterPolicy
     from onlineauto.cluster.policies.situation import Situation
-    from onlineauto.cluster.simulator.simulation import Slot
+    from onlineauto.cluster.simulator.simulation import SimulatedSlot
     from onlineauto.cluster.simulator.traces import Traces
 
 
-def record(policy: Policy, traces: Traces, *, learns: bool = False) -> History:
+def record(policy: ClusterPolicy, traces: Traces, *, learns: bool = False) -> History:
     """Run the first trace under a policy, and return its history.
 
     Parameters
@@ -48,7 +48,7 @@ def record(policy: Policy, traces: Traces, *, learns: bool = False) -> History:
     return history
 
 
-def _record(traces: Traces, given: Situation, slot: Slot, now: int, row: int, job: int) -> Record:
+def _record(traces: Traces, given: Situation, slot: SimulatedSlot, now: int, row: int, job: int) -> Record:
     kind = traces.workload.kinds[int(traces.kind[0, job])]
     before = float(given.done[0, row])
     done = before + float(slot.progress[0, row])

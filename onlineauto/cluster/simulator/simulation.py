@@ -12,7 +12,7 @@ from onlineauto.cluster.policies.situation import Situation
 from onlineauto.cluster.policies.speeds import terms
 
 if TYPE_CHECKING:
-    from onlineauto.cluster.policies.policy import Policy
+    from onlineauto.cluster.policies.policy import ClusterPolicy
     from onlineauto.cluster.policies.situation import Bools, Floats, Ints
     from onlineauto.cluster.simulator.traces import Traces
 
@@ -23,7 +23,7 @@ _LARGE: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Slot:
+class SimulatedSlot:
     """The results of one slot of B clusters.
 
     Attributes
@@ -145,7 +145,7 @@ class Simulation:
             backlog=self._present().sum(1) - self._valid.sum(1),
         )
 
-    def advance(self, given: Situation) -> Slot:
+    def advance(self, given: Situation) -> SimulatedSlot:
         """Simulate a slot with the workers and servers of an allocation, and return its results."""
         rows, traces = self._rows, self.traces
         noise = traces.noise[:, self.now % traces.noise.shape[1], :]
@@ -165,7 +165,7 @@ class Simulation:
         self.now += 1
         total = np.take_along_axis(traces.work, rows, 1)
         self._rows, self._valid = self._choose()
-        return Slot(progress=progress, total=total, used=used, waiting=waiting)
+        return SimulatedSlot(progress=progress, total=total, used=used, waiting=waiting)
 
     def ran(self) -> Ran:
         """Return the results of all jobs so far."""
@@ -199,7 +199,7 @@ class Simulation:
         return np.where(works, (1 - lost) / np.maximum(slowness.sum(-1), 1e-12), 0.0)
 
 
-def run(policy: Policy, traces: Traces, *, most_slots: int = _MOST_SLOTS) -> Ran:
+def run(policy: ClusterPolicy, traces: Traces, *, most_slots: int = _MOST_SLOTS) -> Ran:
     """Return the results of traces under a policy, until all jobs have ended or `most_slots` is reached."""
     simulation = Simulation(traces)
     while not simulation.is_done and simulation.now < most_slots:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class JobKind:
     """Describe a kind of job.
 
     Attributes
@@ -44,40 +44,40 @@ class Kind:
 
 
 MIXED: Final = (
-    Kind(
+    JobKind(
         name="search",  # parallel trials of a study
         coefficients=(0.8911, 0.10, 0.0, 0.0089, 0.0),
         work=7.5,
         worker={"CPU": 1, "memory": 1.5},
     ),
-    Kind(
+    JobKind(
         name="population",  # members wait for each other at every generation
         coefficients=(0.8757, 0.10, 0.0, 0.0243, 0.0),
         work=7.5,
         worker={"CPU": 1, "memory": 2.5},
     ),
-    Kind(
+    JobKind(
         name="sharded",  # a sparse model with little load on servers
         coefficients=(0.7885, 0.10, 0.08, 0.0160, 0.0155),
         work=7.5,
         worker={"CPU": 1, "memory": 1},
         server={"CPU": 1, "memory": 2},
     ),
-    Kind(
+    JobKind(
         name="embedding",  # a large model with high load on servers
         coefficients=(0.5850, 0.15, 0.20, 0.0325, 0.0325),
         work=7.5,
         worker={"CPU": 1, "memory": 2},
         server={"CPU": 1, "memory": 3},
     ),
-    Kind(
+    JobKind(
         name="rules",  # a job with a serial part
         coefficients=(0.6300, 0.25, 0.05, 0.0350, 0.0350),
         work=7.5,
         worker={"CPU": 1, "memory": 2},
         server={"CPU": 1, "memory": 1},
     ),
-    Kind(
+    JobKind(
         name="race",  # challengers and a champion on one stream, with little parallel work
         coefficients=(0.6030, 0.25, 0.08, 0.0335, 0.0335),
         work=7.5,
@@ -113,7 +113,7 @@ class Workload:
         Standard deviation of the logarithm of speeds from slot to slot.
     """
 
-    kinds: tuple[Kind, ...] = MIXED
+    kinds: tuple[JobKind, ...] = MIXED
     capacity: Mapping[str, float] = field(default_factory=lambda: {"CPU": 24.0, "memory": 48.0})
     places: int = 12
     rate: float = 0.5

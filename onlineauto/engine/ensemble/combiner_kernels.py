@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.engine.records.ensemble import Ensemble
-    from onlineauto.engine.records.loop import Actions, Buffers, Context, Label, Run
+    from onlineauto.engine.records.loop import Actions, Buffers, Context, Label, LoopRun
     from onlineauto.engine.records.search import Live
     from onlineauto.features.records import Stream
 
@@ -263,7 +263,7 @@ def _fairness(label: Label, n: int) -> np.float64:
 
 @inline_kernel
 def _test_losses(
-    run: Run, score: NDArray[np.float32], action: int, n: int, ranking: int, label: Label
+    run: LoopRun, score: NDArray[np.float32], action: int, n: int, ranking: int, label: Label
 ) -> None:
     """Add an event to the test of losses: squared errors of the ensemble and of the champion.
 
@@ -295,7 +295,7 @@ def _test_losses(
 
 
 @inline_kernel
-def _test_rewards(run: Run, score: NDArray[np.float32], n: int, column: int, label: Label) -> None:
+def _test_rewards(run: LoopRun, score: NDArray[np.float32], n: int, column: int, label: Label) -> None:
     """Add an event to the test of rewards: the rewards of the two best actions, if these differ."""
     live, ensemble = run.live, run.live.ensemble
     test, statistics = ensemble.test, live.statistics
@@ -414,7 +414,7 @@ def learn_ensemble(
 
 @inline_kernel
 def _learn_weights(
-    run: Run, actions: Actions, action: int, label: Label, ranking: int, buffers: Buffers
+    run: LoopRun, actions: Actions, action: int, label: Label, ranking: int, buffers: Buffers
 ) -> None:
     """Learn the weights from the logged action's scores, its cost and its rank in the column `ranking`."""
     ensemble, score, column = run.live.ensemble, buffers.score, ensemble_column(buffers)

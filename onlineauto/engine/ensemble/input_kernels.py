@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.engine.records.ensemble import Inputs
-    from onlineauto.engine.records.loop import Actions, Buffers, Run
+    from onlineauto.engine.records.loop import Actions, Buffers, LoopRun
 
 _FAR = 4.0
 _RARE = 16
@@ -70,7 +70,7 @@ def is_named(inputs: Inputs, at: int, value: float) -> bool:
 
 
 @inline_kernel
-def context_line(run: Run, actions: Actions) -> int:
+def context_line(run: LoopRun, actions: Actions) -> int:
     """Return the line that all actions share, -1 if there is none."""
     if run.task.shape in (Shape.SIMPLE, Shape.CB):
         return actions.first
@@ -108,7 +108,7 @@ def standardised(inputs: Inputs, number: int, value: float) -> float:
 
 
 @inline_kernel
-def _take_line(run: Run, line: int, words: int, buffers: Buffers) -> int:
+def _take_line(run: LoopRun, line: int, words: int, buffers: Buffers) -> int:
     """Add a line to the inputs, after the first `words` words; return the new number of words."""
     known, stream, taken = run.live.ensemble.members.inputs, run.stream, buffers.members.taken
     values = taken.values
@@ -136,7 +136,7 @@ def _take_line(run: Run, line: int, words: int, buffers: Buffers) -> int:
 
 
 @inline_kernel
-def take_inputs(run: Run, actions: Actions, action: int, buffers: Buffers) -> None:
+def take_inputs(run: LoopRun, actions: Actions, action: int, buffers: Buffers) -> None:
     """Fill the inputs of an event from its context, and from `action` unless it is -1."""
     known, taken, line = run.live.ensemble.members.inputs, buffers.members.taken, context_line(run, actions)
     values, numbers = taken.values, known.numbers
@@ -181,7 +181,7 @@ def take_feature(
 
 
 @inline_kernel
-def action_key(run: Run, actions: Actions, action: int) -> np.uint64:
+def action_key(run: LoopRun, actions: Actions, action: int) -> np.uint64:
     """Return the key that identifies an action: its number, or a hash of all its features."""
     if run.task.shape in (Shape.SIMPLE, Shape.CB):
         return np.uint64(action + 1)
@@ -263,7 +263,7 @@ def _register_action(inputs: Inputs, key: np.uint64) -> None:
 
 
 @inline_kernel
-def _register_line(run: Run, line: int) -> None:
+def _register_line(run: LoopRun, line: int) -> None:
     """Register the features of a line."""
     inputs, stream = run.live.ensemble.members.inputs, run.stream
     for span in range(stream.lines[line].start, stream.lines[line + 1].start):
@@ -287,7 +287,7 @@ def is_rule(inputs: Inputs, at: int) -> bool:
 
 
 @kernel
-def _new_of_line(run: Run, line: int) -> tuple[int, int]:
+def _new_of_line(run: LoopRun, line: int) -> tuple[int, int]:
     """Return how many features of a line are unknown, and how many are numbers not yet known as such."""
     inputs, stream, features, numbers = run.live.ensemble.members.inputs, run.stream, 0, 0
     has_room = inputs.tally[Known.FEATURES] <= MOST_FEATURES
@@ -308,7 +308,7 @@ def _new_of_line(run: Run, line: int) -> tuple[int, int]:
 
 
 @inline_kernel
-def _can_register(run: Run, actions: Actions, line: int) -> bool:
+def _can_register(run: LoopRun, actions: Actions, line: int) -> bool:
     """Return whether to register an event: its new features fit, or events rarely fit."""
     inputs, features, numbers = run.live.ensemble.members.inputs, 0, 0
     if line >= 0:
@@ -328,7 +328,7 @@ def _can_register(run: Run, actions: Actions, line: int) -> bool:
 
 
 @inline_kernel
-def meet_event(run: Run, actions: Actions) -> bool:
+def meet_event(run: LoopRun, actions: Actions) -> bool:
     """Register the features of the context, and the actions, of a learnt event.
 
     Returns whether the inputs have changed since the event was scored.

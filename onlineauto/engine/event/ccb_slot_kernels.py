@@ -13,7 +13,7 @@ from onlineauto.features.records import FIRST_SLOT, INDEX_FEATURE, SHARED_LINE, 
 from onlineauto.jit import entry_kernel, kernel
 
 if TYPE_CHECKING:
-    from onlineauto.engine.records.loop import Context, Results, Run
+    from onlineauto.engine.records.loop import Context, LoopRun, Results
     from onlineauto.features.records import Stream
 
 _ZERO = np.float32(0)
@@ -31,7 +31,7 @@ def outcome_of(stream: Stream, slot: int) -> int:
 
 
 @kernel
-def _list_actions(run: Run, event: int) -> tuple[int, int]:
+def _list_actions(run: LoopRun, event: int) -> tuple[int, int]:
     """List the lines of the actions that a slot can choose: those not taken, and on its list if it has one.
 
     Returns their number, and the index of the logged action among them, -1 if none.
@@ -59,7 +59,7 @@ def _list_actions(run: Run, event: int) -> tuple[int, int]:
 
 
 @kernel
-def open_slot_event(run: Run, event: int) -> tuple[Actions, Label]:
+def open_slot_event(run: LoopRun, event: int) -> tuple[Actions, Label]:
     """Open the groups that the actions of a slot share; return its actions and its label."""
     stream, row = run.stream, run.stream.slots[event]
     n, logged = _list_actions(run, event)
@@ -79,7 +79,7 @@ def open_slot_event(run: Run, event: int) -> tuple[Actions, Label]:
 
 
 @kernel
-def _settle_event(run: Run, results: Results, event: int, holdout: bool) -> None:
+def _settle_event(run: LoopRun, results: Results, event: int, holdout: bool) -> None:
     """Account for the event whose last slot is at index `event`."""
     stream, first = run.stream, event
     shared = stream.slots[event, SHARED_LINE]
@@ -91,7 +91,7 @@ def _settle_event(run: Run, results: Results, event: int, holdout: bool) -> None
 
 
 @kernel
-def _own_features(run: Run, slot: int) -> int:
+def _own_features(run: LoopRun, slot: int) -> int:
     """Return VW's feature count of a slot without free actions: the features of its line and the constant."""
     n = 1 if run.layout.constant_key >= 0 else 0
     for span in range(run.stream.lines[slot].start, run.stream.lines[slot + 1].start):

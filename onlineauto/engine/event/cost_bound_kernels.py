@@ -14,7 +14,7 @@ from onlineauto.engine.records.task import Shape
 from onlineauto.explorers._kernels import LEARNT
 from onlineauto.explorers.cost_range_kernels import allowed_loss, highest_cost, lowest_cost
 from onlineauto.jit import F32, entry_kernel, short_loop
-from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, Lesson, rule_of
+from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, LearnedLabel, rule_of
 from onlineauto.learners.sensitivity_kernels import sensitivity
 
 if TYPE_CHECKING:
@@ -50,11 +50,13 @@ def bound_costs(context: Context, stream: Stream, actions: Actions, weight: F32)
         squares, score = buffers.squares[0], buffers.score[action, 0]
         if keeps:
             buffers.first_squares[action] = squares
-        moved = sensitivity(rule, run.model, place, example, score, Lesson(low - _ONE, weight), squares)
+        moved = sensitivity(rule, run.model, place, example, score, LearnedLabel(low - _ONE, weight), squares)
         buffers.explored[0, action] = lowest_cost(
             score, moved, allowed, low, high, at.quirks.unmoved_is_known
         )
-        moved = sensitivity(rule, run.model, place, example, score, Lesson(high + _ONE, weight), squares)
+        moved = sensitivity(
+            rule, run.model, place, example, score, LearnedLabel(high + _ONE, weight), squares
+        )
         buffers.explored[1, action] = highest_cost(
             score, moved, allowed, low, high, at.quirks.unmoved_is_known
         )

@@ -13,7 +13,7 @@ from onlineauto.features._kernels import open_constant, open_line
 from onlineauto.jit import inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
-    from onlineauto.engine.records.loop import Run
+    from onlineauto.engine.records.loop import LoopRun
     from onlineauto.features.records import Stream
 
 _ZERO = np.float32(0)
@@ -57,7 +57,7 @@ def _simple_label(stream: Stream, line: int) -> Label:
 
 
 @inline_kernel
-def _open_event(run: Run, event: int) -> tuple[Actions, Label]:
+def _open_event(run: LoopRun, event: int) -> tuple[Actions, Label]:
     """Open the shared groups of an event of any shape; return its actions and its label as logged."""
     stream, layout, scratch = run.stream, run.layout, run.scratch
     if run.task.slots:
@@ -79,7 +79,7 @@ def _open_event(run: Run, event: int) -> tuple[Actions, Label]:
 
 
 @inline_kernel
-def open_event(run: Run, event: int) -> tuple[Actions, Label]:
+def open_event(run: LoopRun, event: int) -> tuple[Actions, Label]:
     """Open the groups that the actions of an event share; return its actions and its label.
 
     If the task says so, a logged action without a probability counts as drawn from a uniform policy.
@@ -92,7 +92,7 @@ def open_event(run: Run, event: int) -> tuple[Actions, Label]:
 
 
 @inline_kernel
-def learns_from(run: Run, label: Label, holdout: bool) -> bool:
+def learns_from(run: LoopRun, label: Label, holdout: bool) -> bool:
     """Return whether the model learns from an event with this label; `holdout` marks a held-out event."""
     if label.action < 0 or (run.task.slots and label.cost == _FLOAT_MAX):
         return False

@@ -17,9 +17,9 @@ from onlineauto.jit import F32, inline_kernel, short_loop
 from onlineauto.learners._kernels import clip, dot, rule_of, see_label, update
 
 if TYPE_CHECKING:
-    from onlineauto.engine.records.loop import Actions, Buffers, Run
+    from onlineauto.engine.records.loop import Actions, Buffers, LoopRun
     from onlineauto.features.records import Interactions
-    from onlineauto.learners._kernels import Lesson, Place
+    from onlineauto.learners._kernels import LearnedLabel, ModelLane
 
 IDENTITY, LOGIT, GLF1, EXPONENTIAL = 0, 1, 2, 3
 """Codes of the link functions."""
@@ -43,13 +43,13 @@ def apply_link(link: int, raw: F32) -> F32:
 
 
 @inline_kernel
-def line_of(run: Run, actions: Actions, action: int) -> int:
+def line_of(run: LoopRun, actions: Actions, action: int) -> int:
     """Return the line of an action of an event."""
     return run.scratch.lines[action] if run.task.slots else actions.first + action
 
 
 @inline_kernel
-def open_action(run: Run, actions: Actions, action: int) -> tuple[int, int, bool]:
+def open_action(run: LoopRun, actions: Actions, action: int) -> tuple[int, int, bool]:
     """Open the groups of one action, after those that all actions share.
 
     Returns the end of the groups, the number of the action's own features, and whether a shared group has
@@ -72,7 +72,7 @@ def open_action(run: Run, actions: Actions, action: int) -> tuple[int, int, bool
 
 
 @inline_kernel
-def shown_features(run: Run, actions: Actions, action: int, counted: Counted) -> int:
+def shown_features(run: LoopRun, actions: Actions, action: int, counted: Counted) -> int:
     """Return the number of features VW prints for an action; a late ``shared`` line counts for all others."""
     features = counted.own + counted.crossed
     lines = run.stream.lines
@@ -96,7 +96,7 @@ def _count(interactions: Interactions, example: Example, own: int, linear: int) 
 
 @inline_kernel
 def list_action(
-    run: Run, actions: Actions, action: int, screens: bool, label: F32, buffers: Buffers
+    run: LoopRun, actions: Actions, action: int, screens: bool, label: F32, buffers: Buffers
 ) -> tuple[Example, Counted]:
     """List the features of one action of an event; if it `screens`, also measure interactions by `label`.
 
@@ -127,7 +127,7 @@ def begin_squares(n: int, buffers: Buffers) -> None:
 
 
 @inline_kernel
-def _squares_of(run: Run, buffers: Buffers, action: int, slot: int) -> F32:
+def _squares_of(run: LoopRun, buffers: Buffers, action: int, slot: int) -> F32:
     """Return Σ x² (float32) of the features of the listed action that live config `slot` uses.
 
     With the quirk `keeps_squares` it is the value that the first learner computed, if there is one.
@@ -138,14 +138,20 @@ def _squares_of(run: Run, buffers: Buffers, action: int, slot: int) -> F32:
 
 
 @inline_kernel
-def predict(run: Run, place: Place, example: Example, initial: F32) -> F32:
+def predict(run: LoopRun, place: ModelLane, example: Example, initial: F32) -> F32:
     """Return the raw prediction (float32) of an example: a sum that begins with `initial`."""
     return dot(rule_of(run.rule, run.model, place.slot), run.model, place, example, initial)
 
 
 @inline_kernel
 def learn(
-    run: Run, place: Place, example: Example, raw: F32, lesson: Lesson, action: int, buffers: Buffers
+    run: LoopRun,
+    place: ModelLane,
+    example: Example,
+    raw: F32,
+    lesson: LearnedLabel,
+    action: int,
+    buffers: Buffers,
 ) -> F32:
     """Widen the range of labels, then learn an example, the listed `action` with its raw prediction.
 

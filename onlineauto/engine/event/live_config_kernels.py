@@ -21,13 +21,13 @@ from onlineauto.estimators.robust_kernels import IN_FULL, LARGEST_WEIGHT, is_bet
 from onlineauto.estimators.scale_kernels import HIGH, LOW, widen
 from onlineauto.features.records import SLOT_LINE
 from onlineauto.jit import F32, entry_kernel, inline_kernel, short_loop
-from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, Place, clip
+from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, ModelLane, clip
 from onlineauto.learners.loss_kernels import loss_value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.engine.records.loop import Actions, Label, Run
+    from onlineauto.engine.records.loop import Actions, Label, LoopRun
     from onlineauto.engine.records.search import Live
 
 _ZERO = np.float32(0)
@@ -45,7 +45,7 @@ LEANING = 0.25
 
 
 @inline_kernel
-def _count_line(run: Run, line: int, times: int, above: int, mark: int, slot: bool = False) -> bool:
+def _count_line(run: LoopRun, line: int, times: int, above: int, mark: int, slot: bool = False) -> bool:
     """Count `times` each namespace of a line that has features; return whether one is new.
 
     A namespace is skipped if its mark is `above`, because the shared line has counted it, or if it is already
@@ -71,7 +71,7 @@ def _count_line(run: Run, line: int, times: int, above: int, mark: int, slot: bo
 
 
 @inline_kernel
-def count_namespaces(run: Run, event: int, actions: Actions) -> bool:
+def count_namespaces(run: LoopRun, event: int, actions: Actions) -> bool:
     """Count each namespace once for every action of an event; return whether one is new."""
     live, stream = run.live, run.stream
     namespaces = live.namespaces
@@ -114,7 +114,7 @@ def lease_is_due(live: Live) -> bool:
 
 
 @inline_kernel
-def meets_namespace(run: Run, event: int, actions: Actions, cursor: NDArray[np.int64]) -> bool:
+def meets_namespace(run: LoopRun, event: int, actions: Actions, cursor: NDArray[np.int64]) -> bool:
     """Count the namespaces of the event at the cursor, once per event; return whether one is new."""
     if cursor[Cursor.STEP] >= Step.COUNTED:
         return False
@@ -123,7 +123,7 @@ def meets_namespace(run: Run, event: int, actions: Actions, cursor: NDArray[np.i
 
 
 @inline_kernel
-def signal_before_test(run: Run, cursor: NDArray[np.int64]) -> int:
+def signal_before_test(run: LoopRun, cursor: NDArray[np.int64]) -> int:
     """Return the signal of a decision that is due before live configs are tested on the cursor's event."""
     if cursor[Cursor.STEP] < Step.REVIEWED:
         cursor[Cursor.STEP] = Step.REVIEWED
@@ -146,9 +146,9 @@ def learner(live: Live, turn: int) -> int:
 
 
 @inline_kernel
-def place_of(live: Live, slot: int, part: int) -> Place:
+def place_of(live: Live, slot: int, part: int) -> ModelLane:
     """Return live config `slot` with the lane of its part `part`."""
-    return Place(slot, slot * live.slot_step + part * live.part_step)
+    return ModelLane(slot, slot * live.slot_step + part * live.part_step)
 
 
 @inline_kernel
@@ -192,7 +192,7 @@ def compares_rewards(live: Live) -> bool:
 
 
 @inline_kernel
-def observe_rewards(run: Run, score: NDArray[np.float32], n: int, label: Label, compared: bool) -> None:
+def observe_rewards(run: LoopRun, score: NDArray[np.float32], n: int, label: Label, compared: bool) -> None:
     """Add an event to all reward estimators: the reward of each config's best action, and the champion's.
 
     An event that is not `compared` is added to the champion's estimator only.
@@ -247,7 +247,7 @@ def _predicted(live: Live, cost: F32) -> np.float64:
 
 
 @inline_kernel
-def _loss(run: Run, raw: F32, target: F32) -> np.float64:
+def _loss(run: LoopRun, raw: F32, target: F32) -> np.float64:
     """Return the loss of a raw prediction after clipping to the labels seen so far."""
     rule, shared = run.rule, run.model.shared
     low, high = np.float32(shared[MIN_LABEL]), np.float32(shared[MAX_LABEL])
@@ -288,7 +288,7 @@ def note_logged(live: Live, action: int, label: Label, compared: bool) -> None:
 
 
 @inline_kernel
-def observe_losses(run: Run, score: NDArray[np.float32], action: int, n: int, label: Label) -> None:
+def observe_losses(run: LoopRun, score: NDArray[np.float32], action: int, n: int, label: Label) -> None:
     """Add an event to all loss estimators: each config's and the champion's loss on the logged `action`."""
     live, simple = run.live, run.task.shape == Shape.SIMPLE
     tests, statistics = live.tests, live.statistics
@@ -348,7 +348,7 @@ def _share(live: Live) -> None:
 
 
 @inline_kernel
-def mixed(run: Run, score: NDArray[np.float32]) -> F32:
+def mixed(run: LoopRun, score: NDArray[np.float32]) -> F32:
     """Return the prediction (float32) of a single line by the mix of all live configs."""
     total = 0.0
     for slot in range(run.live.n):

@@ -17,14 +17,14 @@ from onlineauto.learners.cost_kernels import DR
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.engine.records.loop import Buffers, Context, Label, Results, Run
+    from onlineauto.engine.records.loop import Buffers, Context, Label, LoopRun, Results
 
 _ZERO = np.float32(0)
 _UNLABELLED = np.float32(np.finfo(np.float32).max)
 
 
 @inline_kernel
-def open_row(run: Run, results: Results, event: int, n_actions: int) -> None:
+def open_row(run: LoopRun, results: Results, event: int, n_actions: int) -> None:
     """Open the row of an event; its actions follow those of the previous event."""
     row = results.rows[event]
     row.known_action = -1
@@ -68,7 +68,7 @@ def rank_actions(results: Results, event: int, buffers: Buffers, column: int) ->
 @inline_kernel
 def explore(
     context: Context,
-    run: Run,
+    run: LoopRun,
     results: Results,
     event: int,
     label: Label,
@@ -90,7 +90,7 @@ def explore(
 
 @inline_kernel
 def settle_bandit(
-    run: Run, results: Results, event: int, label: Label, learns: bool, buffers: Buffers
+    run: LoopRun, results: Results, event: int, label: Label, learns: bool, buffers: Buffers
 ) -> bool:
     """Fill in the row of an event whose actions are in their final order.
 

@@ -1,7 +1,7 @@
 """Passes over the actions of an event: which actions each pass visits, and with which targets and weights.
 
-Rare paths receive the sealed context and open it themselves. Passing `Run` by value would keep all its arrays
-live across the hot loop and slow down every event.
+Rare paths receive the sealed context and open it themselves. Passing `LoopRun` by value would keep all its
+arrays live across the hot loop and slow down every event.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.engine.records.loop import Run
+from onlineauto.engine.records.loop import LoopRun
 from onlineauto.engine.records.task import Shape
 from onlineauto.explorers.sample_kernels import put_first
 from onlineauto.jit import F32, call_at, inline_kernel, kernel
@@ -40,7 +40,7 @@ _ZERO = np.float32(0)
 
 @inline_kernel
 def visited(
-    run: Run, actions: Actions, label: Label, learns: bool, phase: int, cb_type: int
+    run: LoopRun, actions: Actions, label: Label, learns: bool, phase: int, cb_type: int
 ) -> tuple[int, int]:
     """Return the range [first, end) of the actions that the pass `phase` visits."""
     if phase == Pass.SCORE:
@@ -54,7 +54,7 @@ def visited(
 
 
 @inline_kernel
-def target_of(run: Run, label: Label, action: int, estimate: F32, cb_type: int) -> F32:
+def target_of(run: LoopRun, label: Label, action: int, estimate: F32, cb_type: int) -> F32:
     """Return the cost (float32) that a model learns for `action`, by `cb_type`."""
     if action != label.action:
         return estimate if cb_type == DR else _ZERO
@@ -68,7 +68,7 @@ def target_of(run: Run, label: Label, action: int, estimate: F32, cb_type: int) 
 
 
 @inline_kernel
-def weight_of(run: Run, actions: Actions, label: Label, slot: int, policy: int) -> F32:
+def weight_of(run: LoopRun, actions: Actions, label: Label, slot: int, policy: int) -> F32:
     """Return the importance weight (float32) with which `policy` of live config `slot` learns an event.
 
     Under ``mtr`` this also counts the event and its actions, whose mean number scales the weight.
@@ -83,18 +83,18 @@ def weight_of(run: Run, actions: Actions, label: Label, slot: int, policy: int) 
 
 
 @inline_kernel
-def run_on(at: Context, stream: Stream) -> Run:
-    """Return the `Run` of a context on the block `stream`."""
-    return Run(
+def run_on(at: Context, stream: Stream) -> LoopRun:
+    """Return the `LoopRun` of a context on the block `stream`."""
+    return LoopRun(
         at.task, at.rule, at.layout, at.interactions, at.again,
         at.scratch, stream, at.model, at.live, at.screen,
     )  # fmt: skip
 
 
 @inline_kernel
-def over_again(run: Run) -> Run:
+def over_again(run: LoopRun) -> LoopRun:
     """Return `run` for a second pass over the features of an event, when VW has dropped interactions."""
-    return Run(
+    return LoopRun(
         run.task, run.rule, run.layout, run.again, run.again,
         run.scratch, run.stream, run.model, run.live, run.screen,
     )  # fmt: skip

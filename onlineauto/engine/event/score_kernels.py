@@ -23,14 +23,14 @@ from onlineauto.learners._kernels import CONTRACTION
 from onlineauto.learners.score_kernels import add_listed, add_pair, add_run, add_triple
 
 if TYPE_CHECKING:
-    from onlineauto.engine.records.loop import Actions, Buffers, Run
+    from onlineauto.engine.records.loop import Actions, Buffers, LoopRun
 
 EVENT, ACTION = 0, 1
 """Rows of the totals: the part that all actions of an event share; the sum of one action."""
 
 
 @inline_kernel
-def scores_directly(run: Run) -> bool:
+def scores_directly(run: LoopRun) -> bool:
     """Return whether scores need no list of features, because no live config has an L1 penalty."""
     if run.task.shape == Shape.SIMPLE and not run.live.searching:
         return False
@@ -42,7 +42,7 @@ def scores_directly(run: Run) -> bool:
 
 
 @inline_kernel
-def _contraction(run: Run, slot: int) -> Four:
+def _contraction(run: LoopRun, slot: int) -> Four:
     """Return the factors by which L2 penalties shrink the scores of the four live configs from `slot` on."""
     lanes, whose, last = run.model.lanes, run.model.penalised, run.live.n - 1
     return four(
@@ -54,7 +54,7 @@ def _contraction(run: Run, slot: int) -> Four:
 
 
 @inline_kernel
-def _add_group(run: Run, group: int, slots: int, row: int, buffers: Buffers) -> None:
+def _add_group(run: LoopRun, group: int, slots: int, row: int, buffers: Buffers) -> None:
     """Add the features of a group to row `row` of the totals of the first `slots` live configs."""
     start, end, mask = run.scratch.groups[group].start, run.scratch.groups[group].end, run.task.mask
     for slot in range(0, slots, 4):
@@ -65,7 +65,7 @@ def _add_group(run: Run, group: int, slots: int, row: int, buffers: Buffers) -> 
 
 
 @inline_kernel
-def _add_single(run: Run, product: int, slots: int, row: int, buffers: Buffers) -> int:
+def _add_single(run: LoopRun, product: int, slots: int, row: int, buffers: Buffers) -> int:
     """Add a product of one factor to a row of the totals; return 0, because it counts as own features."""
     interactions, weights, mask = run.interactions, run.model.weights, run.task.mask
     place = run.scratch.places[interactions.factor[interactions.start[product]]]
@@ -80,7 +80,7 @@ def _add_single(run: Run, product: int, slots: int, row: int, buffers: Buffers) 
 
 
 @inline_kernel
-def _add_pair(run: Run, product: int, slots: int, row: int, buffers: Buffers) -> int:
+def _add_pair(run: LoopRun, product: int, slots: int, row: int, buffers: Buffers) -> int:
     """Add a product of two groups to a row of the totals; return its number of features."""
     interactions, places = run.interactions, run.scratch.places
     weights, features, mask = run.model.weights, run.stream.features, run.task.mask
@@ -102,7 +102,7 @@ def _add_pair(run: Run, product: int, slots: int, row: int, buffers: Buffers) ->
 
 
 @inline_kernel
-def _add_triple(run: Run, product: int, slots: int, row: int, buffers: Buffers) -> int:
+def _add_triple(run: LoopRun, product: int, slots: int, row: int, buffers: Buffers) -> int:
     """Add a product of three groups to a row of the totals; return its number of features."""
     interactions, places = run.interactions, run.scratch.places
     weights, features, mask = run.model.weights, run.stream.features, run.task.mask
@@ -128,7 +128,7 @@ def _add_triple(run: Run, product: int, slots: int, row: int, buffers: Buffers) 
 
 
 @inline_kernel
-def _list_product(run: Run, product: int, order: int, buffers: Buffers) -> int:
+def _list_product(run: LoopRun, product: int, order: int, buffers: Buffers) -> int:
     """List the features of a product of any order; return their number."""
     if not look_up(run.interactions, run.scratch, product):
         return 0
@@ -137,7 +137,7 @@ def _list_product(run: Run, product: int, order: int, buffers: Buffers) -> int:
 
 
 @inline_kernel
-def _add_product(run: Run, product: int, slots: int, row: int, buffers: Buffers) -> int:
+def _add_product(run: LoopRun, product: int, slots: int, row: int, buffers: Buffers) -> int:
     """Add a product to a row of the totals; return its number of features, 0 if no live config uses it."""
     interactions = run.interactions
     if slots == 1 and not interactions.holders[product + 1, 0]:
@@ -161,7 +161,7 @@ def _add_product(run: Run, product: int, slots: int, row: int, buffers: Buffers)
 
 
 @inline_kernel
-def _part(run: Run, buffers: Buffers) -> int:
+def _part(run: LoopRun, buffers: Buffers) -> int:
     """Move products of only shared namespaces to the front of `buffers.parted`; return their number."""
     interactions, places = run.interactions, run.scratch.places
     n = len(interactions.start) - 1
@@ -183,7 +183,7 @@ def _part(run: Run, buffers: Buffers) -> int:
 
 @inline_kernel
 def score_actions(
-    run: Run, actions: Actions, slots: int, only: int, initial: F32, buffers: Buffers
+    run: LoopRun, actions: Actions, slots: int, only: int, initial: F32, buffers: Buffers
 ) -> tuple[int, int]:
     """Fill `buffers.score` for the first `slots` live configs, with sums that begin with `initial`.
 

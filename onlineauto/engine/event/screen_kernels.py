@@ -26,7 +26,7 @@ from onlineauto.learners._kernels import CONTRACTION, MAX_LABEL, MIN_LABEL, clip
 from onlineauto.learners.loss_kernels import loss_slope, loss_value
 
 if TYPE_CHECKING:
-    from onlineauto.engine.records.loop import Buffers, Run
+    from onlineauto.engine.records.loop import Buffers, LoopRun
     from onlineauto.engine.records.search import Screen
 
 SUM, COUNT, LARGEST = 0, 1, 2
@@ -43,7 +43,7 @@ _FLOAT_MAX = np.float32(np.finfo(np.float32).max)
 
 
 @inline_kernel
-def _list_products(run: Run, buffers: Buffers) -> None:
+def _list_products(run: LoopRun, buffers: Buffers) -> None:
     """List the features of all screened interactions, and note the end of each interaction."""
     screen, n = run.screen, 0
     listing = Listing(buffers.cell, buffers.value, run.task.mask)
@@ -85,7 +85,7 @@ def _explain(screen: Screen, buffers: Buffers, begin: int, end: int, residual: F
 
 
 @inline_kernel
-def _part_of(run: Run, buffers: Buffers, begin: int, end: int) -> F32:
+def _part_of(run: LoopRun, buffers: Buffers, begin: int, end: int) -> F32:
     """Return the terms of the listed features [begin, end) in the champion's prediction."""
     total = _ZERO
     for i in range(begin, end):
@@ -95,7 +95,7 @@ def _part_of(run: Run, buffers: Buffers, begin: int, end: int) -> F32:
 
 
 @inline_kernel
-def screen_action(run: Run, score: F32, label: F32, buffers: Buffers) -> None:
+def screen_action(run: LoopRun, score: F32, label: F32, buffers: Buffers) -> None:
     """Update the gains of all screened interactions with an action that is about to be learnt.
 
     The groups of the action must be open. `score` is the champion's prediction for the action.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.records.task import Task
     from onlineauto.engine.stream.event_readers import ReadsOne
     from onlineauto.features.block import Block
-    from onlineauto.features.layout import Layout
+    from onlineauto.features.layout import StreamLayout
     from onlineauto.options import Configuration
 
 _FEW = 64
@@ -69,14 +69,14 @@ class BlockPredictor:
     """
 
     def __init__(
-        self, configuration: Configuration, layout: Layout, *, semantics: Semantics, live_configs: int
+        self, configuration: Configuration, layout: StreamLayout, *, semantics: Semantics, live_configs: int
     ) -> None:
         self._semantics = semantics
         self._memory = WorkingMemory(
             configuration, layout, semantics=semantics, live_configs=live_configs, decides=False
         )
-        self._view: Layout | None = None
-        self._of: tuple[Layout, int, Interactions] | None = None
+        self._view: StreamLayout | None = None
+        self._of: tuple[StreamLayout, int, Interactions] | None = None
         self._task: Task | None = None
         self._own: Task | None = None
         self._one: OneEvent | None = None
@@ -119,12 +119,12 @@ class BlockPredictor:
         context, loop = self._memory.kept(view, self._own_parts(model.parts)), self._semantics.run_events
         return one_event(loop, context, model, view, reader, Standing.ASIDE)
 
-    def _is_of(self, layout: Layout) -> bool:
+    def _is_of(self, layout: StreamLayout) -> bool:
         """Return whether the view was made from the present state of this layout."""
         of = self._of
         return of is not None and of[1] == layout.version and of[0] is layout and of[2] is layout.interactions
 
-    def _layout_for(self, block: Block, layout: Layout) -> Layout:
+    def _layout_for(self, block: Block, layout: StreamLayout) -> StreamLayout:
         """Return a view of `layout` that has the namespaces of a block.
 
         The last view is reused unless the layout has changed, or unknown namespaces of earlier blocks are

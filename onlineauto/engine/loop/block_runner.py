@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.stream.event_readers import ReadsOne
     from onlineauto.errors import ParseError
     from onlineauto.features.block import Block
-    from onlineauto.features.layout import Layout
+    from onlineauto.features.layout import StreamLayout
     from onlineauto.features.records import Stream
     from onlineauto.features.slots import Slots
     from onlineauto.features.stored import Stored
@@ -117,7 +117,7 @@ class BlockRunner:
         self,
         configuration: Configuration,
         *,
-        layout: Layout,
+        layout: StreamLayout,
         learner: Learner,
         searching: Decides,
         semantics: Semantics,

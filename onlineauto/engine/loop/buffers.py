@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.records.loop import Context
     from onlineauto.engine.records.task import Task
     from onlineauto.features.block import Block
-    from onlineauto.features.layout import Layout
+    from onlineauto.features.layout import StreamLayout
     from onlineauto.features.records import Scratch, Stream
     from onlineauto.features.slots import Slots
 
@@ -113,7 +113,7 @@ def enough_room(buffers: Buffers, context: Context, stream: Stream, features: in
     return larger._replace(members=larger.members._replace(known=buffers.members.known), **preserved)
 
 
-def enough_scratch(scratch: Scratch, layout: Layout, block: Block) -> Scratch:
+def enough_scratch(scratch: Scratch, layout: StreamLayout, block: Block) -> Scratch:
     """Return the scratch or, if it is too small for a block, a larger one.
 
     Within a block only products can become longer; the actions taken by earlier slots of an event are then

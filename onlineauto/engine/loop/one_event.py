@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.loop.working_memory import Predicting
     from onlineauto.engine.records.loop import Context
     from onlineauto.engine.stream.event_readers import ReadsOne
-    from onlineauto.features.layout import Layout
+    from onlineauto.features.layout import StreamLayout
 
 _BRIEF = 1024
 """Number of features up to which the loop does not release the GIL: a switch would take longer."""
@@ -81,7 +81,7 @@ class OneEvent:
         loop: Loop,
         context: Sealed[Context],
         model: Predicting,
-        layout: Layout,
+        layout: StreamLayout,
         reader: ReadsOne,
         standing: int,
     ) -> None:
@@ -174,7 +174,7 @@ def one_event(
     loop: Loop,
     context: Sealed[Context] | None,
     model: Predicting,
-    layout: Layout,
+    layout: StreamLayout,
     reader: ReadsOne,
     standing: int,
 ) -> OneEvent | None:
@@ -191,7 +191,7 @@ def one_event(
     return OneEvent(loop, context, model, layout, reader, int(standing))
 
 
-def _widest(layout: Layout, room: int) -> int:
+def _widest(layout: StreamLayout, room: int) -> int:
     """Return the number of own features of an action up to which all products surely fit into `room`."""
     few, many = 0, room
     while few < many:

@@ -24,11 +24,11 @@ from onlineauto.engine.event.example_kernels import (
 from onlineauto.engine.event.live_config_kernels import compares_rewards, learner, mixed, place_of
 from onlineauto.engine.event.pass_kernels import Pass, target_of, visited, weight_of
 from onlineauto.engine.event.score_kernels import score_actions, scores_directly
-from onlineauto.engine.records.loop import Label, Run
+from onlineauto.engine.records.loop import Label, LoopRun
 from onlineauto.engine.records.task import Shape
 from onlineauto.explorers.explore_kernels import learnt_probability
 from onlineauto.jit import call_at, inline_kernel, short_loop
-from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, Lesson, clip, see_label
+from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, LearnedLabel, clip, see_label
 from onlineauto.learners.cost_kernels import MTR
 from onlineauto.learners.loss_kernels import loss_value
 from onlineauto.learners.update_kernels import has_fours, update_four
@@ -42,7 +42,7 @@ _ONE = np.float32(1)
 
 
 @inline_kernel
-def _goes_apart(run: Run, learns: bool) -> bool:
+def _goes_apart(run: LoopRun, learns: bool) -> bool:
     """Return whether live configs take turns: they learn different costs, or share penalties."""
     if not learns or run.live.n == 1:
         return False
@@ -58,7 +58,7 @@ def _goes_apart(run: Run, learns: bool) -> bool:
 
 @inline_kernel
 def _learn_fours(
-    run: Run, actions: Actions, action: int, label: Label, example: Example, buffers: Buffers
+    run: LoopRun, actions: Actions, action: int, label: Label, example: Example, buffers: Buffers
 ) -> bool:
     """Let all live configs learn an action, four at a time; return False if they must learn one by one."""
     n, score, cost = run.live.n, buffers.score, label.cost
@@ -73,7 +73,12 @@ def _learn_fours(
         w1 = weight_of(run, actions, label, slot + 1, 0) if slot + 1 < n else _ZERO
         w2 = weight_of(run, actions, label, slot + 2, 0) if slot + 2 < n else _ZERO
         w3 = weight_of(run, actions, label, slot + 3, 0) if slot + 3 < n else _ZERO
-        lessons = (Lesson(cost, w0), Lesson(cost, w1), Lesson(cost, w2), Lesson(cost, w3))
+        lessons = (
+            LearnedLabel(cost, w0),
+            LearnedLabel(cost, w1),
+            LearnedLabel(cost, w2),
+            LearnedLabel(cost, w3),
+        )
         raw = (score[action, slot], score[action, slot + 1], score[action, slot + 2], score[action, slot + 3])
         together = finite and update_four(run.rule, run.model, slot, example, raw, lessons)
         for k in range(min(4, n - slot)):
@@ -86,7 +91,7 @@ def _learn_fours(
 @inline_kernel
 def visit_actions(
     context: Context,
-    run: Run,
+    run: LoopRun,
     row: Records,
     actions: Actions,
     label: Label,
@@ -137,9 +142,9 @@ def visit_actions(
                     if phase == Pass.LEARN or estimates:
                         if phase == Pass.LEARN:
                             target = target_of(run, label, action, buffers.target[action], cb_type)
-                            lesson = Lesson(target, weight_of(run, actions, label, slot, 0))
+                            lesson = LearnedLabel(target, weight_of(run, actions, label, slot, 0))
                         else:
-                            lesson = Lesson(label.cost, label.weight / label.probability)
+                            lesson = LearnedLabel(label.cost, label.weight / label.probability)
                         prediction = learn(run, place, example, raw, lesson, action, buffers)
                     else:
                         prediction = clip(run.model.shared, raw)
@@ -162,7 +167,7 @@ def visit_actions(
 
 
 @inline_kernel
-def settle_line(run: Run, results: Results, event: int, label: Label) -> bool:
+def settle_line(run: LoopRun, results: Results, event: int, label: Label) -> bool:
     """Fill in the loss and the final prediction of a single line; return whether it is labelled."""
     task, rule, shared = run.task, run.rule, run.model.shared
     row = results.rows[event]
@@ -180,7 +185,7 @@ def settle_line(run: Run, results: Results, event: int, label: Label) -> bool:
 
 
 @inline_kernel
-def label_to_learn(run: Run, actions: Actions, label: Label) -> Label:
+def label_to_learn(run: LoopRun, actions: Actions, label: Label) -> Label:
     """Return the label that models learn; an explorer that `regresses` replaces its probability."""
     if not run.task.exploration.regresses or label.action < 0:
         return label

@@ -25,7 +25,7 @@ from onlineauto.engine.records.task import Shape
 from onlineauto.errors import ParseError
 from onlineauto.features.options import FeatureOptions
 from onlineauto.features.records import Interactions, Scratch, largest
-from onlineauto.formats.lines.diagnostics import Code, make_diagnostic
+from onlineauto.formats.lines.diagnostics import ProblemCode, make_diagnostic
 from onlineauto.formats.options import InputOptions
 from onlineauto.jit import Sealed
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.loop.semantics import Semantics
     from onlineauto.engine.records.loop import Context
     from onlineauto.features.block import Block
-    from onlineauto.features.layout import Layout
+    from onlineauto.features.layout import StreamLayout
     from onlineauto.features.records import Stream
     from onlineauto.formats.lines.diagnostics import Diagnostics
     from onlineauto.options import Configuration
@@ -56,12 +56,12 @@ class Limit(NamedTuple):
     of_lines: bool  # the limit applies to each action, not to all actions of an event together
     stops: bool  # a stream stops at a wide event
 
-    def stops_at(self, sizes: Sizes, event: int) -> bool:
+    def stops_at(self, sizes: EventSizes, event: int) -> bool:
         """Return whether a stream stops at this event."""
         return self.stops and event in sizes.wide
 
 
-class Sizes(NamedTuple):
+class EventSizes(NamedTuple):
     """The sizes of the events of a stream, for the used and the screened interactions of a context."""
 
     features: int  # an upper bound on the listed features of an action
@@ -91,7 +91,7 @@ def limit_of(configuration: Configuration, semantics: Semantics) -> Limit:
     return Limit(_LISTED, of_lines=True, stops=True)
 
 
-def measure(context: Sealed[Context], layout: Layout, stream: Stream, limit: Limit) -> Sizes:
+def measure(context: Sealed[Context], layout: StreamLayout, stream: Stream, limit: Limit) -> EventSizes:
     """Return the sizes of the events of a stream.
 
     Two upper bounds are cheap: by the number of features of the longest line, and by the maximum number of
@@ -104,7 +104,7 @@ def measure(context: Sealed[Context], layout: Layout, stream: Stream, limit: Lim
     if features > enough or features * actions > limit.crossed:
         features = features if task.slots else _most_features(context.value, stream)
     if features <= enough and features * actions <= limit.crossed:
-        return Sizes(features, {}, frozenset())
+        return EventSizes(features, {}, frozenset())
     counts = np.zeros((len(stream.holdout), 4))
     _count(context, stream, counts, 0, _NO_SIZES)
     crossed = counts[:, EventSize.LARGEST if limit.of_lines else EventSize.TOGETHER]
@@ -114,11 +114,11 @@ def measure(context: Sealed[Context], layout: Layout, stream: Stream, limit: Lim
     unscreened = frozenset(np.flatnonzero(screened > limit.crossed).tolist()) - set(wide)
     listed = counts[:, EventSize.OWN] + np.minimum(counts[:, EventSize.LARGEST], limit.crossed)
     listed += np.where(screened > limit.crossed, 0.0, screened)
-    return Sizes(int(listed.max(initial=0.0)), wide, unscreened)
+    return EventSizes(int(listed.max(initial=0.0)), wide, unscreened)
 
 
 def without_widest(
-    context: Sealed[Context], stream: Stream, event: int, sizes: Sizes, limit: Limit
+    context: Sealed[Context], stream: Stream, event: int, sizes: EventSizes, limit: Limit
 ) -> Sealed[Context]:
     """Return the context for an event that is wide or not screened; see the module's docstring."""
     value = context.value
@@ -145,7 +145,7 @@ def report(
     for number, (event, crossed) in enumerate(wide, 1):
         line, fatal = int(block.line_number[block.event_start[event]]), stopped and number == len(wide)
         problem = make_diagnostic(
-            Code.TOO_WIDE,
+            ProblemCode.TOO_WIDE,
             file=block.objects or found.reading,
             line=line,
             column=1,
@@ -159,7 +159,7 @@ def report(
             problem = replace(problem, message=message)
         if fatal:
             return [ParseError(str(problem), line=line, column=1)]
-        found.count(Code.TOO_WIDE, 1)
+        found.count(ProblemCode.TOO_WIDE, 1)
         found.keep(problem)
     return []
 

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.engine.loop.semantics import Loop, Semantics
-    from onlineauto.engine.loop.wide_events import Sizes
+    from onlineauto.engine.loop.wide_events import EventSizes
     from onlineauto.engine.records.loop import Buffers, Results, Units
     from onlineauto.engine.records.search import Live, Screen
     from onlineauto.engine.records.task import Task
     from onlineauto.engine.stream.ccb_slots import SlotFinder
     from onlineauto.features.block import Block
-    from onlineauto.features.layout import Layout
+    from onlineauto.features.layout import StreamLayout
     from onlineauto.features.records import Interactions, Scratch, Stream
     from onlineauto.features.records import Layout as KernelLayout
     from onlineauto.learners._kernels import Model, Rule
@@ -44,14 +44,14 @@ class Parts(NamedTuple):
 class Predicting(NamedTuple):
     """A model as used by predictions, which do not change it. A model with other arrays is another object."""
 
-    layout: Layout
+    layout: StreamLayout
     keys: KernelLayout  # of the layout, like the interactions
     interactions: Interactions
     parts: Parts
     slot_finder: SlotFinder
 
     @classmethod
-    def of(cls, layout: Layout, parts: Parts, slot_finder: SlotFinder) -> Predicting:
+    def of(cls, layout: StreamLayout, parts: Parts, slot_finder: SlotFinder) -> Predicting:
         """Return a model with the present state of its layout."""
         return cls(layout, layout.kernel_layout, layout.interactions, parts, slot_finder)
 
@@ -81,7 +81,7 @@ class WorkingMemory:
     def __init__(
         self,
         configuration: Configuration,
-        layout: Layout,
+        layout: StreamLayout,
         *,
         semantics: Semantics,
         live_configs: int,
@@ -100,11 +100,11 @@ class WorkingMemory:
         """Return the attributes of a copy, without addresses of arrays and of this process's code."""
         return vars(self) | {"_context": None, "_units": None}
 
-    def open_block(self, layout: Layout, block: Block) -> None:
+    def open_block(self, layout: StreamLayout, block: Block) -> None:
         """Enlarge the scratch to the needs of a block's events."""
         self._scratch = enough_scratch(self._scratch, layout, block)
 
-    def kept(self, layout: Layout, given: Parts) -> Sealed[Context] | None:
+    def kept(self, layout: StreamLayout, given: Parts) -> Sealed[Context] | None:
         """Return the last context of the loop, or None if any of its parts has changed."""
         context = self._context
         if context is None:
@@ -124,8 +124,8 @@ class WorkingMemory:
         return context if same else None
 
     def context(
-        self, layout: Layout, given: Parts, block: Block, stream: Stream, results: Results
-    ) -> tuple[Sealed[Context], Sizes]:
+        self, layout: StreamLayout, given: Parts, block: Block, stream: Stream, results: Results
+    ) -> tuple[Sealed[Context], EventSizes]:
         """Return the context of the loop for a block, and the sizes of its events.
 
         The last context is reused if none of its parts has changed.
@@ -158,7 +158,7 @@ class WorkingMemory:
         self,
         loop: Loop,
         context: Sealed[Context],
-        sizes: Sizes,
+        sizes: EventSizes,
         given: tuple[Stream, Results, NDArray[np.int64]],
         stop: int,
         standing: int,
@@ -188,7 +188,7 @@ class WorkingMemory:
         return make_buffers(actions=16, slots=self._live_configs, scores=scores, members=members)
 
     def _parts(
-        self, layout: Layout, given: Parts
+        self, layout: StreamLayout, given: Parts
     ) -> tuple[Task, Rule, KernelLayout, Interactions, Interactions, Scratch, Model, Live, Screen]:
         """Return the fields of a context without the units and the buffers."""
         task, rule, model, live, screen = given

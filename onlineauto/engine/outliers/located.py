@@ -8,7 +8,7 @@ import numpy as np
 
 from onlineauto.engine.records.loop import Outlier
 from onlineauto.features.block import UNLABELLED
-from onlineauto.formats.lines.diagnostics import Code
+from onlineauto.formats.lines.diagnostics import ProblemCode
 
 if TYPE_CHECKING:
     from onlineauto.engine.event.outcomes import Outcomes
@@ -30,11 +30,11 @@ BEGAN_AGAIN: Final = (
 """The message that learning restarts."""
 
 _CODES: Final = {
-    Outlier.FAR_COST: Code.LABEL_FAR_OUT,
-    Outlier.FAR_WEIGHT: Code.WEIGHT_FAR_OUT,
-    Outlier.FAR_PROBABILITY: Code.PROBABILITY_FAR_OUT,
-    Outlier.FAR_VALUE: Code.VALUE_FAR_OUT,
-    Outlier.BEGINS_AGAIN: Code.BEGAN_AGAIN,
+    Outlier.FAR_COST: ProblemCode.LABEL_FAR_OUT,
+    Outlier.FAR_WEIGHT: ProblemCode.WEIGHT_FAR_OUT,
+    Outlier.FAR_PROBABILITY: ProblemCode.PROBABILITY_FAR_OUT,
+    Outlier.FAR_VALUE: ProblemCode.VALUE_FAR_OUT,
+    Outlier.BEGINS_AGAIN: ProblemCode.BEGAN_AGAIN,
 }
 
 
@@ -58,7 +58,7 @@ def add_outlier(
     code, (first, end) = _CODES[Outlier(outlier)], block.event_start[[event, event + 1]].tolist()
     number = _number(block, code, first, end) if number is None else number
     text = f"{number:g}"
-    if code == Code.LABEL_FAR_OUT and block.cost_start[first] < block.cost_start[end]:
+    if code == ProblemCode.LABEL_FAR_OUT and block.cost_start[first] < block.cost_start[end]:
         text += f" (a reward of {-number:g})"
     found.locate(code, int(block.line_number[first]), text, reading=block.objects)
 
@@ -72,17 +72,17 @@ def outlier_message(what: str) -> str:
     return f"{what} is thousands of times beyond those before; the event is not learnt"
 
 
-def _number(block: Block, code: Code, first: int, end: int) -> float:
+def _number(block: Block, code: ProblemCode, first: int, end: int) -> float:
     """Return the number on the lines [first, end) of an event that is far beyond all before."""
-    if code == Code.WEIGHT_FAR_OUT:
+    if code == ProblemCode.WEIGHT_FAR_OUT:
         return float(block.weight[first:end].max())
-    if code == Code.VALUE_FAR_OUT:
+    if code == ProblemCode.VALUE_FAR_OUT:
         spans = block.line_start[[first, end]]
         values = block.value[slice(*block.span_start[spans].tolist())]
         return float(values[np.abs(values).argmax()])
     costs = slice(*block.cost_start[[first, end]].tolist())
     known = block.cost[costs] != UNLABELLED
-    if code == Code.PROBABILITY_FAR_OUT:
+    if code == ProblemCode.PROBABILITY_FAR_OUT:
         return float(block.probability[costs][known].min(initial=1.0))
     labels = np.concatenate([block.cost[costs][known], block.label[first:end], block.initial[first:end]])
     labels = labels[labels != UNLABELLED]

@@ -22,7 +22,7 @@ from onlineauto.learners._kernels import GRADIENTS, LATEST, NORM, SCALE, WEIGHT,
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from onlineauto.engine.records.loop import Actions, Buffers, Label, Run
+    from onlineauto.engine.records.loop import Actions, Buffers, Label, LoopRun
     from onlineauto.engine.records.task import Decay
 
 _ZERO = np.float32(0)
@@ -46,7 +46,7 @@ def _age(decay: Decay, model: int) -> int:
 
 
 @inline_kernel
-def epsilon_of(run: Run, model: int) -> F32:
+def epsilon_of(run: LoopRun, model: int) -> F32:
     """Return the present ε (float32) of a model."""
     decay = run.task.decay
     if decay.constant:
@@ -55,7 +55,7 @@ def epsilon_of(run: Run, model: int) -> F32:
 
 
 @kernel
-def _probability(run: Run, action: int, n: int, model: int, explores: bool, buffers: Buffers) -> F32:
+def _probability(run: LoopRun, action: int, n: int, model: int, explores: bool, buffers: Buffers) -> F32:
     """Return the probability (float32) of `action` by the scores in the explorer's scratch (`FILLED`).
 
     If the model `explores`, the choice is ε-greedy. Otherwise the best action has probability 1, others 0.
@@ -74,7 +74,7 @@ def _probability(run: Run, action: int, n: int, model: int, explores: bool, buff
 
 
 @kernel
-def _reward(run: Run, label: Label, counts: bool) -> F32:
+def _reward(run: LoopRun, label: Label, counts: bool) -> F32:
     """Return the reward (float32) of a label as a part of its range, clipped to [0, 1].
 
     If it `counts`, a reward outside the range is added to the tally.
@@ -89,7 +89,7 @@ def _reward(run: Run, label: Label, counts: bool) -> F32:
 
 
 @kernel
-def _observe(run: Run, label: Label, model: int, n: int, buffers: Buffers) -> None:
+def _observe(run: LoopRun, label: Label, model: int, n: int, buffers: Buffers) -> None:
     """Add an event to the evidence on a model, from its scores before it learnt the event (`FILLED`)."""
     decay, champion = run.task.decay, model == run.task.exploration.policies - 1
     reward, explores = _reward(run, label, champion), champion or decay.explores
@@ -102,7 +102,7 @@ def _observe(run: Run, label: Label, model: int, n: int, buffers: Buffers) -> No
 
 @kernel
 def visit_models(
-    run: Run, actions: Actions, label: Label, slot: int, learns: bool, buffers: Buffers
+    run: LoopRun, actions: Actions, label: Label, slot: int, learns: bool, buffers: Buffers
 ) -> tuple[int, int]:
     """Let all models of live config `slot` score and learn an event, the champion first.
 
@@ -128,7 +128,7 @@ def visit_models(
 
 
 @kernel
-def _clear_lane(run: Run, lane: int) -> None:
+def _clear_lane(run: LoopRun, lane: int) -> None:
     """Reset a lane to the state before the first event."""
     model, decay = run.model, run.task.decay
     for cell in range(len(model.touched)):
@@ -142,7 +142,7 @@ def _clear_lane(run: Run, lane: int) -> None:
 
 
 @kernel
-def _reset_model(run: Run, model: int) -> None:
+def _reset_model(run: LoopRun, model: int) -> None:
     """Reset model `model` of every live config to the state before the first event."""
     models, policy = run.task.exploration.policies, run.task.decay.place[model]
     if run.task.quirks.begins_anew_in_part:
@@ -165,7 +165,7 @@ def _copy(bounds: NDArray[np.float64], to: NDArray[np.float64]) -> None:
 
 
 @kernel
-def _move_up(run: Run, last: int, distance: int) -> None:
+def _move_up(run: LoopRun, last: int, distance: int) -> None:
     """Move models 0 to `last` up by `distance`, overwriting models above, and reset the first models.
 
     With `last` = -1 no model moves, and only the first `distance` models are reset.
@@ -186,7 +186,7 @@ def _move_up(run: Run, last: int, distance: int) -> None:
 
 
 @kernel
-def compare_models(run: Run) -> None:
+def compare_models(run: LoopRun) -> None:
     """Make a challenger the champion if it is proved to be better; drop a challenger that is too old."""
     decay, champion = run.task.decay, run.task.exploration.policies - 1
     for model in range(champion - 1, -1, -1):

@@ -18,24 +18,24 @@ from onlineauto.engine.event.pass_kernels import Pass, target_of, visited, weigh
 from onlineauto.explorers._kernels import RND
 from onlineauto.explorers.explore_kernels import FILLED
 from onlineauto.jit import inline_kernel, kernel, short_loop
-from onlineauto.learners._kernels import Lesson, clip
+from onlineauto.learners._kernels import LearnedLabel, clip
 from onlineauto.learners.cost_kernels import DR, MTR
 
 if TYPE_CHECKING:
-    from onlineauto.engine.records.loop import Actions, Buffers, Label, Run
+    from onlineauto.engine.records.loop import Actions, Buffers, Label, LoopRun
 
 _ZERO = np.float32(0)
 
 
 @inline_kernel
-def part_of(run: Run, policy: int) -> int:
+def part_of(run: LoopRun, policy: int) -> int:
     """Return the first part of a policy of a live config; for a cover, only of its first policy."""
     return policy * (run.task.parts // run.task.exploration.policies)
 
 
 @kernel
 def score_all(
-    run: Run, actions: Actions, label: Label, slot: int, part: int, buffers: Buffers
+    run: LoopRun, actions: Actions, label: Label, slot: int, part: int, buffers: Buffers
 ) -> tuple[int, int]:
     """Fill the explorer's scratch (`FILLED`) with the scores of all actions by part `part` of a live config.
 
@@ -54,7 +54,7 @@ def score_all(
 
 @kernel
 def estimate_all(
-    run: Run, actions: Actions, label: Label, slot: int, part: int, learns: bool, buffers: Buffers
+    run: LoopRun, actions: Actions, label: Label, slot: int, part: int, learns: bool, buffers: Buffers
 ) -> None:
     """Fill `buffers.target` with the cost that a part predicts for each action.
 
@@ -66,7 +66,7 @@ def estimate_all(
         example, _ = list_action(run, actions, action, False, _ZERO, buffers)
         raw = predict(run, place, example, label.initial)
         if learns and action == label.action and label.probability > _ZERO:
-            lesson = Lesson(label.cost, label.weight / label.probability)
+            lesson = LearnedLabel(label.cost, label.weight / label.probability)
             prediction = learn(run, place, example, raw, lesson, action, buffers)
         else:
             prediction = clip(run.model.shared, raw)
@@ -75,7 +75,7 @@ def estimate_all(
 
 @kernel
 def learn_as(
-    run: Run, actions: Actions, label: Label, slot: int, policy: int, screens: bool, buffers: Buffers
+    run: LoopRun, actions: Actions, label: Label, slot: int, policy: int, screens: bool, buffers: Buffers
 ) -> None:
     """Let a policy of a live config learn an event; members of ``--rnd`` learn by ``mtr``.
 
@@ -92,16 +92,16 @@ def learn_as(
         screened = bool(screens and action == label.action and run.screen.many > 0)
         example, _ = list_action(run, actions, action, screened, label.cost, buffers)
         target = target_of(run, label, action, buffers.target[action], cb_type)
-        lesson = Lesson(target, weight_of(run, actions, label, slot, policy))
+        lesson = LearnedLabel(target, weight_of(run, actions, label, slot, policy))
         learn(run, place, example, predict(run, place, example, label.initial), lesson, action, buffers)
 
 
 @kernel
-def learn_costs(run: Run, actions: Actions, label: Label, slot: int, part: int, buffers: Buffers) -> None:
+def learn_costs(run: LoopRun, actions: Actions, label: Label, slot: int, part: int, buffers: Buffers) -> None:
     """Let a part learn the costs of all actions, read from the explorer's scratch (`FILLED`)."""
     place = place_of(run.live, slot, part)
     for action in range(actions.n):
         short_loop()
         example, _ = list_action(run, actions, action, False, _ZERO, buffers)
-        lesson = Lesson(buffers.explored[FILLED, action], label.weight)
+        lesson = LearnedLabel(buffers.explored[FILLED, action], label.weight)
         learn(run, place, example, predict(run, place, example, label.initial), lesson, action, buffers)

@@ -17,7 +17,7 @@ from onlineauto.features.records import Listing
 from onlineauto.jit import F32, kernel, short_loop
 
 if TYPE_CHECKING:
-    from onlineauto.engine.records.loop import Actions, Buffers, Run
+    from onlineauto.engine.records.loop import Actions, Buffers, LoopRun
 
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _ZERO = np.float32(0)
@@ -27,7 +27,7 @@ _APART = np.uint64(0xD6E8FEB86659FD93)
 
 
 @kernel
-def _list_names(run: Run, actions: Actions, action: int, buffers: Buffers) -> int:
+def _list_names(run: LoopRun, actions: Actions, action: int, buffers: Buffers) -> int:
     """List the features of an action by their 64-bit hashes in `buffers.name`; return the number of runs."""
     scratch, features, n_shared = run.scratch, run.stream.features, actions.n_shared
     groups, _, _ = open_action(run, actions, action)
@@ -39,7 +39,7 @@ def _list_names(run: Run, actions: Actions, action: int, buffers: Buffers) -> in
 
 
 @kernel
-def guess(run: Run, actions: Actions, slot: int, member: int, buffers: Buffers) -> None:
+def guess(run: LoopRun, actions: Actions, slot: int, member: int, buffers: Buffers) -> None:
     """Fill the explorer's scratch (`WORK`) with the guess of a member (from 1) for each action.
 
     The sum includes the features that live config `slot` uses, and is divided by √(2 Σ x²).

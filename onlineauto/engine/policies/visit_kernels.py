@@ -32,7 +32,7 @@ from onlineauto.jit import entry_kernel, inline_kernel, kernel, short_loop
 from onlineauto.learners.cost_kernels import IPS, MTR, dr_cost, ips_cost
 
 if TYPE_CHECKING:
-    from onlineauto.engine.records.loop import Actions, Buffers, Context, Run
+    from onlineauto.engine.records.loop import Actions, Buffers, Context, LoopRun
     from onlineauto.features.records import Records, Stream
 
 _ZERO = np.float32(0)
@@ -41,7 +41,7 @@ _ONE = np.float32(1)
 
 @kernel
 def _bag(
-    run: Run, actions: Actions, label: Label, slot: int, learns: bool, buffers: Buffers
+    run: LoopRun, actions: Actions, label: Label, slot: int, learns: bool, buffers: Buffers
 ) -> tuple[int, int]:
     """Let the policies of a bag vote, and learn a drawn number of times; return the result of `score_all`."""
     at, room, n = run.task.exploration, buffers.explored, actions.n
@@ -62,7 +62,7 @@ def _bag(
 
 
 @inline_kernel
-def _true_costs(run: Run, actions: Actions, label: Label, slot: int, buffers: Buffers) -> None:
+def _true_costs(run: LoopRun, actions: Actions, label: Label, slot: int, buffers: Buffers) -> None:
     """Fill `buffers.cost` with the estimated cost of each action, corrected for the logged one.
 
     Under ``ips`` there are no estimates, and the cost of other actions is 0.
@@ -82,7 +82,7 @@ def _true_costs(run: Run, actions: Actions, label: Label, slot: int, buffers: Bu
 
 @kernel
 def _choose_in_turn(
-    run: Run, actions: Actions, label: Label, slot: int, learns: bool, shown: int, buffers: Buffers
+    run: LoopRun, actions: Actions, label: Label, slot: int, learns: bool, shown: int, buffers: Buffers
 ) -> int:
     """Let the policies of a cover choose one after the other; if it `learns`, all but the first one learn.
 
@@ -115,7 +115,7 @@ def _choose_in_turn(
 
 @kernel
 def _cover(
-    run: Run, actions: Actions, label: Label, slot: int, learns: bool, buffers: Buffers
+    run: LoopRun, actions: Actions, label: Label, slot: int, learns: bool, buffers: Buffers
 ) -> tuple[int, int]:
     """Let the policies of a cover choose one after the other, and learn; return the result of `score_all`."""
     if learns:
@@ -131,7 +131,7 @@ def _cover(
 
 @kernel
 def _distil(
-    run: Run, actions: Actions, label: Label, slot: int, learns: bool, buffers: Buffers
+    run: LoopRun, actions: Actions, label: Label, slot: int, learns: bool, buffers: Buffers
 ) -> tuple[int, int]:
     """Let the members of ``--rnd``, then the model itself, score and learn; return the result of `score_all`.
 

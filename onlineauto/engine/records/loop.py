@@ -123,7 +123,7 @@ class Context(NamedTuple):
     buffers: Buffers
 
 
-class Run(NamedTuple):
+class LoopRun(NamedTuple):
     """The context of the loop without its buffers, and the block that is processed."""
 
     task: Task

@@ -1,4 +1,4 @@
-"""``Progress``: VW's counters and its progress table, from outcomes.
+"""``ProgressTable``: VW's counters and its progress table, from outcomes.
 
 VW prints a row after the event at which the weight of all events reaches the next mark: 1, 2, 4, ... by
 default (``--progress``). A row contains the average loss so far and since the last row. From the second pass
@@ -68,7 +68,7 @@ class _Terms(NamedTuple):
     held_loss: NDArray[np.float64]
 
 
-class Progress(Counters):
+class ProgressTable(Counters):
     """Counts outcomes like VW, and makes the rows of its progress table.
 
     Call `update` with the outcomes of each block, in order, and `end_pass` after the last block of each pass.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from onlineauto.automl.config import Kind
+from onlineauto.automl.config import ConfigKind
 from onlineauto.automl.text import elements_text, flags_text, words_text
 from onlineauto.engine.records.search import Tally
 from onlineauto.engine.records.task import DecayTally
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from onlineauto.engine.records.task import Decay
-    from onlineauto.engine.search.journal import Change
+    from onlineauto.engine.search.journal import ChampionChange
     from onlineauto.engine.search.search_engine import Searching
 
 _MANY = 40
@@ -141,7 +141,7 @@ def decay_warning(decay: Decay) -> str | None:
     )
 
 
-def _evidence(change: Change) -> str:
+def _evidence(change: ChampionChange) -> str:
     bounds = change.bounds
     if change.level is not None:
         what = "it lost less on" if change.by == "loss" else "it earned more over"
@@ -152,7 +152,7 @@ def _evidence(change: Change) -> str:
     )
 
 
-def _difference(change: Change) -> str:
+def _difference(change: ChampionChange) -> str:
     """Return the interactions and settings in which the new champion differs from the old one, as text."""
     old, new = set(change.before), set(change.after)
     gained, lost = sorted(new - old), sorted(old - new)
@@ -173,7 +173,7 @@ def _value_text(value: float | str) -> str:
 def _interactions_text(searching: Searching) -> str:
     """Return the champion's interactions as text; if they are many, the ones that it leaves out."""
     config, crossed = searching.live_configs.configs[0], searching.interactions(0)
-    if config.kind is Kind.EXCLUSION and len(crossed) > _MANY:
+    if config.kind is ConfigKind.EXCLUSION and len(crossed) > _MANY:
         left_out = f" but {words_text(config.elements)}" if config.elements else ""
         return f"all{left_out} ({len(crossed)} of {len(searching.live_configs.namespaces)} namespaces)"
     return words_text(crossed, most=_MANY) or "none"

@@ -15,7 +15,7 @@ from onlineauto.learners.options import LossOptions
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from onlineauto.engine.report.progress import Progress
+    from onlineauto.engine.report.progress import ProgressTable
     from onlineauto.options import Configuration
 
 _ZERO, _ONE = np.float32(0), np.float32(1)
@@ -44,7 +44,7 @@ class _Side(NamedTuple):
 
 
 def summary(
-    progress: Progress, configuration: Configuration, *, ended: str = "finished run"
+    progress: ProgressTable, configuration: Configuration, *, ended: str = "finished run"
 ) -> Iterator[str]:
     """Yield the lines after the table, an empty one first, without newlines; `ended` is the second.
 
@@ -80,7 +80,7 @@ def summary(
     yield f"total feature number = {progress.total_features}"
 
 
-def _average_loss(progress: Progress) -> str:
+def _average_loss(progress: ProgressTable) -> str:
     if progress.holdout:
         none = (FLOAT_MAX, float(np.float32(FLOAT_MAX * 0.5)))
         return (
@@ -93,7 +93,7 @@ def _average_loss(progress: Progress) -> str:
     return "n.a."
 
 
-def best_constant(progress: Progress, options: LossOptions) -> BestConstant | None:
+def best_constant(progress: ProgressTable, options: LossOptions) -> BestConstant | None:
     """Return the constant prediction with the smallest loss, computed from the sums of labels and weights.
 
     Like in VW, the weights of two labels are computed from the sums. With more than two labels there is a
@@ -126,7 +126,7 @@ def best_constant(progress: Progress, options: LossOptions) -> BestConstant | No
         return BestConstant(float(value), float(total / (low.weight + high.weight)))
 
 
-def _two_sides(progress: Progress) -> tuple[_Side, _Side] | None:
+def _two_sides(progress: ProgressTable) -> tuple[_Side, _Side] | None:
     one = np.float32(progress.first_label)
     other = _ZERO if progress.second_label == FLOAT_MAX else np.float32(progress.second_label)
     low, high = (other, one) if one > other else (one, other)
@@ -140,7 +140,7 @@ def _two_sides(progress: Progress) -> tuple[_Side, _Side] | None:
     return _Side(low, low_weight), _Side(high, high_weight)
 
 
-def _best_value(progress: Progress, options: LossOptions, low: _Side, high: _Side) -> np.float32 | None:
+def _best_value(progress: ProgressTable, options: LossOptions, low: _Side, high: _Side) -> np.float32 | None:
     loss = options.loss_function
     if loss in ("squared", "classic"):
         return np.float32(progress.weighted_labels) / np.float32(progress.weighted_labelled)
@@ -158,7 +158,7 @@ def _best_value(progress: Progress, options: LossOptions, low: _Side, high: _Sid
     return None
 
 
-def _loss(progress: Progress, options: LossOptions, value: np.float32, label: np.float32) -> np.float32:
+def _loss(progress: ProgressTable, options: LossOptions, value: np.float32, label: np.float32) -> np.float32:
     """Return the loss (float32) of predicting `value`, for the losses that have a best constant."""
     if options.loss_function == "hinge":
         return max(_ONE - label * value, _ZERO)

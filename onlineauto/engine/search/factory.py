@@ -12,11 +12,11 @@ from onlineauto.engine.stream.dialect import dialect_of
 from onlineauto.features.options import FeatureOptions
 
 if TYPE_CHECKING:
-    from onlineauto.features.layout import Layout
+    from onlineauto.features.layout import StreamLayout
     from onlineauto.options import Configuration
 
 
-def make_layout(configuration: Configuration, *, slots: bool) -> Layout:
+def make_layout(configuration: Configuration, *, slots: bool) -> StreamLayout:
     """Return the layout before the first event; with `slots`, events have CCB slots."""
     automl = configuration[AutomlOptions]
     searched: tuple[int, ...] = ()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal, NamedTuple, Type
 
 import msgspec
 
-from onlineauto.automl.config import Config, Interaction, Kind, Settings
+from onlineauto.automl.config import Config, ConfigKind, Interaction, Settings
 from onlineauto.automl.decisions import (
     ENSEMBLE,
     Extend,
@@ -46,7 +46,7 @@ class Bounds(msgspec.Struct, frozen=True):
     champion_upper: float
 
 
-class Change(NamedTuple):
+class ChampionChange(NamedTuple):
     """A change of champion.
 
     Attributes
@@ -75,7 +75,7 @@ class Change(NamedTuple):
     after_settings: Settings = ()
 
 
-class Head(msgspec.Struct, frozen=True, tag="search", tag_field="decision"):
+class JournalHead(msgspec.Struct, frozen=True, tag="search", tag_field="decision"):
     """The first line of a journal.
 
     Attributes
@@ -96,7 +96,7 @@ class _Rotate(msgspec.Struct, frozen=True, tag="rotate", tag_field="decision"):
     events: Count
     slot: Count
     index: Count
-    kind: Kind
+    kind: ConfigKind
     elements: list[Names]
     bounds: Bounds | None  # of the config that is replaced
     settings: dict[str, float | str] = {}
@@ -114,7 +114,7 @@ class _Extend(msgspec.Struct, frozen=True, tag="extend", tag_field="decision"):
 class _Swap(msgspec.Struct, frozen=True, tag="swap", tag_field="decision"):
     events: Count
     slot: Count
-    kind: Kind
+    kind: ConfigKind
     elements: list[Names]
     bounds: Bounds
     by: str = "reward"
@@ -158,7 +158,7 @@ class End(msgspec.Struct, frozen=True, tag="end", tag_field="decision"):
 Entry: TypeAlias = _Widen | _Rotate | _Extend | _Swap | _Remove | _Reopen | _PredictWith | _RestMembers
 """A line with a decision."""
 
-_DECODER = msgspec.json.Decoder(Head | End | Entry)
+_DECODER = msgspec.json.Decoder(JournalHead | End | Entry)
 
 
 def _name_text(name: bytes) -> str:
@@ -273,7 +273,7 @@ class Journal:
     def __init__(self, sink: Sink, *, command: str, began: bool = False) -> None:
         self._sink = sink
         if not began:
-            self._write(Head(command))
+            self._write(JournalHead(command))
 
     def append(self, entry: Entry) -> None:
         """Write a line."""
@@ -283,7 +283,7 @@ class Journal:
         """Write the last line, after a total of `events` events."""
         self._write(End(events))
 
-    def _write(self, line: Head | Entry | End) -> None:
+    def _write(self, line: JournalHead | Entry | End) -> None:
         self._sink.write(msgspec.json.encode(line) + b"\n")
         self._sink.flush()
 
@@ -313,14 +313,14 @@ def read_journal(
             break
         try:
             entry = _DECODER.decode(line)
-            if not isinstance(entry, Head | End):
+            if not isinstance(entry, JournalHead | End):
                 decision_of(entry)
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
             raise InputError(f"{name}:{number}: not a line of a journal: {error}") from None
-        if isinstance(entry, Head) == began:
+        if isinstance(entry, JournalHead) == began:
             what = "a second first line" if began else "the first line, which names the options, is missing"
             raise InputError(f"{name}:{number}: {what}")
-        if isinstance(entry, Head):
+        if isinstance(entry, JournalHead):
             began = True
             if same_options is not None and not same_options(entry.command):
                 raise InputError(f"{name} is the journal of a run with other options: {entry.command}")

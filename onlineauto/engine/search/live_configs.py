@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from onlineauto.automl.decisions import Decision
     from onlineauto.engine.ensemble.member import Member
     from onlineauto.engine.loop.learner import Learner
-    from onlineauto.features.layout import Layout
+    from onlineauto.features.layout import StreamLayout
     from onlineauto.features.stored import Stored
     from onlineauto.learners._kernels import Model
     from onlineauto.learners.hyperparameters import Hyperparameters
@@ -113,7 +113,7 @@ class LiveConfigs:
     def __init__(
         self,
         configuration: Configuration,
-        layout: Layout,
+        layout: StreamLayout,
         learner: Learner,
         *,
         control: Control,

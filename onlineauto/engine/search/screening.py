@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from onlineauto.features.layout import Layout
+    from onlineauto.features.layout import StreamLayout
     from onlineauto.features.stored import Stored
 
 _FADING = 0.3
@@ -42,7 +42,7 @@ class Screening:
         The arrays that the loop reads and changes.
     """
 
-    def __init__(self, layout: Layout, *, cells: int) -> None:
+    def __init__(self, layout: StreamLayout, *, cells: int) -> None:
         self._layout, self._cells = layout, cells
         self._gains: dict[Interaction, float] = {}
         self._pool: tuple[Interaction, ...] = ()

@@ -32,7 +32,7 @@ from onlineauto.automl.invite import invite
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.automl.oracles import ORACLES
 from onlineauto.automl.proposals import space_of
-from onlineauto.automl.search import Rules, Search
+from onlineauto.automl.search import Search, SearchRules
 from onlineauto.automl.search_checks import config_problem, search_problem
 from onlineauto.engine.ensemble.ensemble import names_of
 from onlineauto.engine.ensemble.inputs import can_have_members
@@ -47,7 +47,7 @@ from onlineauto.engine.records.task import Shape
 from onlineauto.engine.search.action_namespaces import of_actions
 from onlineauto.engine.search.drift import Drift
 from onlineauto.engine.search.estimates import Estimates
-from onlineauto.engine.search.journal import Bounds, Change, End, bounds_of, decision_of, entry_of
+from onlineauto.engine.search.journal import Bounds, ChampionChange, End, bounds_of, decision_of, entry_of
 from onlineauto.engine.search.live_configs import LiveConfigs
 from onlineauto.engine.search.observers import Observers
 from onlineauto.engine.search.replay import replayed_entries
@@ -64,11 +64,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.automl.decisions import Decision, Signal
-    from onlineauto.automl.oracles.oracle import Space
+    from onlineauto.automl.oracles.oracle import SearchSpace
     from onlineauto.engine.loop.learner import Learner
     from onlineauto.engine.search.journal import Entry
     from onlineauto.features.block import Block
-    from onlineauto.features.layout import Layout
+    from onlineauto.features.layout import StreamLayout
     from onlineauto.features.stored import Stored
     from onlineauto.learners._kernels import Model
     from onlineauto.options import Configuration
@@ -114,7 +114,7 @@ class Searching:
         Called with each decision, in the form of the journal, before it is applied.
     """
 
-    def __init__(self, configuration: Configuration, layout: Layout, learner: Learner) -> None:
+    def __init__(self, configuration: Configuration, layout: StreamLayout, learner: Learner) -> None:
         options, control = configuration[AutomlOptions], control_of(configuration)
         hyperparameters = Hyperparameters(configuration)
         telling = (SLOT_NAME, INDEX_NAME) if control.tells_slots and layout.slots else ()
@@ -122,7 +122,7 @@ class Searching:
         predictor = predicts_with(configuration, simple=learner.task.shape == Shape.SIMPLE)
         has_members = predictor == "ensemble" and can_have_members(learner.task)
         members = members_of(configuration[EnsembleOptions].members) if has_members else ()
-        self._rules = Rules.of(
+        self._rules = SearchRules.of(
             options,
             control=control,
             defaults=hyperparameters.defaults,
@@ -153,7 +153,7 @@ class Searching:
         self._replayed = None if replayed is None else iter(replayed)
         self._next: Entry | End | None = None
         self._ended: int | None = None
-        self.changes: deque[Change] = deque(maxlen=_KEPT)
+        self.changes: deque[ChampionChange] = deque(maxlen=_KEPT)
         if self._replayed is None:
             self._set_leases()
         else:
@@ -239,7 +239,7 @@ class Searching:
         self.n_alarms = stored["alarms"].count()
         if "predicts_since" in stored and self.live_configs.arrays.ensemble.on:
             self._predicts_since = stored["predicts_since"].count()
-        self.changes.extend(stored["latest_changes"].of(list[Change]))
+        self.changes.extend(stored["latest_changes"].of(list[ChampionChange]))
         self._drift.restore(stored["drift"])
         self.live_configs.restore(stored["slots"], model, configs)
         self.screening.restore(
@@ -466,7 +466,7 @@ class Searching:
         by = loss_level if swap.by == "loss" else reward_level
         level = float(by(arrays, swap.live)) if arrays.tests.paired else None
         settings = self.live_configs.configs[0].settings, self.live_configs.configs[swap.live].settings
-        self.changes.append(Change(self.n_events, before, after, bounds, level, swap.by, *settings))
+        self.changes.append(ChampionChange(self.n_events, before, after, bounds, level, swap.by, *settings))
 
     def _set_leases(self) -> None:
         """Set the events at which the loop stops: ends of leases, a review, and a check of losses."""
@@ -476,13 +476,13 @@ class Searching:
         self.live_configs.lease(leases, fill=fill, replaceable=replaceable)
         self.live_configs.review(search.review, looks=self._rules.on_drift != "ignore")
 
-    def _screen(self, space: Space) -> None:
+    def _screen(self, space: SearchSpace) -> None:
         """Let the oracle choose the interactions to screen."""
         champion = self.search.champion
         pool = ORACLES[self._rules.oracle].screened(champion, space=space, turn=self.search.turn)
         self.screening.choose(pool, champion.elements)
 
-    def _set_prices(self, space: Space) -> None:
+    def _set_prices(self, space: SearchSpace) -> None:
         """Set the gain that a challenger with more features than the champion must exceed."""
         if not (self._rules.renews and self._feature_cost):
             return

@@ -10,7 +10,7 @@ from onlineauto.features.slots import Slots, find_slots
 
 if TYPE_CHECKING:
     from onlineauto.features.block import Block
-    from onlineauto.features.layout import Layout
+    from onlineauto.features.layout import StreamLayout
     from onlineauto.features.stored import Stored
     from onlineauto.options import Configuration
 
@@ -28,7 +28,7 @@ class SlotFinder:
         self._hash_seed = configuration[FeatureOptions].hash_seed
         self._indexed = None if configuration[SlotOptions].ccb_no_slot_index else False
 
-    def find(self, block: Block, layout: Layout) -> Slots:
+    def find(self, block: Block, layout: StreamLayout) -> Slots:
         """Return the slots of a block, and remember whether later slots have an index feature.
 
         The layout decides which features are ignored.
@@ -38,7 +38,7 @@ class SlotFinder:
             self._indexed = slots.first_indexed < len(block)
         return slots
 
-    def found(self, block: Block, layout: Layout) -> Slots:
+    def found(self, block: Block, layout: StreamLayout) -> Slots:
         """Return the slots of a block, like `find`, without changing the state."""
         return find_slots(block, layout, hash_seed=self._hash_seed, indexed=self._indexed)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from onlineauto.features.layout import Layout
+from onlineauto.features.layout import StreamLayout
 from onlineauto.formats.quirks import NO_QUIRKS, ReadingQuirks
 from onlineauto.formats.text_reader import TextReader
 
@@ -34,14 +34,14 @@ class Dialect:
     """
 
     rules: Mapping[str, bool]
-    layout: type[Layout]
+    layout: type[StreamLayout]
     text: type[TextReader]
     quirks: ReadingQuirks
     counts_lines: bool
 
 
 NATIVE = Dialect(
-    rules={"vw_exact": False}, layout=Layout, text=TextReader, quirks=NO_QUIRKS, counts_lines=False
+    rules={"vw_exact": False}, layout=StreamLayout, text=TextReader, quirks=NO_QUIRKS, counts_lines=False
 )
 """The dialect of native mode."""
 

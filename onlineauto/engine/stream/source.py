@@ -22,7 +22,7 @@ from onlineauto.formats.blocks.reader import BEGIN, BlockReader
 from onlineauto.formats.datasets.files import STREAMED
 from onlineauto.formats.lines.event_source import EventRules, EventSource
 from onlineauto.formats.options import InputOptions, format_of
-from onlineauto.formats.records.reader_state_kernels import Rules
+from onlineauto.formats.records.reader_state_kernels import ReaderRules
 from onlineauto.formats.sources.event_file import EventFile, FirstLines
 from onlineauto.formats.sources.source import ByteSource, Source, name_of
 
@@ -281,7 +281,7 @@ def open_lines(
     kind, dialect = kind_of(configuration), dialect_of(configuration)
     if dialect.counts_lines and inputs.examples >= 0:
         source = cast("BinaryIO", FirstLines(source, inputs.examples))
-    rules = Rules(
+    rules = ReaderRules(
         multiline=kind.endswith("adf"),
         simple=kind == "simple",
         slots=kind == "ccb_explore_adf",

@@ -8,7 +8,7 @@ import numpy as np
 
 from onlineauto.errors import EventTypeError, InputError
 from onlineauto.features.block import UNLABELLED, Block
-from onlineauto.formats.lines.diagnostics import Code, Diagnostics
+from onlineauto.formats.lines.diagnostics import Diagnostics, ProblemCode
 
 if TYPE_CHECKING:
     from onlineauto.features.block import Rules
@@ -105,4 +105,4 @@ def find_odd_labels(block: Block, actions: int, found: Diagnostics) -> None:
     for at in np.flatnonzero(known & ((action < 1) | (action > actions))).tolist():
         line = int(np.searchsorted(block.cost_start, begin + at, "right")) - 1
         number, text = int(block.line_number[line]), str(int(action[at]))
-        found.locate(Code.ACTION_OUT_OF_RANGE, number, text, reading=block.objects)
+        found.locate(ProblemCode.ACTION_OUT_OF_RANGE, number, text, reading=block.objects)

@@ -23,7 +23,7 @@ from onlineauto.formats.lines.ccb_kernels import (
     next_part,
 )
 from onlineauto.formats.lines.label_kernels import UNLABELLED, add_cost, is_word
-from onlineauto.formats.records.problem_code_kernels import Code
+from onlineauto.formats.records.problem_code_kernels import ProblemCode
 from onlineauto.formats.records.reader_state_kernels import report
 from onlineauto.jit import kernel
 
@@ -49,7 +49,7 @@ def _read_action(text: Text, start: int, end: int) -> np.uint32:
         value = np.int64(value * 10 + data[p] - _ZERO_DIGIT) & np.int64(0xFFFFFFFF)
         p += 1
     if p == first:
-        report(text.state, Code.VW_INT, start, end, False)
+        report(text.state, ProblemCode.VW_INT, start, end, False)
         return np.uint32(0)
     return np.uint32(-value if data[start] == _MINUS else value)
 
@@ -60,7 +60,7 @@ def _read_outcome(text: Text, start: int, end: int, costs: Records) -> None:
     data, state = text.data, text.state
     part, p = next_vw_part(data, start, end, COMMA)
     if count_vw_parts(data, part, p, COLON) != 3:
-        report(state, Code.SLOT_OUTCOME, start, end, True)
+        report(state, ProblemCode.SLOT_OUTCOME, start, end, True)
         return
     first, q = next_vw_part(data, part, p, COLON)
     second, r = next_vw_part(data, q, p, COLON)
@@ -74,7 +74,7 @@ def _read_outcome(text: Text, start: int, end: int, costs: Records) -> None:
         if part == p:
             break
         if count_vw_parts(data, part, p, COLON) != 2:
-            report(state, Code.SLOT_OUTCOME, part, p, True)
+            report(state, ProblemCode.SLOT_OUTCOME, part, p, True)
             return
         first, q = next_vw_part(data, part, p, COLON)
         second, r = next_vw_part(data, q, p, COLON)
@@ -82,7 +82,7 @@ def _read_outcome(text: Text, start: int, end: int, costs: Records) -> None:
         total += vw_probability(text, second, r)
         n += 1
     if n > 1 and not abs(total - _ONE) < _TOLERANCE:
-        report(state, Code.SLOT_SUM, start, end, True)
+        report(state, ProblemCode.SLOT_SUM, start, end, True)
 
 
 @kernel
@@ -98,7 +98,7 @@ def _read_lists_or_outcome(text: Text, p: int, end: int, costs: Records, outcome
             continue
         if outcome:
             if found:
-                report(state, Code.SLOT_LABEL, begin, end, True)
+                report(state, ProblemCode.SLOT_LABEL, begin, end, True)
                 return
             _read_outcome(text, start, p, costs)
             found = True
@@ -126,7 +126,7 @@ def read_vw_slot_label(text: Text, p: int, end: int, line: Records, costs: Recor
     line.shared, line.slot = is_word(data, kind, after, SHARED), is_word(data, kind, after, SLOT)
     known = line.shared or line.slot or is_word(data, kind, after, ACTION)
     if not (known and is_word(data, start, p, CCB)) or n > (_MOST_WORDS if line.slot else 2):
-        report(text.state, Code.SLOT_LABEL, begin, end, True)
+        report(text.state, ProblemCode.SLOT_LABEL, begin, end, True)
         return
     _read_lists_or_outcome(text, after, end, costs, True)
     _read_lists_or_outcome(text, after, end, costs, False)

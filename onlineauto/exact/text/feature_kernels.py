@@ -12,7 +12,7 @@ from onlineauto.formats.lines.feature_kernels import close_span, hash_string
 from onlineauto.formats.lines.mark_kernels import next_one
 from onlineauto.formats.numbers.float_kernels import parse_vw_float
 from onlineauto.formats.records.namespace_table_kernels import default_number, name_slot
-from onlineauto.formats.records.problem_code_kernels import Code
+from onlineauto.formats.records.problem_code_kernels import ProblemCode
 from onlineauto.formats.records.reader_state_kernels import is_blank, report
 from onlineauto.jit import F32, inline_kernel, kernel
 
@@ -40,7 +40,7 @@ class Feature(NamedTuple):
     hash: np.uint32
     value: F32
     nameless: bool  # whether it has no name, so that its number must be added to its hash
-    code: Code  # the problem, and the bounds of the offending text
+    code: ProblemCode  # the problem, and the bounds of the offending text
     start: int
     end: int
 
@@ -66,7 +66,7 @@ def _feature(text: Text, name: tuple[int, int], seed: np.uint32, weight: F32) ->
     p = name[1]
     value = weight
     string = p, p
-    code, wrong = Code.FINE, p
+    code, wrong = ProblemCode.FINE, p
     if p < end and data[p] == _COLON:
         p += 1
         wrong = p
@@ -76,7 +76,7 @@ def _feature(text: Text, name: tuple[int, int], seed: np.uint32, weight: F32) ->
             after = string[1]
             value = _ONE
         elif math.isnan(number):
-            code = Code.VW_VALUE_NAN
+            code = ProblemCode.VW_VALUE_NAN
             value = np.float32(weight * _ZERO)
         else:
             value = np.float32(weight * np.float32(number))
@@ -98,9 +98,9 @@ def _weight(text: Text, p: int, bar: int) -> tuple[F32, int]:
     number, after = parse_vw_float(text.data, p, text.end)
     weight = np.float32(number)
     if after >= text.end:
-        report(text.state, Code.VW_NAMESPACE_FLOAT, bar, p, text.rules.strict)
+        report(text.state, ProblemCode.VW_NAMESPACE_FLOAT, bar, p, text.rules.strict)
     if math.isnan(weight):
-        report(text.state, Code.VW_NAMESPACE_NAN, p, text.end, text.rules.strict)
+        report(text.state, ProblemCode.VW_NAMESPACE_NAN, p, text.end, text.rules.strict)
         weight = _ONE
     return weight, after
 
@@ -118,7 +118,7 @@ def _read_span(
             continue
         feature = _feature(text, (p, next_one(text.marks, p)), seed, weight)
         p = feature.after
-        if feature.code != Code.FINE:
+        if feature.code != ProblemCode.FINE:
             report(state, feature.code, feature.start, feature.end, text.rules.strict)
         hash_ = feature.hash
         if feature.nameless:
@@ -129,7 +129,7 @@ def _read_span(
             features[n].value = feature.value
             n += 1
     if p < text.end and data[p] != _BAR and data[p] != _RETURN:
-        report(state, Code.VW_FEATURES, bar, p, text.rules.strict)
+        report(state, ProblemCode.VW_FEATURES, bar, p, text.rules.strict)
     return p, n
 
 
@@ -154,11 +154,11 @@ def read_vw_features(text: Text, bar: int, spans: Records, features: Records, na
             if has_weight:
                 weight, p = _weight(text, p + 1, bar)
         elif has_weight:
-            report(state, Code.VW_NAMESPACE, bar, p, text.rules.strict)
+            report(state, ProblemCode.VW_NAMESPACE, bar, p, text.rules.strict)
             break
         else:
             number = default_number(state)
         p, n = _read_span(text, p, bar, seed, weight, features)
         close_span(state, spans, number, n)
     if p < text.end and data[p] != _RETURN:
-        report(state, Code.VW_END, bar, p, text.rules.strict)
+        report(state, ProblemCode.VW_END, bar, p, text.rules.strict)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from onlineauto.exact.text.ccb_label_kernels import read_vw_slot_label
 from onlineauto.formats.json.text_label_kernels import read_vw_label
 from onlineauto.formats.lines.label_kernels import add_tag
-from onlineauto.formats.records.problem_code_kernels import Code
+from onlineauto.formats.records.problem_code_kernels import ProblemCode
 from onlineauto.formats.records.reader_state_kernels import report
 from onlineauto.jit import kernel
 
@@ -50,7 +50,7 @@ def read_vw_head(
         first -= 1
     if first == last:
         if text.rules.slots:
-            report(text.state, Code.SLOT_LABEL, start, start, True)
+            report(text.state, ProblemCode.SLOT_LABEL, start, start, True)
         return
     end = bar
     if last == bar or data[first] == _QUOTE:

@@ -22,7 +22,7 @@ from onlineauto.formats.lines.line_kernels import (
     is_empty,
     open_line,
 )
-from onlineauto.formats.records.problem_code_kernels import Code
+from onlineauto.formats.records.problem_code_kernels import ProblemCode
 from onlineauto.formats.records.reader_state_kernels import Text, report
 from onlineauto.jit import entry_kernel, kernel
 
@@ -49,10 +49,10 @@ def _settle_vw_line(text: Text, start: int, bar: int, line: Records, tag: NDArra
     """Warn about a negative weight or the save command; return whether the line is an event's."""
     state = text.state
     if line.weight < _ZERO:
-        report(state, Code.VW_WEIGHT, start, bar, text.rules.strict)
+        report(state, ProblemCode.VW_WEIGHT, start, bar, text.rules.strict)
     save = _is_save(state, line, tag)
     if save:
-        report(state, Code.VW_SAVE, start, bar, False)
+        report(state, ProblemCode.VW_SAVE, start, bar, False)
     return not (save or state.fatal)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from onlineauto.features.records import LINE as LINE_RECORD
 from onlineauto.formats.lines.ccb_kernels import CONFINED, slot_problem
-from onlineauto.formats.records.problem_code_kernels import Code
+from onlineauto.formats.records.problem_code_kernels import ProblemCode
 from onlineauto.jit import entry_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def _has_events(block: Sections, shape: int, as_vw: bool) -> bool:
         first, end = events[i], events[i + 1]
         if shape == SLOTS:
             code, _ = slot_problem(lines, block.costs, first, end, lines[end].cost, as_vw)
-            good = good and code == Code.FINE
+            good = good and code == ProblemCode.FINE
         else:
             alone = end == first + 1
             empty = alone and lines[first].shared and not as_vw

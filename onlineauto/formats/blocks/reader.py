@@ -28,7 +28,7 @@ from onlineauto.formats.blocks.file import (
     section_sizes,
 )
 from onlineauto.formats.lines.diagnostics import Diagnostics
-from onlineauto.formats.sources.source import Turn, opened
+from onlineauto.formats.sources.source import SingleCaller, opened
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping
@@ -98,7 +98,7 @@ class BlockReader:
         self.diagnostics = Diagnostics() if diagnostics is None else diagnostics
         self._source = opened(source, name=name)
         self.name = self._source.name
-        self._turn = Turn(self.name)
+        self._turn = SingleCaller(self.name)
         descriptor = self._source.plain_file()
         self._bytes: _Mapped | _Streamed
         self._bytes = _Streamed(self._source) if descriptor is None else _Mapped(descriptor)

@@ -11,9 +11,9 @@ from onlineauto.formats.datasets.arrow_arrays import pyarrow
 from onlineauto.formats.datasets.features import Encoder
 from onlineauto.formats.datasets.row_decoder import RowDecoder
 from onlineauto.formats.datasets.schema import families, problem_of_schema
-from onlineauto.formats.lines.diagnostics import Code, make_diagnostic, summary_of
+from onlineauto.formats.lines.diagnostics import ProblemCode, make_diagnostic, summary_of
 from onlineauto.formats.mappings.name_hashes import NameHashes
-from onlineauto.formats.sources.source import Turn
+from onlineauto.formats.sources.source import SingleCaller
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
@@ -32,7 +32,12 @@ _LINES: Final = 1 << 14
 """Approximate number of lines of a block."""
 _ARROW_ERRORS: Final = (OSError, ValueError, NotImplementedError)
 """Base classes of Arrow's errors."""
-_OF_FILES: Final = (Code.NOT_PARQUET, Code.OTHER_COLUMNS, Code.ROW_GROUP, Code.COLUMN_LEFT_OUT)
+_OF_FILES: Final = (
+    ProblemCode.NOT_PARQUET,
+    ProblemCode.OTHER_COLUMNS,
+    ProblemCode.ROW_GROUP,
+    ProblemCode.COLUMN_LEFT_OUT,
+)
 """Problems whose texts are messages, not quotations from the input."""
 
 
@@ -90,7 +95,7 @@ class DatasetReader:
             report=self._report,
         )
         self._families: dict[str, str] = {}
-        self._turn = Turn(self.name)
+        self._turn = SingleCaller(self.name)
         self._check_first()
 
     def _check_first(self) -> None:
@@ -119,7 +124,7 @@ class DatasetReader:
             first, row = self._start
             if first == 0 and row == 0:
                 for each in self._columns.left_out:
-                    self._add_problem(Code.COLUMN_LEFT_OUT, 1, each)
+                    self._add_problem(ProblemCode.COLUMN_LEFT_OUT, 1, each)
             for index in range(first, len(self._files)):
                 yield from self._of_file(index, row if index == first else 0)
 
@@ -147,13 +152,13 @@ class DatasetReader:
         try:
             opened = file.open()
         except _ARROW_ERRORS as error:
-            self._add_problem(Code.NOT_PARQUET, 1, _first_line(error))
+            self._add_problem(ProblemCode.NOT_PARQUET, 1, _first_line(error))
             yield None
             return
         try:
             problem = problem_of_schema(self._columns, opened.schema) or self._changed(opened.schema)
             if problem:
-                self._add_problem(Code.OTHER_COLUMNS, 1, problem)
+                self._add_problem(ProblemCode.OTHER_COLUMNS, 1, problem)
             yield None if problem else opened
         finally:
             opened.close()
@@ -202,7 +207,7 @@ class DatasetReader:
                 batch = next(batches, None)
             except _ARROW_ERRORS as error:
                 which = f"{group + 1} of {len(opened.groups)}: {_first_line(error)}"
-                self._add_problem(Code.ROW_GROUP, row + 1, which)
+                self._add_problem(ProblemCode.ROW_GROUP, row + 1, which)
                 return
             if batch is None:
                 return
@@ -224,13 +229,13 @@ class DatasetReader:
 
     # -- problems --------------------------------------------------------------------------------------
 
-    def _report(self, code: Code, rows: NDArray[np.int64], texts: Sequence[str]) -> None:
+    def _report(self, code: ProblemCode, rows: NDArray[np.int64], texts: Sequence[str]) -> None:
         """Count a problem of events that begin at these rows."""
         self.diagnostics.count(code, len(rows) - len(texts))
         for row, text in zip(rows.tolist(), texts, strict=False):
             self._add_problem(code, row + 1, text)
 
-    def _add_problem(self, code: Code, row: int, text: str) -> None:
+    def _add_problem(self, code: ProblemCode, row: int, text: str) -> None:
         """Count and store a problem.
 
         Raises
@@ -239,7 +244,7 @@ class DatasetReader:
             With ``--strict_parse``, if input is left out because of the problem.
         """
         data = text.encode("utf-8", "surrogateescape")
-        fatal = self._strict and code not in (Code.COLUMN_LEFT_OUT, Code.TAKEN_AS_UNIFORM)
+        fatal = self._strict and code not in (ProblemCode.COLUMN_LEFT_OUT, ProblemCode.TAKEN_AS_UNIFORM)
         problem = make_diagnostic(
             code, file=self._at, line=row, column=1, text=data, unit="event", fatal=fatal
         )

@@ -19,7 +19,7 @@ from onlineauto.formats.datasets.arrow_arrays import (
 )
 from onlineauto.formats.datasets.event_table import EventTable
 from onlineauto.formats.datasets.features import Repeated
-from onlineauto.formats.records.problem_code_kernels import Code
+from onlineauto.formats.records.problem_code_kernels import ProblemCode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from onlineauto.formats.datasets.features import ColumnFeatures, Encoder
 
 
-class Report(Protocol):
+class RowProblems(Protocol):
     """A callback that counts problems of rows and records their positions."""
 
-    def __call__(self, code: Code, rows: NDArray[np.int64], texts: Sequence[str]) -> None:
+    def __call__(self, code: ProblemCode, rows: NDArray[np.int64], texts: Sequence[str]) -> None:
         """Count a problem of rows, numbered from 0 in their file; `texts` has a text for each row."""
 
 
@@ -61,7 +61,7 @@ class RowDecoder:
         *,
         choices: Sequence[str],
         uniform: bool,
-        report: Report,
+        report: RowProblems,
     ) -> None:
         self._columns, self.encoder, self._uniform, self._report = columns, encoder, uniform, report
         self._place = {choice: i for i, choice in enumerate(choices)}
@@ -128,7 +128,7 @@ class RowDecoder:
         table.element_start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         elements = self._encoded(fields_of(lists.flatten()), self._actions)
         table.elements = elements
-        self._refuse(table, sizes == 0, Code.NO_ACTIONS, [self._columns.list or ""])
+        self._refuse(table, sizes == 0, ProblemCode.NO_ACTIONS, [self._columns.list or ""])
         self._refuse_infinite(table, elements, table.element_start)
         if self._columns.chosen is None:
             return
@@ -164,10 +164,10 @@ class RowDecoder:
             tags=self._tags(batch, first),
         )
         ids = run_codes(column_at(batch, self._columns.event or ""))[first]
-        self._refuse(table, ids < 0, Code.EVENT_MISSING, [self._columns.event or ""])
+        self._refuse(table, ids < 0, ProblemCode.EVENT_MISSING, [self._columns.event or ""])
         again = np.ones(len(ids), bool)
         again[np.unique(ids, return_index=True)[1]] = False
-        self._refuse(table, again & (ids >= 0), Code.EVENT_AGAIN, [self._columns.event or ""])
+        self._refuse(table, again & (ids >= 0), ProblemCode.EVENT_AGAIN, [self._columns.event or ""])
         self._refuse_infinite(table, elements, start)
         self._refuse_infinite(table, context, None, of_rows=True)
         table.weight = self._weights(batch, table, first)
@@ -177,7 +177,7 @@ class RowDecoder:
         logged = np.flatnonzero(~np.isnan(costs))
         of_event = np.searchsorted(first, logged, side="right") - 1
         several = np.bincount(of_event, minlength=len(first)) > 1
-        self._refuse(table, several, Code.SECOND_COST, [self._columns.cost_column])
+        self._refuse(table, several, ProblemCode.SECOND_COST, [self._columns.cost_column])
         table.chosen = np.zeros(len(first), np.int64)
         table.chosen[of_event] = logged - first[of_event]
         at = first + table.chosen
@@ -190,7 +190,7 @@ class RowDecoder:
         if self._columns.label is None:
             return None
         labels = numbers_of(column_at(batch, self._columns.label))
-        self._refuse(table, np.isinf(labels), Code.LABEL_NOT_FINITE, labels)
+        self._refuse(table, np.isinf(labels), ProblemCode.LABEL_NOT_FINITE, labels)
         return np.where(np.isnan(labels), UNLABELLED, labels)
 
     def _log(
@@ -208,8 +208,8 @@ class RowDecoder:
         if self._columns.reward is not None:
             costs = 0 - costs  # -costs would contain -0
         logged = ~np.isnan(costs)
-        self._refuse(table, logged & np.isinf(costs), Code.COST_NOT_FINITE, costs)
-        self._refuse(table, logged & (table.chosen < 0), Code.JSON_LABEL_INDEX, chosen)
+        self._refuse(table, logged & np.isinf(costs), ProblemCode.COST_NOT_FINITE, costs)
+        self._refuse(table, logged & (table.chosen < 0), ProblemCode.JSON_LABEL_INDEX, chosen)
         table.cost = np.where(logged, costs, UNLABELLED).astype(np.float32)
         if self._columns.probability is None:
             table.probability = np.zeros(len(table), np.float32)
@@ -217,14 +217,14 @@ class RowDecoder:
         p = self._column(batch, self._columns.probability, at)
         missing = logged & np.isnan(p)
         if self._uniform:
-            self._note(table, missing & table.good, Code.TAKEN_AS_UNIFORM, ["null"])
+            self._note(table, missing & table.good, ProblemCode.TAKEN_AS_UNIFORM, ["null"])
             p = np.where(missing, np.float32(0), p)
         else:
-            self._refuse(table, missing, Code.NO_PROBABILITY, ["null"])
+            self._refuse(table, missing, ProblemCode.NO_PROBABILITY, ["null"])
         wrong = logged & ~missing
-        self._refuse(table, wrong & (p == 0), Code.PROBABILITY_ZERO, p)
-        self._refuse(table, wrong & (p < 0), Code.PROBABILITY_NEGATIVE, p)
-        self._refuse(table, wrong & (p > 1), Code.PROBABILITY_ABOVE_ONE, p)
+        self._refuse(table, wrong & (p == 0), ProblemCode.PROBABILITY_ZERO, p)
+        self._refuse(table, wrong & (p < 0), ProblemCode.PROBABILITY_NEGATIVE, p)
+        self._refuse(table, wrong & (p > 1), ProblemCode.PROBABILITY_ABOVE_ONE, p)
         table.probability = p
 
     def _column(self, batch: Any, name: str, at: NDArray[np.int64] | None) -> NDArray[np.float32]:
@@ -237,8 +237,8 @@ class RowDecoder:
         if self._columns.weight is None:
             return None
         weights = self._column(batch, self._columns.weight, at)
-        self._refuse(table, ~np.isfinite(weights), Code.WEIGHT_NOT_FINITE, weights)
-        self._refuse(table, weights < 0, Code.WEIGHT_NEGATIVE, weights)
+        self._refuse(table, ~np.isfinite(weights), ProblemCode.WEIGHT_NOT_FINITE, weights)
+        self._refuse(table, weights < 0, ProblemCode.WEIGHT_NEGATIVE, weights)
         return weights
 
     def _tags(
@@ -274,13 +274,13 @@ class RowDecoder:
                 rows = np.searchsorted(table.context_row, rows, side="right") - 1
             bad = np.zeros(len(table), bool)
             bad[rows] = True
-            self._refuse(table, bad, Code.VALUE_NOT_FINITE, ["inf"])
+            self._refuse(table, bad, ProblemCode.VALUE_NOT_FINITE, ["inf"])
 
     def _refuse(
         self,
         table: EventTable,
         bad: NDArray[np.bool_],
-        code: Code,
+        code: ProblemCode,
         texts: Sequence[str] | NDArray[np.float32],
     ) -> None:
         """Leave out events and count the reason, except for events that are left out already."""
@@ -293,7 +293,7 @@ class RowDecoder:
         self,
         table: EventTable,
         bad: NDArray[np.bool_],
-        code: Code,
+        code: ProblemCode,
         texts: Sequence[str] | NDArray[np.float32],
     ) -> None:
         """Count a problem of events; `texts` has one text for each event, or one for all events."""

@@ -36,7 +36,7 @@ from onlineauto.formats.json.token_kernels import (
 )
 from onlineauto.formats.lines.label_kernels import UNLABELLED, is_unused, probability_problem
 from onlineauto.formats.records.json_state_kernels import drop_label, fail
-from onlineauto.formats.records.problem_code_kernels import Code
+from onlineauto.formats.records.problem_code_kernels import ProblemCode
 from onlineauto.jit import F32, inline_kernel, kernel
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def open_slots(text: JsonText, p: int, stage: Stage) -> int:
         return passed
     misplaced = text.rules.quirks.narrow_json and not (outer.root and event.lines > 1)
     if event.n_slots > 0 or event.line > 0 or misplaced:
-        fail(text, Code.JSON_UNEXPECTED, p, text.end)
+        fail(text, ProblemCode.JSON_UNEXPECTED, p, text.end)
         return text.end
     close_namespace(stage, outer)
     open_frame(text, SLOTS, p, stage.frames)
@@ -83,7 +83,7 @@ def open_outcomes(text: JsonText, p: int, frames: Records) -> int:
     if passed >= 0:
         return passed
     if event.early > 0 or event.outcome >= 0:
-        fail(text, Code.JSON_OUTCOMES, p, text.end)
+        fail(text, ProblemCode.JSON_OUTCOMES, p, text.end)
         return text.end
     if not (text.rules.quirks.narrow_json or event.closed):
         event.early = p
@@ -104,11 +104,11 @@ def open_part(text: JsonText, p: int, kind: int, stage: Stage) -> int:
     if byte == _N and not text.rules.quirks.narrow_json:
         return read_word(text, p)[1]
     if byte != _OPEN_OBJECT:
-        fail(text, Code.JSON_UNEXPECTED, p, text.end)
+        fail(text, ProblemCode.JSON_UNEXPECTED, p, text.end)
         return text.end
     if kind == OUTCOMES:
         if event.outcome >= event.n_slots:
-            fail(text, Code.JSON_OUTCOMES, p, p + 1)
+            fail(text, ProblemCode.JSON_OUTCOMES, p, p + 1)
             return text.end
         event.line = event.first_slot + event.outcome
         event.outcome += 1
@@ -157,7 +157,7 @@ def _read_included(text: JsonText, p: int, stage: Stage) -> int:
         begin = p
         value, p, known, more = next_entry(text, p, listed)
         if known and not (0 <= value < _LARGEST and value == math.floor(value)):
-            fail(text, Code.JSON_UNEXPECTED, begin, p)
+            fail(text, ProblemCode.JSON_UNEXPECTED, begin, p)
         elif known:
             include(text.event, stage.costs, np.uint32(np.int64(value)))
     return text.end if text.event.bad else p
@@ -169,7 +169,7 @@ def read_slot_list(text: JsonText, key: String, p: int, stage: Stage) -> int:
     event = text.event
     frames = stage.frames
     if event.depth < 2 or frames[event.depth - 2].kind < SLOTS:
-        fail(text, Code.JSON_KEY, key.at, key.after)
+        fail(text, ProblemCode.JSON_KEY, key.at, key.after)
         return text.end
     if is_name(text.data, key.start, key.end, _INCLUDED):
         return _read_included(text, p, stage)
@@ -195,23 +195,23 @@ def forget_label(event: Records) -> None:
 
 
 @kernel
-def _problem(event: Records, again: bool, anything: bool) -> Code:
+def _problem(event: Records, again: bool, anything: bool) -> ProblemCode:
     """Return the code of the problem of a slot's label, or `FINE`.
 
     `again` is true if the slot has an outcome already. `anything` accepts any cost and any probability, and
     the last of two outcomes, like VW.
     """
     if event.listed != event.pmf or event.listed == 0:
-        return Code.SLOT_LISTS
+        return ProblemCode.SLOT_LISTS
     if anything:
-        return Code.FINE
+        return ProblemCode.FINE
     if event.cost == UNLABELLED:
-        return Code.NO_COST
+        return ProblemCode.NO_COST
     if not math.isfinite(event.cost):
-        return Code.COST_NOT_FINITE
+        return ProblemCode.COST_NOT_FINITE
     if not math.isfinite(event.listed_probability):
-        return Code.PROBABILITY_NOT_FINITE
-    return Code.SLOT_LABELLED if again else probability_problem(event.listed_probability)
+        return ProblemCode.PROBABILITY_NOT_FINITE
+    return ProblemCode.SLOT_LABELLED if again else probability_problem(event.listed_probability)
 
 
 @kernel
@@ -229,7 +229,7 @@ def close_slot(text: JsonText, stage: Stage) -> None:
         drop_label(text, code, start, after)
         forget_label(event)
         return
-    if code != Code.FINE:
+    if code != ProblemCode.FINE:
         fail(text, code, start, after)
         return
     put_outcome(event, lines, costs, at, event.listed_action, event.cost, event.listed_probability)

@@ -19,7 +19,7 @@ from onlineauto.formats.json.token_kernels import (
 from onlineauto.formats.lines.label_kernels import UNLABELLED, is_unused, probability_problem
 from onlineauto.formats.numbers.float_kernels import parse_vw_float
 from onlineauto.formats.records.json_state_kernels import drop_label, fail
-from onlineauto.formats.records.problem_code_kernels import Code
+from onlineauto.formats.records.problem_code_kernels import ProblemCode
 from onlineauto.formats.records.reader_state_kernels import Text, report
 from onlineauto.jit import F32, kernel
 
@@ -48,7 +48,7 @@ def _claim(text: JsonText) -> None:
     if text.rules.quirks.early_labels or text.rules.slots or event.line == 0:
         return
     if event.index >= 0 and event.index != event.line - 1:
-        fail(text, Code.SECOND_LABEL, event.label_start, event.label_end)
+        fail(text, ProblemCode.SECOND_LABEL, event.label_start, event.label_end)
     event.index = event.line - 1
 
 
@@ -57,29 +57,29 @@ def _set_simple(text: JsonText, name: tuple[int, int], value: F32, line: Records
     """Set the property `name` of a simple label to `value`."""
     data, event = text.data, text.event
     code, limit = (
-        Code.FINE,
+        ProblemCode.FINE,
         text.rules.quirks.any_number or (math.isfinite(value) and abs(value) < UNLABELLED),
     )
     if is_name(data, name[0], name[1], _LABEL):
         line.label = value
-        code = Code.FINE if limit else Code.LABEL_NOT_FINITE
+        code = ProblemCode.FINE if limit else ProblemCode.LABEL_NOT_FINITE
     elif is_name(data, name[0], name[1], _WEIGHT):
         line.weight = value
-        code = Code.FINE if limit else Code.WEIGHT_NOT_FINITE
+        code = ProblemCode.FINE if limit else ProblemCode.WEIGHT_NOT_FINITE
         if value < _ZERO:
-            code = Code.VW_WEIGHT if text.rules.quirks.any_number else Code.WEIGHT_NEGATIVE
+            code = ProblemCode.VW_WEIGHT if text.rules.quirks.any_number else ProblemCode.WEIGHT_NEGATIVE
     elif is_name(data, name[0], name[1], _INITIAL):
         line.initial = value
-        code = Code.FINE if limit else Code.INITIAL_NOT_FINITE
+        code = ProblemCode.FINE if limit else ProblemCode.INITIAL_NOT_FINITE
     else:
-        code = Code.JSON_KEY
-    if code == Code.VW_WEIGHT:
+        code = ProblemCode.JSON_KEY
+    if code == ProblemCode.VW_WEIGHT:
         report(text.state, code, event.label_start, event.label_end, False)
     elif is_unused(code):
         drop_label(text, code, event.label_start, event.label_end)
-    elif code == Code.JSON_KEY:
+    elif code == ProblemCode.JSON_KEY:
         fail(text, code, event.key[0], event.key[1])
-    elif code != Code.FINE:
+    elif code != ProblemCode.FINE:
         fail(text, code, event.label_start, event.label_end)
 
 
@@ -106,7 +106,7 @@ def _set_cost(text: JsonText, name: tuple[int, int], value: F32) -> None:
         if event.index < 0:
             _note(event, event.index_at)
     else:
-        fail(text, Code.JSON_KEY, event.key[0], event.key[1])
+        fail(text, ProblemCode.JSON_KEY, event.key[0], event.key[1])
     event.found = True
     _claim(text)
 
@@ -122,7 +122,7 @@ def read_label_property(
     event = text.event
     if p < text.end and text.data[p] == _OPEN_OBJECT:  # `_label_...` takes an object, as `_label` does
         return read_label(text, p, lines, frames)
-    value, after, known = read_entry(text, p, Code.JSON_UNEXPECTED)
+    value, after, known = read_entry(text, p, ProblemCode.JSON_UNEXPECTED)
     if not known:
         return after
     event.label_start, event.label_end = p, after
@@ -139,7 +139,7 @@ def read_label(text: JsonText, p: int, lines: Records, frames: Records) -> int:
     rules, event = text.rules, text.event
     if p < text.end and text.data[p] == _OPEN_OBJECT:
         if rules.slots or frames[event.depth - 1].kind == LABEL:  # VW no longer treats such a line as a slot
-            fail(text, Code.JSON_UNEXPECTED, p, p + 1)
+            fail(text, ProblemCode.JSON_UNEXPECTED, p, p + 1)
         line = lines[event.line]
         line.label = UNLABELLED
         line.first_cost = line.last_cost = -1
@@ -147,16 +147,16 @@ def read_label(text: JsonText, p: int, lines: Records, frames: Records) -> int:
         open_frame(text, LABEL, p, frames)
         event.label_start, event.label_end = p, p + 1
         return p + 1
-    value, after, kind = read_number_or_null(text, p, Code.JSON_UNEXPECTED)
+    value, after, kind = read_number_or_null(text, p, ProblemCode.JSON_UNEXPECTED)
     if kind == MALFORMED:
         return after
     event.label_start, event.label_end = p, after
     if not rules.simple:
-        fail(text, Code.JSON_UNEXPECTED, p, text.end)
+        fail(text, ProblemCode.JSON_UNEXPECTED, p, text.end)
         return text.end
     lines[event.line].label = value
     if not rules.quirks.any_number and not abs(value) < UNLABELLED:
-        drop_label(text, Code.LABEL_NOT_FINITE, p, after)
+        drop_label(text, ProblemCode.LABEL_NOT_FINITE, p, after)
     return after
 
 
@@ -175,7 +175,7 @@ def _is_missing(text: JsonText, line: Records, quiet: Records) -> bool:
         return not abs(line.label) <= UNLABELLED
     for i in range(quiet.problems):
         value, _ = parse_vw_float(text.data, quiet.problem[i, 3], quiet.problem[i, 4])
-        if quiet.problem[i, 0] != Code.VW_FLOAT or not math.isnan(value):
+        if quiet.problem[i, 0] != ProblemCode.VW_FLOAT or not math.isnan(value):
             return False
     return not quiet.fatal
 
@@ -194,14 +194,14 @@ def take_label(text: JsonText, string: String, stage: Stage, reader: Reader) -> 
     read_vw_label(text_of_label, string.start, string.end, line, reader.costs)
     if _is_missing(text, line, quiet):
         line.shared |= shared
-        code = Code.LABEL_NOT_FINITE if text.rules.simple else Code.COST_NOT_FINITE
+        code = ProblemCode.LABEL_NOT_FINITE if text.rules.simple else ProblemCode.COST_NOT_FINITE
         drop_label(text, code, start, after)
         return
     good = quiet.problems == 0 and not line.shared
     good &= text.rules.quirks.any_number or (abs(line.label) <= UNLABELLED and _is_weighted(line))
     line.shared |= shared
     if not good:
-        fail(text, Code.JSON_LABEL, start, after)
+        fail(text, ProblemCode.JSON_LABEL, start, after)
         return
     for i in range(known, quiet.costs):
         cost = reader.costs[i]
@@ -211,7 +211,7 @@ def take_label(text: JsonText, string: String, stage: Stage, reader: Reader) -> 
             )
             continue
         if event.found:
-            fail(text, Code.SECOND_COST, start, after)
+            fail(text, ProblemCode.SECOND_COST, start, after)
         event.found, event.has_probability = True, cost.probability != _ZERO
         event.action, event.cost, event.probability = cost.action, cost.cost, cost.probability
         _note(event, event.cost_at)
@@ -225,11 +225,11 @@ def take_label(text: JsonText, string: String, stage: Stage, reader: Reader) -> 
 def read_label_index(text: JsonText, p: int) -> int:
     """Read the index of the labelled action, counted from 0, and return the position after it."""
     event = text.event
-    value, after, kind = read_number_or_null(text, p, Code.JSON_UNEXPECTED)
+    value, after, kind = read_number_or_null(text, p, ProblemCode.JSON_UNEXPECTED)
     if kind == MALFORMED:
         return after
     if kind != INTEGER:
-        fail(text, Code.JSON_UNEXPECTED, p, text.end)
+        fail(text, ProblemCode.JSON_UNEXPECTED, p, text.end)
         return text.end
     if value < 2.0**31:  # VW reads an int; larger values become negative, which means no index
         event.index = np.int64(value)
@@ -253,7 +253,7 @@ def settle_context(text: JsonText, stage: Stage) -> None:
     """
     event = text.event
     if event.index + 1 >= event.lines:
-        fail(text, Code.JSON_LABEL_INDEX, event.index_at[0], event.index_at[1])
+        fail(text, ProblemCode.JSON_LABEL_INDEX, event.index_at[0], event.index_at[1])
         return
     if text.rules.slots:
         settle_single_slot(stage, True)
@@ -265,16 +265,16 @@ def settle_context(text: JsonText, stage: Stage) -> None:
 
 
 @kernel
-def _label_problem(text: JsonText) -> Code:
+def _label_problem(text: JsonText) -> ProblemCode:
     """Return the code of the label's problem in native mode, or `FINE`."""
     event = text.event
     if not (math.isfinite(event.cost)):
-        return Code.COST_NOT_FINITE
+        return ProblemCode.COST_NOT_FINITE
     if event.has_probability:
         if not math.isfinite(event.probability):
-            return Code.PROBABILITY_NOT_FINITE
+            return ProblemCode.PROBABILITY_NOT_FINITE
         return probability_problem(event.probability)
-    return Code.TAKEN_AS_UNIFORM if text.rules.uniform else Code.NO_PROBABILITY
+    return ProblemCode.TAKEN_AS_UNIFORM if text.rules.uniform else ProblemCode.NO_PROBABILITY
 
 
 @kernel
@@ -292,28 +292,28 @@ def give_label(text: JsonText, stage: Stage) -> None:
     if not event.found or event.cost == UNLABELLED:
         return
     code = _label_problem(text)
-    of_cost = code in (Code.COST_NOT_FINITE, Code.NO_PROBABILITY, Code.TAKEN_AS_UNIFORM)
+    of_cost = code in (ProblemCode.COST_NOT_FINITE, ProblemCode.NO_PROBABILITY, ProblemCode.TAKEN_AS_UNIFORM)
     place = event.cost_at if of_cost else event.probability_at
-    if code == Code.TAKEN_AS_UNIFORM:
+    if code == ProblemCode.TAKEN_AS_UNIFORM:
         report(text.state, code, place[0], place[1], False)
     elif is_unused(code):
         drop_label(text, code, place[0], place[1])
         if text.rules.slots:
             settle_single_slot(stage, False)
         return
-    elif code != Code.FINE:
+    elif code != ProblemCode.FINE:
         fail(text, code, place[0], place[1])
     at = event.index + 1
     if not text.rules.multiline:
         at = 0
         if event.action == 0:
-            fail(text, Code.NO_ACTION_NAME, start, end)
+            fail(text, ProblemCode.NO_ACTION_NAME, start, end)
     elif event.index < 0:
         at = np.int64(event.action)
         if at == 0:
-            fail(text, Code.JSON_NO_LABEL_INDEX, start, end)
+            fail(text, ProblemCode.JSON_NO_LABEL_INDEX, start, end)
     if at >= event.lines:
-        fail(text, Code.JSON_LABEL_INDEX, event.index_at[0], event.index_at[1])
+        fail(text, ProblemCode.JSON_LABEL_INDEX, event.index_at[0], event.index_at[1])
     if event.bad:
         return
     if text.rules.slots:

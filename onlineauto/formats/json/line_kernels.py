@@ -35,14 +35,14 @@ from onlineauto.formats.lines.line_kernels import (
     DONE,
     GROW,
     STOPPED,
-    Line,
+    LineBounds,
     begin_records,
     close_event,
     close_records,
     find_line,
 )
 from onlineauto.formats.records.json_state_kernels import JsonText, fail
-from onlineauto.formats.records.problem_code_kernels import Code
+from onlineauto.formats.records.problem_code_kernels import ProblemCode
 from onlineauto.jit import entry_kernel, inline_kernel, kernel
 from onlineauto.jit.words import LANES, equal, load1, ones
 
@@ -89,13 +89,13 @@ def _read_named(text: JsonText, p: int, frame: Records, stage: Stage, reader: Re
     """
     end, event = text.end, text.event
     if p >= end or load1(text.data, p) != _QUOTE:
-        fail(text, Code.JSON_MEMBER, p, end)
+        fail(text, ProblemCode.JSON_MEMBER, p, end)
         return end
     key = read_json_string(text, p)
     event.key[0], event.key[1] = key.at, key.after
     p = skip_blanks(text, key.after)
     if event.bad or p >= end or load1(text.data, p) != _COLON:
-        fail(text, Code.JSON_COLON, p, end)
+        fail(text, ProblemCode.JSON_COLON, p, end)
         return end
     p = skip_blanks(text, p + 1)
     if frame.kind == NAMESPACE:
@@ -129,7 +129,7 @@ def _read_tree(text: JsonText, p: int, stage: Stage, reader: Reader) -> None:
                 continue
             if frame.filled:
                 if byte != _COMMA:
-                    code = Code.JSON_ELEMENT if in_array else Code.JSON_MEMBER
+                    code = ProblemCode.JSON_ELEMENT if in_array else ProblemCode.JSON_MEMBER
                     fail(text, code, p, end)
                     return
                 p = skip_blanks(text, p + 1)
@@ -145,7 +145,7 @@ def _read_tree(text: JsonText, p: int, stage: Stage, reader: Reader) -> None:
         p = open_outcomes(text, p, frames)
     p = skip_blanks(text, after)
     if p < end:
-        fail(text, Code.JSON_END, p, end)
+        fail(text, ProblemCode.JSON_END, p, end)
 
 
 @kernel
@@ -157,7 +157,7 @@ def _weight(text: JsonText) -> np.float32:
     event = text.event
     start, end = event.drop_start, event.drop_end
     if not _ZERO <= event.drop < _ONE:
-        fail(text, Code.JSON_DROP_ONE, start, end)
+        fail(text, ProblemCode.JSON_DROP_ONE, start, end)
     return np.float32(_ONE if text.rules.simple else _ONE - event.drop)
 
 
@@ -180,13 +180,13 @@ def _is_event(text: JsonText, log: Records) -> bool:
 def _check_event(text: JsonText, stage: Stage) -> None:
     """Complete the event, and mark it bad if it cannot be learnt."""
     if text.rules.multiline and text.event.lines < 2:
-        fail(text, Code.JSON_NO_MULTI, text.state.line_begin, text.state.line_begin)
+        fail(text, ProblemCode.JSON_NO_MULTI, text.state.line_begin, text.state.line_begin)
     elif not text.rules.quirks.early_labels and text.event.n_slots == 0:
         give_label(text, stage)
 
 
 @inline_kernel
-def _open(text: JsonText, place: Line, stage: Stage) -> int:
+def _open(text: JsonText, place: LineBounds, stage: Stage) -> int:
     """Open the object of a line and return its position, or -1 if the line is to be skipped.
 
     VW reads a line of a log only if its first byte is a brace.
@@ -198,7 +198,7 @@ def _open(text: JsonText, place: Line, stage: Stage) -> int:
         return -1
     late = rules.quirks.narrow_json and rules.log and p > place.start
     if late or load1(text.data, p) != _OPEN_OBJECT:
-        fail(text, Code.JSON_NO_OBJECT, place.start, place.stop)
+        fail(text, ProblemCode.JSON_NO_OBJECT, place.start, place.stop)
         stage.log[0].line_parse_error += rules.log
         return -1
     begin_line(text.event, stage.lines)
@@ -219,7 +219,7 @@ def _count(data: NDArray[np.uint8], start: int, end: int) -> int:
 
 
 @inline_kernel
-def _has_room(data: NDArray[np.uint8], place: Line, state: Records, names: Records) -> bool:
+def _has_room(data: NDArray[np.uint8], place: LineBounds, state: Records, names: Records) -> bool:
     """Return whether the table of names has enough free rows for all names that a line may add."""
     room = len(names) // 2 - state.names - 2
     if (place.stop - place.start) // _SHORTEST_NAME <= room:

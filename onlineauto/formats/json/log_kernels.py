@@ -22,7 +22,7 @@ from onlineauto.formats.json.token_kernels import (
     read_word,
 )
 from onlineauto.formats.records.json_state_kernels import fail
-from onlineauto.formats.records.problem_code_kernels import Code
+from onlineauto.formats.records.problem_code_kernels import ProblemCode
 from onlineauto.jit import inline_kernel, kernel
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def is_label_index(data: NDArray[np.uint8], key: String) -> bool:
 def read_original_cost(text: JsonText, p: int) -> int:
     """Add the number at `p` to the event's original cost and return the position after it."""
     event = text.event
-    value, after, kind = read_number_or_null(text, p, Code.JSON_UNEXPECTED)
+    value, after, kind = read_number_or_null(text, p, ProblemCode.JSON_UNEXPECTED)
     if kind == MALFORMED:
         return after
     event.original_cost = np.float32(event.original_cost + value)
@@ -77,7 +77,7 @@ def _read_drop(text: JsonText, p: int) -> int:
     """Read ``pdrop``, the share of such events that was not logged, and return the position after it."""
     event = text.event
     event.drop = _ZERO
-    value, after, kind = read_number_or_null(text, p, Code.JSON_UNEXPECTED)
+    value, after, kind = read_number_or_null(text, p, ProblemCode.JSON_UNEXPECTED)
     if kind != MALFORMED:
         event.drop, event.drop_start, event.drop_end = value, p, after
     return after
@@ -110,7 +110,7 @@ def _open_context(text: JsonText, p: int, frames: Records) -> int:
     if passed >= 0:
         return passed
     if text.event.closed:
-        fail(text, Code.JSON_TWO_CONTEXTS, p, p + 1)
+        fail(text, ProblemCode.JSON_TWO_CONTEXTS, p, p + 1)
     frame = open_frame(text, NAMESPACE, p, frames)
     open_default(text, frame)
     frame.root = True
@@ -154,7 +154,7 @@ def read_envelope(text: JsonText, key: String, p: int, lines: Records, frames: R
     if is_name(data, start, stop, _OUTCOMES):
         if text.rules.slots:
             return open_outcomes(text, p, frames)
-        fail(text, Code.JSON_KEY, key.at, key.after)
+        fail(text, ProblemCode.JSON_KEY, key.at, key.after)
         return text.end
     return UNKNOWN
 

@@ -43,7 +43,7 @@ from onlineauto.formats.json.token_kernels import (
 )
 from onlineauto.formats.lines.mark_kernels import next_one
 from onlineauto.formats.records.json_state_kernels import fail
-from onlineauto.formats.records.problem_code_kernels import Code
+from onlineauto.formats.records.problem_code_kernels import ProblemCode
 from onlineauto.jit import inline_kernel, kernel
 from onlineauto.jit.words import load1, load8, store8
 
@@ -144,10 +144,10 @@ def _read_number(text: JsonText, p: int) -> tuple[np.float32, int]:
     """Return the value of a feature at `p`, finite in native mode, and the position after it."""
     value, after, kind = read_json_number(text.data, p, text.end)
     if kind == MALFORMED:
-        fail(text, Code.JSON_VALUE, p, text.end)
+        fail(text, ProblemCode.JSON_VALUE, p, text.end)
         return _ZERO, text.end
     if not text.rules.quirks.any_number and not math.isfinite(value):
-        fail(text, Code.VALUE_NOT_FINITE, p, after)
+        fail(text, ProblemCode.VALUE_NOT_FINITE, p, after)
     return value, after
 
 
@@ -161,10 +161,10 @@ def _open_actions(text: JsonText, p: int, lines: Records, frames: Records) -> in
     if passed >= 0:
         return passed
     if text.event.line > 0 or (text.rules.quirks.narrow_json and text.event.lines > 1):
-        fail(text, Code.JSON_UNEXPECTED, p, text.end)
+        fail(text, ProblemCode.JSON_UNEXPECTED, p, text.end)
         return text.end
     if not text.rules.multiline:
-        fail(text, Code.JSON_SINGLE_LINE, p, p + 1)
+        fail(text, ProblemCode.JSON_SINGLE_LINE, p, p + 1)
     lines[0].shared = True
     open_frame(text, MULTI, p, frames)
     return p + 1
@@ -213,14 +213,14 @@ def _read_special(text: JsonText, key: String, p: int, stage: Stage, reader: Rea
             return read_label_property(text, name, p, stage.lines, stage.frames)
         if is_label_index(data, key):
             if rules.quirks.narrow_json and is_in_slots(text.event, stage.frames):
-                fail(text, Code.JSON_KEY, key.at, key.after)
+                fail(text, ProblemCode.JSON_KEY, key.at, key.after)
                 return end
             return read_label_index(text, p)
         if stop > start + n:
-            fail(text, Code.JSON_KEY, key.at, key.after)
+            fail(text, ProblemCode.JSON_KEY, key.at, key.after)
             return end
         if rules.slots:
-            fail(text, Code.JSON_LABEL, p, end)
+            fail(text, ProblemCode.JSON_LABEL, p, end)
             return end
         if p < end and data[p] == _QUOTE:
             return _read_string_member(text, key, p, stage, reader)
@@ -239,7 +239,7 @@ def _read_special(text: JsonText, key: String, p: int, stage: Stage, reader: Rea
             return read_slot_list(text, key, p, stage)
     unknown = is_name(data, start, stop, _SLOTS) or is_name(data, start, stop, _SLOT_ID)
     if unknown or is_name(data, start, stop, _ORIGINAL) or is_name(data, start, stop, _SAME):
-        fail(text, Code.JSON_KEY, key.at, key.after)
+        fail(text, ProblemCode.JSON_KEY, key.at, key.after)
         return end
     return skip_unread(text, key, p)
 
@@ -251,7 +251,7 @@ def skip_unread(text: JsonText, key: String, p: int) -> int:
     VW skips the value only if the member's name has no escapes and directly precedes the colon.
     """
     if text.rules.quirks.narrow_json and not (key.plain and text.data[key.end + 1] == _COLON):
-        fail(text, Code.JSON_COLON, key.at, p)
+        fail(text, ProblemCode.JSON_COLON, key.at, p)
         return text.end
     return skip_value(text, p)
 
@@ -324,7 +324,7 @@ def read_element(text: JsonText, p: int, frame: Records, stage: Stage) -> int:
         open_again(open_frame(text, NAMESPACE, p, stage.frames), frame)
         return p + 1
     if byte == _OPEN_LIST or (text.rules.quirks.narrow_json and byte in (_QUOTE, _T, _F)):
-        fail(text, Code.JSON_UNEXPECTED, p, text.end)
+        fail(text, ProblemCode.JSON_UNEXPECTED, p, text.end)
     elif byte == _QUOTE:
         p = _read_string_element(text, p, frame, stage)
     elif byte in (_T, _F):

@@ -12,7 +12,7 @@ from onlineauto.formats.lines.label_kernels import UNLABELLED, add_cost
 from onlineauto.formats.lines.line_kernels import open_line
 from onlineauto.formats.records.json_state_kernels import fail
 from onlineauto.formats.records.namespace_table_kernels import default_number, name_slot
-from onlineauto.formats.records.problem_code_kernels import Code
+from onlineauto.formats.records.problem_code_kernels import ProblemCode
 from onlineauto.jit import F32, inline_kernel, kernel
 from onlineauto.jit.words import load1
 
@@ -72,7 +72,7 @@ def open_frame(text: JsonText, kind: int, p: int, frames: Records) -> Records:
     """Open an object or an array and return its frame; the event is bad if too many are nested."""
     event = text.event
     if event.depth == len(frames):
-        fail(text, Code.JSON_TOO_DEEP, p, p + 1)
+        fail(text, ProblemCode.JSON_TOO_DEEP, p, p + 1)
         event.depth -= 1
     frame = frames[np.uint64(event.depth)]
     event.depth += 1

@@ -10,7 +10,7 @@ import numpy as np
 from onlineauto.features.hash_kernels import hash_name
 from onlineauto.formats.lines.label_kernels import UNLABELLED, add_cost, is_word
 from onlineauto.formats.numbers.float_kernels import parse_vw_float
-from onlineauto.formats.records.problem_code_kernels import Code
+from onlineauto.formats.records.problem_code_kernels import ProblemCode
 from onlineauto.formats.records.reader_state_kernels import report
 from onlineauto.jit import F32, kernel
 
@@ -60,7 +60,7 @@ def vw_number(text: Text, start: int, end: int) -> F32:
     limit = text.end if 11 <= text.data[start] <= 13 else end
     value, after = parse_vw_float(text.data, start, limit)
     if after == start or math.isnan(value):
-        report(text.state, Code.VW_FLOAT, start, end, False)
+        report(text.state, ProblemCode.VW_FLOAT, start, end, False)
         return _ZERO
     return np.float32(value)
 
@@ -70,7 +70,7 @@ def _read_simple(text: Text, p: int, end: int, line: Records) -> None:
     """Read ``[label [weight [initial]]]`` into `line`; a text of more words is not a label."""
     n = count_vw_parts(text.data, p, end, _SPACE)
     if n > 3:
-        report(text.state, Code.VW_TOO_MANY_TOKENS, p, end, False)
+        report(text.state, ProblemCode.VW_TOO_MANY_TOKENS, p, end, False)
         return
     for i in range(n):
         start, p = next_vw_part(text.data, p, end, _SPACE)
@@ -88,10 +88,10 @@ def vw_probability(text: Text, start: int, end: int) -> F32:
     """Return the probability in ``data[start:end]``, clipped to [0, 1] with a warning."""
     value = vw_number(text, start, end)
     if value > _ONE:
-        report(text.state, Code.VW_PROBABILITY_ABOVE_ONE, start, end, False)
+        report(text.state, ProblemCode.VW_PROBABILITY_ABOVE_ONE, start, end, False)
         return _ONE
     if value < _ZERO:
-        report(text.state, Code.VW_PROBABILITY_NEGATIVE, start, end, False)
+        report(text.state, ProblemCode.VW_PROBABILITY_NEGATIVE, start, end, False)
         return _ZERO
     return value
 
@@ -102,7 +102,7 @@ def _read_cost(text: Text, start: int, end: int, costs: Records) -> None:
     data, state = text.data, text.state
     n = count_vw_parts(data, start, end, _COLON)
     if n == 0 or n > 3:
-        report(state, Code.VW_MALFORMED_COST, start, end, True)
+        report(state, ProblemCode.VW_MALFORMED_COST, start, end, True)
         return
     action, p = next_vw_part(data, start, end, _COLON)
     action_end = p
@@ -117,9 +117,9 @@ def _read_cost(text: Text, start: int, end: int, costs: Records) -> None:
         if n == 1:
             probability = _SHARED_MARK
         else:
-            report(state, Code.VW_SHARED_WITH_COST, start, end, False)
+            report(state, ProblemCode.VW_SHARED_WITH_COST, start, end, False)
     if is_word(data, action, action_end, _GRAPH):
-        report(state, Code.VW_GRAPH, start, end, True)
+        report(state, ProblemCode.VW_GRAPH, start, end, True)
         return
     add_cost(state, costs, hash_name(data, action, action_end, np.uint32(0), False), cost, probability)
 

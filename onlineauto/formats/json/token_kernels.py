@@ -10,7 +10,7 @@ from onlineauto.formats.json.name_kernels import is_name, name_of
 from onlineauto.formats.json.number_kernels import MALFORMED, read_json_number
 from onlineauto.formats.lines.mark_kernels import next_one, next_one_near
 from onlineauto.formats.records.json_state_kernels import fail
-from onlineauto.formats.records.problem_code_kernels import Code
+from onlineauto.formats.records.problem_code_kernels import ProblemCode
 from onlineauto.jit import F32, inline_kernel, kernel
 from onlineauto.jit.words import load1
 
@@ -134,10 +134,10 @@ def _decode(text: JsonText, start: int) -> String:
         else:
             p = end
         if p >= end:
-            fail(text, Code.JSON_STRING, escape, end)
+            fail(text, ProblemCode.JSON_STRING, escape, end)
             return String(start, start, end, start - 1, False)
     if p >= end or data[p] != _QUOTE:
-        fail(text, Code.JSON_STRING, start - 1, end)
+        fail(text, ProblemCode.JSON_STRING, start - 1, end)
         return String(start, start, end, start - 1, False)
     first = int(event.scratch)
     event.scratch = to
@@ -163,7 +163,7 @@ def read_word(text: JsonText, p: int) -> tuple[int, int]:
         return FALSE, p + 5
     if is_name(data, p, min(p + 4, end), _NULL):
         return NULL, p + 4
-    fail(text, Code.JSON_VALUE, p, end)
+    fail(text, ProblemCode.JSON_VALUE, p, end)
     return NULL, end
 
 
@@ -178,12 +178,12 @@ def other_than(text: JsonText, p: int, mark: int) -> int:
         return -1
     if byte == _N:
         return read_word(text, p)[1]
-    fail(text, Code.JSON_UNEXPECTED, p, text.end)
+    fail(text, ProblemCode.JSON_UNEXPECTED, p, text.end)
     return text.end
 
 
 @inline_kernel
-def read_number_or_null(text: JsonText, p: int, wrong: Code) -> tuple[F32, int, int]:
+def read_number_or_null(text: JsonText, p: int, wrong: ProblemCode) -> tuple[F32, int, int]:
     """Read a number like `read_json_number`, or null.
 
     The kind is `MALFORMED` for null, and for malformed numbers, which are reported as `wrong`.
@@ -224,12 +224,12 @@ def skip_value(text: JsonText, start: int) -> int:
         elif byte == _CLOSE_LIST:
             lists -= 1
         p += 1
-    fail(text, Code.JSON_VALUE, start, end)
+    fail(text, ProblemCode.JSON_VALUE, start, end)
     return end
 
 
 @inline_kernel
-def read_entry(text: JsonText, p: int, wrong: Code) -> tuple[F32, int, bool]:
+def read_entry(text: JsonText, p: int, wrong: ProblemCode) -> tuple[F32, int, bool]:
     """Read a number, ``"NaN"`` or null; return value, position after it, and False for null.
 
     `wrong` is the code for a byte that begins neither of them.
@@ -238,7 +238,7 @@ def read_entry(text: JsonText, p: int, wrong: Code) -> tuple[F32, int, bool]:
     if byte == _QUOTE:
         string = read_json_string(text, p)
         if not is_name(text.data, string.start, string.end, _NAN_NAME):
-            fail(text, Code.JSON_UNEXPECTED, p, string.after)
+            fail(text, ProblemCode.JSON_UNEXPECTED, p, string.after)
         return _NAN, string.after, True
     value, after, kind = read_number_or_null(text, p, wrong)
     return value, after, kind != MALFORMED
@@ -264,14 +264,14 @@ def next_entry(text: JsonText, p: int, listed: bool) -> tuple[F32, int, bool, bo
 
     Returns the value, the position after it, whether it is a value, and whether more entries follow.
     """
-    value, p, known = read_entry(text, p, Code.JSON_VALUE)
+    value, p, known = read_entry(text, p, ProblemCode.JSON_VALUE)
     if not listed:
         return value, p, known, False
     p = skip_blanks(text, p)
     if p < text.end and text.data[p] == _CLOSE_LIST:
         return value, p + 1, known, False
     if p >= text.end or text.data[p] != _COMMA:
-        fail(text, Code.JSON_ELEMENT, p, text.end)
+        fail(text, ProblemCode.JSON_ELEMENT, p, text.end)
     return value, skip_blanks(text, p + 1), known, not text.event.bad
 
 

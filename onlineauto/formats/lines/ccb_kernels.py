@@ -17,7 +17,7 @@ from onlineauto.formats.lines.label_kernels import (
     next_word,
     probability_problem,
 )
-from onlineauto.formats.records.problem_code_kernels import Code
+from onlineauto.formats.records.problem_code_kernels import ProblemCode
 from onlineauto.formats.records.reader_state_kernels import report
 from onlineauto.jit import F32, kernel
 
@@ -53,7 +53,7 @@ def _is_free(lines: Records, costs: Records, first: int, slot: int, end: int, ac
 @kernel
 def slot_problem(
     lines: Records, costs: Records, first: int, end: int, n_costs: int, anything: bool
-) -> tuple[Code, int]:
+) -> tuple[ProblemCode, int]:
     """Return the problem of the lines [first, end) of an event, and the line that has it.
 
     The costs of the event end at `n_costs`. The lines must be a shared line, then actions, then at most as
@@ -63,24 +63,24 @@ def slot_problem(
     slots = end
     for line in range(first, end):
         if lines[line].shared != (line == first) or (not lines[line].slot and slots < end):
-            return Code.SLOT_ORDER, line
+            return ProblemCode.SLOT_ORDER, line
         if lines[line].slot and slots == end:
             slots = line
     n_actions = slots - first - 1
     if end - slots > n_actions:
-        return Code.TOO_MANY_SLOTS, slots
+        return ProblemCode.TOO_MANY_SLOTS, slots
     if anything:
-        return Code.FINE, first
+        return ProblemCode.FINE, first
     for slot in range(slots, end):
         stop = lines[slot + 1].cost if slot + 1 < end else n_costs
         for i in range(lines[slot].cost, stop):
             if costs[i].action >= n_actions:
-                return Code.SLOT_ACTION, slot
+                return ProblemCode.SLOT_ACTION, slot
         i = lines[slot].cost
         logged = i < stop and costs[i].probability > CONFINED
         if logged and not _is_free(lines, costs, slots, slot, stop, costs[i].action):
-            return Code.SLOT_ACTION, slot
-    return Code.FINE, first
+            return ProblemCode.SLOT_ACTION, slot
+    return ProblemCode.FINE, first
 
 
 COLON, COMMA = 58, 44
@@ -109,20 +109,20 @@ def next_part(data: NDArray[np.uint8], p: int, end: int, separator: int) -> int:
 def _read_action(text: Text, start: int, end: int) -> np.uint32:
     """Return the number of an action; for any other text, report it and return the largest uint32."""
     if not is_whole_number(text.data, start, end) or end - start > _DIGITS:
-        report(text.state, Code.ACTION_NOT_A_NUMBER, start, end, text.rules.strict)
+        report(text.state, ProblemCode.ACTION_NOT_A_NUMBER, start, end, text.rules.strict)
         return _LARGEST
     return hash_name(text.data, start, end, np.uint32(0), False)
 
 
 @kernel
-def _read_probability(text: Text, start: int, end: int) -> tuple[F32, Code]:
+def _read_probability(text: Text, start: int, end: int) -> tuple[F32, ProblemCode]:
     """Return a probability and its problem, after reporting the problem."""
     value, code = label_number(
-        text.data, start, end, Code.PROBABILITY_NOT_A_NUMBER, Code.PROBABILITY_NOT_FINITE
+        text.data, start, end, ProblemCode.PROBABILITY_NOT_A_NUMBER, ProblemCode.PROBABILITY_NOT_FINITE
     )
-    if code == Code.FINE:
+    if code == ProblemCode.FINE:
         code = probability_problem(value)
-    if code != Code.FINE:
+    if code != ProblemCode.FINE:
         report(text.state, code, start, end, text.rules.strict)
     return value, code
 
@@ -139,17 +139,17 @@ def _read_others(text: Text, p: int, end: int) -> tuple[float, bool]:
         stop = next_part(data, p, end, COMMA)
         colon = next_part(data, p, stop, COLON)
         if colon == stop:
-            report(text.state, Code.SLOT_OUTCOME, p, stop, text.rules.strict)
+            report(text.state, ProblemCode.SLOT_OUTCOME, p, stop, text.rules.strict)
             return np.nan, False
         if _read_action(text, p, colon) == _LARGEST:
             return np.nan, False
         value, code = label_number(
-            data, colon + 1, stop, Code.PROBABILITY_NOT_A_NUMBER, Code.PROBABILITY_NOT_FINITE
+            data, colon + 1, stop, ProblemCode.PROBABILITY_NOT_A_NUMBER, ProblemCode.PROBABILITY_NOT_FINITE
         )
-        if code != Code.FINE or value < _ZERO:
+        if code != ProblemCode.FINE or value < _ZERO:
             report(
                 text.state,
-                Code.PROBABILITY_NEGATIVE if value < _ZERO else code,
+                ProblemCode.PROBABILITY_NEGATIVE if value < _ZERO else code,
                 colon + 1,
                 stop,
                 text.rules.strict,
@@ -173,31 +173,33 @@ def _read_outcome(text: Text, start: int, end: int, costs: Records) -> bool:
     first = next_part(data, start, stop, COLON)
     second = next_part(data, min(first + 1, stop), stop, COLON)
     if first == stop or next_part(data, min(second + 1, stop), stop, COLON) < stop:
-        report(state, Code.SLOT_OUTCOME, start, stop, rules.strict)
+        report(state, ProblemCode.SLOT_OUTCOME, start, stop, rules.strict)
         return False
     action = _read_action(text, start, first)
     if action == _LARGEST:
         return False
-    cost, code = label_number(data, first + 1, second, Code.COST_NOT_A_NUMBER, Code.COST_NOT_FINITE)
-    if code != Code.FINE:
+    cost, code = label_number(
+        data, first + 1, second, ProblemCode.COST_NOT_A_NUMBER, ProblemCode.COST_NOT_FINITE
+    )
+    if code != ProblemCode.FINE:
         report(state, code, first + 1, second, rules.strict)
         return is_unused(code)
     probability = _ZERO
     if second < stop:
         probability, code = _read_probability(text, second + 1, stop)
-        if code != Code.FINE:
+        if code != ProblemCode.FINE:
             return is_unused(code)
     elif rules.uniform:
-        report(state, Code.TAKEN_AS_UNIFORM, start, stop, False)
+        report(state, ProblemCode.TAKEN_AS_UNIFORM, start, stop, False)
     else:
-        report(state, Code.NO_PROBABILITY, start, stop, rules.strict)
+        report(state, ProblemCode.NO_PROBABILITY, start, stop, rules.strict)
         return False
     if stop < end:
         others, good = _read_others(text, stop + 1, end)
         if not good or np.isnan(others):
             return good
         if abs(np.float64(probability) + others - 1.0) >= _TOLERANCE:
-            report(state, Code.SLOT_SUM, start, end, rules.strict)
+            report(state, ProblemCode.SLOT_SUM, start, end, rules.strict)
             return False
     add_cost(state, costs, action, cost, probability)
     return True
@@ -228,7 +230,7 @@ def read_slot_label(text: Text, p: int, end: int, line: Records, costs: Records)
     line.shared, line.slot = is_word(data, kind, after, SHARED), is_word(data, kind, after, SLOT)
     known = line.shared or line.slot or is_word(data, kind, after, ACTION)
     if not (known and is_word(data, start, p, CCB)):
-        report(text.state, Code.SLOT_LABEL, start, max(after, p), text.rules.strict)
+        report(text.state, ProblemCode.SLOT_LABEL, start, max(after, p), text.rules.strict)
         return False
     word, last = next_word(text, after, end)
     if word < last and line.slot and next_part(data, word, last, COLON) < last:
@@ -240,6 +242,6 @@ def read_slot_label(text: Text, p: int, end: int, line: Records, costs: Records)
             return False
         word, last = next_word(text, last, end)
     if word < last:
-        report(text.state, Code.SLOT_LABEL, word, last, text.rules.strict)
+        report(text.state, ProblemCode.SLOT_LABEL, word, last, text.rules.strict)
         return False
     return True

@@ -6,14 +6,22 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from onlineauto.formats.records.problem_code_kernels import Code
+from onlineauto.formats.records.problem_code_kernels import ProblemCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from onlineauto.formats.lines.log_counts import LogCounts, SlotLogCounts
 
-__all__ = ["MOST_TEXT", "OBJECTS", "Code", "Diagnostic", "Diagnostics", "make_diagnostic", "summary_of"]
+__all__ = [
+    "MOST_TEXT",
+    "OBJECTS",
+    "Diagnostic",
+    "Diagnostics",
+    "ProblemCode",
+    "make_diagnostic",
+    "summary_of",
+]
 
 OBJECTS = ("event", "row")
 """Names of the source if events are Python objects: events of an iterable, or rows of a frame."""
@@ -26,133 +34,157 @@ _KEPT = "used as it is"
 _UNUSED = "label not used"
 _NOT_LEARNT = "event not learnt"
 
-_TEXTS: dict[Code, tuple[str, str]] = {
-    Code.CONTROL_BYTE: ("not text (control byte {text})", _SKIPPED),
-    Code.NO_BAR: ("no '|' in {text}", _SKIPPED),
-    Code.LABEL_NOT_A_NUMBER: ("label {text} is not a number", _SKIPPED),
-    Code.LABEL_NOT_FINITE: ("label {text} is infinite, NaN or too large", _UNUSED),
-    Code.WEIGHT_NOT_A_NUMBER: ("importance weight {text} is not a number", _SKIPPED),
-    Code.WEIGHT_NOT_FINITE: ("importance weight {text} is infinite, NaN or too large", _UNUSED),
-    Code.WEIGHT_NEGATIVE: ("importance weight {text} is negative", _SKIPPED),
-    Code.INITIAL_NOT_A_NUMBER: ("initial prediction {text} is not a number", _SKIPPED),
-    Code.INITIAL_NOT_FINITE: ("initial prediction {text} is infinite, NaN or too large", _SKIPPED),
-    Code.TOO_MANY_NUMBERS: ("{text} after label, weight and initial prediction", _SKIPPED),
-    Code.ACTION_NOT_A_NUMBER: ("action of label {text} is not a number", _SKIPPED),
-    Code.NO_ACTION_NAME: ("no action before ':' in label {text}", _SKIPPED),
-    Code.NO_COST: ("label {text} has no cost and no probability", _SKIPPED),
-    Code.COST_NOT_A_NUMBER: ("cost {text} is not a number", _SKIPPED),
-    Code.COST_NOT_FINITE: ("cost {text} is infinite, NaN or too large", _UNUSED),
-    Code.NO_PROBABILITY: ("label {text} has no probability, see --missing_probability", _SKIPPED),
-    Code.PROBABILITY_NOT_A_NUMBER: ("probability {text} is not a number", _SKIPPED),
-    Code.PROBABILITY_NOT_FINITE: ("probability {text} is infinite, NaN or too large", _UNUSED),
-    Code.PROBABILITY_NEGATIVE: ("probability {text} is negative", _SKIPPED),
-    Code.PROBABILITY_ZERO: ("probability {text} is 0: the logged action cannot have been chosen", _SKIPPED),
-    Code.PROBABILITY_ABOVE_ONE: ("probability {text} is above 1", _SKIPPED),
-    Code.TOO_MANY_PARTS: ("label {text} has more parts than action:cost:probability", _SKIPPED),
-    Code.SECOND_COST: ("second label {text} on a line that is one action", _SKIPPED),
-    Code.SECOND_LABEL: ("label {text} on a second line of the event", _SKIPPED),
-    Code.LATE_SHARED: ("'shared' not on the first line of the event", _SKIPPED),
-    Code.SHARED_WITH_MORE: ("label {text} on a shared line", _SKIPPED),
-    Code.NO_ACTIONS: ("event has a shared line and no action", _SKIPPED),
-    Code.NO_NAMESPACE_NAME: ("':' after '|', where a name or a blank belongs", _SKIPPED),
-    Code.NO_NAMESPACE_WEIGHT: ("no weight after the ':' of a namespace", _SKIPPED),
-    Code.NAMESPACE_WEIGHT_NOT_A_NUMBER: ("weight {text} of a namespace is not a number", _SKIPPED),
-    Code.NAMESPACE_WEIGHT_NOT_FINITE: (
+_TEXTS: dict[ProblemCode, tuple[str, str]] = {
+    ProblemCode.CONTROL_BYTE: ("not text (control byte {text})", _SKIPPED),
+    ProblemCode.NO_BAR: ("no '|' in {text}", _SKIPPED),
+    ProblemCode.LABEL_NOT_A_NUMBER: ("label {text} is not a number", _SKIPPED),
+    ProblemCode.LABEL_NOT_FINITE: ("label {text} is infinite, NaN or too large", _UNUSED),
+    ProblemCode.WEIGHT_NOT_A_NUMBER: ("importance weight {text} is not a number", _SKIPPED),
+    ProblemCode.WEIGHT_NOT_FINITE: ("importance weight {text} is infinite, NaN or too large", _UNUSED),
+    ProblemCode.WEIGHT_NEGATIVE: ("importance weight {text} is negative", _SKIPPED),
+    ProblemCode.INITIAL_NOT_A_NUMBER: ("initial prediction {text} is not a number", _SKIPPED),
+    ProblemCode.INITIAL_NOT_FINITE: ("initial prediction {text} is infinite, NaN or too large", _SKIPPED),
+    ProblemCode.TOO_MANY_NUMBERS: ("{text} after label, weight and initial prediction", _SKIPPED),
+    ProblemCode.ACTION_NOT_A_NUMBER: ("action of label {text} is not a number", _SKIPPED),
+    ProblemCode.NO_ACTION_NAME: ("no action before ':' in label {text}", _SKIPPED),
+    ProblemCode.NO_COST: ("label {text} has no cost and no probability", _SKIPPED),
+    ProblemCode.COST_NOT_A_NUMBER: ("cost {text} is not a number", _SKIPPED),
+    ProblemCode.COST_NOT_FINITE: ("cost {text} is infinite, NaN or too large", _UNUSED),
+    ProblemCode.NO_PROBABILITY: ("label {text} has no probability, see --missing_probability", _SKIPPED),
+    ProblemCode.PROBABILITY_NOT_A_NUMBER: ("probability {text} is not a number", _SKIPPED),
+    ProblemCode.PROBABILITY_NOT_FINITE: ("probability {text} is infinite, NaN or too large", _UNUSED),
+    ProblemCode.PROBABILITY_NEGATIVE: ("probability {text} is negative", _SKIPPED),
+    ProblemCode.PROBABILITY_ZERO: (
+        "probability {text} is 0: the logged action cannot have been chosen",
+        _SKIPPED,
+    ),
+    ProblemCode.PROBABILITY_ABOVE_ONE: ("probability {text} is above 1", _SKIPPED),
+    ProblemCode.TOO_MANY_PARTS: ("label {text} has more parts than action:cost:probability", _SKIPPED),
+    ProblemCode.SECOND_COST: ("second label {text} on a line that is one action", _SKIPPED),
+    ProblemCode.SECOND_LABEL: ("label {text} on a second line of the event", _SKIPPED),
+    ProblemCode.LATE_SHARED: ("'shared' not on the first line of the event", _SKIPPED),
+    ProblemCode.SHARED_WITH_MORE: ("label {text} on a shared line", _SKIPPED),
+    ProblemCode.NO_ACTIONS: ("event has a shared line and no action", _SKIPPED),
+    ProblemCode.NO_NAMESPACE_NAME: ("':' after '|', where a name or a blank belongs", _SKIPPED),
+    ProblemCode.NO_NAMESPACE_WEIGHT: ("no weight after the ':' of a namespace", _SKIPPED),
+    ProblemCode.NAMESPACE_WEIGHT_NOT_A_NUMBER: ("weight {text} of a namespace is not a number", _SKIPPED),
+    ProblemCode.NAMESPACE_WEIGHT_NOT_FINITE: (
         "weight {text} of a namespace is infinite, NaN or too large",
         _SKIPPED,
     ),
-    Code.NO_VALUE: ("no value after the ':' of feature {text}", _SKIPPED),
-    Code.VALUE_NOT_FINITE: ("value {text} of a feature is infinite, NaN or too large", _SKIPPED),
-    Code.BAR_IN_VALUE: ("'|' right after the string {text}, without a blank between", _SKIPPED),
-    Code.VALUE_PARTLY_A_NUMBER: ("value {text} begins like a number and is none", "used as a string"),
-    Code.TAG_LIKE_LABEL: ("{text} touches '|', which makes a label a tag", "used as the tag"),
-    Code.TAKEN_AS_UNIFORM: ("label {text} has no probability", "taken as logged uniformly"),
-    Code.VW_NAMESPACE: ("malformed example! '|',String,space, or EOL expected after : {text}", _REST),
-    Code.VW_NAMESPACE_FLOAT: ("malformed example! Float expected after : {text}", _KEPT),
-    Code.VW_NAMESPACE_NAN: ("Invalid namespace value:{text} read as NaN", "1 used instead"),
-    Code.VW_VALUE_NAN: ("Invalid feature value:{text} read as NaN", _ZERO),
-    Code.VW_FEATURES: ("malformed example! '|',space, or EOL expected after : {text}", _REST),
-    Code.VW_END: ("malformed example! '|' or EOL expected after : {text}", _REST),
-    Code.VW_FLOAT: ("{text} is not a good float", _ZERO),
-    Code.VW_TOO_MANY_TOKENS: ("too many tokens for a simple label: {text}", "label dropped"),
-    Code.VW_WEIGHT: (
+    ProblemCode.NO_VALUE: ("no value after the ':' of feature {text}", _SKIPPED),
+    ProblemCode.VALUE_NOT_FINITE: ("value {text} of a feature is infinite, NaN or too large", _SKIPPED),
+    ProblemCode.BAR_IN_VALUE: ("'|' right after the string {text}, without a blank between", _SKIPPED),
+    ProblemCode.VALUE_PARTLY_A_NUMBER: ("value {text} begins like a number and is none", "used as a string"),
+    ProblemCode.TAG_LIKE_LABEL: ("{text} touches '|', which makes a label a tag", "used as the tag"),
+    ProblemCode.TAKEN_AS_UNIFORM: ("label {text} has no probability", "taken as logged uniformly"),
+    ProblemCode.VW_NAMESPACE: ("malformed example! '|',String,space, or EOL expected after : {text}", _REST),
+    ProblemCode.VW_NAMESPACE_FLOAT: ("malformed example! Float expected after : {text}", _KEPT),
+    ProblemCode.VW_NAMESPACE_NAN: ("Invalid namespace value:{text} read as NaN", "1 used instead"),
+    ProblemCode.VW_VALUE_NAN: ("Invalid feature value:{text} read as NaN", _ZERO),
+    ProblemCode.VW_FEATURES: ("malformed example! '|',space, or EOL expected after : {text}", _REST),
+    ProblemCode.VW_END: ("malformed example! '|' or EOL expected after : {text}", _REST),
+    ProblemCode.VW_FLOAT: ("{text} is not a good float", _ZERO),
+    ProblemCode.VW_TOO_MANY_TOKENS: ("too many tokens for a simple label: {text}", "label dropped"),
+    ProblemCode.VW_WEIGHT: (
         "invalid importance weight ({text}); importance weights must be non-negative",
         "not trained",
     ),
-    Code.VW_PROBABILITY_ABOVE_ONE: (
+    ProblemCode.VW_PROBABILITY_ABOVE_ONE: (
         "invalid probability {text} > 1 specified for an action",
         "1 used instead",
     ),
-    Code.VW_PROBABILITY_NEGATIVE: ("invalid probability {text} < 0 specified for an action", _ZERO),
-    Code.VW_SHARED_WITH_COST: ("shared feature vectors should not have costs: {text}", "used as an action"),
-    Code.VW_MALFORMED_COST: ("malformed cost specification: {text}", _STOPPED),
-    Code.VW_GRAPH: ("malformed example, graph feedback is not supported: {text}", _STOPPED),
-    Code.VW_SAVE: ("{text} is a command to save the model, which the text cannot give", "line skipped"),
-    Code.JSON_VALUE: ("{text} where a JSON value belongs", _SKIPPED),
-    Code.JSON_STRING: ("string {text} has no end, a control byte or an unknown escape", _SKIPPED),
-    Code.JSON_MEMBER: ("{text} where '}}', or ',' and a name in quotes belong", _SKIPPED),
-    Code.JSON_ELEMENT: ("{text} where ',' or ']' belongs", _SKIPPED),
-    Code.JSON_COLON: ("{text} where the ':' after a name belongs", _SKIPPED),
-    Code.JSON_END: ("{text} after the end of the JSON object", _SKIPPED),
-    Code.JSON_NO_OBJECT: ("line is no JSON object: {text}", _SKIPPED),
-    Code.JSON_TOO_DEEP: ("too many nested objects and arrays: 256 are allowed", _SKIPPED),
-    Code.JSON_UNEXPECTED: ("{text} is of a type that does not belong there", _SKIPPED),
-    Code.JSON_KEY: ("key {text} does not belong there, or not to this kind of learning", _SKIPPED),
-    Code.JSON_LABEL_INDEX: ("{text} labels an action that the event does not have", _SKIPPED),
-    Code.JSON_NO_LABEL_INDEX: (
+    ProblemCode.VW_PROBABILITY_NEGATIVE: ("invalid probability {text} < 0 specified for an action", _ZERO),
+    ProblemCode.VW_SHARED_WITH_COST: (
+        "shared feature vectors should not have costs: {text}",
+        "used as an action",
+    ),
+    ProblemCode.VW_MALFORMED_COST: ("malformed cost specification: {text}", _STOPPED),
+    ProblemCode.VW_GRAPH: ("malformed example, graph feedback is not supported: {text}", _STOPPED),
+    ProblemCode.VW_SAVE: (
+        "{text} is a command to save the model, which the text cannot give",
+        "line skipped",
+    ),
+    ProblemCode.JSON_VALUE: ("{text} where a JSON value belongs", _SKIPPED),
+    ProblemCode.JSON_STRING: ("string {text} has no end, a control byte or an unknown escape", _SKIPPED),
+    ProblemCode.JSON_MEMBER: ("{text} where '}}', or ',' and a name in quotes belong", _SKIPPED),
+    ProblemCode.JSON_ELEMENT: ("{text} where ',' or ']' belongs", _SKIPPED),
+    ProblemCode.JSON_COLON: ("{text} where the ':' after a name belongs", _SKIPPED),
+    ProblemCode.JSON_END: ("{text} after the end of the JSON object", _SKIPPED),
+    ProblemCode.JSON_NO_OBJECT: ("line is no JSON object: {text}", _SKIPPED),
+    ProblemCode.JSON_TOO_DEEP: ("too many nested objects and arrays: 256 are allowed", _SKIPPED),
+    ProblemCode.JSON_UNEXPECTED: ("{text} is of a type that does not belong there", _SKIPPED),
+    ProblemCode.JSON_KEY: ("key {text} does not belong there, or not to this kind of learning", _SKIPPED),
+    ProblemCode.JSON_LABEL_INDEX: ("{text} labels an action that the event does not have", _SKIPPED),
+    ProblemCode.JSON_NO_LABEL_INDEX: (
         "label {text} does not say of which action: neither '_labelIndex' nor '_label_Action'",
         _SKIPPED,
     ),
-    Code.JSON_NO_MULTI: ("the event has no actions: '_multi' is missing or empty", _SKIPPED),
-    Code.JSON_SINGLE_LINE: ("'_multi' in an event that is to be a single line", _SKIPPED),
-    Code.JSON_DROP_ONE: ("pdrop {text} is not a probability below 1", _SKIPPED),
-    Code.JSON_LABEL: ("label {text} is malformed", _SKIPPED),
-    Code.JSON_TWO_CONTEXTS: ("second context {text}", _SKIPPED),
-    Code.SLOT_LABEL: ("label {text} is not that of a 'ccb shared', 'ccb action' or 'ccb slot'", _SKIPPED),
-    Code.SLOT_OUTCOME: (
+    ProblemCode.JSON_NO_MULTI: ("the event has no actions: '_multi' is missing or empty", _SKIPPED),
+    ProblemCode.JSON_SINGLE_LINE: ("'_multi' in an event that is to be a single line", _SKIPPED),
+    ProblemCode.JSON_DROP_ONE: ("pdrop {text} is not a probability below 1", _SKIPPED),
+    ProblemCode.JSON_LABEL: ("label {text} is malformed", _SKIPPED),
+    ProblemCode.JSON_TWO_CONTEXTS: ("second context {text}", _SKIPPED),
+    ProblemCode.SLOT_LABEL: (
+        "label {text} is not that of a 'ccb shared', 'ccb action' or 'ccb slot'",
+        _SKIPPED,
+    ),
+    ProblemCode.SLOT_OUTCOME: (
         "outcome {text} of a slot is not action:cost:probability[,action:probability]",
         _SKIPPED,
     ),
-    Code.SLOT_SUM: ("probabilities of outcome {text} do not sum up to 1", _SKIPPED),
-    Code.SLOT_ORDER: (
+    ProblemCode.SLOT_SUM: ("probabilities of outcome {text} do not sum up to 1", _SKIPPED),
+    ProblemCode.SLOT_ORDER: (
         "an event is a 'ccb shared' line, actions and slots, in this order, and not this",
         _SKIPPED,
     ),
-    Code.TOO_MANY_SLOTS: ("event has more slots than actions", _SKIPPED),
-    Code.SLOT_ACTION: ("slot has an action that it cannot have", _SKIPPED),
-    Code.JSON_OUTCOMES: (
+    ProblemCode.TOO_MANY_SLOTS: ("event has more slots than actions", _SKIPPED),
+    ProblemCode.SLOT_ACTION: ("slot has an action that it cannot have", _SKIPPED),
+    ProblemCode.JSON_OUTCOMES: (
         "outcomes are more than the slots, or there are two lists of them",
         _SKIPPED,
     ),
-    Code.SLOT_LISTS: ("'_a' and '_p' of a slot are missing, or not equally many", _SKIPPED),
-    Code.SLOT_LABELLED: ("{text} labels a slot that has a label", _SKIPPED),
-    Code.LABEL_FAR_OUT: ("label or cost {text} is thousands of times beyond those before", _NOT_LEARNT),
-    Code.WEIGHT_FAR_OUT: ("weight {text} is thousands of times beyond those before", _NOT_LEARNT),
-    Code.PROBABILITY_FAR_OUT: ("probability {text} is thousands of times below those before", _NOT_LEARNT),
-    Code.VALUE_FAR_OUT: ("value {text} of a feature is thousands of times beyond those before", _NOT_LEARNT),
-    Code.BEGAN_AGAIN: (
+    ProblemCode.SLOT_LISTS: ("'_a' and '_p' of a slot are missing, or not equally many", _SKIPPED),
+    ProblemCode.SLOT_LABELLED: ("{text} labels a slot that has a label", _SKIPPED),
+    ProblemCode.LABEL_FAR_OUT: (
+        "label or cost {text} is thousands of times beyond those before",
+        _NOT_LEARNT,
+    ),
+    ProblemCode.WEIGHT_FAR_OUT: ("weight {text} is thousands of times beyond those before", _NOT_LEARNT),
+    ProblemCode.PROBABILITY_FAR_OUT: (
+        "probability {text} is thousands of times below those before",
+        _NOT_LEARNT,
+    ),
+    ProblemCode.VALUE_FAR_OUT: (
+        "value {text} of a feature is thousands of times beyond those before",
+        _NOT_LEARNT,
+    ),
+    ProblemCode.BEGAN_AGAIN: (
         "numbers of the first events are thousands of times beyond those since",
         "learning and averages began again with this event",
     ),
-    Code.ACTION_OUT_OF_RANGE: ("action {text} is out of range, which begins at 1", _UNUSED),
-    Code.NO_LABEL: ("the label is missing: {text}", "not learnt"),
-    Code.BARE_ACTION: (
+    ProblemCode.ACTION_OUT_OF_RANGE: ("action {text} is out of range, which begins at 1", _UNUSED),
+    ProblemCode.NO_LABEL: ("the label is missing: {text}", "not learnt"),
+    ProblemCode.BARE_ACTION: (
         "action {text} has no cost and no probability, and does not limit the choice",
         _UNUSED,
     ),
-    Code.LOG_REWARD: ("reward {text} is not a finite number that a float32 can have", "reward not used"),
-    Code.LOG_MEMBER: ("'EventId', 'a' or 'p' is missing or malformed: {text}", "no reward is joined"),
-    Code.TOO_WIDE: (
+    ProblemCode.LOG_REWARD: (
+        "reward {text} is not a finite number that a float32 can have",
+        "reward not used",
+    ),
+    ProblemCode.LOG_MEMBER: ("'EventId', 'a' or 'p' is missing or malformed: {text}", "no reward is joined"),
+    ProblemCode.TOO_WIDE: (
         "the interactions of the event make {text} crossed features, more than --max_crossed",
         "learnt without the widest ones",
     ),
-    Code.VW_INT: ("{text} is not a good int", _ZERO),
-    Code.NOT_PARQUET: ("the file cannot be opened: {text}", "file skipped"),
-    Code.OTHER_COLUMNS: ("the columns are not those of the dataset: {text}", "file skipped"),
-    Code.ROW_GROUP: ("row group cannot be read: {text}", "its other rows skipped"),
-    Code.COLUMN_LEFT_OUT: ("column {text} cannot be a feature", "column left out"),
-    Code.EVENT_MISSING: ("the column {text} of events is null", "its rows skipped"),
-    Code.EVENT_AGAIN: ("event of column {text} occurs again after another event", _SKIPPED),
+    ProblemCode.VW_INT: ("{text} is not a good int", _ZERO),
+    ProblemCode.NOT_PARQUET: ("the file cannot be opened: {text}", "file skipped"),
+    ProblemCode.OTHER_COLUMNS: ("the columns are not those of the dataset: {text}", "file skipped"),
+    ProblemCode.ROW_GROUP: ("row group cannot be read: {text}", "its other rows skipped"),
+    ProblemCode.COLUMN_LEFT_OUT: ("column {text} cannot be a feature", "column left out"),
+    ProblemCode.EVENT_MISSING: ("the column {text} of events is null", "its rows skipped"),
+    ProblemCode.EVENT_AGAIN: ("event of column {text} occurs again after another event", _SKIPPED),
 }
 
 _KINDS = 5
@@ -186,7 +218,7 @@ class Diagnostic:
     file: str
     line: int
     column: int
-    code: Code
+    code: ProblemCode
     message: str
     done: str
 
@@ -228,7 +260,7 @@ class Diagnostics:
     """
 
     listener: Callable[[Diagnostic], None] | None = None
-    counts: Counter[Code] = field(default_factory=Counter)
+    counts: Counter[ProblemCode] = field(default_factory=Counter)
     kept: list[Diagnostic] = field(default_factory=list)
     of_file: str = ""
     reading: str = "<blocks>"
@@ -239,7 +271,7 @@ class Diagnostics:
         """Number of problems found."""
         return self.counts.total()
 
-    def count(self, code: Code, n: int) -> None:
+    def count(self, code: ProblemCode, n: int) -> None:
         """Add `n` problems of one kind to the counts."""
         self.counts[code] += n
 
@@ -251,7 +283,7 @@ class Diagnostics:
             self.keep(diagnostic)
         self.log = others.log or self.log
 
-    def locate(self, code: Code, line: int, text: str, *, reading: str = "") -> None:
+    def locate(self, code: ProblemCode, line: int, text: str, *, reading: str = "") -> None:
         """Count and store a problem of an event at a line.
 
         `reading` is the name of the event's source, by default `self.reading`.
@@ -260,7 +292,7 @@ class Diagnostics:
         encoded, file = text.encode("utf-8", "replace"), reading or self.reading
         self.keep(make_diagnostic(code, file=file, line=line, column=1, text=encoded, unit="event"))
 
-    def since(self, counts: Counter[Code], kept: int) -> Diagnostics:
+    def since(self, counts: Counter[ProblemCode], kept: int) -> Diagnostics:
         """Return the problems added since the counters had these counts and `kept` problems were stored."""
         return Diagnostics(counts=self.counts - counts, kept=self.kept[kept:])
 
@@ -279,7 +311,7 @@ class Diagnostics:
                 self.listener(diagnostic)
 
 
-def summary_of(code: Code) -> str:
+def summary_of(code: ProblemCode) -> str:
     """Return a description of all problems of a kind.
 
     >>> summary_of(Code.LABEL_NOT_A_NUMBER)
@@ -298,7 +330,7 @@ def _quoted(text: bytes) -> str:
 
 
 def make_diagnostic(
-    code: Code, *, file: str, line: int, column: int, text: bytes, unit: str, fatal: bool = False
+    code: ProblemCode, *, file: str, line: int, column: int, text: bytes, unit: str, fatal: bool = False
 ) -> Diagnostic:
     """Return the `Diagnostic` for a problem that a kernel recorded.
 

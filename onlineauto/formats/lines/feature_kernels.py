@@ -11,7 +11,7 @@ from onlineauto.features.hash_kernels import hash_name, hash_word
 from onlineauto.formats.lines.mark_kernels import after_word, is_at, next_one
 from onlineauto.formats.numbers.number_kernels import DECIMAL, NOT_FINITE, PARTLY, read_number, short_decimal
 from onlineauto.formats.records.namespace_table_kernels import default_number, name_slot
-from onlineauto.formats.records.problem_code_kernels import Code
+from onlineauto.formats.records.problem_code_kernels import ProblemCode
 from onlineauto.formats.records.reader_state_kernels import is_blank, report
 from onlineauto.jit import F32, inline_kernel, kernel
 from onlineauto.jit.words import load1
@@ -41,17 +41,17 @@ def hash_string(
 
 
 @inline_kernel
-def _value_problem(text: Text, start: int, stop: int, kind: int, value: F32) -> tuple[Code, int]:
+def _value_problem(text: Text, start: int, stop: int, kind: int, value: F32) -> tuple[ProblemCode, int]:
     """Return the problem of the value ``data[start:stop]``, and the end of the offending text."""
     if start == stop:
-        return Code.NO_VALUE, stop
+        return ProblemCode.NO_VALUE, stop
     if kind == NOT_FINITE or (kind == DECIMAL and not math.isfinite(value)):
-        return Code.VALUE_NOT_FINITE, stop
+        return ProblemCode.VALUE_NOT_FINITE, stop
     if kind != DECIMAL and stop < text.end and text.data[stop] == _BAR:
-        return Code.BAR_IN_VALUE, stop + 1
+        return ProblemCode.BAR_IN_VALUE, stop + 1
     if kind == PARTLY:
-        return Code.VALUE_PARTLY_A_NUMBER, stop
-    return Code.FINE, stop
+        return ProblemCode.VALUE_PARTLY_A_NUMBER, stop
+    return ProblemCode.FINE, stop
 
 
 @kernel
@@ -68,9 +68,9 @@ def _odd_feature(
     number, kind = read_number(data, start, stop)
     value = np.float32(weight * number)
     code, wrong_end = _value_problem(text, start, stop, kind, value)
-    good = code in (Code.FINE, Code.VALUE_PARTLY_A_NUMBER)
-    if code != Code.FINE:
-        wrong_start = name[0] if code == Code.NO_VALUE else start
+    good = code in (ProblemCode.FINE, ProblemCode.VALUE_PARTLY_A_NUMBER)
+    if code != ProblemCode.FINE:
+        wrong_start = name[0] if code == ProblemCode.NO_VALUE else start
         report(text.state, code, wrong_start, wrong_end, text.rules.strict and not good)
     if kind != DECIMAL:
         return hash_string(data, name, (start, stop), seed, text.rules.hash_all), weight, False, good
@@ -123,17 +123,17 @@ def close_span(state: Records, spans: Records, namespace: int, n_features: int) 
 
 
 @kernel
-def _weight(text: Text, start: int) -> tuple[F32, int, Code]:
+def _weight(text: Text, start: int) -> tuple[F32, int, ProblemCode]:
     """Return a namespace's weight at `start`, after the colon, the position after it, and the problem."""
     stop = after_word(text.data, text.marks, start, text.end)
     weight, kind = read_number(text.data, start, stop)
-    code = Code.FINE
+    code = ProblemCode.FINE
     if start == stop:
-        code = Code.NO_NAMESPACE_WEIGHT
+        code = ProblemCode.NO_NAMESPACE_WEIGHT
     elif kind == NOT_FINITE:
-        code = Code.NAMESPACE_WEIGHT_NOT_FINITE
+        code = ProblemCode.NAMESPACE_WEIGHT_NOT_FINITE
     elif kind != DECIMAL:
-        code = Code.NAMESPACE_WEIGHT_NOT_A_NUMBER
+        code = ProblemCode.NAMESPACE_WEIGHT_NOT_A_NUMBER
     return weight, stop, code
 
 
@@ -145,7 +145,7 @@ def read_features(text: Text, bar: int, spans: Records, features: Records, names
     while good and p < text.end:  # the byte at `p` is a bar
         start = p + 1
         p = next_one(text.marks, start)
-        weight, seed, code, wrong = _ONE, text.rules.default_hash, Code.FINE, p
+        weight, seed, code, wrong = _ONE, text.rules.default_hash, ProblemCode.FINE, p
         has_weight = p < text.end and text.data[p] == _COLON
         if p > start:
             name = names[name_slot(text, start, p, names)]
@@ -156,9 +156,9 @@ def read_features(text: Text, bar: int, spans: Records, features: Records, names
         else:
             number = default_number(state)
             if has_weight:
-                code = Code.NO_NAMESPACE_NAME
+                code = ProblemCode.NO_NAMESPACE_NAME
                 p += 1
-        if code != Code.FINE:
+        if code != ProblemCode.FINE:
             report(state, code, wrong, p, text.rules.strict)
             return False
         p, n, good = _read_span(text, p, seed, weight, features)

@@ -9,7 +9,7 @@ import numpy as np
 from onlineauto.features.hash_kernels import hash_name
 from onlineauto.formats.lines.mark_kernels import after_word, next_one
 from onlineauto.formats.numbers.number_kernels import DECIMAL, NOT_FINITE, read_number, short_decimal
-from onlineauto.formats.records.problem_code_kernels import Code
+from onlineauto.formats.records.problem_code_kernels import ProblemCode
 from onlineauto.formats.records.reader_state_kernels import is_blank, report
 from onlineauto.jit import F32, inline_kernel, kernel
 from onlineauto.jit.words import load1
@@ -74,31 +74,31 @@ def next_word(text: Text, p: int, end: int) -> tuple[int, int]:
 
 @kernel
 def label_number(
-    data: NDArray[np.uint8], start: int, end: int, not_a_number: Code, not_finite: Code
-) -> tuple[F32, Code]:
+    data: NDArray[np.uint8], start: int, end: int, not_a_number: ProblemCode, not_finite: ProblemCode
+) -> tuple[F32, ProblemCode]:
     """Return the number in ``data[start:end]`` and its problem.
 
     `UNLABELLED` and larger numbers count as not finite, since `UNLABELLED` marks lines without a label.
     """
     value, usual = short_decimal(data, start, end)
     if usual:
-        return value, Code.FINE
+        return value, ProblemCode.FINE
     value, kind = read_number(data, start, end)
     if kind == DECIMAL and abs(value) < UNLABELLED:
-        return value, Code.FINE
+        return value, ProblemCode.FINE
     if kind in (DECIMAL, NOT_FINITE):
         return _ZERO, not_finite
     return _ZERO, not_a_number
 
 
 @inline_kernel
-def is_unused(code: Code) -> bool:
+def is_unused(code: ProblemCode) -> bool:
     """Return whether a problem only makes the label unusable.
 
     The event is then read without a label, since a prediction does not need one.
     """
-    of_label = code in (Code.LABEL_NOT_FINITE, Code.WEIGHT_NOT_FINITE)
-    return of_label or code in (Code.COST_NOT_FINITE, Code.PROBABILITY_NOT_FINITE)
+    of_label = code in (ProblemCode.LABEL_NOT_FINITE, ProblemCode.WEIGHT_NOT_FINITE)
+    return of_label or code in (ProblemCode.COST_NOT_FINITE, ProblemCode.PROBABILITY_NOT_FINITE)
 
 
 @kernel
@@ -113,18 +113,22 @@ def read_simple(text: Text, p: int, end: int, line: Records) -> bool:
             if unused:
                 line.label, line.weight = UNLABELLED, _ONE
             return True
-        code = Code.TOO_MANY_NUMBERS
+        code = ProblemCode.TOO_MANY_NUMBERS
         if position == 0:
-            line.label, code = label_number(data, start, p, Code.LABEL_NOT_A_NUMBER, Code.LABEL_NOT_FINITE)
+            line.label, code = label_number(
+                data, start, p, ProblemCode.LABEL_NOT_A_NUMBER, ProblemCode.LABEL_NOT_FINITE
+            )
         elif position == 1:
-            line.weight, code = label_number(data, start, p, Code.WEIGHT_NOT_A_NUMBER, Code.WEIGHT_NOT_FINITE)
+            line.weight, code = label_number(
+                data, start, p, ProblemCode.WEIGHT_NOT_A_NUMBER, ProblemCode.WEIGHT_NOT_FINITE
+            )
             if line.weight < _ZERO:
-                code = Code.WEIGHT_NEGATIVE
+                code = ProblemCode.WEIGHT_NEGATIVE
         elif position == 2:
             line.initial, code = label_number(
-                data, start, p, Code.INITIAL_NOT_A_NUMBER, Code.INITIAL_NOT_FINITE
+                data, start, p, ProblemCode.INITIAL_NOT_A_NUMBER, ProblemCode.INITIAL_NOT_FINITE
             )
-        if code != Code.FINE:
+        if code != ProblemCode.FINE:
             report(text.state, code, start, p, text.rules.strict)
             unused = is_unused(code)
             if not unused:
@@ -150,35 +154,35 @@ def is_whole_number(data: NDArray[np.uint8], start: int, end: int) -> bool:
 
 
 @inline_kernel
-def _shape_problem(text: Text, start: int, colons: tuple[int, int, int], end: int) -> Code:
+def _shape_problem(text: Text, start: int, colons: tuple[int, int, int], end: int) -> ProblemCode:
     """Return the problem of the parts of ``action:cost:probability``."""
     rules = text.rules
     first, second, third = colons
     if third < end:
-        return Code.TOO_MANY_PARTS
+        return ProblemCode.TOO_MANY_PARTS
     if first == start:
-        return Code.NO_ACTION_NAME
+        return ProblemCode.NO_ACTION_NAME
     if first < end and rules.multiline and is_word(text.data, start, first, _SHARED):
-        return Code.SHARED_WITH_MORE
+        return ProblemCode.SHARED_WITH_MORE
     if not rules.multiline and not is_whole_number(text.data, start, first):
-        return Code.ACTION_NOT_A_NUMBER
+        return ProblemCode.ACTION_NOT_A_NUMBER
     if first == end and rules.multiline:
-        return Code.NO_COST
+        return ProblemCode.NO_COST
     if first < end and second == end and not rules.uniform:
-        return Code.NO_PROBABILITY
-    return Code.FINE
+        return ProblemCode.NO_PROBABILITY
+    return ProblemCode.FINE
 
 
 @inline_kernel
-def probability_problem(value: F32) -> Code:
+def probability_problem(value: F32) -> ProblemCode:
     """Return the problem of a logged probability."""
     if value < _ZERO:
-        return Code.PROBABILITY_NEGATIVE
+        return ProblemCode.PROBABILITY_NEGATIVE
     if value < _SMALLEST:  # its inverse is infinite
-        return Code.PROBABILITY_ZERO
+        return ProblemCode.PROBABILITY_ZERO
     if value > _ONE:
-        return Code.PROBABILITY_ABOVE_ONE
-    return Code.FINE
+        return ProblemCode.PROBABILITY_ABOVE_ONE
+    return ProblemCode.FINE
 
 
 @inline_kernel
@@ -190,42 +194,48 @@ def _read_cost(text: Text, start: int, end: int, costs: Records) -> bool:
     code = _shape_problem(text, start, colons, end)
     cost, probability = UNLABELLED, _ZERO
     wrong_start, wrong_end = start, end
-    if code == Code.FINE and first < end:
+    if code == ProblemCode.FINE and first < end:
         wrong_start, wrong_end = first + 1, second
-        cost, code = label_number(data, first + 1, second, Code.COST_NOT_A_NUMBER, Code.COST_NOT_FINITE)
-        if code == Code.FINE and second == end:
-            report(state, Code.TAKEN_AS_UNIFORM, start, end, False)
-        elif code == Code.FINE:
+        cost, code = label_number(
+            data, first + 1, second, ProblemCode.COST_NOT_A_NUMBER, ProblemCode.COST_NOT_FINITE
+        )
+        if code == ProblemCode.FINE and second == end:
+            report(state, ProblemCode.TAKEN_AS_UNIFORM, start, end, False)
+        elif code == ProblemCode.FINE:
             wrong_start, wrong_end = second + 1, end
             probability, code = label_number(
-                data, second + 1, end, Code.PROBABILITY_NOT_A_NUMBER, Code.PROBABILITY_NOT_FINITE
+                data,
+                second + 1,
+                end,
+                ProblemCode.PROBABILITY_NOT_A_NUMBER,
+                ProblemCode.PROBABILITY_NOT_FINITE,
             )
-            if code == Code.FINE:
+            if code == ProblemCode.FINE:
                 code = probability_problem(probability)
-    if code != Code.FINE:
+    if code != ProblemCode.FINE:
         report(state, code, wrong_start, wrong_end, text.rules.strict)
         return is_unused(code)
     if first == end:
-        report(state, Code.BARE_ACTION, start, end, False)
+        report(state, ProblemCode.BARE_ACTION, start, end, False)
     add_cost(state, costs, hash_name(data, start, first, np.uint32(0), False), cost, probability)
     return True
 
 
 @inline_kernel
-def _event_problem(text: Text, line: Records, shared: bool, n_words: int) -> Code:
+def _event_problem(text: Text, line: Records, shared: bool, n_words: int) -> ProblemCode:
     """Return the problem of a label's word, given the earlier words of the line and the event."""
     state = text.state
     if not text.rules.multiline:
-        return Code.FINE
+        return ProblemCode.FINE
     if n_words > 0:
         if shared or line.shared:
-            return Code.SHARED_WITH_MORE
-        return Code.SECOND_COST
+            return ProblemCode.SHARED_WITH_MORE
+        return ProblemCode.SECOND_COST
     if shared and state.lines != state.first_line:
-        return Code.LATE_SHARED
+        return ProblemCode.LATE_SHARED
     if not shared and state.labelled:
-        return Code.SECOND_LABEL
-    return Code.FINE
+        return ProblemCode.SECOND_LABEL
+    return ProblemCode.FINE
 
 
 @kernel
@@ -238,7 +248,7 @@ def read_costs(text: Text, p: int, end: int, line: Records, costs: Records) -> b
             return True
         shared = text.rules.multiline and is_word(text.data, start, p, _SHARED)
         code = _event_problem(text, line, shared, n_words)
-        if code != Code.FINE:
+        if code != ProblemCode.FINE:
             report(text.state, code, start, p, text.rules.strict)
             return False
         if shared:

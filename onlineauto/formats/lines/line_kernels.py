@@ -9,7 +9,7 @@ import numpy as np
 from onlineauto.formats.lines.ccb_kernels import slot_problem
 from onlineauto.formats.lines.label_kernels import UNLABELLED
 from onlineauto.formats.lines.mark_kernels import next_one
-from onlineauto.formats.records.problem_code_kernels import Code
+from onlineauto.formats.records.problem_code_kernels import ProblemCode
 from onlineauto.formats.records.reader_state_kernels import is_blank, report
 from onlineauto.jit import entry_kernel, inline_kernel, kernel
 from onlineauto.jit.words import load1
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
-    from onlineauto.formats.records.reader_state_kernels import Rules
+    from onlineauto.formats.records.reader_state_kernels import ReaderRules
 
 DONE, GROW, STOPPED = range(3)
 """Reasons to return: everything is read; the next line needs a larger table of names; a problem is fatal."""
@@ -29,7 +29,7 @@ _ZERO = np.float32(0)
 _ONE = np.float32(1)
 
 
-class Line(NamedTuple):
+class LineBounds(NamedTuple):
     """Bounds of a line."""
 
     start: int  # first byte of the line, after a byte order mark
@@ -102,16 +102,16 @@ def _find(data: NDArray[np.uint8], bits: NDArray[np.uint8], p: int, end: int, by
 
 
 @inline_kernel
-def find_line(data: NDArray[np.uint8], breaks: NDArray[np.uint8], p: int, end: int, bare: bool) -> Line:
+def find_line(data: NDArray[np.uint8], breaks: NDArray[np.uint8], p: int, end: int, bare: bool) -> LineBounds:
     """Return the bounds of the line that begins at `p`, trimmed."""
     control = next_one(breaks, p)
     newline = _find(data, breaks, control, end, _NEWLINE)
     start, stop = _trim(data, p, newline, bare)
-    return Line(start, stop, min(newline + 1, end), control)
+    return LineBounds(start, stop, min(newline + 1, end), control)
 
 
 @inline_kernel
-def is_empty(data: NDArray[np.uint8], place: Line, bare: bool) -> bool:
+def is_empty(data: NDArray[np.uint8], place: LineBounds, bare: bool) -> bool:
     """Return whether a line is empty and so separates events; if `bare`, blanks are content, as in VW."""
     p = place.start
     while not bare and p < place.stop and (is_blank(load1(data, p)) or load1(data, p) == _RETURN):
@@ -120,7 +120,7 @@ def is_empty(data: NDArray[np.uint8], place: Line, bare: bool) -> bool:
 
 
 @inline_kernel
-def find_bar(data: NDArray[np.uint8], marks: NDArray[np.uint8], place: Line) -> int:
+def find_bar(data: NDArray[np.uint8], marks: NDArray[np.uint8], place: LineBounds) -> int:
     """Return the position of the first bar of a line, or the line's end."""
     return _find(data, marks, place.start, place.stop, _BAR)
 
@@ -153,7 +153,7 @@ def drop_event(state: Records) -> None:
 
 @kernel
 def close_event(
-    rules: Rules,
+    rules: ReaderRules,
     fatal: bool,
     state: Records,
     lines: Records,
@@ -165,12 +165,12 @@ def close_event(
     A bad event is reported and dropped; the problem may be `fatal`.
     """
     n, first = state.lines - state.first_line, state.first_line
-    code, bad = Code.FINE, first
+    code, bad = ProblemCode.FINE, first
     if rules.slots and n > 0:
         code, bad = slot_problem(lines, costs, first, state.lines, state.costs, rules.quirks.any_outcome)
     elif n == 1 and rules.multiline and not rules.quirks.lone_shared and lines[first].shared:
-        code = Code.NO_ACTIONS
-    if code != Code.FINE:
+        code = ProblemCode.NO_ACTIONS
+    if code != ProblemCode.FINE:
         line = state.line_number
         state.line_number = lines[bad].number
         report(state, code, state.line_begin, state.line_begin, fatal)
@@ -210,7 +210,7 @@ def _count_bars(data: NDArray[np.uint8], start: int, end: int) -> int:
 
 
 @inline_kernel
-def has_room(data: NDArray[np.uint8], place: Line, state: Records, names: Records) -> bool:
+def has_room(data: NDArray[np.uint8], place: LineBounds, state: Records, names: Records) -> bool:
     """Return whether the table of names has enough free rows for all names that a line may add."""
     room: int = len(names) // 2 - state.names - 1
     return place.stop - place.start <= room or _count_bars(data, place.start, place.stop) <= room

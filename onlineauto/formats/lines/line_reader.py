@@ -12,15 +12,15 @@ from onlineauto.errors import EventTypeError, InputError, ParseError
 from onlineauto.formats.lines.diagnostics import MOST_TEXT, Diagnostic, Diagnostics, make_diagnostic
 from onlineauto.formats.lines.line_kernels import DONE, GROW, STOPPED, find_cut
 from onlineauto.formats.lines.mark_kernels import bitmap_size
-from onlineauto.formats.records.problem_code_kernels import Code
+from onlineauto.formats.records.problem_code_kernels import ProblemCode
 from onlineauto.formats.records.record_reader import RecordReader
-from onlineauto.formats.sources.source import Turn, opened
+from onlineauto.formats.sources.source import SingleCaller, opened
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
     from onlineauto.features.block import Block
-    from onlineauto.formats.records.reader_state_kernels import Rules
+    from onlineauto.formats.records.reader_state_kernels import ReaderRules
     from onlineauto.formats.sources.source import ByteSource, Source
 
 
@@ -68,7 +68,7 @@ class LineReader(RecordReader, ABC):
     def __init__(
         self,
         source: Source | ByteSource,
-        rules: Rules,
+        rules: ReaderRules,
         *,
         block_bytes: int = 1 << 18,
         diagnostics: Diagnostics | None = None,
@@ -77,7 +77,7 @@ class LineReader(RecordReader, ABC):
         self.diagnostics = Diagnostics() if diagnostics is None else diagnostics
         self._bytes = opened(source, name=name)
         self.name = self._bytes.name
-        self._turn = Turn(self.name)
+        self._turn = SingleCaller(self.name)
         self._text_bytes = block_bytes
         super().__init__(self._complete(rules), np.empty(self._size_for(block_bytes), np.uint8))
 
@@ -87,7 +87,7 @@ class LineReader(RecordReader, ABC):
         return "line"
 
     @abstractmethod
-    def _complete(self, rules: Rules) -> Rules:
+    def _complete(self, rules: ReaderRules) -> ReaderRules:
         """Return the rules, completed with values that the format determines, such as `default_hash`."""
 
     @abstractmethod
@@ -219,7 +219,7 @@ class LineReader(RecordReader, ABC):
         n = int(state["problems"])
         for i, (code, line, column, start, end) in enumerate(state["problem"][:n].tolist()):
             diagnostic = make_diagnostic(
-                Code(code),
+                ProblemCode(code),
                 file=self.name,
                 line=line,
                 column=column,
@@ -230,7 +230,7 @@ class LineReader(RecordReader, ABC):
             self.diagnostics.keep(diagnostic)
         counts = state["problem_count"]
         for code in np.flatnonzero(counts).tolist():
-            self.diagnostics.count(Code(code), int(counts[code]))
+            self.diagnostics.count(ProblemCode(code), int(counts[code]))
         counts[:] = 0
         state["problems"] = 0
         return diagnostic

@@ -15,7 +15,7 @@ from onlineauto.formats.mappings.event_kernels import read_event
 from onlineauto.formats.mappings.name_hashes import NameHashes
 from onlineauto.formats.mappings.named_block import named_block
 from onlineauto.formats.mappings.named_event import named_event
-from onlineauto.formats.records.reader_state_kernels import FINE, NAMES, Rules
+from onlineauto.formats.records.reader_state_kernels import FINE, NAMES, ReaderRules
 from onlineauto.formats.records.record_reader import RecordReader
 from onlineauto.jit import Bound
 
@@ -62,7 +62,7 @@ class MappingReader(RecordReader):
     """
 
     def __init__(self, *, actions: bool, hash: str = "strings", hash_seed: int = 0) -> None:  # noqa: A002 - the option's name
-        rules = Rules(hash_all=hash == "all", hash_seed=np.uint32(hash_seed))
+        rules = ReaderRules(hash_all=hash == "all", hash_seed=np.uint32(hash_seed))
         super().__init__(rules, np.empty(0, np.uint8))
         self._names = NameHashes(hash=hash, hash_seed=hash_seed)
         self.read_by = self._names.rules

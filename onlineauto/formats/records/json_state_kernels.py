@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.features.records import Records
-    from onlineauto.formats.records.problem_code_kernels import Code
-    from onlineauto.formats.records.reader_state_kernels import Rules
+    from onlineauto.formats.records.problem_code_kernels import ProblemCode
+    from onlineauto.formats.records.reader_state_kernels import ReaderRules
 
 EVENT = np.dtype(
     [
@@ -181,13 +181,13 @@ class JsonText(NamedTuple):
     data: NDArray[np.uint8]
     marks: NDArray[np.uint8]
     end: int  # of the line
-    rules: Rules  # a record with these fields
+    rules: ReaderRules  # a record with these fields
     state: Records
     event: Records
 
 
 @kernel
-def fail(text: JsonText, code: Code, start: int, end: int) -> None:
+def fail(text: JsonText, code: ProblemCode, start: int, end: int) -> None:
     """Mark the event bad and report the problem, unless the event is bad already."""
     if not text.event.bad:
         report(text.state, code, start, end, text.rules.strict)
@@ -195,7 +195,7 @@ def fail(text: JsonText, code: Code, start: int, end: int) -> None:
 
 
 @kernel
-def drop_label(text: JsonText, code: Code, start: int, end: int) -> None:
+def drop_label(text: JsonText, code: ProblemCode, start: int, end: int) -> None:
     """Mark the label unused and report the problem, unless the event is bad already."""
     if not text.event.bad:
         report(text.state, code, start, end, text.rules.strict)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 
-class Code(IntEnum):
+class ProblemCode(IntEnum):
     """Kind of a problem of a line; 0 is none.
 
     VW warns of the problems whose names begin with ``VW_``, or stops at them.

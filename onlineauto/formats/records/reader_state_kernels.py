@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from onlineauto.formats.quirks import NO_QUIRKS, ReadingQuirks
-from onlineauto.formats.records.problem_code_kernels import Code
+from onlineauto.formats.records.problem_code_kernels import ProblemCode
 from onlineauto.jit import entry_kernel, inline_kernel, kernel
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ STATE = np.dtype(
         ("default_name", np.int32),  # number of the namespace without a name, -1 if unseen
         # Problems: counts by code; and for the first problems code, line, column, and the bounds of the
         # offending text in the buffer.
-        ("problem_count", np.int64, (len(Code),)),
+        ("problem_count", np.int64, (len(ProblemCode),)),
         ("problem", np.int64, (KEPT_PROBLEMS, 5)),
     ],
     align=True,
@@ -66,7 +66,7 @@ NAME = np.dtype(
 """Row of the hash table of names."""
 
 
-class Rules(NamedTuple):
+class ReaderRules(NamedTuple):
     """The rules of reading text or JSON.
 
     Attributes
@@ -118,7 +118,7 @@ RULES = np.dtype(
     ],
     align=True,
 )
-"""`Rules` as a record, the form for kernels: passing a record is free."""
+"""`ReaderRules` as a record, the form for kernels: passing a record is free."""
 
 
 class Reader(NamedTuple):
@@ -143,7 +143,7 @@ class Text(NamedTuple):
     data: NDArray[np.uint8]
     marks: NDArray[np.uint8]
     end: int  # of the line
-    rules: Rules  # a record with these fields
+    rules: ReaderRules  # a record with these fields
     state: Records
 
 
@@ -154,7 +154,7 @@ def is_blank(byte: int) -> bool:
 
 
 @kernel
-def report(state: Records, code: Code, start: int, end: int, fatal: bool) -> None:
+def report(state: Records, code: ProblemCode, start: int, end: int, fatal: bool) -> None:
     """Record a problem of ``start <= i < end`` of the buffer, unless an earlier problem was fatal."""
     if state.fatal:
         return

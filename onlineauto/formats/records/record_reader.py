@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from onlineauto.features.block import Rules as BlockRules
     from onlineauto.features.records import Records
-    from onlineauto.formats.records.reader_state_kernels import Rules
+    from onlineauto.formats.records.reader_state_kernels import ReaderRules
 
 _FIRST_TABLE = 1024
 
@@ -44,7 +44,7 @@ class RecordReader:
         The sizes of the last event, if it was read alone.
     """
 
-    def __init__(self, rules: Rules, buffer: NDArray[np.uint8]) -> None:
+    def __init__(self, rules: ReaderRules, buffer: NDArray[np.uint8]) -> None:
         self.namespaces = Namespaces()
         self.read_by: BlockRules = {}
         self._rules, self._buffer = rules, buffer
@@ -112,7 +112,7 @@ def _copy(records: Records, n: int) -> Records:
     return copied
 
 
-def _make_reader(rules: Rules) -> Reader:
+def _make_reader(rules: ReaderRules) -> Reader:
     """Return empty records for a text."""
     state = np.zeros(1, STATE)
     state["default_name"] = -1

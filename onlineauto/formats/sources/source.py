@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from onlineauto.formats.sources.unpacking import Unpacker
 
 
-class Turn:
+class SingleCaller:
     """A context manager that one caller at a time can enter, in any thread; it rejects others. Can be copied.
 
     Parameters

@@ -10,7 +10,7 @@ from onlineauto.formats.lines.ccb_kernels import read_slot_label
 from onlineauto.formats.lines.label_kernels import add_tag, is_word, next_word, read_costs, read_simple
 from onlineauto.formats.lines.mark_kernels import next_one
 from onlineauto.formats.numbers.number_kernels import DECIMAL, read_number
-from onlineauto.formats.records.problem_code_kernels import Code
+from onlineauto.formats.records.problem_code_kernels import ProblemCode
 from onlineauto.formats.records.reader_state_kernels import is_blank, report
 from onlineauto.jit import inline_kernel, kernel
 from onlineauto.jit.words import load1
@@ -58,7 +58,7 @@ def read_head(
     first, last = _last_word(data, start, bar)
     if first == last:
         if rules.slots:
-            report(text.state, Code.SLOT_LABEL, start, start, rules.strict)
+            report(text.state, ProblemCode.SLOT_LABEL, start, start, rules.strict)
         return not rules.slots
     end = bar
     if last == bar or data[first] == _QUOTE:
@@ -66,7 +66,7 @@ def read_head(
         end = first
         alone = next_word(text, start, end)[0] == end
         if alone and data[first] != _QUOTE and _looks_like_label(text, first, last):
-            report(text.state, Code.TAG_LIKE_LABEL, first, last, False)
+            report(text.state, ProblemCode.TAG_LIKE_LABEL, first, last, False)
     if rules.simple:
         return read_simple(text, start, end, line)
     if rules.slots:

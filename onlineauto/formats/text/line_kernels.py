@@ -9,7 +9,7 @@ from onlineauto.formats.lines.line_kernels import (
     DONE,
     GROW,
     STOPPED,
-    Line,
+    LineBounds,
     begin_records,
     close_event,
     close_records,
@@ -20,7 +20,7 @@ from onlineauto.formats.lines.line_kernels import (
     is_empty,
     open_line,
 )
-from onlineauto.formats.records.problem_code_kernels import Code
+from onlineauto.formats.records.problem_code_kernels import ProblemCode
 from onlineauto.formats.records.reader_state_kernels import Text, report
 from onlineauto.formats.text.head_kernels import read_head
 from onlineauto.jit import entry_kernel, inline_kernel
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 
 @inline_kernel
-def _is_text(text: Text, place: Line, bar: int) -> bool:
+def _is_text(text: Text, place: LineBounds, bar: int) -> bool:
     """Return whether a line is text and has a ``|``; a problem is reported."""
     if place.control < place.stop:
-        report(text.state, Code.CONTROL_BYTE, place.control, place.control + 1, text.rules.strict)
+        report(text.state, ProblemCode.CONTROL_BYTE, place.control, place.control + 1, text.rules.strict)
         return False
     if bar == place.stop:
-        report(text.state, Code.NO_BAR, place.start, place.stop, text.rules.strict)
+        report(text.state, ProblemCode.NO_BAR, place.start, place.stop, text.rules.strict)
         return False
     return True
 

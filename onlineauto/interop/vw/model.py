@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onlineauto.automl.config import Config, Kind
-from onlineauto.automl.search import Candidate, LiveConfig, State
+from onlineauto.automl.config import Config, ConfigKind
+from onlineauto.automl.search import Candidate, ConfigState, LiveConfig
 from onlineauto.engine.records.search import Tally, Whose
-from onlineauto.engine.report.progress import Progress
+from onlineauto.engine.report.progress import ProgressTable
 from onlineauto.errors import InputError
 from onlineauto.explorers._kernels import LEARNT as EXPLORED
 from onlineauto.explorers.choice import chosen_explorer
@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from onlineauto.options import Configuration
     from onlineauto.workspace.option_types import Options
 
-_STATES = (State.NEW, State.LIVE, State.INACTIVE, State.REMOVED)
-_KINDS = (Kind.EXCLUSION, Kind.INCLUSION)
+_STATES = (ConfigState.NEW, ConfigState.LIVE, ConfigState.INACTIVE, ConfigState.REMOVED)
+_KINDS = (ConfigKind.EXCLUSION, ConfigKind.INCLUSION)
 _MOST = 2**62
 
 
@@ -118,7 +118,7 @@ def load_vw_model(
 
 def _counts(workspace: Workspace, descent: VwDescent) -> dict[str, Count]:
     """Return the counters of the run, in the form of onlineauto's files."""
-    progress = Progress(workspace.configuration, kind=workspace.kind)
+    progress = ProgressTable(workspace.configuration, kind=workspace.kind)
     progress.example_number, progress.total_features = descent.events, descent.features
     progress.weighted_labelled, progress.weighted_unlabelled = descent.labelled, descent.unlabelled
     progress.weighted_labels, progress.sum_loss = descent.labels, descent.losses[0]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import httpx
 
 from onlineauto.service.client.messages import (
-    Decision,
     Retry,
+    ServiceDecision,
     activation,
     decided,
     fallback,
@@ -80,7 +80,7 @@ class Client:
         event_id: str | None = None,
         excluded: Sequence[str] = (),
         deferred: bool = False,
-    ) -> Decision:
+    ) -> ServiceDecision:
         """Return a decision; the baseline if the service is away.
 
         Parameters
@@ -105,7 +105,7 @@ class Client:
         answer = self._sent("/v1/rank", body)
         return fallback(event_id, actions, excluded) if answer is None else decided(answer)
 
-    def reward(self, decision: Decision | str, value: float, *, key: str = "reward") -> bool:
+    def reward(self, decision: ServiceDecision | str, value: float, *, key: str = "reward") -> bool:
         """Reward a decision, and return whether the service has the reward. A key counts once per decision.
 
         Raises
@@ -116,7 +116,7 @@ class Client:
         body = reward_body(decision, value, key=key)
         return body is not None and self._sent("/v1/reward", body) is not None
 
-    def activate(self, decision: Decision | str) -> bool:
+    def activate(self, decision: ServiceDecision | str) -> bool:
         """Activate a deferred decision, so that it is learnt; return whether the service has the activation.
 
         Raises
@@ -185,18 +185,18 @@ class AsyncClient:
         event_id: str | None = None,
         excluded: Sequence[str] = (),
         deferred: bool = False,
-    ) -> Decision:
+    ) -> ServiceDecision:
         """Return a decision, like `Client.rank`."""
         event_id, body = rank_body(context, actions, event_id=event_id, excluded=excluded, deferred=deferred)
         answer = await self._sent("/v1/rank", body)
         return fallback(event_id, actions, excluded) if answer is None else decided(answer)
 
-    async def reward(self, decision: Decision | str, value: float, *, key: str = "reward") -> bool:
+    async def reward(self, decision: ServiceDecision | str, value: float, *, key: str = "reward") -> bool:
         """Reward a decision, like `Client.reward`."""
         body = reward_body(decision, value, key=key)
         return body is not None and await self._sent("/v1/reward", body) is not None
 
-    async def activate(self, decision: Decision | str) -> bool:
+    async def activate(self, decision: ServiceDecision | str) -> bool:
         """Activate a deferred decision, like `Client.activate`."""
         return await self._sent(activation(decision), b"") is not None
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _AGAIN: Final = {409, 429, 500, 502, 503, 504}
 
 
-class Decision(msgspec.Struct, frozen=True):
+class ServiceDecision(msgspec.Struct, frozen=True):
     """A decision of the service, or of the client while the service is away.
 
     Attributes
@@ -109,29 +109,29 @@ def rank_body(
     return event_id, msgspec.json.encode(body)
 
 
-def reward_body(decision: Decision | str, value: float, *, key: str) -> bytes | None:
+def reward_body(decision: ServiceDecision | str, value: float, *, key: str) -> bytes | None:
     """Return the body that rewards a decision; None if the decision is a fallback."""
-    if isinstance(decision, Decision):
+    if isinstance(decision, ServiceDecision):
         if decision.fallback:
             return None
         decision = decision.event_id
     return msgspec.json.encode({"event_id": decision, "reward": plain(value), "key": key})
 
 
-def activation(decision: Decision | str) -> str:
+def activation(decision: ServiceDecision | str) -> str:
     """Return the path of the request that activates a decision."""
-    event_id = decision.event_id if isinstance(decision, Decision) else decision
+    event_id = decision.event_id if isinstance(decision, ServiceDecision) else decision
     return f"/v1/activate/{quote(event_id, safe='')}"
 
 
-def decided(content: bytes) -> Decision:
+def decided(content: bytes) -> ServiceDecision:
     """Return the decision in an answer of the service."""
-    return msgspec.json.decode(content, type=Decision)
+    return msgspec.json.decode(content, type=ServiceDecision)
 
 
 def fallback(
     event_id: str, actions: Mapping[str, Any] | Sequence[Mapping[str, Any]], excluded: Sequence[str]
-) -> Decision:
+) -> ServiceDecision:
     """Return the baseline: the first action that is not excluded.
 
     >>> fallback("e", {"a": {}, "b": {}}, ["a"]).action
@@ -141,7 +141,7 @@ def fallback(
     ids = [str(name) for name in (actions if named else range(len(actions)))]
     index = next(index for index, name in enumerate(ids) if name not in excluded)
     pmf = {name: float(place == index) for place, name in enumerate(ids)}
-    return Decision(event_id, ids[index], index, 1.0, pmf, "", fallback=True)
+    return ServiceDecision(event_id, ids[index], index, 1.0, pmf, "", fallback=True)
 
 
 def headers_of(token: str | None) -> dict[str, str]:

@@ -17,7 +17,7 @@ from onlineauto.service.http.direct.direct_endpoint import DirectEndpoint, Turn
 from onlineauto.service.http.endpoint import Endpoint, Keeper, no_such_endpoint
 from onlineauto.service.http.front_handlers import FollowerHandlers, FrontHandlers
 from onlineauto.service.http.handlers import Handlers
-from onlineauto.service.http.metrics import Metrics
+from onlineauto.service.http.metrics import ServiceMetrics
 from onlineauto.service.http.routes import ROUTES
 from onlineauto.service.http.status import follower_status, status_of
 from onlineauto.service.http.tokens import Tokens
@@ -66,7 +66,7 @@ def application(
     hosts : collection of str
         Accepted host names; with none, every name is accepted.
     """
-    metrics = Metrics(partial(status_of, loop))
+    metrics = ServiceMetrics(partial(status_of, loop))
     keeper = Keeper(Tokens() if tokens is None else tokens, metrics, most=most, hosts=hosts)
     return _application(loop, Handlers(loop, metrics), keeper, waiting, partial(_learn, loop))
 
@@ -80,7 +80,7 @@ def follower_application(
     hosts: Collection[str] = (),
 ) -> Application:
     """Return the application of a rank server; the parameters are those of `application`."""
-    metrics = Metrics(partial(follower_status, follower))
+    metrics = ServiceMetrics(partial(follower_status, follower))
     keeper = Keeper(Tokens() if tokens is None else tokens, metrics, most=most, hosts=hosts)
     handlers = FollowerHandlers(follower, metrics)
     return _application(follower, handlers, keeper, waiting, partial(_follow, follower))

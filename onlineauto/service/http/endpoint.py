@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import Receive, Scope, Send
 
-    from onlineauto.service.http.metrics import Metrics
+    from onlineauto.service.http.metrics import ServiceMetrics
     from onlineauto.service.http.tokens import Tokens
 
 _LOG = logging.getLogger("onlineauto.service")
@@ -48,7 +48,7 @@ _PATIENCE = 10.0
 """Seconds to wait for the body of a request."""
 
 
-class Asked(NamedTuple):
+class AdmittedRequest(NamedTuple):
     """An admitted request: its headers, its body, and the variable parts of its path."""
 
     headers: Mapping[str, str]
@@ -73,7 +73,7 @@ class Reply(NamedTuple):
         return Response(self.body, self.status, {name.decode(): text.decode() for name, text in self.headers})
 
 
-Handler: TypeAlias = Callable[[Asked], Awaitable[Response]]
+Handler: TypeAlias = Callable[[AdmittedRequest], Awaitable[Response]]
 """Answers an admitted request."""
 
 
@@ -94,7 +94,7 @@ class Keeper:
     """
 
     def __init__(
-        self, tokens: Tokens, metrics: Metrics, *, most: int = 1000, hosts: Collection[str] = ()
+        self, tokens: Tokens, metrics: ServiceMetrics, *, most: int = 1000, hosts: Collection[str] = ()
     ) -> None:
         self.tokens, self.metrics, self.most, self.served = tokens, metrics, most, 0
         self.hosts = frozenset(hosts)
@@ -165,7 +165,7 @@ class Endpoint:
             if self._is_counted:  # a slow body does not use up the limit on requests
                 keeper.admit()
             try:
-                answer = await self.handler(Asked(headers, body, scope.get("path_params", {})))
+                answer = await self.handler(AdmittedRequest(headers, body, scope.get("path_params", {})))
             finally:
                 keeper.served -= self._is_counted
         except TimeoutError:

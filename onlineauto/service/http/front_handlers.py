@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from onlineauto.service.http.direct.direct_endpoint import Begin
-    from onlineauto.service.http.endpoint import Asked
-    from onlineauto.service.http.metrics import Metrics
+    from onlineauto.service.http.endpoint import AdmittedRequest
+    from onlineauto.service.http.metrics import ServiceMetrics
     from onlineauto.service.log.group_commit import Done
     from onlineauto.service.loop.follower import Follower
     from onlineauto.service.loop.front import Front
@@ -51,51 +51,55 @@ class FrontHandlers:
         The metrics for Prometheus.
     """
 
-    def __init__(self, front: Front, metrics: Metrics) -> None:
+    def __init__(self, front: Front, metrics: ServiceMetrics) -> None:
         self.front, self.metrics = front, metrics
         self.stopping = self.abandoned = False
 
-    async def personalizer_rank(self, asked: Asked) -> Response:
+    async def personalizer_rank(self, asked: AdmittedRequest) -> Response:
         """Rank, in Personalizer's format."""
         return await _logged(self.begin_personalizer_rank, asked)
 
-    async def personalizer_reward(self, asked: Asked) -> Response:
+    async def personalizer_reward(self, asked: AdmittedRequest) -> Response:
         """Record a reward, in Personalizer's format."""
         return await _logged(self.begin_personalizer_reward, asked)
 
-    async def activate(self, asked: Asked) -> Response:
+    async def activate(self, asked: AdmittedRequest) -> Response:
         """Activate a decision."""
         return await _logged(self.begin_activate, asked)
 
-    async def rank(self, asked: Asked) -> Response:
+    async def rank(self, asked: AdmittedRequest) -> Response:
         """Rank."""
         return await _logged(self.begin_rank, asked)
 
-    async def reward(self, asked: Asked) -> Response:
+    async def reward(self, asked: AdmittedRequest) -> Response:
         """Record a reward."""
         return await _logged(self.begin_reward, asked)
 
-    def begin_personalizer_rank(self, asked: Sequence[tuple[Asked, Done]]) -> list[Reply | Exception]:
+    def begin_personalizer_rank(
+        self, asked: Sequence[tuple[AdmittedRequest, Done]]
+    ) -> list[Reply | Exception]:
         """Begin to rank, in Personalizer's format; the `begin_…` methods are also called without a task."""
         return self._ranks(_PERSONALIZER_RANK, asked, _personalizer_reply)
 
-    def begin_rank(self, asked: Sequence[tuple[Asked, Done]]) -> list[Reply | Exception]:
+    def begin_rank(self, asked: Sequence[tuple[AdmittedRequest, Done]]) -> list[Reply | Exception]:
         """Begin to rank."""
         return self._ranks(_RANK, asked, _reply)
 
-    def begin_personalizer_reward(self, asked: Sequence[tuple[Asked, Done]]) -> list[Reply | Exception]:
+    def begin_personalizer_reward(
+        self, asked: Sequence[tuple[AdmittedRequest, Done]]
+    ) -> list[Reply | Exception]:
         """Begin to record rewards, in Personalizer's format."""
         return _each(self._personalizer_reward, asked)
 
-    def begin_activate(self, asked: Sequence[tuple[Asked, Done]]) -> list[Reply | Exception]:
+    def begin_activate(self, asked: Sequence[tuple[AdmittedRequest, Done]]) -> list[Reply | Exception]:
         """Begin to activate decisions."""
         return _each(self._activate, asked)
 
-    def begin_reward(self, asked: Sequence[tuple[Asked, Done]]) -> list[Reply | Exception]:
+    def begin_reward(self, asked: Sequence[tuple[AdmittedRequest, Done]]) -> list[Reply | Exception]:
         """Begin to record rewards."""
         return _each(self._reward, asked)
 
-    async def alive(self, asked: Asked) -> Response:
+    async def alive(self, asked: AdmittedRequest) -> Response:
         """Report whether the process answers, writes its log and learns."""
         del asked
         trouble = self.front.trouble
@@ -103,12 +107,12 @@ class FrontHandlers:
             return Response(f"no: {trouble}\n", 503, media_type="text/plain")
         return Response("ok\n", media_type="text/plain")
 
-    async def prometheus(self, asked: Asked) -> Response:
+    async def prometheus(self, asked: AdmittedRequest) -> Response:
         """Return the metrics."""
         del asked
         return Response(self.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
-    async def openapi(self, asked: Asked) -> Response:
+    async def openapi(self, asked: AdmittedRequest) -> Response:
         """Describe the endpoints."""
         del asked
         return json_answer(openapi_document(type(self)))
@@ -116,7 +120,7 @@ class FrontHandlers:
     def _ranks(
         self,
         decoder: msgspec.json.Decoder[Rank] | msgspec.json.Decoder[PersonalizerRank],
-        asked: Sequence[tuple[Asked, Done]],
+        asked: Sequence[tuple[AdmittedRequest, Done]],
         reply: Callable[[Ranked], Reply],
     ) -> list[Reply | Exception]:
         """Rank all readable requests at once; return a reply or an error for each."""
@@ -132,14 +136,14 @@ class FrontHandlers:
         results = (each if isinstance(each, Exception) else next(answers) for each in found)
         return [each if isinstance(each, Exception) else reply(each) for each in results]
 
-    def _personalizer_reward(self, asked: Asked, done: Done) -> None:
+    def _personalizer_reward(self, asked: AdmittedRequest, done: Done) -> None:
         value, key = _PERSONALIZER_REWARD.decode(asked.body).value, asked.headers.get("idempotency-key", "")
         self.front.reward(asked.path["event_id"], value, done, key=key)
 
-    def _activate(self, asked: Asked, done: Done) -> None:
+    def _activate(self, asked: AdmittedRequest, done: Done) -> None:
         self.front.activate(asked.path["event_id"], done)
 
-    def _reward(self, asked: Asked, done: Done) -> None:
+    def _reward(self, asked: AdmittedRequest, done: Done) -> None:
         body = _REWARD.decode(asked.body)
         key = body.key or asked.headers.get("idempotency-key", "")
         self.front.reward(body.event_id, body.reward, done, key=key)
@@ -157,12 +161,12 @@ class FollowerHandlers(FrontHandlers):
 
     front: Follower
 
-    async def status(self, asked: Asked) -> Response:
+    async def status(self, asked: AdmittedRequest) -> Response:
         """Return the state of the rank server."""
         del asked
         return json_answer(follower_status(self.front))
 
-    async def ready(self, asked: Asked) -> Response:
+    async def ready(self, asked: AdmittedRequest) -> Response:
         """Report whether ranks can be answered, and whether the learner is available."""
         del asked
         stale = "" if self.front.failed is None else "the learner is away"
@@ -178,7 +182,7 @@ def _personalizer_reply(ranked: Ranked) -> Reply:
 
 
 def _each(
-    take: Callable[[Asked, Done], None], asked: Sequence[tuple[Asked, Done]]
+    take: Callable[[AdmittedRequest, Done], None], asked: Sequence[tuple[AdmittedRequest, Done]]
 ) -> list[Reply | Exception]:
     """Process requests one after the other; an error affects its own request only."""
     replies: list[Reply | Exception] = []
@@ -191,7 +195,7 @@ def _each(
     return replies
 
 
-async def _logged(begin: Begin, asked: Asked) -> Response:
+async def _logged(begin: Begin, asked: AdmittedRequest) -> Response:
     """Begin an answer, and return it once the log has the record."""
     future, done = Waiting.future()
     reply = begin([(asked, done)])[0]

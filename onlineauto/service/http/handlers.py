@@ -16,9 +16,9 @@ from onlineauto.service.http.status import status_of
 from onlineauto.service.http.waiting import Waiting
 from onlineauto.service.http.wire import (
     Evaluate,
-    Policy,
+    ModelChoice,
+    RecordsAnswer,
     Settings,
-    Taken,
 )
 from onlineauto.service.learning.evaluate import evaluated
 from onlineauto.service.refused import RefusedError
@@ -26,8 +26,8 @@ from onlineauto.service.refused import RefusedError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from onlineauto.service.http.endpoint import Asked
-    from onlineauto.service.http.metrics import Metrics
+    from onlineauto.service.http.endpoint import AdmittedRequest
+    from onlineauto.service.http.metrics import ServiceMetrics
     from onlineauto.service.loop.loop import Loop
 
 _PAGE: Final = Path(__file__).with_name("page.html")
@@ -52,19 +52,19 @@ class Handlers(FrontHandlers):
         The metrics for Prometheus.
     """
 
-    def __init__(self, loop: Loop, metrics: Metrics) -> None:
+    def __init__(self, loop: Loop, metrics: ServiceMetrics) -> None:
         super().__init__(loop, metrics)
         self.loop = loop
         self._watchers = 0
         self._evaluating = asyncio.Lock()
         self._model: tuple[str, bytes] = ("", b"")
 
-    async def status(self, asked: Asked) -> Response:
+    async def status(self, asked: AdmittedRequest) -> Response:
         """Return the state of the service."""
         del asked
         return json_answer(status_of(self.loop, points=True))
 
-    async def settings(self, asked: Asked) -> Response:
+    async def settings(self, asked: AdmittedRequest) -> Response:
         """Change the mode, and the settings of the join."""
         changes = msgspec.to_builtins(msgspec.json.decode(asked.body, type=Settings))
         future, done = Waiting.future()
@@ -72,7 +72,7 @@ class Handlers(FrontHandlers):
         await future
         return json_answer(changed)
 
-    async def model(self, asked: Asked) -> Response:
+    async def model(self, asked: AdmittedRequest) -> Response:
         """Return the model that ranks, unless the client has it."""
         name = self.loop.learner.name
         if asked.headers.get("if-none-match") == f'"{name}"':
@@ -82,15 +82,15 @@ class Handlers(FrontHandlers):
         name, content = self._model
         return Response(content, headers={"ETag": f'"{name}"'}, media_type="application/octet-stream")
 
-    async def put_model(self, asked: Asked) -> Response:
+    async def put_model(self, asked: AdmittedRequest) -> Response:
         """Add a model to the history, and switch to it."""
         name = f"put-{secrets.token_hex(6)}"
         future, done = Waiting.future()
         await asyncio.to_thread(self.loop.put_model, name, asked.body, _from_thread(done))
         await future
-        return json_answer(Policy(name), 201)
+        return json_answer(ModelChoice(name), 201)
 
-    async def records(self, asked: Asked) -> Response:
+    async def records(self, asked: AdmittedRequest) -> Response:
         """Take over records of the log of a rank server."""
         source, position = asked.path["source"], asked.path["position"]
         if not position.isascii() or not position.isdigit():
@@ -98,27 +98,27 @@ class Handlers(FrontHandlers):
         future, done = Waiting.future()
         wanted = self.loop.take_over(source, int(position), asked.body, done)
         await future
-        return json_answer(Taken(wanted))
+        return json_answer(RecordsAnswer(wanted))
 
-    async def models(self, asked: Asked) -> Response:
+    async def models(self, asked: AdmittedRequest) -> Response:
         """List the models of the history."""
         del asked
         return json_answer(self.loop.learner.models.all())
 
-    async def keep_model(self, asked: Asked) -> Response:
+    async def keep_model(self, asked: AdmittedRequest) -> Response:
         """Write the current model into the history."""
         del asked
-        return json_answer(Policy(await asyncio.to_thread(self.loop.keep_model)), 201)
+        return json_answer(ModelChoice(await asyncio.to_thread(self.loop.keep_model)), 201)
 
-    async def use_model(self, asked: Asked) -> Response:
+    async def use_model(self, asked: AdmittedRequest) -> Response:
         """Switch to a model of the history."""
-        body = msgspec.json.decode(asked.body, type=Policy)
+        body = msgspec.json.decode(asked.body, type=ModelChoice)
         future, done = Waiting.future()
         self.loop.use_model(body.name, done)
         await future
         return json_answer(body)
 
-    async def evaluate(self, asked: Asked) -> Response:
+    async def evaluate(self, asked: AdmittedRequest) -> Response:
         """Estimate the values of policies over the whole log."""
         policies = msgspec.json.decode(asked.body, type=Evaluate).policies
         if self._evaluating.locked():
@@ -127,7 +127,7 @@ class Handlers(FrontHandlers):
             log, app = self.loop.log, self.loop.learner
             return json_answer(await asyncio.to_thread(evaluated, log, policies, app.workspace.configuration))
 
-    async def ready(self, asked: Asked) -> Response:
+    async def ready(self, asked: AdmittedRequest) -> Response:
         """Report whether ranks can be answered, and whether learning continues."""
         del asked
         loop = self.loop
@@ -137,12 +137,12 @@ class Handlers(FrontHandlers):
         lags = f"the learner is {lag:.0f} seconds behind the log" if lag > _LAG else ""
         return self._readiness(loop.trouble or lags)
 
-    async def page(self, asked: Asked) -> Response:
+    async def page(self, asked: AdmittedRequest) -> Response:
         """Return the live page."""
         del asked
         return Response(_PAGE.read_bytes(), headers=_PAGE_HEADERS, media_type="text/html")
 
-    async def watch(self, asked: Asked) -> Response:
+    async def watch(self, asked: AdmittedRequest) -> Response:
         """Send the status every second, as server-sent events."""
         del asked
         if self._watchers >= _WATCHERS:

@@ -1,4 +1,4 @@
-"""``Metrics``: the metrics for Prometheus; all but those of requests are read off the loop on request."""
+"""``ServiceMetrics``: the metrics for Prometheus; all but those of requests are read from the loop."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class _Seconds:
         self.counts, self.total = [0] * len(_BOUNDS), 0.0
 
 
-class Metrics(Collector):
+class ServiceMetrics(Collector):
     """The metrics of one service.
 
     Parameters

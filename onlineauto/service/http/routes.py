@@ -8,18 +8,18 @@ from onlineauto.service.http.status import Status
 from onlineauto.service.http.wire import (
     Answer,
     Evaluate,
+    ModelChoice,
     PersonalizerAnswer,
     PersonalizerRank,
     PersonalizerReward,
-    Policy,
     Rank,
+    RecordsAnswer,
     Reward,
     Settings,
-    Taken,
 )
 from onlineauto.service.join.join import JoinSettings
 from onlineauto.service.learning.evaluate import Estimate
-from onlineauto.service.learning.models import Model
+from onlineauto.service.learning.models import ModelVersion
 
 
 class Endpoints(NamedTuple):
@@ -71,11 +71,11 @@ ROUTES: Final = (
     Endpoints("GET", "/v1/events", "watch", "read", kind="text/event-stream"),
     Endpoints("PATCH", "/v1/settings", "settings", "admin", Settings, JoinSettings),
     Endpoints("GET", "/v1/model", "model", "read", kind="application/octet-stream"),
-    Endpoints("PUT", "/v1/model", "put_model", "admin", bytes, Policy, 201),
-    Endpoints("GET", "/v1/models", "models", "read", None, list[Model]),
-    Endpoints("POST", "/v1/models", "keep_model", "admin", None, Policy, 201),
-    Endpoints("POST", "/v1/models/use", "use_model", "admin", Policy, Policy),
-    Endpoints("POST", "/v1/records/{source}/{position}", "records", "admin", bytes, Taken),
+    Endpoints("PUT", "/v1/model", "put_model", "admin", bytes, ModelChoice, 201),
+    Endpoints("GET", "/v1/models", "models", "read", None, list[ModelVersion]),
+    Endpoints("POST", "/v1/models", "keep_model", "admin", None, ModelChoice, 201),
+    Endpoints("POST", "/v1/models/use", "use_model", "admin", ModelChoice, ModelChoice),
+    Endpoints("POST", "/v1/records/{source}/{position}", "records", "admin", bytes, RecordsAnswer),
     Endpoints("POST", "/v1/evaluate", "evaluate", "admin", Evaluate, dict[str, Estimate]),
     Endpoints("GET", "/metrics", "prometheus", "read", kind="text/plain"),
     Endpoints("GET", "/healthz", "alive", None, kind="text/plain"),

@@ -9,7 +9,7 @@ import msgspec
 from onlineauto.service.join.decision import BYTES_PER_DECISION
 from onlineauto.service.join.join import JoinSettings
 from onlineauto.service.learning.values import Agreement, Point, Value
-from onlineauto.service.loop.board import ChampionChange, LiveConfig
+from onlineauto.service.loop.board import ChampionChange, LiveConfigSummary
 
 if TYPE_CHECKING:
     from onlineauto.service.loop.follower import Follower
@@ -46,7 +46,7 @@ class Status(msgspec.Struct, frozen=True):
     ranked: int
     rewarded: int
     learnt: int
-    champion: LiveConfig
+    champion: LiveConfigSummary
     champion_changes: int
     lag_seconds: float
     ready: bool
@@ -76,7 +76,7 @@ class Status(msgspec.Struct, frozen=True):
     skipped: int
     skipped_latest: list[str]
     mean_wait: float
-    live_configs: list[LiveConfig]
+    live_configs: list[LiveConfigSummary]
     changes: list[ChampionChange]
     values: list[Value]
     agreement: Agreement

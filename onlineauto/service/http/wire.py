@@ -151,13 +151,13 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     max_finished: int | msgspec.UnsetType = msgspec.UNSET
 
 
-class Policy(msgspec.Struct, forbid_unknown_fields=True):
+class ModelChoice(msgspec.Struct, forbid_unknown_fields=True):
     """The body of ``POST /v1/models/use``: the name of a model of the history."""
 
     name: str
 
 
-class Taken(msgspec.Struct):
+class RecordsAnswer(msgspec.Struct):
     """The answer to ``POST /v1/records``: the position from which more records are wanted."""
 
     position: int

@@ -1,4 +1,4 @@
-"""``Decision``: a decision of the table, packed into bytes: millions of them may wait."""
+"""``JoinDecision``: a decision of the table, packed into bytes: millions of them may wait."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BYTES_PER_DECISION: Final = 350
 """Memory in bytes of a decision in a table, with an id of 32 characters; 212 to 335 bytes were measured."""
 
 
-class Decision(NamedTuple):
+class JoinDecision(NamedTuple):
     """A decision of the table: the position of its record, and its rewards so far.
 
     Attributes
@@ -58,18 +58,18 @@ _TIMES: Final = Struct("<12xdd")
 _KEY: Final = Struct("<8sd")
 
 
-def packed_decision(decision: Decision) -> bytes:
+def packed_decision(decision: JoinDecision) -> bytes:
     """Return a decision as bytes; millions wait, and a Python object would take several times the memory."""
     if not decision.rewards and not decision.keys:
         return _PLAIN.pack(*decision[:6])
     return _REWARDED.pack(*decision[:8]) + decision.keys
 
 
-def read_decision(packed: bytes) -> Decision:
+def read_decision(packed: bytes) -> JoinDecision:
     """Return the decision that bytes encode."""
     if len(packed) == _PLAIN.size:
-        return Decision._make((*_PLAIN.unpack(packed), 0, 0.0, b""))
-    return Decision._make((*_REWARDED.unpack_from(packed), packed[_REWARDED.size :]))
+        return JoinDecision._make((*_PLAIN.unpack(packed), 0, 0.0, b""))
+    return JoinDecision._make((*_REWARDED.unpack_from(packed), packed[_REWARDED.size :]))
 
 
 def is_decision(packed: bytes) -> bool:
@@ -108,12 +108,12 @@ class DecisionTable(msgspec.Struct):
     until: float = 0.0
 
 
-def keyed(decision: Decision, hashed: bytes, reward: float) -> Decision:
+def keyed(decision: JoinDecision, hashed: bytes, reward: float) -> JoinDecision:
     """Return a decision that also remembers the reward of a key, given the hash of that key."""
     return decision._replace(keys=decision.keys + _KEY.pack(hashed, reward))
 
 
-def n_keys(decision: Decision) -> int:
+def n_keys(decision: JoinDecision) -> int:
     """Return the number of keys that a decision remembers."""
     return len(decision.keys) // _KEY.size
 

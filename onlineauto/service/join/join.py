@@ -29,7 +29,7 @@ import msgspec
 from onlineauto.service.join.aggregation import aggregated, combined
 from onlineauto.service.join.counts import Counts
 from onlineauto.service.join.decision import (
-    Decision,
+    JoinDecision,
     deadline_of,
     hash_of,
     is_plain,
@@ -40,7 +40,7 @@ from onlineauto.service.join.decision import (
     reward_of,
     table_of,
 )
-from onlineauto.service.join.rules import RuleBook, Rules
+from onlineauto.service.join.rules import JoinRules, RuleBook
 from onlineauto.service.join.scale import RewardScale
 from onlineauto.service.join.settings import JoinSettings, read_settings
 from onlineauto.service.join.state import Early, JoinState, check_state, checked_wait, decisions_of
@@ -49,9 +49,9 @@ from onlineauto.service.join.timed import Finished, Timed
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from onlineauto.service.log.record import Record
+    from onlineauto.service.log.record import LogRecord
 
-__all__ = ["MOST_SOURCES", "Counts", "Decision", "Ended", "Join", "JoinSettings"]
+__all__ = ["MOST_SOURCES", "Counts", "EndedDecision", "Join", "JoinDecision", "JoinSettings"]
 
 MOST_SOURCES: Final = 256
 """Maximum number of rank servers with known positions; the longest silent one is replaced by a new one."""
@@ -60,7 +60,7 @@ _JITTER: Final = 60.0
 """Seconds by which a record may precede the one before it without counting as a clock that was set back."""
 
 
-class Ended(NamedTuple):
+class EndedDecision(NamedTuple):
     """A decision to be learnt: the position of its record, its reward, and the seconds that it has waited."""
 
     position: int
@@ -140,7 +140,7 @@ class Join:
         """The position of the oldest decision that waits; None if no decision waits."""
         return min((read_decision(each).position for each in self._waiting.first_entries()), default=None)
 
-    def find(self, event_id: str, time: float) -> Decision | None:
+    def find(self, event_id: str, time: float) -> JoinDecision | None:
         """Return the decision of an id, unless the id is free again at a time of the clock."""
         packed = self._packed_of(event_id)
         return None if packed is None or deadline_of(packed) <= self.time_at(time) else read_decision(packed)
@@ -187,9 +187,9 @@ class Join:
     def jump_at(self, time: float) -> float:
         """Return the number of seconds by which the clock has jumped since the latest record, or 0.
 
-        A process records the seconds for which it had no record (`Record.passed`). Without that, an advance
-        of a day more than a decision waits is a jump. A step back by more than a minute is a jump, and so is
-        the step with which a clock that was set back is corrected.
+        A process records the seconds for which it had no record (`LogRecord.passed`). Without that, an
+        advance of a day more than a decision waits is a jump. A step back by more than a minute is a jump,
+        and so is the step with which a clock that was set back is corrected.
         """
         if self._clock is None:
             return 0.0
@@ -215,7 +215,9 @@ class Join:
         step = time - self._set_back[0]
         return step >= 0.0 and time - self._clock > max(2 * step, _JITTER) and step < _DAY
 
-    def take(self, record: Record, position: int, size: int, *, at: float | None = None) -> list[Ended]:
+    def take(
+        self, record: LogRecord, position: int, size: int, *, at: float | None = None
+    ) -> list[EndedDecision]:
         """Take the next record of the log, and return the decisions that it ends, in order.
 
         Parameters
@@ -238,7 +240,7 @@ class Join:
         if settings is not None:
             self._book.change(settings, self.now)
         self._let_pass(at, record.passed)
-        ended: list[Ended] = []
+        ended: list[EndedDecision] = []
         self._expire(ended)
         if record.source:
             if record.behind <= self.sources.get(record.source, 0):
@@ -324,7 +326,7 @@ class Join:
         position, size, deadline, active, ended, rewards, value, keys = values
         wait = self.settings.reward_wait
         made = min(deadline - wait, self.now)
-        decision = Decision(position, size, made, wait, self._book.current, active, rewards, value)
+        decision = JoinDecision(position, size, made, wait, self._book.current, active, rewards, value)
         for key, reward in (keys or {}).items():
             decision = keyed(decision, hash_of(key), reward)
         packed = packed_decision(decision)
@@ -373,7 +375,7 @@ class Join:
                 self._set_back = None
         self.now = now
 
-    def _expire(self, ended: list[Ended]) -> None:
+    def _expire(self, ended: list[EndedDecision]) -> None:
         """End the decisions whose wait is over, the oldest first, and forget expired ones."""
         if self._waiting.earliest <= self.now:
             for _, packed in self._waiting.pop_due(self.now):
@@ -384,7 +386,7 @@ class Join:
         if self._finished.old_until <= self.now:
             self._finished.expire(self.now)
 
-    def _rank(self, record: Record, position: int, size: int, ended: list[Ended]) -> None:
+    def _rank(self, record: LogRecord, position: int, size: int, ended: list[EndedDecision]) -> None:
         event_id, wait = record.event_id, self.settings.reward_wait
         if self._packed_of(event_id) is not None:
             self.counts.repeated += 1
@@ -392,7 +394,7 @@ class Join:
         self._finished.discard(event_id)
         self.counts.ranked += 1
         rules = self._book.current
-        packed = packed_decision(Decision(position, size, self.now, wait, rules, not record.deferred))
+        packed = packed_decision(JoinDecision(position, size, self.now, wait, rules, not record.deferred))
         self._waiting.add(event_id, packed, wait=wait)
         early = self._early.pop(event_id)
         if early is not None:
@@ -401,7 +403,7 @@ class Join:
             for key, reward in early.rewards:
                 self._reward(event_id, key, reward, ended)
 
-    def _reward(self, event_id: str, key: str, reward: float, ended: list[Ended]) -> None:
+    def _reward(self, event_id: str, key: str, reward: float, ended: list[EndedDecision]) -> None:
         packed = self._packed_of(event_id)
         if packed is None:
             early = self._waits(event_id)
@@ -434,7 +436,7 @@ class Join:
         else:
             self._waiting.replace(event_id, packed_decision(decision))
 
-    def _bounded(self, reward: float, rules: Rules) -> float:
+    def _bounded(self, reward: float, rules: JoinRules) -> float:
         """Return a reward limited to the range declared for its decision, or to the learnt range."""
         if rules.reward_range is None:
             bounded = self._scale.bounded(reward)
@@ -443,7 +445,7 @@ class Join:
         self.counts.clipped += bounded != reward
         return bounded
 
-    def _activate(self, event_id: str, ended: list[Ended]) -> None:
+    def _activate(self, event_id: str, ended: list[EndedDecision]) -> None:
         packed = self._packed_of(event_id)
         if packed is None:
             self._waits(event_id).active = True
@@ -465,7 +467,7 @@ class Join:
             self._early.add(event_id, early, wait=wait)
         return early
 
-    def _end_now(self, event_id: str, found: Decision, ended: list[Ended]) -> None:
+    def _end_now(self, event_id: str, found: JoinDecision, ended: list[EndedDecision]) -> None:
         """End a decision before its wait is over, and remember it until then."""
         self._waiting.pop(event_id)
         self._end(found, ended)
@@ -475,7 +477,7 @@ class Join:
         most = self.settings.max_finished
         self.counts.forgotten += self._finished.add(event_id, packed, deadline=deadline_of(packed), most=most)
 
-    def _end(self, found: Decision, ended: list[Ended]) -> None:
+    def _end(self, found: JoinDecision, ended: list[EndedDecision]) -> None:
         """Count the end of a decision, and add it to `ended` if it is to be learnt."""
         if not found.active:
             self.counts.inactive += 1
@@ -489,7 +491,7 @@ class Join:
         else:
             self.counts.defaulted += 1
             reward = how.default_reward
-        ended.append(Ended(found.position, found.size, reward, found.rewards > 0, waited))
+        ended.append(EndedDecision(found.position, found.size, reward, found.rewards > 0, waited))
 
 
 def _within(bounds: tuple[float, float], reward: float) -> float:

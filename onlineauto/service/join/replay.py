@@ -13,8 +13,8 @@ from onlineauto.service.log.record import read_record
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from onlineauto.service.join.join import Ended, Join
-    from onlineauto.service.log.record import Record
+    from onlineauto.service.join.join import EndedDecision, Join
+    from onlineauto.service.log.record import LogRecord
     from onlineauto.service.log.segment_log import SegmentLog
 
 
@@ -39,9 +39,9 @@ class Replayed(NamedTuple):
 
     position: int
     line: bytes
-    record: Record | None
+    record: LogRecord | None
     mode: str
-    ended: list[Ended]
+    ended: list[EndedDecision]
     skipped: Skipped | None
 
 

@@ -1,4 +1,4 @@
-"""``Rules``: the settings that a decision keeps until it ends; ``RuleBook``: rules by small numbers."""
+"""``JoinRules``: the settings that a decision keeps until it ends; ``RuleBook``: rules by small numbers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _MOST_RULES: Final = 1 << 16
 
 
-class Rules(msgspec.Struct, frozen=True, array_like=True):
+class JoinRules(msgspec.Struct, frozen=True, array_like=True):
     """Settings in force for a decision until it ends; see `JoinSettings` for their meanings."""
 
     aggregation: str
@@ -25,9 +25,9 @@ class Rules(msgspec.Struct, frozen=True, array_like=True):
     reward_range: tuple[float, float] | None = None
 
 
-def rules_of(settings: JoinSettings) -> Rules:
+def rules_of(settings: JoinSettings) -> JoinRules:
     """Return the rules of a decision that is made under some settings."""
-    return Rules(settings.aggregation, settings.default_reward, settings.reward_range)
+    return JoinRules(settings.aggregation, settings.default_reward, settings.reward_range)
 
 
 class RuleBook:
@@ -51,7 +51,7 @@ class RuleBook:
         self._rules = {0: rules_of(settings)}
         self._until: dict[int, float] = {}  # the time until which replaced rules are kept
 
-    def __getitem__(self, number: int) -> Rules:
+    def __getitem__(self, number: int) -> JoinRules:
         """Return the rules with a number."""
         return self._rules[number]
 
@@ -82,13 +82,15 @@ class RuleBook:
         self._until[self.current] = now + MOST_WAIT
         self.current = number
 
-    def state(self) -> tuple[int, list[tuple[int, float, Rules]]]:
+    def state(self) -> tuple[int, list[tuple[int, float, JoinRules]]]:
         """Return the current number, and all rules with their numbers and expiry times."""
         rules = sorted(self._rules.items())
         return self.current, [(number, self._until.get(number, 0.0), each) for number, each in rules]
 
     @classmethod
-    def of(cls, settings: JoinSettings, state: tuple[int, Sequence[tuple[int, float, Rules]]]) -> RuleBook:
+    def of(
+        cls, settings: JoinSettings, state: tuple[int, Sequence[tuple[int, float, JoinRules]]]
+    ) -> RuleBook:
         """Return the book of a `state`, whose current rules must match the settings.
 
         Raises

@@ -9,8 +9,8 @@ import msgspec
 
 from onlineauto.errors import InputError, OptionError
 from onlineauto.service.join.counts import Counts
-from onlineauto.service.join.decision import Decision, DecisionTable, entries_of, is_decision, upgraded
-from onlineauto.service.join.rules import RuleBook, Rules
+from onlineauto.service.join.decision import DecisionTable, JoinDecision, entries_of, is_decision, upgraded
+from onlineauto.service.join.rules import JoinRules, RuleBook
 from onlineauto.service.join.settings import MOST_WAIT, JoinSettings, check_settings
 
 if TYPE_CHECKING:
@@ -42,13 +42,13 @@ class JoinState(msgspec.Struct):
     clock: float | None = None
     set_back: tuple[float, float] | None = None
     scale: tuple[dict[int, int], float] | None = None
-    rules: tuple[int, list[tuple[int, float, Rules]]] | None = None  # absent in the second version
+    rules: tuple[int, list[tuple[int, float, JoinRules]]] | None = None  # absent in the second version
     heard: dict[str, float] = {}
     retired: float = 0.0
     decisions: list[tuple[str, list[Any]]] = []  # the decisions of a state of the first version
 
 
-def checked_wait(decision: Decision, book: RuleBook) -> float:
+def checked_wait(decision: JoinDecision, book: RuleBook) -> float:
     """Return the seconds for which a decision of a state waits.
 
     Raises

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 if TYPE_CHECKING:
-    from onlineauto.service.log.record import Record
+    from onlineauto.service.log.record import LogRecord
 
 
 class Decided(NamedTuple):
@@ -18,7 +18,7 @@ class Decided(NamedTuple):
     explored: bool
 
 
-def labelled(line: bytes, decision: Record, reward: float) -> bytes:
+def labelled(line: bytes, decision: LogRecord, reward: float) -> bytes:
     """Return the dsjson line of a decision, with the label that its reward gives.
 
     >>> from onlineauto.service.log.record import Record

@@ -1,4 +1,4 @@
-"""``Learner``: a run over the log of a service. A kill at any instant does not change what is learnt.
+"""``LogLearner``: a run over the log of a service. A kill at any instant does not change what is learnt.
 
 The model is a function of the log: the join is a function of the records, and the model is a function of the
 joined decisions, however they are cut into blocks. A snapshot holds the model, the join and the position in
@@ -19,7 +19,7 @@ import msgspec
 from onlineauto.engine.stream.validity import first_invalid_event
 from onlineauto.errors import InputError, OnlineautoError, OptionError
 from onlineauto.formats.lines.diagnostics import Diagnostics
-from onlineauto.service.join.join import Ended, Join, JoinSettings
+from onlineauto.service.join.join import EndedDecision, Join, JoinSettings
 from onlineauto.service.join.replay import Skipped, replayed, skipped_at
 from onlineauto.service.learning.journal_file import SearchJournal
 from onlineauto.service.learning.labels import Decided, is_explored, labelled
@@ -73,7 +73,7 @@ class _LostError(InputError):
     """The log lacks the records that follow a snapshot."""
 
 
-class Learner:
+class LogLearner:
     """Takes the records of a log, joins them, and learns the joined decisions. One thread uses a learner.
 
     Parameters
@@ -390,7 +390,7 @@ class Learner:
         while True:
             yield self._blocks.pop(0)
 
-    def _decided(self, ended: Ended) -> Decided | None:
+    def _decided(self, ended: EndedDecision) -> Decided | None:
         """Return an ended decision with its label; None if it cannot be learnt."""
         reason = self._unlearnable.get(ended.position)
         if reason is not None:

@@ -21,7 +21,7 @@ PUT: Final = "put-"
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 
 
-class Model(msgspec.Struct, frozen=True):
+class ModelVersion(msgspec.Struct, frozen=True):
     """A model of the history: its name, and the time at which it was written, in seconds."""
 
     name: str
@@ -44,12 +44,12 @@ class Models:
         self.folder, self.keep = Path(folder), keep
         self.folder.mkdir(parents=True, exist_ok=True)
 
-    def all(self) -> list[Model]:
+    def all(self) -> list[ModelVersion]:
         """Return the models, the oldest first."""
         models = []
         for path in self.folder.glob("*.oam"):
             status = path.stat()
-            models.append(Model(path.stem, status.st_mtime, status.st_size))
+            models.append(ModelVersion(path.stem, status.st_mtime, status.st_size))
         return sorted(models, key=lambda each: (each.time, each.name))
 
     def path(self, name: str) -> Path:

@@ -26,7 +26,7 @@ Kind = Literal["rank", "reward", "activate", "tick", "settings", "model"]
 _TAIL: Final = len(b',"crc":"00000000"}\n')
 
 
-class Record(msgspec.Struct, frozen=True):
+class LogRecord(msgspec.Struct, frozen=True):
     """The members of a record that the join reads; the context of a decision is not among them.
 
     Attributes
@@ -73,7 +73,7 @@ class Record(msgspec.Struct, frozen=True):
     passed: Annotated[float, msgspec.Meta(ge=0, le=1e9)] = msgspec.field(name="Passed", default=0.0)
 
 
-_DECODER = msgspec.json.Decoder(Record)
+_DECODER = msgspec.json.Decoder(LogRecord)
 
 
 def sealed(record: bytes) -> bytes:
@@ -106,7 +106,7 @@ def taken_over(line: bytes, *, source: str, behind: int, time: float, no_room: b
     return sealed(line[:-_TAIL] + b"," + msgspec.json.encode(origin)[1:])
 
 
-def read_record(line: bytes, *, where: str = "the log") -> Record:
+def read_record(line: bytes, *, where: str = "the log") -> LogRecord:
     """Return the members of a record that the join reads.
 
     Raises

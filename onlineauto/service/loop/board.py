@@ -8,16 +8,16 @@ import msgspec
 
 from onlineauto.api.champion import champion_of
 from onlineauto.automl.text import namespace_text
-from onlineauto.formats.lines.diagnostics import Code
+from onlineauto.formats.lines.diagnostics import ProblemCode
 from onlineauto.service.learning.values import Agreement, Point, Value
 
 if TYPE_CHECKING:
-    from onlineauto.service.learning.learner import Learner
+    from onlineauto.service.learning.learner import LogLearner
 
 _MOST_CHANGES: Final = 20
 
 
-class LiveConfig(msgspec.Struct, frozen=True):
+class LiveConfigSummary(msgspec.Struct, frozen=True):
     """A live config: its interactions and settings, bounds on its reward and on the champion's since then."""
 
     interactions: list[str]
@@ -69,13 +69,13 @@ class Board(msgspec.Struct, frozen=True):
     waited: float
     champion_changes: int
     changes: list[ChampionChange]
-    live_configs: list[LiveConfig]
+    live_configs: list[LiveConfigSummary]
     values: list[Value]
     points: list[Point]
     agreement: Agreement
 
 
-def board_of(learner: Learner) -> Board:
+def board_of(learner: LogLearner) -> Board:
     """Return the state of the model of a learner; its thread calls this."""
     workspace, values = learner.workspace, learner.values
     champion, estimates = champion_of(workspace), workspace.estimates
@@ -83,7 +83,7 @@ def board_of(learner: Learner) -> Board:
     for index, config in enumerate(workspace.searching.live_configs.configs):
         names = workspace.searching.interactions(index)
         live.append(
-            LiveConfig(
+            LiveConfigSummary(
                 interactions=list(champion.interactions)
                 if index == 0
                 else ["*".join(map(namespace_text, each)) for each in names],
@@ -99,7 +99,7 @@ def board_of(learner: Learner) -> Board:
         model=learner.name,
         learnt=learner.learnt,
         faulty=learner.faulty,
-        too_wide=workspace.diagnostics.counts[Code.TOO_WIDE],
+        too_wide=workspace.diagnostics.counts[ProblemCode.TOO_WIDE],
         outliers=sum(workspace.outliers.values()),
         waited=learner.waited / max(learner.learnt, 1),
         champion_changes=champion.changes,

@@ -16,7 +16,7 @@ import msgspec
 
 from onlineauto.errors import InputError
 from onlineauto.service.log.group_commit import GroupCommit
-from onlineauto.service.log.record import Record, read_record, sealed, stamp
+from onlineauto.service.log.record import LogRecord, read_record, sealed, stamp
 from onlineauto.service.loop.steady_clock import SteadyClock
 from onlineauto.service.ranking.answer import Ranked, answer_of, line_of, read_answer
 from onlineauto.service.ranking.choice import choose, only, seed_of
@@ -148,7 +148,7 @@ class Front:
             self._check_parts(event_id, bool(key))
             members = {"RewardId": key} if key else {}
             now = self._now()
-            record = Record("reward", _NOW, event_id, reward=value, key=key)
+            record = LogRecord("reward", _NOW, event_id, reward=value, key=key)
             self._append("reward", done, now, record, EventId=event_id, RewardValue=value, **members)
 
     def activate(self, event_id: str, done: Done) -> None:
@@ -315,16 +315,16 @@ class Front:
             deferred=deferred,
             excluded=one.out,
         )
-        self._submit(line, one.done, now, Record("rank", _NOW, question.event_id, deferred=deferred))
+        self._submit(line, one.done, now, LogRecord("rank", _NOW, question.event_id, deferred=deferred))
 
     def _append(
-        self, kind: str, done: Done, now: float | None = None, known: Record | None = None, **members: Any
+        self, kind: str, done: Done, now: float | None = None, known: LogRecord | None = None, **members: Any
     ) -> None:
         now = self._now() if now is None else now
         record = {"Type": kind, "Timestamp": stamp(now), **members}
         self._submit(sealed(msgspec.json.encode(record)), done, now, known)
 
-    def _submit(self, line: bytes, done: Done, now: float = 0.0, known: Record | None = None) -> None:
+    def _submit(self, line: bytes, done: Done, now: float = 0.0, known: LogRecord | None = None) -> None:
         """Submit a line to the log, and take it into the table.
 
         Parameters

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from onlineauto.service.loop.upstream import Upstream
 
 
-class Part(NamedTuple):
+class LogPart(NamedTuple):
     """The name of a part, and the position in the log at which it begins."""
 
     name: str
@@ -48,7 +48,7 @@ class LogParts:
         try:
             lines = path.read_text("ascii").splitlines() if path.exists() else []
             parts = [
-                Part(name, int(begin or 0)) for name, _, begin in (line.partition(" ") for line in lines)
+                LogPart(name, int(begin or 0)) for name, _, begin in (line.partition(" ") for line in lines)
             ]
         except ValueError:
             raise InputError(
@@ -80,7 +80,7 @@ class LogParts:
             end = part.begin
         return self.parts[0].begin
 
-    def part_of(self, position: int) -> tuple[Part, int | None]:
+    def part_of(self, position: int) -> tuple[LogPart, int | None]:
         """Return the part that contains a position, and its end; None if it is the last part."""
         number = max(index for index, each in enumerate(self.parts) if each.begin <= position)
         following = self.parts[number + 1 : number + 2]
@@ -89,7 +89,7 @@ class LogParts:
     def _begin(self, position: int) -> None:
         """Begin a part; an empty part at the same position is replaced, since its name may be in use."""
         parts = [each for each in self.parts if each.begin < position]
-        parts.append(Part(secrets.token_hex(8), position))
+        parts.append(LogPart(secrets.token_hex(8), position))
         lines = [f"{each.name} {each.begin}" if each.begin else each.name for each in parts]
         try:
             replace_file(self._path, ["\n".join(lines).encode()])

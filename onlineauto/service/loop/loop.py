@@ -20,7 +20,7 @@ from onlineauto.service.join.duration import seconds_of
 from onlineauto.service.join.join import MOST_SOURCES, Join, JoinSettings
 from onlineauto.service.join.replay import replayed
 from onlineauto.service.join.settings import check_settings
-from onlineauto.service.learning.learner import Learner
+from onlineauto.service.learning.learner import LogLearner
 from onlineauto.service.log.group_commit import call_all
 from onlineauto.service.log.record import read_record, sealed, stamp, taken_over
 from onlineauto.service.log.segment_log import SegmentLog
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from onlineauto.options import Configuration
     from onlineauto.service.log.group_commit import Done
-    from onlineauto.service.log.record import Record
+    from onlineauto.service.log.record import LogRecord
 
 _LOG = logging.getLogger("onlineauto.service")
 _SILENT = 86400.0
@@ -132,7 +132,7 @@ class Loop(Front):
         self._held = FolderLock(folder)
         try:
             log = SegmentLog(Path(folder) / "log", segment_bytes=segment_bytes, keep_damaged=True)
-            self.learner = Learner(folder, log, configuration, keep=keep)
+            self.learner = LogLearner(folder, log, configuration, keep=keep)
         except OnlineautoError:
             self._held.release()
             raise
@@ -186,7 +186,7 @@ class Loop(Front):
                 raise RefusedError(f"{source} is known up to {known}, not {position}", status=409)
             if len(source.encode()) > self.limits.name_bytes:
                 raise RefusedError(f"the name of a rank server has at most {self.limits.name_bytes} bytes")
-            taken: list[tuple[Record, int, bytes]] = []
+            taken: list[tuple[LogRecord, int, bytes]] = []
             for line in content.splitlines(keepends=True):
                 position += len(line)
                 record = read_record(line, where=f"the log of {source}")
@@ -343,7 +343,7 @@ class Loop(Front):
 
     # ---------------------------------------------------------------------------------------------------
 
-    def _check_source(self, source: str, first: Record, now: float) -> None:
+    def _check_source(self, source: str, first: LogRecord, now: float) -> None:
         """Reject the first record of a rank server if there are too many servers, or if it may be known.
 
         Raises
@@ -366,7 +366,7 @@ class Loop(Front):
                 retry_after=min(max(_SILENT - silent, 1.0), 60.0),
             )
 
-    def _has_room(self, record: Record) -> bool:
+    def _has_room(self, record: LogRecord) -> bool:
         """Return whether a reward or an activation that is taken over may wait for its decision."""
         join, parts = self.join, self.join.parts_of(record.event_id, keyed=bool(record.key))
         return parts < self.limits.parts and (

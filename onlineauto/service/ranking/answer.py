@@ -13,7 +13,7 @@ from onlineauto.service.ranking.choice import seed_of, uniform_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from onlineauto.service.ranking.choice import Choice
+    from onlineauto.service.ranking.choice import RankedActions
 
 
 class Ranked(NamedTuple):
@@ -121,7 +121,7 @@ def line_of(
     return sealed(b'%b%b,"c":%b}' % (_ENCODER.encode(head)[:-1], more, context))
 
 
-def answer_of(choice: Choice, ids: Sequence[str], *, event_id: str, model: str) -> Ranked:
+def answer_of(choice: RankedActions, ids: Sequence[str], *, event_id: str, model: str) -> Ranked:
     """Return the answer for a choice."""
     return Ranked(event_id, [ids[each] for each in choice.actions], *choice, model)
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _BITS: Final = 53
 
 
-class Choice(NamedTuple):
+class RankedActions(NamedTuple):
     """All actions by index, the chosen one first, the others by falling probability; and probabilities."""
 
     actions: list[int]
@@ -35,7 +35,7 @@ def uniform_of(seed: int) -> float:
     return seed / 2.0**_BITS
 
 
-def choose(pmf: Sequence[float], excluded: Iterable[int], seed: int) -> Choice:
+def choose(pmf: Sequence[float], excluded: Iterable[int], seed: int) -> RankedActions:
     """Draw an action from a pmf, without the excluded actions.
 
     >>> choose([0.25, 0.5, 0.25], [1], seed=0)
@@ -52,7 +52,7 @@ def choose(pmf: Sequence[float], excluded: Iterable[int], seed: int) -> Choice:
     return _first(drawn(chances, uniform_of(seed)), chances)
 
 
-def only(action: int, count: int) -> Choice:
+def only(action: int, count: int) -> RankedActions:
     """Return the choice of an action with probability 1.
 
     >>> only(1, 3)
@@ -61,8 +61,8 @@ def only(action: int, count: int) -> Choice:
     return _first(action, [float(each == action) for each in range(count)])
 
 
-def _first(action: int, chances: list[float]) -> Choice:
+def _first(action: int, chances: list[float]) -> RankedActions:
     order = sorted(range(len(chances)), key=chances.__getitem__, reverse=True)
     order.remove(action)
     order.insert(0, action)
-    return Choice(order, [chances[each] for each in order])
+    return RankedActions(order, [chances[each] for each in order])

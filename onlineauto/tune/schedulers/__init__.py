@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from onlineauto.tune.schedulers.asha import Asha
 from onlineauto.tune.schedulers.dehb import Dehb
-from onlineauto.tune.schedulers.fifo import Fifo
+from onlineauto.tune.schedulers.fifo import FifoScheduler
 from onlineauto.tune.schedulers.hyperband import Hyperband
 from onlineauto.tune.schedulers.median import Median
 from onlineauto.tune.schedulers.pbt import Pbt
@@ -32,6 +32,6 @@ SCHEDULERS: Mapping[str, type[Scheduler]] = {
     "asha": Asha,
     "median": Median,
     "pbt": Pbt,
-    "fifo": Fifo,
+    "fifo": FifoScheduler,
 }
 """Schedulers by name."""

@@ -12,7 +12,7 @@ from bisect import insort
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.errors import OptionError
-from onlineauto.tune.schedulers.fifo import Fifo
+from onlineauto.tune.schedulers.fifo import FifoScheduler
 from onlineauto.tune.schedulers.quantile import quantile
 from onlineauto.tune.schedulers.rungs import levels
 from onlineauto.tune.schedulers.scheduler import Decision, ResumeFrom, Setting, State, Suggestion
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _VARIANTS = ("promotion", "stopping")
 
 
-class Asha(Fifo):
+class Asha(FifoScheduler):
     """Asynchronous successive halving.
 
     Parameters

@@ -1,4 +1,4 @@
-"""``Fifo``: every trial gets the maximum resource, in the order of the searcher."""
+"""``FifoScheduler``: every trial gets the maximum resource, in the order of the searcher."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from onlineauto.tune.searchers.searcher import Searcher
 
 
-class Fifo(Scheduler):
+class FifoScheduler(Scheduler):
     """Runs each trial to the end. Base class of schedulers that stop some trials early."""
 
     name = "fifo"

@@ -9,7 +9,7 @@ from bisect import insort
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.errors import OptionError
-from onlineauto.tune.schedulers.fifo import Fifo
+from onlineauto.tune.schedulers.fifo import FifoScheduler
 from onlineauto.tune.schedulers.quantile import quantile
 from onlineauto.tune.schedulers.scheduler import Decision, Setting, State
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-class Median(Fifo):
+class Median(FifoScheduler):
     """Stops trials by the running average of their reported values.
 
     Parameters

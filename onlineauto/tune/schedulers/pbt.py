@@ -9,7 +9,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.errors import OptionError
-from onlineauto.tune.schedulers.fifo import Fifo
+from onlineauto.tune.schedulers.fifo import FifoScheduler
 from onlineauto.tune.schedulers.scheduler import Decision, ResumeFrom, Setting, State, Suggestion
 from onlineauto.tune.spaces import Choice, Int
 from onlineauto.tune.spaces.draw import Draw
@@ -27,7 +27,7 @@ _TRIES = 20
 """Maximum number of draws of hyperparameters until they differ from the donor's."""
 
 
-class Pbt(Fifo):
+class Pbt(FifoScheduler):
     """A population in which good members are copied and bad ones end.
 
     Each member reports intermediate values. After each `interval` it is compared with the other members. If

@@ -8,7 +8,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from onlineauto.tune.store.checkpoints import MemoryCheckpoints
-from onlineauto.tune.store.protocol import Claim, Decide, LeaseLost, Record, Snapshot, Store
+from onlineauto.tune.store.protocol import Claim, Decide, LeaseLost, Record, Store, StudySnapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,7 +33,7 @@ class MemoryStore(Store):
         self._lock = RLock()
         self._records: list[Record] = []
         self._leases: dict[int, tuple[Claim, float, float]] = {}  # by trial: the claim, its length, its end
-        self._snapshot: Snapshot | None = None
+        self._snapshot: StudySnapshot | None = None
         self._earliest = inf
         self.checkpoints = MemoryCheckpoints()
 
@@ -47,10 +47,10 @@ class MemoryStore(Store):
         with self._lock:
             return self._records[after:]
 
-    def snapshot(self) -> Snapshot | None:  # noqa: D102
+    def snapshot(self) -> StudySnapshot | None:  # noqa: D102
         return self._snapshot
 
-    def save(self, snapshot: Snapshot) -> None:  # noqa: D102
+    def save(self, snapshot: StudySnapshot) -> None:  # noqa: D102
         with self._lock:
             if self._snapshot is None or self._snapshot.version < snapshot.version:
                 self._snapshot = snapshot

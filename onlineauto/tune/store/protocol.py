@@ -67,7 +67,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class StudySnapshot:
     """The state after the first `version` records, so that no process has to apply them again.
 
     Attributes
@@ -97,11 +97,11 @@ class Store(Protocol):
         """Return all records after the first `after`, in order, from one consistent read."""
         ...
 
-    def snapshot(self) -> Snapshot | None:
+    def snapshot(self) -> StudySnapshot | None:
         """Return the newest state that was saved, or None."""
         ...
 
-    def save(self, snapshot: Snapshot) -> None:
+    def save(self, snapshot: StudySnapshot) -> None:
         """Save a state. It may replace an older state, but never a newer one."""
         ...
 

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from onlineauto.errors import OptionError, StoreError
 from onlineauto.tune.store import at_once
 from onlineauto.tune.store.connecting import connect, each_alone, reading, shown, writing
-from onlineauto.tune.store.protocol import Claim, LeaseLost, Snapshot
+from onlineauto.tune.store.protocol import Claim, LeaseLost, StudySnapshot
 from onlineauto.tune.store.schema import JOBS, RECORDS, SNAPSHOTS, STUDIES, Now, alone, prepare
 from onlineauto.tune.store.sealing import opened, sealed
 
@@ -139,7 +139,7 @@ class SqlStore:
             version = self._existing(connection.execute(_VERSION, self._mine).scalar())
             return self._read(connection, after, version)
 
-    def snapshot(self) -> Snapshot | None:
+    def snapshot(self) -> StudySnapshot | None:
         """Return the newest state that was saved, or None."""
         wanted = sa.select(SNAPSHOTS.c.version, SNAPSHOTS.c.body, SNAPSHOTS.c.crc)
         with reading(self.engine) as connection:
@@ -147,11 +147,11 @@ class SqlStore:
             row = connection.execute(wanted.where(SNAPSHOTS.c.study == number)).first()
         if row is None:
             return None
-        return Snapshot(
+        return StudySnapshot(
             row.version, opened(row.body, row.crc, row.version, f"snapshot {row.version}", self._described)
         )
 
-    def save(self, snapshot: Snapshot) -> None:
+    def save(self, snapshot: StudySnapshot) -> None:
         """Save a state, unless a newer one is saved already."""
         body, crc = sealed(snapshot.state, snapshot.version)
         with writing(self.engine) as connection:

@@ -19,7 +19,7 @@ from onlineauto.tune.store.patience import patiently
 from onlineauto.tune.store.protocol import LeaseLost
 from onlineauto.tune.workers.heartbeat import Heartbeat
 from onlineauto.tune.workers.jobs import Reason, claim_of, name_of
-from onlineauto.tune.workers.process import Failed, Task
+from onlineauto.tune.workers.process import TaskFailed, TrialTask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from onlineauto.tune.store.checkpoints import Checkpoints
     from onlineauto.tune.store.protocol import Claim, Store
     from onlineauto.tune.workers.callbacks import Callback
-    from onlineauto.tune.workers.jobs import Job, Jobs
-    from onlineauto.tune.workers.process import Ended, Step
+    from onlineauto.tune.workers.jobs import Jobs, TrialJob
+    from onlineauto.tune.workers.process import TaskEnded, TaskStep
     from onlineauto.tune.workers.stoppers import Stopper
     from onlineauto.tune.workers.trainable import Details
 
@@ -82,7 +82,7 @@ class Controller:
         *,
         lease: float = 60,
         heartbeat: Heartbeat | None = None,
-        known: Callable[[Job], float | None] | None = None,
+        known: Callable[[TrialJob], float | None] | None = None,
         jobs: int | None = None,
         waits: bool = True,
         every: int = 1,
@@ -103,7 +103,7 @@ class Controller:
         self._tries = tries
         self._reached: dict[int, int] = {}  # by trial: the last step that was received
         self._killed: dict[int, tuple[int, int]] = {}  # by trial: number of losses, and the last step
-        self._jobs: dict[Claim, Job] = {}
+        self._jobs: dict[Claim, TrialJob] = {}
         self._disposable: list[int] = []
         self._values: dict[Claim, float] = {}
         self.lease = lease if heartbeat is None else heartbeat.lease
@@ -131,7 +131,7 @@ class Controller:
     def _ends(self) -> bool:
         return self._left <= 0 or any(stopper.ends_run() for stopper in self._stoppers)
 
-    def next(self) -> Job | None:
+    def next(self) -> TrialJob | None:
         """Claim a job and return it; None if there is no job now."""
         job = None
         while not self._ends:
@@ -150,25 +150,25 @@ class Controller:
                 callback.on_start(job)
         return job
 
-    def _promote(self, job: Job, value: float) -> None:
+    def _promote(self, job: TrialJob, value: float) -> None:
         """Tell the study the known value of a job without running the job."""
         try:
             self._patiently(lambda: self._tell(job, value))
         except LeaseLost as error:
             self._lose(job, str(error))
 
-    def postpone(self, job: Job) -> None:
+    def postpone(self, job: TrialJob) -> None:
         """Give back a job that cannot begin for lack of resources; its trial becomes PENDING again."""
         self._left += 1
         self._patiently(lambda: self._release(job, early=True))
         for callback in self._callbacks:
             callback.on_lost(job, "it waits for resources")
 
-    def task(self, job: Job) -> Task:
+    def task(self, job: TrialJob) -> TrialTask:
         """Return the task of a job, which begins at the last valid checkpoint."""
         return self._patiently(lambda: self._task(job))
 
-    def step(self, job: Job, step: Step) -> bool:
+    def step(self, job: TrialJob, step: TaskStep) -> bool:
         """Receive a step; return whether the worker continues."""
         try:
             return self._patiently(lambda: self._step(job, step))
@@ -176,14 +176,14 @@ class Controller:
             self._lose(job, str(error))
             return False
 
-    def end(self, job: Job, end: Ended | Failed) -> None:
+    def end(self, job: TrialJob, end: TaskEnded | TaskFailed) -> None:
         """Receive the end of a worker's task."""
         try:
             self._patiently(lambda: self._end(job, end))
         except LeaseLost as error:
             self._lose(job, str(error))
 
-    def killed(self, job: Job, fate: str) -> None:
+    def killed(self, job: TrialJob, fate: str) -> None:
         """Receive that the worker's process has died: release the job, or fail it after repeated losses."""
         if claim_of(job) not in self._jobs:
             return
@@ -193,12 +193,12 @@ class Controller:
         self._killed[job.trial] = times, reached
         if times >= self._tries:
             why = f"its process was lost {times} times after step {reached}, at last {fate}"
-            self.end(job, Failed(f"{why}; it is not tried again", fate))
+            self.end(job, TaskFailed(f"{why}; it is not tried again", fate))
         else:
             self._give_back(job)
             self._lose(job, f"its process was {fate}")
 
-    def _task(self, job: Job) -> Task:
+    def _task(self, job: TrialJob) -> TrialTask:
         before = job.resource - 1  # the last step is repeated if its value was not told
         reported = min(before, job.step)  # a step without a reported value is repeated, too
         newest = self._checkpoints.newest(job.trial, most=reported, job=name_of(job))
@@ -206,21 +206,21 @@ class Controller:
             trial, resource = job.resume_from
             newest = self._checkpoints.newest(trial, most=min(resource, before))
         if newest is None:
-            return Task(job.config, job.resource, every=self._every)
-        return Task(job.config, job.resource, newest.step, newest.saved, self._every)
+            return TrialTask(job.config, job.resource, every=self._every)
+        return TrialTask(job.config, job.resource, newest.step, newest.saved, self._every)
 
-    def _end(self, job: Job, end: Ended | Failed) -> None:
+    def _end(self, job: TrialJob, end: TaskEnded | TaskFailed) -> None:
         claim = claim_of(job)
         if claim not in self._jobs:
             return  # its last step has ended the job, or its lease is lost
-        if isinstance(end, Failed):
+        if isinstance(end, TaskFailed):
             self._fail(job, Reason(end.why, end.details))
         elif claim in self._values:
             self._tell(job, self._values[claim])
         else:
             self._fail(job, "it ended without a value")
 
-    def _step(self, job: Job, step: Step) -> bool:
+    def _step(self, job: TrialJob, step: TaskStep) -> bool:
         claim = claim_of(job)
         if claim not in self._jobs:
             return False
@@ -248,7 +248,7 @@ class Controller:
             return False
         return True
 
-    def _keep(self, job: Job, step: int, saved: bytes) -> None:
+    def _keep(self, job: TrialJob, step: int, saved: bytes) -> None:
         """Save a checkpoint; if the disk fails, the trial continues with the previous checkpoint."""
         try:
             needed = self._study.needed(job.trial)
@@ -259,14 +259,14 @@ class Controller:
         for callback in self._callbacks:
             callback.on_checkpoint(job, step)
 
-    def _tell(self, job: Job, value: float, details: Details = None) -> None:
+    def _tell(self, job: TrialJob, value: float, details: Details = None) -> None:
         self._study.tell(job, value, details)
         self._forget(job)
         self._dispose(_AT_ONCE)
         for callback in self._callbacks:
             callback.on_result(job, value)
 
-    def _fail(self, job: Job, why: str) -> None:
+    def _fail(self, job: TrialJob, why: str) -> None:
         self._study.fail(job, why)
         self._forget(job)
         _LOG.warning("trial %d failed: %s", job.trial, why)
@@ -282,13 +282,13 @@ class Controller:
             self._checkpoints.remove(self._disposable)
             self._disposable.clear()
 
-    def _lose(self, job: Job, why: str) -> None:
+    def _lose(self, job: TrialJob, why: str) -> None:
         self._forget(job)
         _LOG.warning("trial %d is dropped: %s", job.trial, why)
         for callback in self._callbacks:
             callback.on_lost(job, why)
 
-    def _release(self, job: Job, *, early: bool = False) -> None:
+    def _release(self, job: TrialJob, *, early: bool = False) -> None:
         """Give back a job whose process is alive, which does not count as a loss."""
         release = getattr(self._study, "release", None)
         if release is None:
@@ -302,7 +302,7 @@ class Controller:
         except UnreachableError as error:
             _LOG.warning("trial %d is free when its lease ends: %s", job.trial, error)
 
-    def _give_back(self, job: Job) -> None:
+    def _give_back(self, job: TrialJob) -> None:
         """End the lease of a job whose process has died."""
         claim = claim_of(job)
         self._forget(job)
@@ -311,7 +311,7 @@ class Controller:
         except UnreachableError as error:
             _LOG.warning("trial %d is free when its lease ends: %s", job.trial, error)
 
-    def _forget(self, job: Job) -> None:
+    def _forget(self, job: TrialJob) -> None:
         claim = claim_of(job)
         self._jobs.pop(claim, None)
         self._values.pop(claim, None)

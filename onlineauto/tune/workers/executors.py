@@ -12,8 +12,8 @@ from onlineauto.tune.workers.trainable import Trainable, arguments
 
 if TYPE_CHECKING:
     from onlineauto.tune.workers.controller import Controller
-    from onlineauto.tune.workers.jobs import Job
-    from onlineauto.tune.workers.process import Step
+    from onlineauto.tune.workers.jobs import TrialJob
+    from onlineauto.tune.workers.process import TaskStep
     from onlineauto.tune.workers.trainable import What
 
 
@@ -95,12 +95,12 @@ class _Listener:
         The job of the steps.
     """
 
-    def __init__(self, controller: Controller, job: Job) -> None:
+    def __init__(self, controller: Controller, job: TrialJob) -> None:
         self._controller = controller
         self._job = job
         self.error: Exception | None = None
 
-    def say(self, step: Step) -> bool:
+    def say(self, step: TaskStep) -> bool:
         """Pass a step to the controller; return whether the trial continues."""
         try:
             return self._controller.step(self._job, step)

@@ -26,7 +26,7 @@ class Reason(str):
         return reason
 
 
-class Job(Protocol):
+class TrialJob(Protocol):
     """A part of a trial: train it up to a resource."""
 
     @property
@@ -65,7 +65,7 @@ class Jobs(Protocol):
     def is_done(self) -> bool:
         """True if there will never be another job."""
 
-    def ask(self) -> Job | None:
+    def ask(self) -> TrialJob | None:
         """Claim the next job; None if there is no job now, or will never be one."""
 
     def report(self, job: Any, step: int, value: float, details: Mapping[str, Any] | None = ...) -> str:
@@ -84,7 +84,7 @@ class Jobs(Protocol):
         """Receive the reason why a job failed."""
 
 
-def claim_of(job: Job) -> Claim:
+def claim_of(job: TrialJob) -> Claim:
     """Return the right to write about a job.
 
     Raises
@@ -98,7 +98,7 @@ def claim_of(job: Job) -> Claim:
         raise OptionError(f"job = {job!r}: give what Study.ask returned, unless that is None") from None
 
 
-def name_of(job: Job) -> str:
+def name_of(job: TrialJob) -> str:
     """Return the name of a job, which all its attempts share.
 
     The name contains the beginning: a trial may have two jobs to one resource from different checkpoints.

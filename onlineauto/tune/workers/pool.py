@@ -1,9 +1,9 @@
 """``Pool``: gives jobs to long-lived workers, which are processes of this machine or actors of a cluster.
 
-A worker knows neither the study nor the store. It receives a `Task`, sends a `Step` after each unit of
-resource, and waits for permission to continue. At the end it sends `Ended` or `Failed`. The pool does all
-writes through the controller. Each write names its attempt, so messages of a worker that counts as lost are
-ignored.
+A worker knows neither the study nor the store. It receives a `TrialTask`, sends a `TaskStep` after each unit
+of resource, and waits for permission to continue. At the end it sends `TaskEnded` or `TaskFailed`. The pool
+does all writes through the controller. Each write names its attempt, so messages of a worker that counts as lost
+are ignored.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from onlineauto.errors import OnlineautoError
 from onlineauto.tune.workers.headcount import Headcount
-from onlineauto.tune.workers.process import Failed, Step, WorkerLost
+from onlineauto.tune.workers.process import TaskFailed, TaskStep, WorkerLost
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from onlineauto.tune.workers.controller import Controller
-    from onlineauto.tune.workers.jobs import Job
-    from onlineauto.tune.workers.process import Ended, Task
+    from onlineauto.tune.workers.jobs import TrialJob
+    from onlineauto.tune.workers.process import TaskEnded, TrialTask
     from onlineauto.tune.workers.resources import Account
     from onlineauto.tune.workers.trainable import Config
 
@@ -38,7 +38,7 @@ _MOST_LOST: Final = 5
 """Number of workers lost in a row before any is up that ends the run."""
 
 
-class Worker(Protocol):
+class TaskRunner(Protocol):
     """Runs one task after another. Methods except `close` and `kill` raise `WorkerLost` if it has ended."""
 
     @property
@@ -48,10 +48,10 @@ class Worker(Protocol):
     def greet(self) -> None:
         """Receive the message that the worker is up."""
 
-    def begin(self, task: Task) -> None:
+    def begin(self, task: TrialTask) -> None:
         """Send a task."""
 
-    def receive(self) -> Step | Ended | Failed:
+    def receive(self) -> TaskStep | TaskEnded | TaskFailed:
         """Return the next message."""
 
     def answer(self, goes_on: bool) -> None:
@@ -64,7 +64,7 @@ class Worker(Protocol):
         """End the worker at once."""
 
 
-W = TypeVar("W", bound=Worker)
+W = TypeVar("W", bound=TaskRunner)
 
 
 class Crew(Protocol[W]):
@@ -113,7 +113,7 @@ class Pool(Generic[W]):
         self._account = account
         self._starting: list[W] = []
         self._idle: list[W] = []
-        self._busy: dict[W, Job] = {}
+        self._busy: dict[W, TrialJob] = {}
         self._lacks = False  # whether the next job waits for resources of another job
         self._lost = 0
 
@@ -202,7 +202,7 @@ class Pool(Generic[W]):
             self._idle.pop(0).close()
         return self._crew.start(config)
 
-    def _next(self) -> Job | None:
+    def _next(self) -> TrialJob | None:
         """Return the next job if its resources are free. Otherwise postpone it; no later job overtakes it."""
         job = None if self._lacks else self._controller.next()
         if job is None or self._account is None:
@@ -211,7 +211,7 @@ class Pool(Generic[W]):
             if self._account.take(job.trial, job.config):
                 return job
         except Exception as error:  # a function of the config may raise anything
-            self._controller.end(job, Failed(f"{type(error).__name__}: {error}", traceback.format_exc()))
+            self._controller.end(job, TaskFailed(f"{type(error).__name__}: {error}", traceback.format_exc()))
             return self._next()
         self._lacks = bool(self._busy)  # wait for a busy worker to end; without any, ask the study again
         self._controller.postpone(job)
@@ -224,7 +224,7 @@ class Pool(Generic[W]):
                 self._greet(worker)
                 return
             message = worker.receive()
-            if isinstance(message, Step):
+            if isinstance(message, TaskStep):
                 worker.answer(self._controller.step(self._busy[worker], message))
                 return
         except WorkerLost as error:
@@ -256,7 +256,7 @@ class Pool(Generic[W]):
         self._controller.killed(job, fate)
         self._give_back(job)
 
-    def _give_back(self, job: Job) -> None:
+    def _give_back(self, job: TrialJob) -> None:
         self._count.give_back()
         if self._account is not None:
             self._account.give_back(job.trial)

@@ -1,8 +1,8 @@
 """A long-lived process that runs one part of a trial after another, and the pipe to it.
 
-The process knows neither the study nor the store. It receives a ``Task``, sends a ``Step`` after each unit of
-resource, and waits for permission to continue. At the end it sends ``Ended`` or ``Failed``. It exits when its
-pipe is closed, so no worker outlives the process that started it.
+The process knows neither the study nor the store. It receives a ``TrialTask``, sends a ``TaskStep`` after
+each unit of resource, and waits for permission to continue. At the end it sends ``TaskEnded`` or ``TaskFailed``.
+It exits when its pipe is closed, so no worker outlives the process that started it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PATIENCE: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class TrialTask:
     """A part of a trial.
 
     Attributes
@@ -53,7 +53,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TaskStep:
     """The end of a unit of resource: number of steps, value, packed checkpoint or None, and details."""
 
     step: int
@@ -63,12 +63,12 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class TaskEnded:
     """The task is done, or was stopped."""
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class TaskFailed:
     """The trainable raised an error: `why` is its last line, `details` its traceback."""
 
     why: str
@@ -79,13 +79,13 @@ class WorkerLost(OnlineautoError):  # noqa: N818 - the name says what happened
     """A worker has ended. The message completes a sentence that begins with 'its process was'."""
 
 
-Say: TypeAlias = Callable[[Step], bool]
+Say: TypeAlias = Callable[[TaskStep], bool]
 """Receives a step and returns whether the trial continues."""
 
 
 def perform(
-    what: What, task: Task, kept: Trainable | None, say: Say
-) -> tuple[Ended | Failed, Trainable | None]:
+    what: What, task: TrialTask, kept: Trainable | None, say: Say
+) -> tuple[TaskEnded | TaskFailed, Trainable | None]:
     """Run a task in this process; return its end, and the object that the next task may reuse.
 
     Parameters
@@ -97,12 +97,12 @@ def perform(
     kept : Trainable or None
         The object of an earlier task.
     say : callable
-        Receives each `Step` and returns whether the trial continues. It raises nothing.
+        Receives each `TaskStep` and returns whether the trial continues. It raises nothing.
     """
 
     def hear(step: int, value: Any, save: Callable[[], Saved] | None, details: Details) -> bool:
         saved = save() if save is not None and (step % task.every == 0 or step >= task.resource) else None
-        return say(Step(step, value, None if saved is None else packed(saved), details))
+        return say(TaskStep(step, value, None if saved is None else packed(saved), details))
 
     saved = None if task.saved is None else unpacked(task.saved)
     try:
@@ -110,8 +110,8 @@ def perform(
             what, task.config, resource=task.resource, step=task.step, saved=saved, hear=hear, kept=kept
         )
     except (Exception, SystemExit) as error:  # KeyboardInterrupt ends the command
-        return Failed(f"{type(error).__name__}: {error}", traceback.format_exc()), None
-    return Ended(), kept
+        return TaskFailed(f"{type(error).__name__}: {error}", traceback.format_exc()), None
+    return TaskEnded(), kept
 
 
 class Process:
@@ -144,7 +144,7 @@ class Process:
     def greet(self) -> None:
         """Do nothing, because a process sends no message when it is up."""
 
-    def begin(self, task: Task) -> None:
+    def begin(self, task: TrialTask) -> None:
         """Send a task; raise `WorkerLost` if the process has died."""
         self._send(task)
 
@@ -152,15 +152,15 @@ class Process:
         """Send whether the process continues; raise `WorkerLost` if it has died."""
         self._send(goes_on)
 
-    def receive(self) -> Step | Ended | Failed:
+    def receive(self) -> TaskStep | TaskEnded | TaskFailed:
         """Return the next message; raise `WorkerLost` if the process has died."""
         try:
-            message: Step | Ended | Failed = self.pipe.recv()
+            message: TaskStep | TaskEnded | TaskFailed = self.pipe.recv()
         except (EOFError, OSError):
             raise WorkerLost(self._fate()) from None
         return message
 
-    def _send(self, message: Task | bool) -> None:
+    def _send(self, message: TrialTask | bool) -> None:
         try:
             self.pipe.send(message)
         except OSError:
@@ -244,7 +244,7 @@ def _serve(pipe: Connection, what: bytes) -> None:
     trainable: What = pickle.loads(what)  # noqa: S301 - a name that our own parent sent
     reusable: Trainable | None = None
 
-    def say(step: Step) -> bool:
+    def say(step: TaskStep) -> bool:
         pipe.send(step)
         return bool(pipe.recv())
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from onlineauto.tune.store.checkpoints import Checkpoints
     from onlineauto.tune.workers.callbacks import Callback
     from onlineauto.tune.workers.heartbeat import Heartbeat
-    from onlineauto.tune.workers.jobs import Job, Jobs
+    from onlineauto.tune.workers.jobs import Jobs, TrialJob
     from onlineauto.tune.workers.resources import Workers
     from onlineauto.tune.workers.stoppers import Stopper
     from onlineauto.tune.workers.trainable import What
@@ -37,7 +37,7 @@ def run_study(
     workers: int | Workers | RayWorkers = 0,
     executor: str = "processes",
     heartbeat: Heartbeat,
-    known: Callable[[Job], float | None],
+    known: Callable[[TrialJob], float | None],
     jobs: int | None = None,
     every: int = 1,
     folder: str | Path | None = None,

@@ -40,7 +40,7 @@ from onlineauto.workspace.inspection.vw_command import vw_command
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from onlineauto.engine.report.progress import Progress
+    from onlineauto.engine.report.progress import ProgressTable
     from onlineauto.workspace.workspace import Workspace
 
 _COUNTERS = {"squarecb": "squarecb", "regcb": "squarecb", "cover": "cover", "first": "first"}
@@ -48,7 +48,7 @@ _COUNTERS = {"squarecb": "squarecb", "regcb": "squarecb", "cover": "cover", "fir
 
 def readable_model(
     workspace: Workspace,
-    progress: Progress,
+    progress: ProgressTable,
     *,
     names: Mapping[int, str] | None = None,
     weights_only: bool = False,
@@ -137,7 +137,7 @@ def _reductions(workspace: Workspace, *, weights_only: bool) -> Iterator[str]:
     yield f"action_sum {actions}"
 
 
-def _online_state(workspace: Workspace, progress: Progress) -> Iterator[tuple[str, float | int]]:
+def _online_state(workspace: Workspace, progress: ProgressTable) -> Iterator[tuple[str, float | int]]:
     """Yield the numbers needed for further learning, with VW's names."""
     model, counts = workspace.learner.model, progress.counts()
     shared, lane = model.shared, model.lanes[0]

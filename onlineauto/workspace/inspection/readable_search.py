@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from onlineauto.automl.config import Kind
+from onlineauto.automl.config import ConfigKind
 from onlineauto.engine.records.search import Tally, Whose
 from onlineauto.estimators.robust_kernels import HISTOGRAM, LOW, LOWER, MID, SUM, UPPER, USED, T
 
@@ -47,7 +47,7 @@ def readable_search(searching: Searching, *, by_letter: bool = False) -> Iterato
         yield from _config(candidate.config, f"{_PREFIX}_configs[{i}]", by_letter=by_letter)
         yield f"{_PREFIX}_configs[{i}]_lease = {candidate.lease}"
         yield f"{_PREFIX}_configs[{i}]_state = {candidate.state.value.capitalize()}"
-        kind = "Exclusion" if candidate.config.kind is Kind.EXCLUSION else "Interaction"
+        kind = "Exclusion" if candidate.config.kind is ConfigKind.EXCLUSION else "Interaction"
         yield f"{_PREFIX}_configs[{i}]_type = {kind}"
     yield f"{_PREFIX}_estimators.size() = {len(search.slots)}"
     for i, each in enumerate(search.slots):

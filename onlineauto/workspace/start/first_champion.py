@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from onlineauto.automl.config import MOST_FACTORS, Config, Kind
+from onlineauto.automl.config import MOST_FACTORS, Config, ConfigKind
 from onlineauto.automl.decisions import Rotate, Widen
-from onlineauto.automl.search import State
+from onlineauto.automl.search import ConfigState
 from onlineauto.automl.text import words_text
 from onlineauto.engine.search.journal import entry_of
 from onlineauto.errors import OptionError
@@ -40,7 +40,7 @@ def config_of_names(interactions: Iterable[str]) -> Config:
                 f"{text!r} is not an interaction: name two or three namespaces, as 'user*article'"
             )
         elements.append(names)
-    return Config.of(elements, Kind.INCLUSION)
+    return Config.of(elements, ConfigKind.INCLUSION)
 
 
 def begin_with(workspace: Workspace, config: Config, *, namespaces: Iterable[bytes] = ()) -> None:
@@ -80,7 +80,7 @@ def begin_with(workspace: Workspace, config: Config, *, namespaces: Iterable[byt
     known = sorted({*namespaces}.union(*config.elements))
     with workspace.lock:
         tree, search = workspace.state(), workspace.searching.search
-        first = replace(search.candidates[0], config=config, state=State.LIVE)
+        first = replace(search.candidates[0], config=config, state=ConfigState.LIVE)
         if first.config.kind is not search.candidates[0].config.kind:
             raise OptionError(
                 "a first champion is for --oracle_type stepwise, whose configs name interactions"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from onlineauto.automl.config import Config, Kind
+from onlineauto.automl.config import Config, ConfigKind
 from onlineauto.engine.search.waiting_configs import unlearn
 from onlineauto.errors import OptionError
 from onlineauto.explorers._kernels import LEARNT
@@ -229,7 +229,7 @@ def _config(workspace: Workspace, source: Workspace, known: Sequence[bytes]) -> 
     settings = Hyperparameters(source.configuration).defaults | dict(champion.settings)
     searched = workspace.searching.options.searched()
     defaults = Hyperparameters(workspace.configuration).defaults
-    config = Config.of(_crossed(source, known), Kind.INCLUSION)
+    config = Config.of(_crossed(source, known), ConfigKind.INCLUSION)
     for name, value in settings.items():
         if name in searched and defaults.get(name, value) != value:
             config = config.setting(name, value)

@@ -25,7 +25,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from onlineauto.cluster import Fair, MarginalGain, Policy
+from onlineauto.cluster import ClusterPolicy, Fair, MarginalGain
 from onlineauto.cluster.learned import Improving, Learned, WarmUp
 from onlineauto.cluster.learned.warming import scales_of
 from onlineauto.cluster.simulator import Workload, compare, draw_traces, record
@@ -87,7 +87,7 @@ def trained(name: str, seed: int, *, slots: int, save: str = "") -> tuple[Learne
 
 
 def measured(
-    policies: dict[str, Policy], rate: float, traces: int, *, seed: int = -1, seconds: float = 0.0
+    policies: dict[str, ClusterPolicy], rate: float, traces: int, *, seed: int = -1, seconds: float = 0.0
 ) -> list[Row]:
     """Return a row for each policy on held-out traces of one rate."""
     drawn = draw_traces(Workload(rate=rate), range(HELD_OUT, HELD_OUT + traces))
@@ -122,7 +122,10 @@ def _known(traces: int, few: int) -> list[Row]:
     rows = []
     for rate in RATES:
         speeds = Workload().speeds()
-        known: dict[str, Policy] = {"optimus": MarginalGain(speeds, least=0), "gain": MarginalGain(speeds)}
+        known: dict[str, ClusterPolicy] = {
+            "optimus": MarginalGain(speeds, least=0),
+            "gain": MarginalGain(speeds),
+        }
         rows += [*measured(known, rate, traces), *([online(rate, few)] if few else [])]
     return rows
 
@@ -131,7 +134,7 @@ def _learned(name: str, seed: int, *, slots: int, traces: int, save: str) -> lis
     policy, seconds = trained(name, seed, slots=slots, save=save)
     rows = []
     for rate in RATES:
-        policies: dict[str, Policy] = {name: policy}
+        policies: dict[str, ClusterPolicy] = {name: policy}
         if name == "learned":
             guarded = policy.guarded(by=Fair())
             guarded.judge(replace(Workload(), rate=rate))

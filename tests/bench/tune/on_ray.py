@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from onlineauto.tune import Callback, Float, Study
 
 if TYPE_CHECKING:
-    from onlineauto.tune.workers.jobs import Job
+    from onlineauto.tune.workers.jobs import TrialJob
 
 __all__ = ["BAR", "main", "milliseconds", "nothing"]
 
@@ -33,7 +33,7 @@ class Clock(Callback):
     def __init__(self) -> None:
         self.ends: list[tuple[float, float]] = []
 
-    def on_result(self, job: Job, value: float) -> None:
+    def on_result(self, job: TrialJob, value: float) -> None:
         del job, value
         self.ends.append((time.perf_counter(), time.process_time()))
 

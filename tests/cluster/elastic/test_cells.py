@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onlineauto import Workspace
-from onlineauto.cluster.elastic.learning.feed import Feed
+from onlineauto.cluster.elastic.learning.feed import TickFeed
 from onlineauto.cluster.elastic.learning.model_work import ModelWork
 from onlineauto.features.namespaces import Namespaces
 from tests.naive.blocks import make_block
@@ -36,7 +36,7 @@ OPTIONS: list[dict[str, Any]] = [
 @settings(max_examples=40)
 def test_cells_are_those_of_the_twin(options: dict[str, Any], events: list[Event]) -> None:
     scratch = Workspace(cb_adf=True, **options)
-    work = ModelWork(scratch, Feed(b"", parts=1, part_events=1, multiline=True), 5)
+    work = ModelWork(scratch, TickFeed(b"", parts=1, part_events=1, multiline=True), 5)
     twin = Featurizer(
         cells=len(scratch.weights),
         exact=False,
@@ -86,7 +86,7 @@ def test_a_feed_cuts_the_same_parts(
 ) -> None:
     text = b"".join(events)
     how: dict[str, Any] = {"parts": parts, "part_events": part_events, "warm_up": warm_up, "multiline": True}
-    whole, trickling = Feed(text, **how), Feed(Trickle(text, sizes), **how)  # type: ignore[arg-type]
+    whole, trickling = TickFeed(text, **how), TickFeed(Trickle(text, sizes), **how)  # type: ignore[arg-type]
     found: list[bytes] = []
     tick = 0
     while (cut := whole.parts_of(tick, 0, 1)) is not None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onlineauto.cluster.elastic.learning.combine_kernels import FIELDS, Rows
+from onlineauto.cluster.elastic.learning.combine_kernels import FIELDS, BlockCells
 from onlineauto.cluster.elastic.learning.rows import Cells, RowShard
 from tests.cluster.elastic.naive import combined_lane
 
@@ -47,7 +47,7 @@ def test_the_kernel_does_what_the_twin_does(
         grown = each.value.reshape(-1, FIELDS, lanes)
         grown[:, 1] += base[:, 1]
         grown[:, 2] = np.maximum(grown[:, 2], base[:, 2])
-    shard = RowShard(Rows(before.copy(), np.zeros(CELLS, bool)), lanes=lanes, rescales=rescales)
+    shard = RowShard(BlockCells(before.copy(), np.zeros(CELLS, bool)), lanes=lanes, rescales=rescales)
     of_workers = [each for each in (made[:cut], made[cut:]) if each]
     shard.apply([joined(each) for each in of_workers])
     for cell in range(CELLS):
@@ -80,7 +80,7 @@ def test_what_several_parts_agree_on_is_what_they_say() -> None:
     """The mean of equal models is that model, and its evidence is that of all."""
     row = np.array([[0.5, 2.0, 1.0]], np.float32)
     shard = RowShard(
-        Rows(np.array([[0.25, 1.0, 1.0]], np.float32), np.zeros(1, bool)), lanes=1, rescales=True
+        BlockCells(np.array([[0.25, 1.0, 1.0]], np.float32), np.zeros(1, bool)), lanes=1, rescales=True
     )
     shard.apply([Cells(np.zeros(3, np.uint32), np.repeat(row, 3, axis=0))])
     weight, evidence, scale = shard.rows.value[0]

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from onlineauto.cluster.elastic import ShardedLearner, ShardedRun, Snapshot
-from onlineauto.cluster.elastic.learning.feed import Feed
+from onlineauto.cluster.elastic.learning.feed import TickFeed
 from onlineauto.cluster.elastic.protocol.messages import COORDINATOR, Died
 from onlineauto.cluster.elastic.running import hub
 from onlineauto.cluster.elastic.running.threads import Threads
@@ -69,9 +69,9 @@ class Gate:
 def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
     """Hold the streams until their runs are waited for or stopped; each tick takes some milliseconds."""
     made = Gate()
-    parts_of, wait, stop = Feed.parts_of, ShardedRun.wait, ShardedRun.stop
+    parts_of, wait, stop = TickFeed.parts_of, ShardedRun.wait, ShardedRun.stop
 
-    def held(feed: Feed, tick: int, rank: int, n: int) -> list[bytes] | None:
+    def held(feed: TickFeed, tick: int, rank: int, n: int) -> list[bytes] | None:
         time.sleep(0.002)
         made.wait(tick)
         return parts_of(feed, tick, rank, n)
@@ -84,7 +84,7 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
         made.open(math.inf)
         stop(run)
 
-    monkeypatch.setattr(Feed, "parts_of", held)
+    monkeypatch.setattr(TickFeed, "parts_of", held)
     monkeypatch.setattr(ShardedRun, "wait", waited_for)
     monkeypatch.setattr(ShardedRun, "stop", stopped)
     yield made

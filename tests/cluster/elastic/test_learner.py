@@ -13,7 +13,7 @@ from onlineauto import Workspace
 from onlineauto.cluster.elastic import ShardedLearner
 from onlineauto.cluster.elastic.running import counting
 from onlineauto.errors import OnlineautoError, OptionError
-from onlineauto.formats.lines.diagnostics import Code
+from onlineauto.formats.lines.diagnostics import ProblemCode
 from tests.cluster.elastic.streams import BANDIT, EXPLORING, FINE, LINES, bits_of
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def test_a_wide_event_takes_no_more_memory_than_others() -> None:
     run, alone = learner.run(source, workers=2, servers=2), Workspace(cubic=["aaa"])
     for _ in alone.stream(source):
         pass
-    assert alone.diagnostics.counts == {Code.TOO_WIDE: 1}
+    assert alone.diagnostics.counts == {ProblemCode.TOO_WIDE: 1}
     assert bits_of(run.workspace()) == bits_of(alone)
 
 

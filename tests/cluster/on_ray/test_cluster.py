@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from onlineauto.cluster import Cluster, Policy, ShardedLearner, StreamJob
+from onlineauto.cluster import Cluster, ClusterPolicy, ShardedLearner, StreamJob
 from onlineauto.cluster.policies.actions import NEVER, scores
 from onlineauto.tune import Choice, Float, Study
 from tests.cluster.elastic.streams import BANDIT, EXPLORING, FINE, same
@@ -43,7 +43,7 @@ SIZES = ((2, 2), (1, 1), (2, 1))
 """Workers and servers that the policy gives, one after the other."""
 
 
-class Steps(Policy):
+class Steps(ClusterPolicy):
     """Gives the one job there is the next of `SIZES` when the one before is in force."""
 
     name = "steps"

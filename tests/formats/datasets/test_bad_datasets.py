@@ -12,7 +12,7 @@ from onlineauto import Workspace
 from onlineauto.errors import InputError, OptionError, ParseError
 from onlineauto.formats.datasets.columns import columns_of, read_columns
 from onlineauto.formats.datasets.dataset_source import DatasetSource
-from onlineauto.formats.lines.diagnostics import Code
+from onlineauto.formats.lines.diagnostics import ProblemCode
 from tests.formats.datasets.test_resume import LABELS, labels
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def test_damaged_row_group_is_counted_and_skipped(tmp_path: Path) -> None:
     damaged(tmp_path / "1.parquet", 2)
     found = learnt(DatasetSource(tmp_path, LABELS))
     assert found.events == 275  # type: ignore[attr-defined]
-    assert found.diagnostics.counts == {Code.ROW_GROUP: 1}
+    assert found.diagnostics.counts == {ProblemCode.ROW_GROUP: 1}
     [problem] = found.diagnostics.kept
     assert str(problem).startswith(f"{tmp_path / '1.parquet'}:51:1: row group cannot be read: 3 of 4: ")
 
@@ -69,7 +69,7 @@ def test_file_that_is_not_parquet_is_counted_and_skipped(tmp_path: Path) -> None
     (tmp_path / "3.parquet").write_bytes(b"")
     found = learnt(DatasetSource(tmp_path, LABELS))
     assert found.events == 200  # type: ignore[attr-defined]
-    assert found.diagnostics.counts == {Code.NOT_PARQUET: 2}
+    assert found.diagnostics.counts == {ProblemCode.NOT_PARQUET: 2}
     assert "1.parquet:1:1: the file cannot be opened: " in str(found.diagnostics.kept[0])
 
 
@@ -87,7 +87,7 @@ def test_file_with_other_columns_is_counted_and_skipped(tmp_path: Path, other: A
     written(tmp_path / "2.parquet", labels(50, 50).set_column(2, "x", pa.array(range(50), pa.int16())))
     found = learnt(DatasetSource(tmp_path, LABELS))
     assert found.events == 100  # type: ignore[attr-defined]
-    assert found.diagnostics.counts == {Code.OTHER_COLUMNS: 1}
+    assert found.diagnostics.counts == {ProblemCode.OTHER_COLUMNS: 1}
     assert why in str(found.diagnostics.kept[0])
 
 
@@ -130,7 +130,7 @@ def test_inferred_columns_leave_out_such_a_type_and_count_it(tmp_path: Path) -> 
     path = written(tmp_path / "0.parquet", pa.table({"y": [1.0, 0.0], "x": [1, 2], "t": times}))
     found = learnt(path)
     assert found.events == 2  # type: ignore[attr-defined]
-    assert found.diagnostics.counts == {Code.COLUMN_LEFT_OUT: 1}
+    assert found.diagnostics.counts == {ProblemCode.COLUMN_LEFT_OUT: 1}
 
 
 def test_bad_rows_are_located_and_left_out(tmp_path: Path) -> None:
@@ -138,14 +138,14 @@ def test_bad_rows_are_located_and_left_out(tmp_path: Path) -> None:
     rows = [
         ("a", -1.0, 0.5, 1.0, None),
         ("a", None, None, 1.0, None),
-        ("c", -1.0, 0.5, 1.0, Code.JSON_LABEL_INDEX),
-        (None, -1.0, 0.5, 1.0, Code.JSON_LABEL_INDEX),
-        ("a", inf, 0.5, 1.0, Code.COST_NOT_FINITE),
-        ("a", -1.0, None, 1.0, Code.NO_PROBABILITY),
-        ("a", -1.0, 0.0, 1.0, Code.PROBABILITY_ZERO),
-        ("a", -1.0, -0.5, 1.0, Code.PROBABILITY_NEGATIVE),
-        ("a", -1.0, 1.5, 1.0, Code.PROBABILITY_ABOVE_ONE),
-        ("b", -1.0, 0.5, inf, Code.VALUE_NOT_FINITE),
+        ("c", -1.0, 0.5, 1.0, ProblemCode.JSON_LABEL_INDEX),
+        (None, -1.0, 0.5, 1.0, ProblemCode.JSON_LABEL_INDEX),
+        ("a", inf, 0.5, 1.0, ProblemCode.COST_NOT_FINITE),
+        ("a", -1.0, None, 1.0, ProblemCode.NO_PROBABILITY),
+        ("a", -1.0, 0.0, 1.0, ProblemCode.PROBABILITY_ZERO),
+        ("a", -1.0, -0.5, 1.0, ProblemCode.PROBABILITY_NEGATIVE),
+        ("a", -1.0, 1.5, 1.0, ProblemCode.PROBABILITY_ABOVE_ONE),
+        ("b", -1.0, 0.5, inf, ProblemCode.VALUE_NOT_FINITE),
         ("b", -1.0, 0.5, nan, None),
     ]
     names = ("arm", "cost", "p", "x")
@@ -161,7 +161,7 @@ def test_missing_probabilities_are_uniform_if_the_option_says_so(tmp_path: Path)
     table = pa.table({"arm": ["a", "b"], "cost": [-1.0, 0.0], "p": [None, 0.5], "x": [1, 2]})
     path = written(tmp_path / "0.parquet", table)
     by_rows = learnt(DatasetSource(path, EVENTS), cb_explore_adf=True, missing_probability="uniform")
-    assert by_rows.diagnostics.counts == {Code.TAKEN_AS_UNIFORM: 1}
+    assert by_rows.diagnostics.counts == {ProblemCode.TAKEN_AS_UNIFORM: 1}
     text = b"shared |x x:1\n0:-1 |arm arm=a\n|arm arm=b\n\nshared |x x:2\n|arm arm=a\n0:0:0.5 |arm arm=b\n"
     by_text = learnt(text, cb_explore_adf=True, missing_probability="uniform")
     assert by_rows.weights.tobytes() == by_text.weights.tobytes()
@@ -171,7 +171,7 @@ def test_event_whose_rows_are_apart_is_counted(tmp_path: Path) -> None:
     table = pa.table({"id": ["a", "a", "b", "a", None], "w": ["x", "y", "z", "x", "y"]})
     columns = {"rows": "actions", "event": "id", "actions": ["w"]}
     found = learnt(DatasetSource(written(tmp_path / "0.parquet", table), columns), cb_explore_adf=True)
-    assert found.diagnostics.counts == {Code.EVENT_AGAIN: 1, Code.EVENT_MISSING: 1}
+    assert found.diagnostics.counts == {ProblemCode.EVENT_AGAIN: 1, ProblemCode.EVENT_MISSING: 1}
     assert found.events == 2  # type: ignore[attr-defined]
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from onlineauto.tune.trial import Job as StudysJob
-    from onlineauto.tune.workers.jobs import Job
+    from onlineauto.tune.workers.jobs import TrialJob
     from onlineauto.tune.workers.trainable import Config, What
     from tests.tune.on_ray.conftest import Nodes
 
@@ -99,14 +99,14 @@ def test_a_trial_whose_node_died_goes_on_behind_its_last_checkpoint(
     killed: list[str] = []
 
     class Killer(Callback):
-        def on_report(self, job: Job, step: int, value: float) -> None:
+        def on_report(self, job: TrialJob, step: int, value: float) -> None:
             if step == 5 and not killed:
                 rate = job.config["rate"]
                 killed.append(next(node for it, node, *_ in noted(notes) if it == rate))
                 nodes.kill(killed[0])
                 victims.append(job.trial)
 
-        def on_checkpoint(self, job: Job, step: int) -> None:
+        def on_checkpoint(self, job: TrialJob, step: int) -> None:
             if job.attempt == 0:
                 kept[job.trial] = step
 
@@ -252,7 +252,7 @@ def test_a_trial_that_does_nothing_takes_twenty_milliseconds(nodes: Nodes, stora
     ends: list[float] = []
 
     class Clock(Callback):
-        def on_result(self, job: Job, value: float) -> None:
+        def on_result(self, job: TrialJob, value: float) -> None:
             ends.append(time.monotonic())
 
     study = Study({"rate": Float(0, 1)}, "fifo", "random", max_resource=1, max_trials=200, storage=storage)

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from onlineauto.errors import OptionError, StoreError, UnreachableError
 from onlineauto.tune.store.connecting import connect, writing
-from onlineauto.tune.store.protocol import Claim, LeaseLost, Snapshot
+from onlineauto.tune.store.protocol import Claim, LeaseLost, StudySnapshot
 from onlineauto.tune.store.sql_store import SqlStore, names_of_studies
 from tests.tune.store.jobs import STUDY, Counting, begun, jobs, reported, told
 from tests.waiting import until
@@ -170,8 +170,8 @@ def test_the_newest_snapshot_is_kept(url: str) -> None:
     store = begun(url)
     assert store.snapshot() is None
     for version in (3, 7, 5):
-        store.save(Snapshot(version, {"best": version}))
-    assert store.snapshot() == Snapshot(7, {"best": 7})
+        store.save(StudySnapshot(version, {"best": version}))
+    assert store.snapshot() == StudySnapshot(7, {"best": 7})
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_damage_is_refused_by_name(url: str, damage: str, message: str) -> None:
 
 def test_a_damaged_snapshot_is_refused_by_name(url: str) -> None:
     store = begun(url)
-    store.save(Snapshot(3, {"best": 1}))
+    store.save(StudySnapshot(3, {"best": 1}))
     execute(url, "UPDATE onlineauto_snapshot SET body = '{}'")
     with pytest.raises(StoreError, match=r"snapshot 3 in study 'rates' of .* is damaged"):
         store.snapshot()

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from onlineauto.tune.store.protocol import Record
-    from onlineauto.tune.workers.jobs import Job
+    from onlineauto.tune.workers.jobs import TrialJob
     from onlineauto.tune.workers.trainable import Config, Report, What
     from tests.tune.postgres import Server
 
@@ -37,22 +37,22 @@ class Heard(Callback):
     def __init__(self) -> None:
         self.events: list[tuple[Any, ...]] = []
 
-    def on_start(self, job: Job) -> None:
+    def on_start(self, job: TrialJob) -> None:
         self.events.append(("start", job.trial))
 
-    def on_report(self, job: Job, step: int, value: float) -> None:
+    def on_report(self, job: TrialJob, step: int, value: float) -> None:
         self.events.append(("report", job.trial, step, value))
 
-    def on_checkpoint(self, job: Job, step: int) -> None:
+    def on_checkpoint(self, job: TrialJob, step: int) -> None:
         self.events.append(("checkpoint", job.trial, step))
 
-    def on_result(self, job: Job, value: float) -> None:
+    def on_result(self, job: TrialJob, value: float) -> None:
         self.events.append(("result", job.trial, value))
 
-    def on_error(self, job: Job, why: str) -> None:
+    def on_error(self, job: TrialJob, why: str) -> None:
         self.events.append(("error", job.trial, why))
 
-    def on_lost(self, job: Job, why: str) -> None:
+    def on_lost(self, job: TrialJob, why: str) -> None:
         self.events.append(("lost", job.trial, why))
 
 
@@ -186,7 +186,7 @@ def test_callbacks_hear_everything(store: SqlStore) -> None:
 
 def test_an_error_of_a_callback_ends_the_run_and_no_trial(store: SqlStore) -> None:
     class Broken(Callback):
-        def on_report(self, job: Job, step: int, value: float) -> None:
+        def on_report(self, job: TrialJob, step: int, value: float) -> None:
             raise ZeroDivisionError
 
     study = Ladder(store, "me", configs=[{"rate": 1.0}])
@@ -212,7 +212,7 @@ def test_a_lost_lease_is_dropped_and_the_worker_goes_on(store: SqlStore) -> None
     heard = Heard()
 
     class Thief(Callback):
-        def on_report(self, job: Job, step: int, value: float) -> None:
+        def on_report(self, job: TrialJob, step: int, value: float) -> None:
             if job.trial == 0 and job.attempt == 0:
                 store.heartbeat([Claim(0, 0, "me")], 0)
                 time.sleep(0.01)

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from onlineauto.engine.records.loop import Context, Run
+    from onlineauto.engine.records.loop import Context, LoopRun
     from onlineauto.features.records import Stream
     from onlineauto.learners._kernels import Model
 
 
 @inline_kernel
-def _is_shared(run: Run, product: int, n_shared: int) -> bool:
+def _is_shared(run: LoopRun, product: int, n_shared: int) -> bool:
     """Return whether all factors of a product are groups of the shared line; `look_up` was called before."""
     interactions = run.interactions
     for k in range(interactions.start[product], interactions.start[product + 1]):
@@ -33,7 +33,7 @@ def _is_shared(run: Run, product: int, n_shared: int) -> bool:
 
 
 @inline_kernel
-def _list_linear(run: Run, n_shared: int, groups: int, again: bool, listing: Listing) -> int:
+def _list_linear(run: LoopRun, n_shared: int, groups: int, again: bool, listing: Listing) -> int:
     """List the cells of single features of groups, those of the shared line once; return their number."""
     n, features = 0, run.stream.features
     for group in range(n_shared if again else 0, groups):

@@ -30,7 +30,7 @@ FIELDS = 3
 """Numbers of a cell for each lane: weight, evidence, scale. The last rate is scratch and is not stored."""
 
 
-class Rows(NamedTuple):
+class BlockCells(NamedTuple):
     """The cells of a block."""
 
     value: NDArray[np.float32]  # [cells, FIELDS · lanes]: weights, then evidence, then scales
@@ -60,7 +60,7 @@ def _rescaled(weight: F32, scale: F32, largest: F32) -> F32:
 
 @inline_kernel
 def _combine_lane(
-    rows: Rows, arrivals: Arrivals, begin: int, end: int, lane: int, lanes: int, rescales: bool
+    rows: BlockCells, arrivals: Arrivals, begin: int, end: int, lane: int, lanes: int, rescales: bool
 ) -> None:
     """Combine one lane of a cell that several parts have changed."""
     cell = arrivals.cell[arrivals.order[begin]]
@@ -89,7 +89,7 @@ def _combine_lane(
 
 
 @entry_kernel
-def combine(rows: Rows, arrivals: Arrivals, undo: Undo, lanes: int, rescales: bool) -> int:
+def combine(rows: BlockCells, arrivals: Arrivals, undo: Undo, lanes: int, rescales: bool) -> int:
     """Apply the arrivals of a tick to a block; fill `undo`, and return the number of changed cells."""
     n, begin, total = 0, 0, len(arrivals.order)
     while begin < total:

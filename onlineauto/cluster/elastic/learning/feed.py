@@ -1,4 +1,4 @@
-"""``Feed``: divide a stream of bytes into the parts of ticks without parsing the events."""
+"""``TickFeed``: divide a stream of bytes into the parts of ticks without parsing the events."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BLANK = re.compile(rb"\n(?:[ \t\r]*\n)+")
 _LINE = re.compile(rb"\n")
 
 
-class Feed:
+class TickFeed:
     r"""The bytes of a stream, in ticks of `parts` parts of `part_events` events each.
 
     An event is a line or, if events are `multiline`, all lines up to a blank line. `drop_before` drops ticks

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from onlineauto.cluster.elastic.learning.feed import Feed
+    from onlineauto.cluster.elastic.learning.feed import TickFeed
     from onlineauto.features.block import Block
     from onlineauto.workspace.workspace import Workspace
 
@@ -57,7 +57,7 @@ class ModelWork:
         Number of low bits of a cell that are its index in its block.
     """
 
-    def __init__(self, scratch: Workspace, feed: Feed, shift: int) -> None:
+    def __init__(self, scratch: Workspace, feed: TickFeed, shift: int) -> None:
         self._scratch, self._feed, self._shift = scratch, feed, shift
         cells, self._lanes = scratch.learner.model.weights.shape
         self._seen, self._stamp = np.zeros(cells, np.uint32), 0

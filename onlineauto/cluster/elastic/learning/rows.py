@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from onlineauto.cluster.elastic.learning.combine_kernels import FIELDS, Arrivals, Rows, Undo, combine
+from onlineauto.cluster.elastic.learning.combine_kernels import FIELDS, Arrivals, BlockCells, Undo, combine
 from onlineauto.cluster.elastic.learning.header import Header, HeaderShard
 from onlineauto.learners.cells import read_cells, write_cells
 
@@ -32,7 +32,7 @@ class Cells(NamedTuple):
 class RowShard:
     """A block of consecutive cells."""
 
-    def __init__(self, rows: Rows, *, lanes: int, rescales: bool) -> None:
+    def __init__(self, rows: BlockCells, *, lanes: int, rescales: bool) -> None:
         self.rows, self._lanes, self._rescales = rows, lanes, rescales
         self._undo = Undo(np.zeros(0, np.uint32), np.zeros((0, FIELDS * lanes), np.float32))
 
@@ -103,7 +103,7 @@ class ModelShards:
         begin, end = (block - 1) << self.shift, block << self.shift
         lanes = self._model.weights.shape[1]
         value = read_cells(self._model, slice(begin, end), fields=FIELDS).reshape(end - begin, -1)
-        rows = Rows(value, self._model.touched[begin:end].copy())
+        rows = BlockCells(value, self._model.touched[begin:end].copy())
         return RowShard(rows, lanes=lanes, rescales=self._rescales)
 
     def load(self, block: int, payload: Header | Cells) -> Shard:

@@ -13,7 +13,7 @@ from onlineauto.cluster.elastic.protocol.messages import (
     Arrived,
     Close,
     Copy,
-    Cover,
+    CoverPart,
     Died,
     Fence,
     Installed,
@@ -208,4 +208,4 @@ class Coordinator:
             if role in self._dead and self._covering.get(role, role) in self._dead:
                 busy = list(self._covering.values())
                 self._covering[role] = chosen = min(living, key=busy.count)
-                out.append((chosen, Cover(self.plan, role)))
+                out.append((chosen, CoverPart(self.plan, role)))

@@ -66,7 +66,7 @@ class Plan(Message, frozen=True):
     workers: tuple[str, ...]
 
 
-class Cover(Message, frozen=True):
+class CoverPart(Message, frozen=True):
     """Ask a worker to do the part of a dead worker in addition to its own."""
 
     plan: Plan
@@ -149,7 +149,7 @@ class Pull(Message, frozen=True):
     keys: dict[int, Any]
 
 
-class Values(Message, frozen=True):
+class PulledValues(Message, frozen=True):
     """Answer a pull with the values of blocks at its tick."""
 
     generation: int

@@ -21,9 +21,9 @@ from onlineauto.cluster.elastic.protocol.messages import (
     Plan,
     Promise,
     Pull,
+    PulledValues,
     Push,
     Reached,
-    Values,
 )
 
 if TYPE_CHECKING:
@@ -154,12 +154,12 @@ class Server:
             return self._values(pull, before=True)
         return Behind(pull.generation, pull.role, self.version)
 
-    def _values(self, pull: Pull, *, before: bool = False) -> Values:
+    def _values(self, pull: Pull, *, before: bool = False) -> PulledValues:
         read = {
             block: self.blocks[block].read_before(keys) if before else self.blocks[block].read(keys)
             for block, keys in pull.keys.items()
         }
-        return Values(pull.generation, pull.tick, pull.role, self.name, read)
+        return PulledValues(pull.generation, pull.tick, pull.role, self.name, read)
 
     # -- a change of layout ----------------------------------------------------------------------------
 

@@ -34,7 +34,7 @@ class Shards(Protocol):
         """Return the block from the result of `Shard.dump`."""
 
 
-class Work(Protocol):
+class PartWork(Protocol):
     """The work of a worker: the values of blocks that a part needs, and the updates that it computes.
 
     Both methods depend only on their arguments, so any worker may do a part, and more than once.

@@ -9,17 +9,17 @@ from onlineauto.cluster.elastic.protocol.messages import (
     COORDINATOR,
     Behind,
     Close,
-    Cover,
+    CoverPart,
     Message,
     Outbox,
     Plan,
     Pull,
+    PulledValues,
     Push,
-    Values,
 )
 
 if TYPE_CHECKING:
-    from onlineauto.cluster.elastic.protocol.work import Work
+    from onlineauto.cluster.elastic.protocol.work import PartWork
 
 _UNKNOWN = -1
 """The tick of a covered part before a server has answered."""
@@ -52,7 +52,7 @@ class Worker:
         True if the worker is not in the layout any more.
     """
 
-    def __init__(self, name: str, work: Work) -> None:
+    def __init__(self, name: str, work: PartWork) -> None:
         self.name, self._work = name, work
         self.generation = -1
         self.stopped = False
@@ -65,9 +65,9 @@ class Worker:
         match message:
             case Plan():
                 self._follow(message, out)
-            case Cover():
+            case CoverPart():
                 self._cover(message, out)
-            case Values():
+            case PulledValues():
                 self._take_values(message, out)
             case Behind():
                 self._catch_up(message, out)
@@ -83,7 +83,7 @@ class Worker:
             role = self._roles[self.name] = _Role(plan.workers.index(self.name), plan.tick)
             self._begin(self.name, role, out)
 
-    def _cover(self, cover: Cover, out: Outbox) -> None:
+    def _cover(self, cover: CoverPart, out: Outbox) -> None:
         """Cover the part of a dead worker until the next layout; first ask the servers for their versions."""
         plan = cover.plan
         if plan.generation < self.generation:
@@ -110,7 +110,7 @@ class Worker:
         for server, each in keys.items():
             out.append((server, Pull(plan.generation, role.tick, name, self.name, each)))
 
-    def _take_values(self, values: Values, out: Outbox) -> None:
+    def _take_values(self, values: PulledValues, out: Outbox) -> None:
         role, plan = self._roles.get(values.role), self._plan
         if role is None or plan is None:
             return

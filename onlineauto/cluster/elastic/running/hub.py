@@ -22,7 +22,7 @@ from onlineauto.cluster.elastic.protocol.messages import (
     Reached,
     Resize,
 )
-from onlineauto.cluster.elastic.running.nodes import Failed, Ready, Spec
+from onlineauto.cluster.elastic.running.nodes import NodeFailed, Ready, Spec
 from onlineauto.cluster.elastic.running.snapshot import Snapshot
 from onlineauto.engine.stream.source import can_be_read_again
 from onlineauto.errors import OnlineautoError
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from onlineauto.cluster.elastic.protocol.messages import Outbox
-    from onlineauto.cluster.elastic.running.nodes import Backend, Demand
+    from onlineauto.cluster.elastic.running.nodes import Backend, NodeDemand
     from onlineauto.cluster.elastic.running.recipe import Recipe
 
 _MOST_LOST = 5
@@ -47,7 +47,7 @@ class _Wanted(Message, frozen=True):
     servers: int
 
 
-class Change(NamedTuple):
+class LayoutChange(NamedTuple):
     """A layout that was committed."""
 
     tick: int
@@ -81,7 +81,7 @@ class Hub:
         self,
         recipe: Recipe,
         backend: Callable[[], Backend],
-        demand: Demand,
+        demand: NodeDemand,
         *,
         sizes: Mapping[int, int],
         tick: int = 0,
@@ -96,7 +96,7 @@ class Hub:
         self.error: BaseException | None = None
         self.done = False
         self.snapshot: Snapshot | None = None
-        self.changes: list[Change] = []
+        self.changes: list[LayoutChange] = []
         self.times: list[tuple[int, float]] = []
         self._backend: Backend | None = None
         self._queue: SimpleQueue[tuple[int | None, str, Message | None]] = SimpleQueue()
@@ -204,7 +204,7 @@ class Hub:
             case Close():
                 self.end = message.end
                 self._finish_if_done()
-            case Failed():
+            case NodeFailed():
                 raise OnlineautoError(f"{message.node}: {message.reason}")
             case Lost():
                 self._restart()
@@ -297,7 +297,7 @@ class Hub:
         before, self._last_plan = self._last_plan, plan
         moved = sum(before.owner.get(block, home) != home for block, home in plan.owner.items())
         n = len(plan.workers), len(plan.servers)
-        self.changes.append(Change(plan.tick, *n, moved, self._asked, time.monotonic()))
+        self.changes.append(LayoutChange(plan.tick, *n, moved, self._asked, time.monotonic()))
         self._dismiss()
 
     def _restart(self) -> None:

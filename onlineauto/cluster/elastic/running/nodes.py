@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from onlineauto.cluster.elastic.running.recipe import Recipe
 
 
-class Demand(NamedTuple):
+class NodeDemand(NamedTuple):
     """Resources of one worker and of one server: ``CPU``, ``GPU``, ``memory``, or custom names."""
 
     worker: Mapping[str, float]
@@ -35,7 +35,7 @@ class Ready(Message, frozen=True):
     node: str
 
 
-class Failed(Message, frozen=True):
+class NodeFailed(Message, frozen=True):
     """Report an error of a node."""
 
     node: str
@@ -60,7 +60,7 @@ class Backend(Protocol):
     """Starts and ends nodes, and delivers messages to living nodes in any order and without loss."""
 
     def begin(self, spec: Spec, post: Post) -> None:
-        """Start a node. It posts `Ready` once it accepts messages, `Failed` on errors, `Died` at its end."""
+        """Start a node. It posts `Ready` once it accepts messages, `NodeFailed` on errors, and `Died`."""
 
     def send(self, node: str, message: Message) -> None:
         """Deliver a message; a message to a dead node is dropped."""

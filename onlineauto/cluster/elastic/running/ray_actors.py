@@ -10,7 +10,7 @@ from uuid import uuid4
 import ray
 
 from onlineauto.cluster.elastic.protocol.messages import COORDINATOR, RUN, STORE, Died, Message
-from onlineauto.cluster.elastic.running.nodes import Failed, Ready
+from onlineauto.cluster.elastic.running.nodes import NodeFailed, Ready
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -86,7 +86,7 @@ class _Node:
         self._mailbox.put.remote(node, message)
 
     def _fail(self, error: Exception) -> None:
-        self._post(RUN, Failed(self._spec.name, f"{type(error).__name__}: {error}"))
+        self._post(RUN, NodeFailed(self._spec.name, f"{type(error).__name__}: {error}"))
 
 
 class RayActors:
@@ -141,7 +141,7 @@ class RayActors:
                 taken = ray.get(self._mailbox.take.remote())
             except ray.exceptions.RayError as error:
                 if not self._closed.is_set():
-                    self._post(RUN, Failed("mailbox", str(error)))
+                    self._post(RUN, NodeFailed("mailbox", str(error)))
                 return
             for node, message in taken:
                 self._post(node, message)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from onlineauto.cluster.elastic.learning.feed import Feed
+from onlineauto.cluster.elastic.learning.feed import TickFeed
 from onlineauto.cluster.elastic.learning.model_work import ModelWork
 from onlineauto.cluster.elastic.learning.rows import ModelShards
 from onlineauto.cluster.elastic.protocol.server import Server
@@ -81,11 +81,11 @@ class Recipe:
         """Return the factory of the blocks."""
         return ModelShards(self.workspace(), self.cutting.blocks)
 
-    def feed(self, tick: int) -> Feed:
+    def feed(self, tick: int) -> TickFeed:
         """Return the stream from a tick on, divided into parts."""
         cutting, kind = self.cutting, self.workspace().kind
         text = REGISTRY.parse(self.command)
-        return Feed(
+        return TickFeed(
             self.source,
             parts=cutting.parts,
             part_events=cutting.part_events,
@@ -94,7 +94,7 @@ class Recipe:
             tick=tick,
         )
 
-    def core(self, spec: Spec, feed: Feed | None = None) -> Core:
+    def core(self, spec: Spec, feed: TickFeed | None = None) -> Core:
         """Return the state machine of a node."""
         if spec.serves:
             return Server(spec.name, self.shards(), dict(self.kept))

@@ -13,8 +13,8 @@ from onlineauto.errors import InputError, OnlineautoError, OptionError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from onlineauto.cluster.elastic.running.hub import Change
-    from onlineauto.cluster.elastic.running.nodes import Backend, Demand
+    from onlineauto.cluster.elastic.running.hub import LayoutChange
+    from onlineauto.cluster.elastic.running.nodes import Backend, NodeDemand
     from onlineauto.cluster.elastic.running.recipe import Recipe
     from onlineauto.cluster.elastic.running.snapshot import Snapshot
     from onlineauto.workspace.workspace import Workspace
@@ -46,7 +46,7 @@ class ShardedRun:
         *,
         workers: int,
         servers: int,
-        demand: Demand,
+        demand: NodeDemand,
         margin: int,
         every: int | None,
         begin: Snapshot | None,
@@ -121,7 +121,7 @@ class ShardedRun:
         return self._first if last is None else (last.workers, last.servers)
 
     @property
-    def changes(self) -> Sequence[Change]:
+    def changes(self) -> Sequence[LayoutChange]:
         """All committed layouts, including the first one."""
         with self._hub.condition:
             return list(self._hub.changes)

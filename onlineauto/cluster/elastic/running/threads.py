@@ -7,10 +7,10 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING
 
 from onlineauto.cluster.elastic.protocol.messages import COORDINATOR, RUN, STORE, Died, Message
-from onlineauto.cluster.elastic.running.nodes import Failed, Ready
+from onlineauto.cluster.elastic.running.nodes import NodeFailed, Ready
 
 if TYPE_CHECKING:
-    from onlineauto.cluster.elastic.learning.feed import Feed
+    from onlineauto.cluster.elastic.learning.feed import TickFeed
     from onlineauto.cluster.elastic.running.nodes import Post, Spec
 
 _HUB = {COORDINATOR, RUN, STORE}
@@ -21,7 +21,7 @@ class Threads:
 
     def __init__(self) -> None:
         self._queues: dict[str, SimpleQueue[Message | None]] = {}
-        self._feed: Feed | None = None
+        self._feed: TickFeed | None = None
         self._opening = Lock()
 
     def begin(self, spec: Spec, post: Post) -> None:
@@ -43,7 +43,7 @@ class Threads:
                     else:
                         self.send(node, each)
         except Exception as error:
-            post(RUN, Failed(spec.name, f"{type(error).__name__}: {error}"))
+            post(RUN, NodeFailed(spec.name, f"{type(error).__name__}: {error}"))
 
     def send(self, node: str, message: Message) -> None:
         """Deliver a message; a message to a dead node is dropped."""

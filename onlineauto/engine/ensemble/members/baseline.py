@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
     from onlineauto.engine.ensemble.branches import Branch
     from onlineauto.engine.records.ensemble import Inputs
-    from onlineauto.engine.records.loop import Actions, Context, Run
+    from onlineauto.engine.records.loop import Actions, Context, LoopRun
     from onlineauto.features.records import Stream
     from onlineauto.features.stored import Stored
 
@@ -83,7 +83,7 @@ _SHARED = np.uint64(0xD1B54A32D192ED00)
 """The key of products of the context that all actions share."""
 
 
-class State(NamedTuple):
+class BaselineState(NamedTuple):
     """State of the member."""
 
     weights: NDArray[np.float32]  # [cells, 1]
@@ -91,14 +91,14 @@ class State(NamedTuple):
     costs: NDArray[np.float64]  # [3]: mean and variance of the costs, and the mean squared error
 
 
-class Scratch(NamedTuple):
+class BaselineScratch(NamedTuple):
     """Scratch of the member."""
 
     crossed: NDArray[np.uint64]  # [5, MOST_PRODUCTS]
 
 
 @inline_kernel
-def _take_products(run: Run, actions: Actions, scratch: Scratch) -> tuple[int, int, int]:
+def _take_products(run: LoopRun, actions: Actions, scratch: BaselineScratch) -> tuple[int, int, int]:
     """Fill the products of the context: the empty one and single features, then pairs.
 
     Returns the end of each kind, and the number of features. An event with more features than the limit has
@@ -112,7 +112,7 @@ def _take_products(run: Run, actions: Actions, scratch: Scratch) -> tuple[int, i
 
 
 @kernel
-def _sum_of(state: State, crossed: NDArray[np.uint64], key: np.uint64, end: int) -> float:
+def _sum_of(state: BaselineState, crossed: NDArray[np.uint64], key: np.uint64, end: int) -> float:
     """Return the sum of the weights of the products before index `end`, crossed with a key."""
     cells, total = crossed[Crossed.CELLS], 0.0
     find_cells(crossed, key, end, shift_of(len(state.weights)))
@@ -123,7 +123,12 @@ def _sum_of(state: State, crossed: NDArray[np.uint64], key: np.uint64, end: int)
 
 @entry_kernel
 def score_baseline(
-    context: Context, stream: Stream, actions: Actions, part: Part, state: State, scratch: Scratch
+    context: Context,
+    stream: Stream,
+    actions: Actions,
+    part: Part,
+    state: BaselineState,
+    scratch: BaselineScratch,
 ) -> None:
     """Score the actions of an event."""
     run, buffers, crossed = run_on(context, stream), context.buffers, scratch.crossed
@@ -150,7 +155,9 @@ def score_baseline(
 
 
 @kernel
-def _observe(state: State, crossed: NDArray[np.uint64], key: np.uint64, end: int) -> tuple[float, float]:
+def _observe(
+    state: BaselineState, crossed: NDArray[np.uint64], key: np.uint64, end: int
+) -> tuple[float, float]:
     """Return the sums of weights and variances of the products before index `end`, crossed with a key."""
     weights, spread, cells, total, unsure = state.weights, state.spread, crossed[Crossed.CELLS], 0.0, 0.0
     find_cells(crossed, key, end, shift_of(len(state.weights)))
@@ -164,7 +171,7 @@ def _observe(state: State, crossed: NDArray[np.uint64], key: np.uint64, end: int
 
 @kernel
 def _learn(
-    state: State, crossed: NDArray[np.uint64], key: np.uint64, end: int, step: float, total: float
+    state: BaselineState, crossed: NDArray[np.uint64], key: np.uint64, end: int, step: float, total: float
 ) -> None:
     """Let the weights of the products before index `end` learn: `step` is error / variance of the error."""
     weights, spreads, cells = state.weights, state.spread, crossed[Crossed.CELLS]
@@ -177,7 +184,7 @@ def _learn(
 
 
 @inline_kernel
-def _noise_of(state: State) -> float:
+def _noise_of(state: BaselineState) -> float:
     """Return the unexplained part of the variance of the costs so far, at least `_LEAST_NOISE`."""
     variance, error = state.costs[_Cost.VARIANCE], state.costs[_Cost.ERROR]
     return min(max(error / variance, _LEAST_NOISE), 1.0) if variance > 0.0 and error > 0.0 else 1.0
@@ -185,7 +192,12 @@ def _noise_of(state: State) -> float:
 
 @entry_kernel
 def learn_baseline(
-    context: Context, stream: Stream, actions: Actions, lesson: Lesson, state: State, scratch: Scratch
+    context: Context,
+    stream: Stream,
+    actions: Actions,
+    lesson: Lesson,
+    state: BaselineState,
+    scratch: BaselineScratch,
 ) -> None:
     """Learn an event."""
     run, members, crossed = run_on(context, stream), context.live.ensemble.members, scratch.crossed
@@ -212,7 +224,7 @@ def learn_baseline(
 
 
 @entry_kernel
-def grow_baseline(context: Context, state: State) -> None:
+def grow_baseline(context: Context, state: BaselineState) -> None:
     """Do nothing: cells need no preparation."""
 
 
@@ -227,32 +239,32 @@ class Baseline(Member):
         """Return the member's kernels."""
         return Kernels(score_baseline, learn_baseline, grow_baseline)
 
-    def make_state(self, sizes: Sizes) -> State:
+    def make_state(self, sizes: Sizes) -> BaselineState:
         """Return a table of the same number of cells as that of the live configs, within limits."""
         cells = min(max(sizes.cells, 1 << 14), 1 << 18)
-        return State(np.zeros((cells, 1), np.float32), np.zeros((cells, 1), np.float32), np.zeros(3))
+        return BaselineState(np.zeros((cells, 1), np.float32), np.zeros((cells, 1), np.float32), np.zeros(3))
 
-    def make_scratch(self) -> Scratch:
+    def make_scratch(self) -> BaselineScratch:
         """Return scratch for the products of an event."""
-        return Scratch(np.zeros((5, MOST_PRODUCTS), np.uint64))
+        return BaselineScratch(np.zeros((5, MOST_PRODUCTS), np.uint64))
 
     def prices(self, work: Work) -> tuple[float]:
         """Return the work: products of the context once, and its features for each action."""
         keys, single = 2.0 if work.joined else 1.0, 1 + work.widest
         return ((1.0 + LEARNT) * (single + comb(work.widest, 2)) + keys * work.visits * single,)
 
-    def to_predict(self, state: State) -> State:
+    def to_predict(self, state: BaselineState) -> BaselineState:
         """Return a state with the weights only."""
         return state._replace(spread=np.zeros((0, 1), np.float32))
 
-    def state(self, state: State, inputs: Inputs, *, working: Sequence[bool]) -> dict[str, Any]:
+    def state(self, state: BaselineState, inputs: Inputs, *, working: Sequence[bool]) -> dict[str, Any]:
         """Return the cells that were learnt; of a state that can only predict, those with a weight."""
         learns = len(state.spread) > 0
         cells = np.flatnonzero(state.spread[:, 0] if learns else state.weights[:, 0] * working[0])
         more = {"spread": state.spread[cells]} if learns else {}
         return {"cells": cells, "weights": state.weights[cells], "costs": state.costs} | more
 
-    def restore(self, stored: Stored, state: State, inputs: Inputs) -> None:
+    def restore(self, stored: Stored, state: BaselineState, inputs: Inputs) -> None:
         """Copy the stored cells into the state; all other cells count as never learnt."""
         cells = stored["cells"].counts((-1,), most=len(state.weights) - 1)
         shape = len(cells), 1
@@ -263,7 +275,7 @@ class Baseline(Member):
             state.spread[cells] = stored["spread"].within(np.zeros(shape, np.float32), 0.0, 1.0)
         state.costs[:] = stored["costs"].finite(np.float64, (3,))
 
-    def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> State:
+    def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> BaselineState:
         """Return cells merged by their precisions, and the merged mean and errors of the costs."""
         began, ends, learnt = base.state, [each.state for each in branches], learnt_by(branches)
         weights, spread = merge_cells(
@@ -276,7 +288,7 @@ class Baseline(Member):
         parts = shares(learnt, averaging(float(branches[0].seen[-1, 0]), LATEST))
         mean, variance = merge_moments(began.costs, [end.costs for end in ends], parts)
         error = merged(began.costs[_Cost.ERROR], [end.costs[_Cost.ERROR] for end in ends], parts)
-        return State(weights, spread, np.array([mean, variance, error]))
+        return BaselineState(weights, spread, np.array([mean, variance, error]))
 
 
 MEMBER = Baseline()

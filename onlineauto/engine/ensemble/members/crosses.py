@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
     from onlineauto.engine.ensemble.branches import Branch
     from onlineauto.engine.records.ensemble import Inputs, Members
-    from onlineauto.engine.records.loop import Actions, Context, Run
+    from onlineauto.engine.records.loop import Actions, Context, LoopRun
     from onlineauto.features.records import Stream
     from onlineauto.features.stored import Stored
 
@@ -97,7 +97,7 @@ class Crosses(NamedTuple):
     mean: NDArray[np.float64]  # [1]: of the costs
 
 
-class Scratch(NamedTuple):
+class CrossesScratch(NamedTuple):
     """Scratch of the member."""
 
     crossed: NDArray[np.uint64]  # [5, MOST_PRODUCTS]
@@ -121,7 +121,7 @@ def _is_new(crossed: NDArray[np.uint64], n: int, coarse: np.uint64) -> bool:
 
 
 @inline_kernel
-def take_features(run: Run, line: int, crossed: NDArray[np.uint64], most: int) -> int:
+def take_features(run: LoopRun, line: int, crossed: NDArray[np.uint64], most: int) -> int:
     """Put the hashes of the features of a line into two rows: bins of numbers, and groups of bins.
 
     A repeated feature is used once: if a product had its cell twice, the cell would be updated twice and
@@ -208,7 +208,7 @@ def _any_works(members: Members, first: int) -> bool:
 
 @inline_kernel
 def _take_products(
-    run: Run, actions: Actions, learns: bool, first: int, scratch: Scratch
+    run: LoopRun, actions: Actions, learns: bool, first: int, scratch: CrossesScratch
 ) -> tuple[tuple[int, int, int], int]:
     """Fill the products of the context of an event; return the end of each kind and the number of features.
 
@@ -226,7 +226,7 @@ def _take_products(
 
 
 @inline_kernel
-def take_keys(run: Run, actions: Actions, action: int, crossed: NDArray[np.uint64]) -> int:
+def take_keys(run: LoopRun, actions: Actions, action: int, crossed: NDArray[np.uint64]) -> int:
     """Fill the keys by which the context is crossed with a joined action; return their number."""
     keys = crossed[Crossed.KEYS]
     n = min(take_features(run, line_of(run, actions, action), crossed, _MOST_KEYS), _MOST_KEYS)
@@ -315,12 +315,12 @@ def _add_up_four(
 @inline_kernel
 def _score_joint(
     context: Context,
-    run: Run,
+    run: LoopRun,
     actions: Actions,
     part: Part,
     products: tuple[tuple[int, int, int], int],
     state: Crosses,
-    scratch: Scratch,
+    scratch: CrossesScratch,
 ) -> None:
     """Score actions that are joined."""
     buffers = context.buffers
@@ -338,7 +338,7 @@ def _score_joint(
 
 @entry_kernel
 def score_crosses(
-    context: Context, stream: Stream, actions: Actions, part: Part, state: Crosses, scratch: Scratch
+    context: Context, stream: Stream, actions: Actions, part: Part, state: Crosses, scratch: CrossesScratch
 ) -> None:
     """Score the actions of an event."""
     run, buffers = run_on(context, stream), context.buffers
@@ -398,7 +398,12 @@ def learn_products(
 
 @entry_kernel
 def learn_crosses(
-    context: Context, stream: Stream, actions: Actions, lesson: Lesson, state: Crosses, scratch: Scratch
+    context: Context,
+    stream: Stream,
+    actions: Actions,
+    lesson: Lesson,
+    state: Crosses,
+    scratch: CrossesScratch,
 ) -> None:
     """Learn an event."""
     run, members = run_on(context, stream), context.live.ensemble.members
@@ -442,9 +447,9 @@ class CrossesMember(Member):
         shape = cells, ORDERS
         return Crosses(np.zeros(shape, np.float32), np.zeros(shape, np.float32), np.zeros(1))
 
-    def make_scratch(self) -> Scratch:
+    def make_scratch(self) -> CrossesScratch:
         """Return scratch for the products of an event."""
-        return Scratch(np.zeros((5, MOST_PRODUCTS), np.uint64))
+        return CrossesScratch(np.zeros((5, MOST_PRODUCTS), np.uint64))
 
     def prices(self, work: Work) -> tuple[float, float, float]:
         """Return the work of each score: its products, and those that learning computes again."""

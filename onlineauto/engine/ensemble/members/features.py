@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from onlineauto.engine.ensemble.branches import Branch
     from onlineauto.engine.ensemble.least_squares_kernels import Regression
     from onlineauto.engine.records.ensemble import Inputs
-    from onlineauto.engine.records.loop import Actions, Context, Run
+    from onlineauto.engine.records.loop import Actions, Context, LoopRun
     from onlineauto.features.records import Stream
     from onlineauto.features.stored import Stored
 
@@ -45,14 +45,14 @@ UNSURE = 1.0 / 3.0
 """Variance of the weight of a feature before the first event."""
 
 
-class Scratch(NamedTuple):
+class FeaturesScratch(NamedTuple):
     """Scratch of the member."""
 
     raw: NDArray[np.float64]  # [numbers]: the numbers of an action
 
 
 @inline_kernel
-def _added_by(run: Run, line: int, state: Regression, raw: NDArray[np.float64]) -> float:
+def _added_by(run: LoopRun, line: int, state: Regression, raw: NDArray[np.float64]) -> float:
     """Return the terms that an action's line adds to the context's score; `raw` are the context's numbers."""
     inputs, numbers, stream = (
         run.live.ensemble.members.inputs,
@@ -83,7 +83,12 @@ def _added_by(run: Run, line: int, state: Regression, raw: NDArray[np.float64]) 
 
 @entry_kernel
 def score_features(
-    context: Context, stream: Stream, actions: Actions, part: Part, state: Regression, scratch: Scratch
+    context: Context,
+    stream: Stream,
+    actions: Actions,
+    part: Part,
+    state: Regression,
+    scratch: FeaturesScratch,
 ) -> None:
     """Score the actions of an event."""
     run, scores, known = run_on(context, stream), context.buffers.score, context.buffers.members.known
@@ -105,7 +110,12 @@ def score_features(
 
 @entry_kernel
 def learn_features(
-    context: Context, stream: Stream, actions: Actions, lesson: Lesson, state: Regression, scratch: Scratch
+    context: Context,
+    stream: Stream,
+    actions: Actions,
+    lesson: Lesson,
+    state: Regression,
+    scratch: FeaturesScratch,
 ) -> None:
     """Learn an event."""
     members = context.live.ensemble.members
@@ -150,9 +160,9 @@ class Features(Member):
         """Return regressions without inputs."""
         return make_regression(sizes.actions, sizes.features)
 
-    def make_scratch(self) -> Scratch:
+    def make_scratch(self) -> FeaturesScratch:
         """Return scratch for the numbers of an action."""
-        return Scratch(np.zeros(MOST_NUMBERS))
+        return FeaturesScratch(np.zeros(MOST_NUMBERS))
 
     def prices(self, work: Work) -> tuple[float]:
         """Return the work: scores, inputs, and the covariance, which learns one event in four."""

@@ -70,7 +70,7 @@ class _Measure(IntEnum):
     VARIANCE = 2
 
 
-class State(NamedTuple):
+class LayerState(NamedTuple):
     """State of the member."""
 
     regression: Regression
@@ -78,7 +78,7 @@ class State(NamedTuple):
     measure: NDArray[np.float64]  # [3, actions]: count, mean and variance of the scores of `features`
 
 
-class Scratch(NamedTuple):
+class LayerScratch(NamedTuple):
     """Scratch of the member."""
 
     waves: NDArray[np.float64]  # [WAVES]
@@ -91,7 +91,9 @@ def _column_of_features(context: Context, part_score: int, column: int) -> int:
 
 
 @kernel
-def take_layer(state: State, n: int, column: int, buffers: Buffers, scratch: Scratch, known: int) -> None:
+def take_layer(
+    state: LayerState, n: int, column: int, buffers: Buffers, scratch: LayerScratch, known: int
+) -> None:
     """Fill the waves from a column of scores of `n` actions; `known` is the number of known actions."""
     inputs, measure = scratch.waves, state.measure
     inputs[:WAVES] = 0.0
@@ -107,7 +109,7 @@ def take_layer(state: State, n: int, column: int, buffers: Buffers, scratch: Scr
 
 
 @kernel
-def measure_scores(state: State, n: int, column: int, buffers: Buffers) -> None:
+def measure_scores(state: LayerState, n: int, column: int, buffers: Buffers) -> None:
     """Update the mean and variance of each action with a column of scores of an event's `n` actions."""
     measure = state.measure
     for action in range(n):
@@ -121,7 +123,7 @@ def measure_scores(state: State, n: int, column: int, buffers: Buffers) -> None:
 
 @entry_kernel
 def score_layer(
-    context: Context, stream: Stream, actions: Actions, part: Part, state: State, scratch: Scratch
+    context: Context, stream: Stream, actions: Actions, part: Part, state: LayerState, scratch: LayerScratch
 ) -> None:
     """Score the actions of an event, after `features` has scored them."""
     buffers, known = context.buffers, context.live.ensemble.members.inputs.tally[Known.ACTIONS]
@@ -136,7 +138,12 @@ def score_layer(
 
 @entry_kernel
 def learn_layer(
-    context: Context, stream: Stream, actions: Actions, lesson: Lesson, state: State, scratch: Scratch
+    context: Context,
+    stream: Stream,
+    actions: Actions,
+    lesson: Lesson,
+    state: LayerState,
+    scratch: LayerScratch,
 ) -> None:
     """Learn an event that was scored."""
     members, buffers = context.live.ensemble.members, context.buffers
@@ -149,7 +156,7 @@ def learn_layer(
 
 
 @entry_kernel
-def grow_layer(context: Context, state: State) -> None:
+def grow_layer(context: Context, state: LayerState) -> None:
     """Prepare for new actions."""
     inputs, before = context.live.ensemble.members.inputs, state.regression.prepared[Prepared.ACTIONS]
     if before <= MOST_ACTIONS < inputs.tally[Known.ACTIONS]:
@@ -169,37 +176,37 @@ class Layer(Member):
         """Return the member's kernels."""
         return Kernels(score_layer, learn_layer, grow_layer)
 
-    def make_state(self, sizes: Sizes) -> State:
+    def make_state(self, sizes: Sizes) -> LayerState:
         """Return regressions without actions."""
-        return State(make_regression(sizes.actions, WAVES), make_basis(), np.zeros((3, sizes.actions)))
+        return LayerState(make_regression(sizes.actions, WAVES), make_basis(), np.zeros((3, sizes.actions)))
 
-    def make_scratch(self) -> Scratch:
+    def make_scratch(self) -> LayerScratch:
         """Return scratch for the waves of an event."""
-        return Scratch(np.zeros(WAVES))
+        return LayerScratch(np.zeros(WAVES))
 
     def prices(self, work: Work) -> tuple[float]:
         """Return the work: scores, the covariance, which learns one event in four, and the waves."""
         learnt = (work.visits * WAVES + WAVES * WAVES * (1 + 1 / EACH)) / TOGETHER
         return (learnt + (work.n_actions / TOGETHER + 1) * WAVES,)
 
-    def to_predict(self, state: State) -> State:
+    def to_predict(self, state: LayerState) -> LayerState:
         """Return the weights, and the means and variances of scores."""
         return state._replace(regression=regression_to_predict(state.regression))
 
-    def state(self, state: State, inputs: Inputs, *, working: Sequence[bool]) -> dict[str, Any]:
+    def state(self, state: LayerState, inputs: Inputs, *, working: Sequence[bool]) -> dict[str, Any]:
         """Return the regressions of known actions, and the means and variances of scores."""
         return regression_state(state.regression, inputs, WAVES * working[0]) | {"measure": state.measure}
 
-    def restore(self, stored: Stored, state: State, inputs: Inputs) -> None:
+    def restore(self, stored: Stored, state: LayerState, inputs: Inputs) -> None:
         """Copy the stored regressions, means and variances into the state."""
         restore_regression(stored, state.regression, inputs, WAVY_SPREAD, WAVES)
         state.measure[:] = stored["measure"].finite(state.measure.dtype, state.measure.shape)
 
-    def begin(self, state: State, inputs: Inputs) -> None:
+    def begin(self, state: LayerState, inputs: Inputs) -> None:
         """Prepare for the known actions."""
         begin_regression(state.regression, inputs, WAVY_SPREAD, WAVES)
 
-    def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> State:
+    def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> LayerState:
         """Return weights averaged by their precision, as least squares does.
 
         The result is not exact, because each branch learnt from the scores of its own `features`. Waves
@@ -219,7 +226,7 @@ class Layer(Member):
         mean, variance = merge_moments(began[_Measure.MEAN :], [end[_Measure.MEAN :] for end in ends], part)
         count = np.minimum(began[_Measure.COUNT] + learnt.sum(axis=0), MEMORY)
         regression = merge_waves(whole, parts, inputs, WAVY_SPREAD)
-        return State(regression, base.state.basis, np.array([count, mean, variance]))
+        return LayerState(regression, base.state.basis, np.array([count, mean, variance]))
 
 
 MEMBER = Layer()

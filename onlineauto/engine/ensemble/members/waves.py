@@ -47,19 +47,19 @@ if TYPE_CHECKING:
     from onlineauto.engine.ensemble.branches import Branch
     from onlineauto.engine.ensemble.least_squares_kernels import Regression
     from onlineauto.engine.records.ensemble import Inputs, Taken
-    from onlineauto.engine.records.loop import Actions, Context, Run
+    from onlineauto.engine.records.loop import Actions, Context, LoopRun
     from onlineauto.features.records import Stream
     from onlineauto.features.stored import Stored
 
 
-class State(NamedTuple):
+class WavesState(NamedTuple):
     """State of the member."""
 
     regression: Regression
     basis: Basis
 
 
-class Scratch(NamedTuple):
+class WavesScratch(NamedTuple):
     """Scratch of the member."""
 
     sums: NDArray[np.float64]  # [WAVES]: the angles, before scaling, of which waves are the cosines
@@ -74,7 +74,7 @@ def _scale_of(inputs: Inputs, words: int) -> float:
 
 
 @inline_kernel
-def _add_up(inputs: Inputs, taken: Taken, state: State, sums: NDArray[np.float64]) -> None:
+def _add_up(inputs: Inputs, taken: Taken, state: WavesState, sums: NDArray[np.float64]) -> None:
     """Fill the sums of the waves of an event."""
     sums[:] = 0.0
     for i in range(taken.n_words[0]):
@@ -84,14 +84,14 @@ def _add_up(inputs: Inputs, taken: Taken, state: State, sums: NDArray[np.float64
 
 
 @inline_kernel
-def _take_waves(inputs: Inputs, taken: Taken, state: State, scratch: Scratch) -> None:
+def _take_waves(inputs: Inputs, taken: Taken, state: WavesState, scratch: WavesScratch) -> None:
     """Fill the waves of an event from its sums."""
     copy_numbers(scratch.sums, scratch.waves, WAVES)
     make_waves(state.basis, scratch.waves, _scale_of(inputs, taken.n_words[0]))
 
 
 @inline_kernel
-def _add_action(run: Run, line: int, words: int, state: State, scratch: Scratch) -> int:
+def _add_action(run: LoopRun, line: int, words: int, state: WavesState, scratch: WavesScratch) -> int:
     """Add the terms of an action's line to the sums, in the row of the waves; return the number of words.
 
     `words` is the number of words without those of the line.
@@ -118,7 +118,7 @@ def _add_action(run: Run, line: int, words: int, state: State, scratch: Scratch)
 
 @entry_kernel
 def score_waves(
-    context: Context, stream: Stream, actions: Actions, part: Part, state: State, scratch: Scratch
+    context: Context, stream: Stream, actions: Actions, part: Part, state: WavesState, scratch: WavesScratch
 ) -> None:
     """Score the actions of an event."""
     run, scores, known = run_on(context, stream), context.buffers.score, context.buffers.members.known
@@ -143,7 +143,12 @@ def score_waves(
 
 @entry_kernel
 def learn_waves(
-    context: Context, stream: Stream, actions: Actions, lesson: Lesson, state: State, scratch: Scratch
+    context: Context,
+    stream: Stream,
+    actions: Actions,
+    lesson: Lesson,
+    state: WavesState,
+    scratch: WavesScratch,
 ) -> None:
     """Learn an event."""
     members = context.live.ensemble.members
@@ -157,7 +162,7 @@ def learn_waves(
 
 
 @entry_kernel
-def grow_waves(context: Context, state: State) -> None:
+def grow_waves(context: Context, state: WavesState) -> None:
     """Prepare for new actions."""
     inputs = context.live.ensemble.members.inputs
     call_at(context.units.grow_regression, (state.regression, inputs, WAVES, WAVY_SPREAD))
@@ -174,36 +179,36 @@ class Waves(Member):
         """Return the member's kernels."""
         return Kernels(score_waves, learn_waves, grow_waves)
 
-    def make_state(self, sizes: Sizes) -> State:
+    def make_state(self, sizes: Sizes) -> WavesState:
         """Return regressions without actions."""
-        return State(make_regression(sizes.actions, WAVES), make_basis())
+        return WavesState(make_regression(sizes.actions, WAVES), make_basis())
 
-    def make_scratch(self) -> Scratch:
+    def make_scratch(self) -> WavesScratch:
         """Return scratch for the waves of an event."""
-        return Scratch(np.zeros(WAVES), np.zeros(WAVES), np.zeros(MOST_NUMBERS))
+        return WavesScratch(np.zeros(WAVES), np.zeros(WAVES), np.zeros(MOST_NUMBERS))
 
     def prices(self, work: Work) -> tuple[float]:
         """Return the work: scores, the covariance, which learns one event in four, and the waves."""
         learnt = (work.visits * WAVES + WAVES * WAVES * (1 + 1 / EACH)) / TOGETHER
         return (learnt + (work.n_actions if work.joined else 1.0) * WAVES,)
 
-    def to_predict(self, state: State) -> State:
+    def to_predict(self, state: WavesState) -> WavesState:
         """Return a state with the weights only."""
         return state._replace(regression=regression_to_predict(state.regression))
 
-    def state(self, state: State, inputs: Inputs, *, working: Sequence[bool]) -> dict[str, Any]:
+    def state(self, state: WavesState, inputs: Inputs, *, working: Sequence[bool]) -> dict[str, Any]:
         """Return the regressions of known actions."""
         return regression_state(state.regression, inputs, WAVES * working[0])
 
-    def restore(self, stored: Stored, state: State, inputs: Inputs) -> None:
+    def restore(self, stored: Stored, state: WavesState, inputs: Inputs) -> None:
         """Copy the stored regressions into the state."""
         restore_regression(stored, state.regression, inputs, WAVY_SPREAD, WAVES)
 
-    def begin(self, state: State, inputs: Inputs) -> None:
+    def begin(self, state: WavesState, inputs: Inputs) -> None:
         """Prepare for the known actions."""
         begin_regression(state.regression, inputs, WAVY_SPREAD, WAVES)
 
-    def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> State:
+    def merge(self, base: Branch, branches: Sequence[Branch], inputs: Inputs) -> WavesState:
         """Return regressions merged by least squares.
 
         Waves depend on the order of numbers. A branch with new numbers in another order than the merged
@@ -214,7 +219,7 @@ class Waves(Member):
             for each in branches
         ]
         whole, *parts = [each._replace(state=each.state.regression) for each in (base, *same)]
-        return State(merge_waves(whole, parts, inputs, WAVY_SPREAD), base.state.basis)
+        return WavesState(merge_waves(whole, parts, inputs, WAVY_SPREAD), base.state.basis)
 
 
 MEMBER = Waves()

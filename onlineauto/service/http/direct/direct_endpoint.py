@@ -6,7 +6,7 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, TypeAlias
 
-from onlineauto.service.http.endpoint import Asked, Reply, account, reply_to_error
+from onlineauto.service.http.endpoint import AdmittedRequest, Reply, account, reply_to_error
 from onlineauto.service.refused import RefusedError
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from onlineauto.service.http.endpoint import Keeper
     from onlineauto.service.log.group_commit import Done
 
-Begin: TypeAlias = "Callable[[Sequence[tuple[Asked, Done]]], list[Reply | Exception]]"
+Begin: TypeAlias = "Callable[[Sequence[tuple[AdmittedRequest, Done]]], list[Reply | Exception]]"
 """Submits requests to the log; returns for each the reply to send once its `done` is called, or the error
 that rejects it."""
 
@@ -58,9 +58,9 @@ class DirectEndpoint:
             waiting.end(reply_to_error(error, self.name))
             return
         waiting.counted = True
-        self.turn.add(self, Asked(headers, body, path), waiting)
+        self.turn.add(self, AdmittedRequest(headers, body, path), waiting)
 
-    def answer(self, asked: Sequence[tuple[Asked, _Waiting]]) -> None:
+    def answer(self, asked: Sequence[tuple[AdmittedRequest, _Waiting]]) -> None:
         """Answer requests, once the log has their records."""
         try:
             replies = self.begin([(each, waiting.done) for each, waiting in asked])
@@ -84,9 +84,9 @@ class Turn:
 
     def __init__(self, together: Callable[[], AbstractContextManager[None]]) -> None:
         self._together = together
-        self._asked: dict[DirectEndpoint, list[tuple[Asked, _Waiting]]] = {}
+        self._asked: dict[DirectEndpoint, list[tuple[AdmittedRequest, _Waiting]]] = {}
 
-    def add(self, endpoint: DirectEndpoint, asked: Asked, waiting: _Waiting) -> None:
+    def add(self, endpoint: DirectEndpoint, asked: AdmittedRequest, waiting: _Waiting) -> None:
         """Add a request, to be answered at the end of the turn."""
         if not self._asked:
             asyncio.get_running_loop().call_soon(self._answer)

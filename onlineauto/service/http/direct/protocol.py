@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from onlineauto.service.http.app import Application
     from onlineauto.service.http.direct.connections import ConnectionLimits
     from onlineauto.service.http.direct.direct_endpoint import DirectEndpoint
-    from onlineauto.service.http.direct.whole_request import Head
+    from onlineauto.service.http.direct.whole_request import RequestHead
     from onlineauto.service.http.endpoint import Reply
 
 _PATIENCE: Final = 1.0
@@ -241,7 +241,7 @@ class DirectProtocol(HttpToolsProtocol):
             return
         super().timeout_keep_alive_handler()
 
-    def _take(self, endpoint: DirectEndpoint, head: Head, path: dict[str, str], data: bytes) -> None:
+    def _take(self, endpoint: DirectEndpoint, head: RequestHead, path: dict[str, str], data: bytes) -> None:
         self._pending = True
         endpoint.take(head.headers, data[head.begin :], path, self._answer)
 

@@ -21,7 +21,7 @@ _SHORT: Final = 1024
 """Maximum size in bytes of a head in the cache."""
 
 
-class Head(NamedTuple):
+class RequestHead(NamedTuple):
     """The head of a request: its path, its headers by lower-case name, and the range of its body."""
 
     path: str
@@ -30,7 +30,7 @@ class Head(NamedTuple):
     end: int
 
 
-def head_of(data: bytes) -> Head | None:
+def head_of(data: bytes) -> RequestHead | None:
     r"""Return the head at the beginning of `data`, or None if it is incomplete or not plain.
 
     >>> head = head_of(b"POST /v1/rank HTTP/1.1\r\nHost: here\r\nContent-Length: 2\r\n\r\n{}")
@@ -43,7 +43,7 @@ def head_of(data: bytes) -> Head | None:
     if begin < 4:
         return None
     parsed = (_again if begin <= _SHORT else _lines_of)(data[:begin])
-    return None if parsed is None else Head(parsed[0], parsed[1], begin, begin + parsed[2])
+    return None if parsed is None else RequestHead(parsed[0], parsed[1], begin, begin + parsed[2])
 
 
 def _lines_of(head: bytes) -> tuple[str, dict[str, str], int] | None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from onlineauto.tune.workers.on_ray.ray_workers import Bundles, RayWorkers
-    from onlineauto.tune.workers.process import Ended, Failed, Step, Task
+    from onlineauto.tune.workers.process import TaskEnded, TaskFailed, TaskStep, TrialTask
     from onlineauto.tune.workers.trainable import Config, What
 
 _LOG: Final = logging.getLogger("onlineauto")
@@ -98,7 +98,7 @@ class Actor:
         if self._ready is None and not self._is_killed:
             self._actor.hear.options(concurrency_group=_BEAT).remote()
 
-    def begin(self, task: Task) -> None:
+    def begin(self, task: TrialTask) -> None:
         """Send a task."""
         config = json.dumps(task.config)
         self.awaited = self._actor.begin.remote(config, task.resource, task.step, task.saved, task.every)
@@ -107,7 +107,7 @@ class Actor:
         """Send whether the actor continues."""
         self.awaited = self._actor.go_on.remote(goes_on)
 
-    def receive(self) -> Step | Ended | Failed:
+    def receive(self) -> TaskStep | TaskEnded | TaskFailed:
         """Return the next message; raise `WorkerLost` if the actor has died."""
         self.greet()
         return said_in(self._get(self.awaited))

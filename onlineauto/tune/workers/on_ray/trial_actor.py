@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from onlineauto.errors import OptionError
 from onlineauto.tune.workers.naming import imported
-from onlineauto.tune.workers.process import Ended, Failed, Step, Task, perform
+from onlineauto.tune.workers.process import TaskEnded, TaskFailed, TaskStep, TrialTask, perform
 
 if TYPE_CHECKING:
     from onlineauto.tune.workers.trainable import Trainable, What
@@ -48,7 +48,7 @@ class TrialActor:
     def __init__(self, what: str | What, silence: float) -> None:
         self._what, self._silence = what, silence
         self._heard = True
-        self._tasks: SimpleQueue[Task] = SimpleQueue()
+        self._tasks: SimpleQueue[TrialTask] = SimpleQueue()
         self._answers: SimpleQueue[bool] = SimpleQueue()
         self._messages: SimpleQueue[Message] = SimpleQueue()
         self._serves = False
@@ -74,7 +74,7 @@ class TrialActor:
         """Begin a task and return its first message; an empty tuple if there is no trainable."""
         if not self._serves:
             return ()
-        self._tasks.put(Task(json.loads(config), resource, step, saved, every))
+        self._tasks.put(TrialTask(json.loads(config), resource, step, saved, every))
         return self._messages.get()
 
     def go_on(self, goes_on: bool) -> Message:
@@ -99,20 +99,20 @@ class TrialActor:
             silent = 0 if heard else silent + 1
         os._exit(1)
 
-    def _say(self, step: Step) -> bool:
+    def _say(self, step: TaskStep) -> bool:
         self._messages.put(message_of(step))
         return self._answers.get()
 
 
-def message_of(said: Step | Ended | Failed) -> Message:
+def message_of(said: TaskStep | TaskEnded | TaskFailed) -> Message:
     """Return a message of a task as plain values.
 
     >>> message_of(Step(3, "0.5", None, {"seen": 2}))
     ('step', 3, 0.5, "'0.5'", None, '{"seen": 2}')
     """
-    if isinstance(said, Ended):
+    if isinstance(said, TaskEnded):
         return ("ended",)
-    if isinstance(said, Failed):
+    if isinstance(said, TaskFailed):
         return ("failed", said.why, said.details)
     try:
         number: float | None = float(said.value)
@@ -122,7 +122,7 @@ def message_of(said: Step | Ended | Failed) -> Message:
     return ("step", said.step, number, repr(said.value), said.saved, details)
 
 
-def said_in(message: Message) -> Step | Ended | Failed:
+def said_in(message: Message) -> TaskStep | TaskEnded | TaskFailed:
     """Return the message of a task from plain values.
 
     >>> said_in(("step", 1, None, "[1]", None, None)).value
@@ -130,12 +130,12 @@ def said_in(message: Message) -> Step | Ended | Failed:
     """
     kind, *rest = message
     if kind == "ended":
-        return Ended()
+        return TaskEnded()
     if kind == "failed":
-        return Failed(*rest)
+        return TaskFailed(*rest)
     step, number, printed, saved, details = rest
     value = _Printed(printed) if number is None else number
-    return Step(step, value, saved, None if details is None else json.loads(details))
+    return TaskStep(step, value, saved, None if details is None else json.loads(details))
 
 
 class _Printed(str):
