@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from onlineauto.engine.records.task import Decay
-    from onlineauto.engine.search.journal import ChampionChange
+    from onlineauto.engine.search.journal import Promotion
     from onlineauto.engine.search.search_engine import Searching
 
 _MANY = 40
@@ -141,7 +141,7 @@ def decay_warning(decay: Decay) -> str | None:
     )
 
 
-def _evidence(change: ChampionChange) -> str:
+def _evidence(change: Promotion) -> str:
     bounds = change.bounds
     if change.level is not None:
         what = "it lost less on" if change.by == "loss" else "it earned more over"
@@ -152,7 +152,7 @@ def _evidence(change: ChampionChange) -> str:
     )
 
 
-def _difference(change: ChampionChange) -> str:
+def _difference(change: Promotion) -> str:
     """Return the interactions and settings in which the new champion differs from the old one, as text."""
     old, new = set(change.before), set(change.after)
     gained, lost = sorted(new - old), sorted(old - new)

@@ -46,7 +46,7 @@ class Bounds(msgspec.Struct, frozen=True):
     champion_upper: float
 
 
-class ChampionChange(NamedTuple):
+class Promotion(NamedTuple):
     """A change of champion.
 
     Attributes

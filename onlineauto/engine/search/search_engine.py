@@ -47,7 +47,7 @@ from onlineauto.engine.records.task import Shape
 from onlineauto.engine.search.action_namespaces import of_actions
 from onlineauto.engine.search.drift import Drift
 from onlineauto.engine.search.estimates import Estimates
-from onlineauto.engine.search.journal import Bounds, ChampionChange, End, bounds_of, decision_of, entry_of
+from onlineauto.engine.search.journal import Bounds, End, Promotion, bounds_of, decision_of, entry_of
 from onlineauto.engine.search.live_configs import LiveConfigs
 from onlineauto.engine.search.observers import Observers
 from onlineauto.engine.search.replay import replayed_entries
@@ -153,7 +153,7 @@ class Searching:
         self._replayed = None if replayed is None else iter(replayed)
         self._next: Entry | End | None = None
         self._ended: int | None = None
-        self.changes: deque[ChampionChange] = deque(maxlen=_KEPT)
+        self.changes: deque[Promotion] = deque(maxlen=_KEPT)
         if self._replayed is None:
             self._set_leases()
         else:
@@ -239,7 +239,7 @@ class Searching:
         self.n_alarms = stored["alarms"].count()
         if "predicts_since" in stored and self.live_configs.arrays.ensemble.on:
             self._predicts_since = stored["predicts_since"].count()
-        self.changes.extend(stored["latest_changes"].of(list[ChampionChange]))
+        self.changes.extend(stored["latest_changes"].of(list[Promotion]))
         self._drift.restore(stored["drift"])
         self.live_configs.restore(stored["slots"], model, configs)
         self.screening.restore(
@@ -466,7 +466,7 @@ class Searching:
         by = loss_level if swap.by == "loss" else reward_level
         level = float(by(arrays, swap.live)) if arrays.tests.paired else None
         settings = self.live_configs.configs[0].settings, self.live_configs.configs[swap.live].settings
-        self.changes.append(ChampionChange(self.n_events, before, after, bounds, level, swap.by, *settings))
+        self.changes.append(Promotion(self.n_events, before, after, bounds, level, swap.by, *settings))
 
     def _set_leases(self) -> None:
         """Set the events at which the loop stops: ends of leases, a review, and a check of losses."""

@@ -2,8 +2,8 @@
 
 A worker knows neither the study nor the store. It receives a `TrialTask`, sends a `TaskStep` after each unit
 of resource, and waits for permission to continue. At the end it sends `TaskEnded` or `TaskFailed`. The pool
-does all writes through the controller. Each write names its attempt, so messages of a worker that counts as lost
-are ignored.
+does all writes through the controller. Each write names its attempt, so messages of a worker that counts as
+lost are ignored.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A long-lived process that runs one part of a trial after another, and the pipe to it.
 
 The process knows neither the study nor the store. It receives a ``TrialTask``, sends a ``TaskStep`` after
-each unit of resource, and waits for permission to continue. At the end it sends ``TaskEnded`` or ``TaskFailed``.
-It exits when its pipe is closed, so no worker outlives the process that started it.
+each unit of resource, and waits for permission to continue. At the end it sends ``TaskEnded`` or
+``TaskFailed``. It exits when its pipe is closed, so no worker outlives the process that started it.
 """
 
 from __future__ import annotations

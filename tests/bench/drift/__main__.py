@@ -47,7 +47,7 @@ from tests.bench.drift.streams import Light, Regimes, Text, written
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from onlineauto.engine.search.journal import ChampionChange
+    from onlineauto.engine.search.journal import Promotion
     from tests.bench.drift.runs import Learnt
 
 __all__ = ["FIXED", "PARTS", "flip", "main", "returning", "stationary"]
@@ -109,7 +109,7 @@ def _learner(text: Text) -> Callable[..., Learnt]:
     return cache(lambda interactions, settings: fixed(text, interactions, settings))
 
 
-def _judged(change: ChampionChange, learnt: Callable[..., Learnt], events: int) -> Judged:
+def _judged(change: Promotion, learnt: Callable[..., Learnt], events: int) -> Judged:
     """Compare the new champion with the old one over the rest of the stream."""
     old = learnt(change.before, change.before_settings)
     new = learnt(change.after, change.after_settings)
@@ -120,7 +120,7 @@ def _judged(change: ChampionChange, learnt: Callable[..., Learnt], events: int) 
     return Judged(_told([change])[0], change.by, reward, loss, worse)
 
 
-def _told(changes: list[ChampionChange]) -> list[str]:
+def _told(changes: list[Promotion]) -> list[str]:
     """Say what each change of champion added, left out and set."""
     told = []
     for change in changes:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.automl.decisions import Decision
-    from onlineauto.engine.search.journal import ChampionChange
+    from onlineauto.engine.search.journal import Promotion
     from tests.bench.drift.streams import Text
 
 __all__ = [
@@ -57,7 +57,7 @@ class Search:
         Those of the last champion.
     """
 
-    changes: list[ChampionChange]
+    changes: list[Promotion]
     rewards: NDArray[np.float64]
     alarms: int | None
     last: Interactions
@@ -104,7 +104,7 @@ def search(text: Text, **options: Any) -> Search:
     workspace = Workspace(cb_explore_adf=True, automl=4, **options)
     searching = workspace.searching
     best: list[NDArray[np.int32]] = []
-    changes: list[ChampionChange] = []
+    changes: list[Promotion] = []
     for _, outcomes in workspace.stream(text.text):
         best.append(outcomes.action[outcomes.action_start[:-1]])
         new = searching.n_switches - len(changes)
