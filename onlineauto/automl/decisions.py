@@ -135,7 +135,7 @@ class Statistics(Protocol):
         """Return the number of events learnt so far."""
 
     def gains(self) -> Mapping[Interaction, float]:
-        """Return the gain of each screened interaction, see `onlineauto.automl.oracles.oracle.Space`."""
+        """Return the gain of each screened interaction; see `onlineauto.automl.oracles.oracle`."""
 
     def promise(self, live: int) -> float:
         """Return the evidence that live config `live` is better than the champion; 1 is no evidence."""

@@ -187,7 +187,9 @@ class Columns:
             if not np.isfinite(values).all():
                 row = int(np.argmin(np.isfinite(values)))
                 value = _filled(column, self._nw)[row]
-                raise InputError(f"row {row}: {name} {value} is infinite, or too large for a float32")
+                raise InputError(
+                    f"row {row}: {name} is {value}, which is infinite or too large for a float32"
+                )
             hash_ = np.uint32(self.names.feature(name, namespace))
             return np.full(len(self), hash_, np.uint32), values.astype(np.float32)
         codes, words = self._words(name)

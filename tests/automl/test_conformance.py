@@ -73,7 +73,7 @@ BAD_ORACLES = {
     "draw more or less": oracle(draws_from_elsewhere),
     "the champion is proposed": oracle(lambda champion, space, _: [champion, *toggles(champion, space)]),
     "no challenger": oracle(lambda *_: []),
-    "not met": oracle(
+    "not observed": oracle(
         lambda champion, space, _: [champion.toggled((b"x", b"x"))] if space.namespaces else [],
         ConfigKind.INCLUSION,
     ),

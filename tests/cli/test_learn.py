@@ -377,7 +377,7 @@ def test_interrupts_that_were_set_aside_stay_so(monkeypatch: pytest.MonkeyPatch)
         if len(taken) == 5:
             raise OSError("enough")
 
-    monkeypatch.setattr("onlineauto.engine.report.progress.Progress.update", stop)
+    monkeypatch.setattr("onlineauto.engine.report.progress.ProgressTable.update", stop)
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         assert learn("-d s.txt --quiet") == 1

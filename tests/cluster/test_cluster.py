@@ -274,7 +274,7 @@ def test_the_history_survives_a_kill(tmp_path: Path) -> None:
         ({"policy": "chance"}, "policy = 'chance' is unknown; valid are"),
         ({"backend": "dask"}, "backend = 'dask' is unknown; valid are local, ray"),
         ({"slot": 0}, "slot = 0: seconds, more than 0"),
-        ({"places": 0}, "places = 0: give 1 or more"),
+        ({"places": 0}, "places = 0: give a whole number from 1 to"),
         ({"capacity": {}}, "the cluster has nothing"),
         ({"capacity": {"CPU": -1}}, "capacity CPU = -1"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from onlineauto import Workspace
@@ -28,13 +29,17 @@ def predictions(source: Sources, **options: Any) -> list[float]:
 
 
 def lines_of(blocks: Iterable[Block]) -> list[Any]:
-    """Every line of every event, as plain values."""
-    return unpack(list(blocks))
+    """Every line of every event, as plain values, without its number: what counts depends on the source."""
+    return _without_numbers(unpack(list(blocks)))
+
+
+def _without_numbers(events: list[list[Any]]) -> list[list[Any]]:
+    return [[replace(line, number=0) for line in event] for event in events]
 
 
 def lines_of_text(text: str, kind: str, **options: Any) -> list[Any]:
     """The same of a text, that has to be free of problems."""
     reader = text_reader(text.encode("utf-8", "surrogateescape"), **SHAPES[kind], **options)
-    found = unpack(reader)
+    events = unpack(reader)
     assert not reader.diagnostics.kept
-    return found
+    return _without_numbers(events)

@@ -102,8 +102,16 @@ def test_sparse_input_is_left_as_it_is_and_its_duplicates_add_up() -> None:
     [
         ([1, 2], {}, "context is of shape (2,); it takes a row of features for each"),
         ([["a"]], {}, "context is of <U1, not of numbers"),
-        ([[1], [np.inf]], {}, "row 1: context has a value that is infinite or too large"),
-        (sparse.csr_array([[1.0, np.inf]]), {}, "context has a value that is infinite or too large"),
+        (
+            [[1], [np.inf]],
+            {},
+            "row 1: context has the value inf, which is infinite or too large for a float32",
+        ),
+        (
+            sparse.csr_array([[1.0, np.inf]]),
+            {},
+            "context has the value inf, which is infinite or too large for a float32",
+        ),
         ([[1]], {"names": (["a", "b"], None)}, "there are 2 names, and 1 columns of context"),
         ([[1]], {"label": [1, 2]}, "label is of shape (2,), and context has 1 rows"),
         ([[1]], {"label": ["x"]}, "label is of <U1, not of numbers"),
@@ -129,7 +137,7 @@ def test_what_is_refused(context: Any, options: dict[str, Any], message: str) ->
         (([2], [1.0], [1.0]), "row 0: chosen is 2, and there are 2 actions, numbered from 0"),
         (([-2], [1.0], [1.0]), "row 0: chosen is -2, and there are 2 actions"),
         (([0.0], [1.0], [1.0]), "chosen is of float64, not of whole numbers"),
-        (([0], [np.nan], [1.0]), "row 0: cost nan is not finite"),
+        (([0], [np.nan], [1.0]), "row 0: cost nan is infinite, NaN or too large for a float32"),
         (([0], [1.0], [0.0]), "row 0: probability 0.0 is not above 0 and at most 1"),
     ],
 )

@@ -114,7 +114,7 @@ def test_what_features_are_made_of() -> None:
         ({"actions": [{}], "probability": 1}, "a probability without a cost"),
         (
             {"actions": [{}], "chosen": 0, "cost": 1, "probability": 0},
-            "probability 0.0 is not above 0 and at most 1",
+            "probability 0 is not above 0 and at most 1",
         ),
         ({"actions": [{}], "chosen": 0, "cost": 1, "probability": 1.5}, "probability 1.5 is not above 0"),
         ({"actions": [{}], "chosen": 0, "cost": "x", "probability": 1}, "cost 'x' is not a number"),
@@ -129,7 +129,7 @@ def test_what_features_are_made_of() -> None:
             "action is for events without actions; with actions there is chosen",
         ),
         ({"weight": 2}, "a weight or an initial prediction without a label"),
-        ({"label": 1, "weight": -2}, "weight -2.0 is negative"),
+        ({"label": 1, "weight": -2}, "weight -2 is negative"),
         ({"context": ["a"]}, "features are a mapping of namespaces, not list"),
         ({"context": {"a": [[1]]}}, "a: 0: [1] in a list: a list has numbers, names and mappings"),
         ({"context": {"a": {0.5}}}, "a: 0: 0.5 in a set, which has no order"),

@@ -129,7 +129,7 @@ A, B = {"a": {"x": 1}}, {"a": {"y": 1}}
 @pytest.mark.parametrize(
     ("event", "message"),
     [
-        ({"context": A, "slots": []}, "slots, and no actions"),
+        ({"context": A, "slots": []}, "slots without actions"),
         ({"actions": [A], "slots": [{}, {}]}, "2 slots, and 1 actions"),
         (
             {"actions": [A, B], "slots": [{}], "chosen": 0, "cost": 1, "probability": 1},

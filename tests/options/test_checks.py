@@ -83,7 +83,10 @@ def test_options_that_go_together(words: str) -> None:
         ("--automl --cb_adf --search lr", "--search cannot be lr; it takes some of interactions, "),
         ("--automl --cb_adf --search ,", "--search cannot be ,; it takes some of interactions, "),
         ("--automl --cb_adf --members wavy", "--members cannot be wavy; it takes some of features, waves, "),
-        ("--automl --cb_adf --members waves,layer", "--members cannot have layer without features, whose "),
+        (
+            "--automl --cb_adf --members waves,layer",
+            "--members cannot have layer without features, from whose ",
+        ),
         ("--automl --champion_test reward", "--champion_test cannot be reward on single lines: they log no"),
         (
             "--automl --cb_adf --estimator robust --champion_test loss",

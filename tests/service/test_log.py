@@ -71,7 +71,7 @@ def test_damage_before_good_records_is_refused(tmp_path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[300] ^= 1
     path.write_bytes(data)
-    with pytest.raises(InputError, match="no torn tail"):
+    with pytest.raises(InputError, match="not a torn tail"):
         SegmentLog(tmp_path)
 
 

@@ -53,7 +53,7 @@ class SearchSpace:
     defaults : mapping of str to float or str
         Values of hyperparameters on the command line.
     telling : tuple of bytes
-        Namespaces that no config leaves out, see `onlineauto.automl.search.Rules`.
+        Namespaces that no config leaves out, see `onlineauto.automl.search.SearchRules`.
     grows : bool
         True if challengers can have interactions that the first champion lacks.
     """
