@@ -257,9 +257,9 @@ def test_an_interrupt_is_the_users() -> None:
         (Demand({"CPU": NAN}), "CPU = nan: give a number"),
         (Demand({"CPU": "1"}), "CPU = '1': give a number"),  # type: ignore[dict-item]
         (Demand(7), "a worker takes 7"),  # type: ignore[arg-type]
-        (Demand(most_workers=NAN), "most_workers = nan: give 1 or more"),  # type: ignore[arg-type]
+        (Demand(most_workers=NAN), "most_workers = nan: give a whole number from 1 to"),  # type: ignore[arg-type]
         (Demand(most_workers=2.5), "most_workers = 2.5"),  # type: ignore[arg-type]
-        (Demand(most_servers=-1), "most_servers = -1: give 0 or more"),
+        (Demand(most_servers=-1), "most_servers = -1: give a whole number from 0 to"),
     ],
 )
 def test_a_demand_that_is_none_is_refused_at_once(demand: Any, message: str) -> None:
