@@ -15,9 +15,7 @@ marker      tests                                             when
 ``bench``   speed, memory or quality beside a peer            by hand
 =========== ================================================= =====================================
 
-``ONLINEAUTO_TESTS=nightly`` lets Hypothesis draw other examples in every run, and more of them. It also draws
-constants of the modules that are imported by then, so the examples of a test depend on the tests that its
-process ran before; a failure prints its example.
+``ONLINEAUTO_TESTS=nightly`` lets Hypothesis draw other examples in every run, and more of them.
 """
 
 from __future__ import annotations
@@ -25,6 +23,7 @@ from __future__ import annotations
 import os
 import signal
 import zlib
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -142,6 +141,13 @@ settings.register_profile(
 )
 settings.register_profile("nightly", settings.get_profile("push"), derandomize=False, max_examples=300)
 settings.load_profile(os.environ.get("ONLINEAUTO_TESTS", "push"))
+if settings().derandomize:
+    # Hypothesis also draws constants of all modules of ours that are imported by then. So the examples of a
+    # test would depend on which tests ran before it in its worker, and no public setting prevents that.
+    with suppress(ImportError):  # earlier versions do not
+        from hypothesis.internal.conjecture import providers
+
+        vars(providers)["_get_local_constants"] = lambda: providers._local_constants
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,8 @@ import pytest
 from tests.bounds_checked import run
 
 SELECTED = [
-    f"tests/estimators/{name}.py" for name in ("test_adaptive_window", "test_lazy", "test_robust_kernels")
+    f"tests/estimators/{name}.py"
+    for name in ("test_adaptive_window_kernels", "test_lazy_kernels", "test_robust_kernels")
 ]
 CHOICE = (
     "states or test_state or whatever or out_of_range or no_number or outweighs or wheel or fresh or parted"
