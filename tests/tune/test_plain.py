@@ -352,4 +352,4 @@ def test_a_value_that_python_does_not_write_fails_its_trial() -> None:
     job = study.ask()
     assert job is not None
     study.tell(job, 10**5000)
-    assert study.trials[0].error == "the value is a whole number of 16610 bits, which is no number"
+    assert study.trials[0].error == "the value is a whole number of 16610 bits, which is not a number"

@@ -140,8 +140,8 @@ def test_every_tunable_option_is_a_parameter() -> None:
         ({"x": {"type": "int", "low": 0.5, "high": 1}}, "whole numbers"),
         ({"x": {"type": "choice", "values": []}}, "no values"),
         ({"x": {"type": "choice", "values": "abc"}}, "not one text"),
-        ({"x": {"type": "choice", "values": ["a", "a"]}}, "twice"),
-        ({"x": {"type": "choice", "values": [[1]]}}, "no text, number"),
+        ({"x": {"type": "choice", "values": ["a", "a"]}}, "is repeated"),
+        ({"x": {"type": "choice", "values": [[1]]}}, "is not a text, number"),
         ({"x": {"type": "float", "low": 0, "high": 1, "when": {"y": 1}}}, "'y', which is not in the space"),
         (
             {"x": Float(0, 1, when={"y": 5}), "y": Int(0, 3)},

@@ -226,7 +226,7 @@ def test_rows_must_fit_the_kind_of_learning(tmp_path: Path) -> None:
         ({"rows": "labels", "cost": "y"}, 'cost does not go with rows = "labels"'),
         ({"rows": "lists", "list": "a"}, 'rows = "lists" needs actions'),
         ({"rows": "events", "action": "a", "choices": ["x", "x"]}, "different actions"),
-        ({"rows": "events", "action": "a", "cost": "c", "reward": "r"}, "two names of one thing"),
+        ({"rows": "events", "action": "a", "cost": "c", "reward": "r"}, "exclude each other"),
         ({"rows": "lists", "list": "a", "actions": ["b"], "cost": "c"}, "chosen does not say of which"),
         ({"rows": "labels", "categories": ["a"]}, "categories has 'a', which no namespace has"),
         ({"rows": "labels", "label": 3}, "label is a text, not 3"),
