@@ -112,16 +112,14 @@ def test_checkpoints_of_trials_that_were_not_promoted_are_removed(url: str) -> N
 def test_a_copy_goes_on_with_the_state_of_its_donor() -> None:
     space = {"rate": Float(0.5, 1)}
     study = Study(space, Pbt(population=4, interval=2), max_resource=12, max_trials=9, searcher="random")
-    study.run(trainables.Lineage, workers=2)
-    copies = [trial for trial in study.trials if trial.resume_from is not None]
-    assert copies
-    for copy in copies:
-        assert copy.resume_from is not None
-        donor, at = copy.resume_from
-        done = sum(trainables.lineage_of(study, donor)[:at])
-        first = next(row for row in study.history() if row["trial"] == copy.number)
+    donors = trainables.Donors()
+    study.run(trainables.Lineage, workers=2, callbacks=[donors])
+    assert donors.of
+    for copy, (donor, at) in donors.of.items():
+        done = sum(trainables.lineage_of(study, donor, donors)[:at])
+        first = next(row for row in study.history() if row["trial"] == copy)
         assert first["resource"] == at + 1
-        assert first["value"] == pytest.approx(-done - trainables.rate_of(copy))
+        assert first["value"] == pytest.approx(-done - trainables.rate_of(study.trials[copy]))
 
 
 @pytest.mark.parametrize("scheduler", ["asha", "hyperband", "dehb", "median", "pbt"])

@@ -8,10 +8,12 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from onlineauto.tune.workers.callbacks import Callback
 from onlineauto.tune.workers.trainable import Trainable
 
 if TYPE_CHECKING:
     from onlineauto.tune import Study, Trial
+    from onlineauto.tune.workers.jobs import TrialJob
     from onlineauto.tune.workers.trainable import Config, Report
 
 
@@ -120,12 +122,23 @@ class Lineage(Counter):
         return -float(self.total)
 
 
-def lineage_of(study: Study, trial: int) -> list[float]:
+class Donors(Callback):
+    """The trial and the step that each copy began with. A later job of a copy resumes the copy itself."""
+
+    def __init__(self) -> None:
+        self.of: dict[int, tuple[int, int]] = {}
+
+    def on_start(self, job: TrialJob) -> None:
+        if job.resume_from is not None and job.resume_from[0] != job.trial:
+            self.of[job.trial] = job.resume_from
+
+
+def lineage_of(study: Study, trial: int, donors: Donors) -> list[float]:
     """Return the rates of the steps of a trial and of its donors."""
-    found = study.trials[trial]
-    before = [] if found.resume_from is None else lineage_of(study, found.resume_from[0])
-    at = 0 if found.resume_from is None else found.resume_from[1]
-    return before[:at] + (found.step - at) * [rate_of(found)]
+    copy = study.trials[trial]
+    donor, at = donors.of.get(trial, (None, 0))
+    before = [] if donor is None else lineage_of(study, donor, donors)
+    return before[:at] + (copy.step - at) * [rate_of(copy)]
 
 
 def rate_of(trial: Trial) -> float:
