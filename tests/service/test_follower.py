@@ -374,7 +374,7 @@ def test_a_learner_that_is_away_is_named() -> None:
     upstream.close()
     refusing = httpx.MockTransport(lambda _: httpx.Response(403, text="not for admin"))
     upstream = HttpUpstream("http://learner", transport=refusing)
-    with pytest.raises(InputError, match=r"refuses GET /v1/model \(403\): not for admin"):
+    with pytest.raises(InputError, match=r"rejects GET /v1/model \(403\): not for admin"):
         upstream.model("")
     upstream.close()
 

@@ -251,7 +251,7 @@ def test_limits_have_reasons(serve: Callable[..., TestClient]) -> None:
         assert reason in answer.json()["error"]["message"]
 
     refused(b"x" * 3000, 413, "at most 2000")
-    refused({"actions": [{}, {}, {}, {}]}, 413, "at most 3 are taken")
+    refused({"actions": [{}, {}, {}, {}]}, 413, "at most 3 are accepted")
     refused({"actions": []}, 400, "no actions")
     refused({"actions": [{}], "context": {"a": 1, "b": 2, "c": 3, "d": 4}}, 413, "at most 3")
     refused({"actions": [{}], "context": {"n" * 33: {}}}, 413, "at most 32 bytes")
