@@ -127,7 +127,7 @@ class NumberEncoder:
 
     Examples
     --------
-    >>> numbers = Numbers()
+    >>> numbers = NumberEncoder()
     >>> for price in range(100):
     ...     numbers.add({"price": price, "colour": "red"})
     >>> numbers.encoded({"price": 69.5, "colour": "red"})

@@ -26,7 +26,7 @@ class LossTally:
 
     Examples
     --------
-    >>> tally = Tally()
+    >>> tally = LossTally()
     >>> tally.add(1.0, loss=0.5)
     >>> tally.add(1.0, loss=0.0)
     >>> tally.events, tally.average

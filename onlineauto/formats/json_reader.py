@@ -46,10 +46,10 @@ class JsonReader(InPlaceReader):
 
     Examples
     --------
-    >>> from onlineauto.formats.records.reader_state_kernels import Rules
+    >>> from onlineauto.formats.records.reader_state_kernels import ReaderRules
     >>> text = b'{"c": {"User": {"age": 30}, "_multi": [{"A": {"x": "y"}}, {}]}, "_label_cost": 1, '
     >>> text += b'"_label_probability": 0.5, "_labelIndex": 1, "a": [2, 1]}'
-    >>> for block in JsonReader(text, Rules(multiline=True, simple=False, log=True)):
+    >>> for block in JsonReader(text, ReaderRules(multiline=True, simple=False, log=True)):
     ...     print(len(block), block.n_lines, block.namespaces.names, block.value, block.cost_start)
     1 3 [b' ', b'User', b'A'] [30.  1.] [0 0 0 1]
     """

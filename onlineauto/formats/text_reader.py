@@ -31,9 +31,9 @@ class TextReader(InPlaceReader):
 
     Examples
     --------
-    >>> from onlineauto.formats.records.reader_state_kernels import Rules
+    >>> from onlineauto.formats.records.reader_state_kernels import ReaderRules
     >>> text = b"shared |user tom\n0:-1:0.5 |item politics:2\n|item sports\n\n"
-    >>> for block in TextReader(text, Rules(multiline=True, simple=False)):
+    >>> for block in TextReader(text, ReaderRules(multiline=True, simple=False)):
     ...     print(len(block), block.n_lines, block.namespaces.names, block.value, block.cost)
     1 3 [b'user', b'item'] [1. 2. 1.] [-1.]
     """

@@ -97,7 +97,7 @@ class SearchSpace:
     def terms(self, interactions: Iterable[Interaction]) -> float:
         """Return the mean number of features of interactions in an event; those of contexts alone count once.
 
-        >>> space = Space((b"a", b"b", b"z"), "quadratic", of_actions=frozenset({b"z"}), n_actions=10)
+        >>> space = SearchSpace((b"a", b"b", b"z"), "quadratic", of_actions=frozenset({b"z"}), n_actions=10)
         >>> space.terms([(b"a", b"b"), (b"a", b"z")])
         11.0
         """

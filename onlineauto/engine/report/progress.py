@@ -110,7 +110,7 @@ class ProgressTable(Counters):
     Examples
     --------
     >>> from onlineauto.workspace.options import REGISTRY
-    >>> progress = Progress(REGISTRY.parse("--holdout_after 100"), kind="simple")
+    >>> progress = ProgressTable(REGISTRY.parse("--holdout_after 100"), kind="simple")
     >>> progress.end_pass() == FLOAT_MAX / 2  # nothing was held out
     True
     """

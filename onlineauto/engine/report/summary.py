@@ -51,9 +51,9 @@ def summary(
     Examples
     --------
     >>> from onlineauto.workspace.options import REGISTRY
-    >>> from onlineauto.engine.report.progress import Progress
+    >>> from onlineauto.engine.report.progress import ProgressTable
     >>> configuration = REGISTRY.parse("--cb_explore_adf")
-    >>> for line in summary(Progress(configuration, kind="cb_explore_adf"), configuration):
+    >>> for line in summary(ProgressTable(configuration, kind="cb_explore_adf"), configuration):
     ...     print(line or "<empty>")
     <empty>
     finished run

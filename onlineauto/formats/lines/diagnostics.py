@@ -250,9 +250,9 @@ class Diagnostics:
 
     Examples
     --------
-    >>> from onlineauto.formats.records.reader_state_kernels import Rules
+    >>> from onlineauto.formats.records.reader_state_kernels import ReaderRules
     >>> from onlineauto.formats.text_reader import TextReader
-    >>> reader = TextReader(b"1 |a x\nx |a y\n", Rules())
+    >>> reader = TextReader(b"1 |a x\nx |a y\n", ReaderRules())
     >>> [len(block) for block in reader]
     [1]
     >>> print(*reader.diagnostics.kept)
@@ -314,7 +314,7 @@ class Diagnostics:
 def summary_of(code: ProblemCode) -> str:
     """Return a description of all problems of a kind.
 
-    >>> summary_of(Code.LABEL_NOT_A_NUMBER)
+    >>> summary_of(ProblemCode.LABEL_NOT_A_NUMBER)
     'label is not a number'
     """
     text = _TEXTS[code][0].replace(" {text}", "").format(text="...")

@@ -28,7 +28,7 @@ class SingleCaller:
 
     Examples
     --------
-    >>> turn = Turn("events.txt")
+    >>> turn = SingleCaller("events.txt")
     >>> with turn, turn:
     ...     pass
     Traceback (most recent call last):

@@ -49,9 +49,9 @@ def block_text(block: Block, *, multiline: bool, slots: bool = False) -> bytes:
 
     Examples
     --------
-    >>> from onlineauto.formats.records.reader_state_kernels import Rules
+    >>> from onlineauto.formats.records.reader_state_kernels import ReaderRules
     >>> from onlineauto.formats.text_reader import TextReader
-    >>> [block] = TextReader(b"1 2 'first|7 0:0.5 x:0.25\n", Rules())
+    >>> [block] = TextReader(b"1 2 'first|7 0:0.5 x:0.25\n", ReaderRules())
     >>> print(block_text(block, multiline=False).decode(), end="")
     1.0 2.0 0.0 'first |7 0:0.5 3200005209:0.25
     """

@@ -100,7 +100,7 @@ class Join:
     >>> rank = sealed(b'{"Type":"rank","EventId":"e","Timestamp":"2026-01-01T00:00:00Z"}')
     >>> late = sealed(b'{"Type":"tick","Timestamp":"2026-01-01T00:01:00Z"}')
     >>> join.take(read_record(rank), 0, len(rank)), join.take(read_record(late), len(rank), len(late))
-    ([], [Ended(position=0, size=82, reward=0.0, rewarded=False, waited=60.0)])
+    ([], [EndedDecision(position=0, size=82, reward=0.0, rewarded=False, waited=60.0)])
     """
 
     def __init__(self, settings: JoinSettings) -> None:

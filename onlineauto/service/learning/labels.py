@@ -21,9 +21,9 @@ class Decided(NamedTuple):
 def labelled(line: bytes, decision: LogRecord, reward: float) -> bytes:
     """Return the dsjson line of a decision, with the label that its reward gives.
 
-    >>> from onlineauto.service.log.record import Record
+    >>> from onlineauto.service.log.record import LogRecord
     >>> from datetime import datetime
-    >>> decision = Record("rank", datetime(2026, 1, 1), "e", [2, 1], [0.75, 0.25])
+    >>> decision = LogRecord("rank", datetime(2026, 1, 1), "e", [2, 1], [0.75, 0.25])
     >>> labelled(b'{"Type":"rank"}', decision, 1.0).decode()
     '{"_label_cost":-1.0,"_label_probability":0.75,"_label_Action":2,"_labelIndex":1,"Type":"rank"}'
     """

@@ -39,7 +39,7 @@ def choose(pmf: Sequence[float], excluded: Iterable[int], seed: int) -> RankedAc
     """Draw an action from a pmf, without the excluded actions.
 
     >>> choose([0.25, 0.5, 0.25], [1], seed=0)
-    Choice(actions=[0, 2, 1], probabilities=[0.5, 0.5, 0.0])
+    RankedActions(actions=[0, 2, 1], probabilities=[0.5, 0.5, 0.0])
     """
     chances = [float(each) for each in pmf]
     for action in (out := set(excluded)):
@@ -56,7 +56,7 @@ def only(action: int, count: int) -> RankedActions:
     """Return the choice of an action with probability 1.
 
     >>> only(1, 3)
-    Choice(actions=[1, 0, 2], probabilities=[1.0, 0.0, 0.0])
+    RankedActions(actions=[1, 0, 2], probabilities=[1.0, 0.0, 0.0])
     """
     return _first(action, [float(each == action) for each in range(count)])
 

@@ -39,7 +39,7 @@ class TickFeed:
 
     Examples
     --------
-    >>> feed = Feed(b"1 |a x\n0 |a y\n1 |a z\n", parts=2, part_events=1, multiline=False)
+    >>> feed = TickFeed(b"1 |a x\n0 |a y\n1 |a z\n", parts=2, part_events=1, multiline=False)
     >>> feed.parts_of(0, 0, 1), feed.parts_of(1, 0, 1), feed.parts_of(2, 0, 1), feed.end
     ([b'1 |a x\n', b'0 |a y\n'], [b'1 |a z\n'], None, 2)
     """

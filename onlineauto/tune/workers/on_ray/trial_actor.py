@@ -107,7 +107,7 @@ class TrialActor:
 def message_of(said: TaskStep | TaskEnded | TaskFailed) -> Message:
     """Return a message of a task as plain values.
 
-    >>> message_of(Step(3, "0.5", None, {"seen": 2}))
+    >>> message_of(TaskStep(3, "0.5", None, {"seen": 2}))
     ('step', 3, 0.5, "'0.5'", None, '{"seen": 2}')
     """
     if isinstance(said, TaskEnded):
