@@ -159,7 +159,9 @@ def _mark_events(axes: Axes, story: Story, look: Look) -> None:
 def _ensemble_spans(story: Story) -> list[tuple[int, int]]:
     """Return the first and the last event of each period in which the ensemble predicts."""
     ends = [now for now, _ in story.predicted[1:]] + [story.events]
-    return [(begin, end) for (begin, who), end in zip(story.predicted, ends, strict=False) if who == "stack"]
+    return [
+        (begin, end) for (begin, who), end in zip(story.predicted, ends, strict=False) if who == "ensemble"
+    ]
 
 
 def _ticks(lanes: int) -> tuple[list[int], list[str]]:

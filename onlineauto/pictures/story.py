@@ -95,8 +95,8 @@ class Story:
     swaps : list of (int, int)
         Events at which the champion changed, and the lane of its challenger.
     predicted : list of (int, str)
-        Numbers of events at which the predictor changed, and the new one: the ensemble ("stack") or the
-        champion.
+        Numbers of events at which the predictor changed, and the new one: "ensemble" or
+        "champion".
     rested : list of (int, tuple of str)
         Numbers of events at which the set of inactive members changed, and these members.
     drifts : list of int

@@ -113,7 +113,7 @@ def predict_with(events: int, who: str) -> dict[str, Any]:
 def test_what_predicts() -> None:
     lines = [*JOURNAL[:5], predict_with(10, "stack"), *JOURNAL[5:10], predict_with(60, "champion")]
     story = story_of([*lines, *JOURNAL[10:]])
-    assert story.predicted == [(10, "stack"), (60, "champion")]
+    assert story.predicted == [(10, "ensemble"), (60, "champion")]
     assert times(story.stretches) == times(story_of(JOURNAL).stretches)
     assert story.intervals == story_of(JOURNAL).intervals
     assert story_of(JOURNAL).predicted == []
