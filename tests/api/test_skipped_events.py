@@ -234,7 +234,10 @@ def test_messages_about_frames_have_the_value_that_was_given() -> None:
             lambda: AutoML().fit(pandas_frame(p=(19, 1e-300)), **LOG),
             "row 19: probability 1e-300 is too small",
         ),
-        (lambda: AutoML().fit(pandas_frame().assign(z=1e39), **LOG), r"row 0: z is 1e\+39, which is infinite"),
+        (
+            lambda: AutoML().fit(pandas_frame().assign(z=1e39), **LOG),
+            r"row 0: z is 1e\+39, which is infinite",
+        ),
         (lambda: AutoMLRegressor().fit(table[["a"]], table[["y"]]), r"DataFrame of shape \(2, 1\): give one"),
         (lambda: AutoMLRegressor().fit(table[["a"]], "y"), r"to name a column: fit\(frame, label='y'\)"),
     ):
