@@ -308,9 +308,23 @@ def _new_of_line(run: LoopRun, line: int) -> tuple[int, int]:
 
 
 @inline_kernel
+def _size_of_line(run: LoopRun, line: int) -> int:
+    """Return how many features a line has, ignored ones included."""
+    stream = run.stream
+    first, end = stream.lines[line].start, stream.lines[line + 1].start
+    return int(stream.spans[end].start - stream.spans[first].start)
+
+
+@inline_kernel
 def _can_register(run: LoopRun, actions: Actions, line: int) -> bool:
     """Return whether to register an event: its new features fit, or events rarely fit."""
     inputs, features, numbers = run.live.ensemble.members.inputs, 0, 0
+    if not joins(inputs):
+        # Most events fit even if all their features are new, which needs no look at the features.
+        most = _size_of_line(run, line) if line >= 0 else 0
+        fits = inputs.tally[Known.FEATURES] + most <= MOST_FEATURES
+        if fits and inputs.tally[Known.NUMBERS] + most <= MOST_NUMBERS:
+            return True
     if line >= 0:
         features, numbers = _new_of_line(run, line)
     if joins(inputs):
