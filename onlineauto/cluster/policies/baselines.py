@@ -55,7 +55,15 @@ class Fifo(ClusterPolicy):
         return _score_asked(situation, order, self.asked)
 
 
-class Srtf(Modelled):
+class _ModelledBundles(Modelled):
+    """A policy that knows speeds, and gives each job `asked` bundles."""
+
+    def __init__(self, speeds: Speeds | None = None, *, asked: int = 4) -> None:
+        super().__init__(speeds)
+        self.asked = _check_asked(asked)
+
+
+class Srtf(_ModelledBundles):
     """Serve the shortest remaining time first; each job gets `asked` bundles.
 
     Parameters
@@ -68,16 +76,12 @@ class Srtf(Modelled):
 
     name: ClassVar[str] = "srtf"
 
-    def __init__(self, speeds: Speeds | None = None, *, asked: int = 4) -> None:
-        super().__init__(speeds)
-        self.asked = _check_asked(asked)
-
     def score(self, situation: Situation) -> Floats:
         """Return a higher score for less remaining time, with `asked` bundles for each job."""
         return _score_asked(situation, -_time_asked(situation, self.speeds, self.asked), self.asked)
 
 
-class Tetris(Modelled):
+class Tetris(_ModelledBundles):
     """Pack jobs: a high score for demands that align with the free resources, and for little remaining time.
 
     Source: Grandl et al., *Multi-resource packing for cluster schedulers*, SIGCOMM 2014.
@@ -91,10 +95,6 @@ class Tetris(Modelled):
     """
 
     name: ClassVar[str] = "tetris"
-
-    def __init__(self, speeds: Speeds | None = None, *, asked: int = 4) -> None:
-        super().__init__(speeds)
-        self.asked = _check_asked(asked)
 
     def score(self, situation: Situation) -> Floats:
         """Return alignment minus remaining time, each relative to the mean of all jobs."""
