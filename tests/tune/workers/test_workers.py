@@ -231,7 +231,7 @@ def test_a_lost_lease_is_dropped_and_the_worker_goes_on(store: SqlStore) -> None
 def test_leases_are_renewed(store: SqlStore) -> None:
     """A trial of one step that takes longer than its lease stays its owner's."""
     study = Ladder(store, "me", configs=[{"rate": 1.0, "seconds": 4.0}], resources=(1,), lease=3)
-    other = Ladder(store, "you", configs=[{"rate": 1.0}])
+    other = Ladder(store, "you", configs=[{"rate": 1.0}], resources=(1,))
     thread = threading.Thread(target=run, args=(study, trainables.Counter))
     thread.start()
     claims = []
