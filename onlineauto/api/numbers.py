@@ -12,6 +12,7 @@ from onlineauto.errors import InputError
 from onlineauto.estimators.typical_size_kernels import (
     BEYOND,
     FIRST_EVENTS,
+    GAP,
     LARGEST_SIZE,
     ORDINARY,
     RUINED,
@@ -101,7 +102,7 @@ class TypicalSize(msgspec.Struct):
         if number == 0.0:
             return ORDINARY
         typical, first = _size(before) if before else 0, self.events <= FIRST_EVENTS
-        verdict: int = _judge([self.state], 0, _size(number), typical, first)
+        verdict: int = _judge([self.state], 0, _size(number), typical, first, GAP)
         return verdict
 
 

@@ -2,8 +2,8 @@
 
 The *size* of a number is its binary exponent: sizes that differ by one differ by a factor of two. The typical
 size is about the largest one so far. It grows by at most 1 with each number, so that no single number moves
-it far. A number is *beyond* if its size exceeds the typical size by more than `GAP`, or by more than
-`FIRST_GAP` while fewer than `FEW` numbers support the typical size.
+it far. A number is *beyond* if its size exceeds the typical size by more than a gap, which is `GAP` or
+`NARROW_GAP`, and greater by 2 while fewer than `FEW` numbers support the typical size.
 
 Numbers beyond are counted. The count shrinks by 1 for every 256 numbers that are not beyond. Once it exceeds
 the number of supporting numbers, which is at most `MANY`, the new size becomes typical. So a change of scale
@@ -46,7 +46,9 @@ FIRST_EVENTS = 64
 ORDINARY, BEYOND, RUINED = range(3)
 """Verdicts on a number."""
 
-MANY, FEW, GAP, FIRST_GAP, SMALLEST = 16, 4, 15, 17, -9
+MANY, FEW, GAP, NARROW_GAP, SMALLEST = 16, 4, 15, 7, -9
+
+_MORE = 2  # fewer than `FEW` numbers support the typical size
 
 _UNIT = 1 - SMALLEST  # the least size is 1, as 0 stands for none
 _POWERS = 2.0 ** np.arange(float(SMALLEST), 128.0)
@@ -73,17 +75,18 @@ ONE, USUAL = 1 + _UNIT, 7 + _UNIT
 
 
 @kernel
-def judge(sizes: NDArray[np.uint8], at: int, size: int, before: int, first: bool) -> int:
+def judge(sizes: NDArray[np.uint8], at: int, size: int, before: int, first: bool, gap: int) -> int:
     """Return the verdict on a number of a size, and add it to the state at ``sizes[at]``.
 
     `before` is the typical size to assume before the first number; if it is 0, the number's own size. The
-    verdict that earlier numbers have ruined the model is possible only among the `first` events.
+    verdict that earlier numbers have ruined the model is possible only among the `first` events. A number
+    whose size exceeds the typical size by more than `gap` is beyond.
     """
     state = sizes[at]
     if state[TYPICAL] == 0:
         state[TYPICAL], state[KNOWN] = (before, MANY) if before > 0 else (size, 0)
     typical, known = int(state[TYPICAL]), int(state[KNOWN])
-    gap = GAP if known >= FEW else FIRST_GAP
+    gap = gap if known >= FEW else gap + _MORE
     if size > typical + gap:
         state[ABOVE] += 1
         if state[ABOVE] <= known:
@@ -110,7 +113,7 @@ def judge(sizes: NDArray[np.uint8], at: int, size: int, before: int, first: bool
 
 
 @inline_kernel
-def judge_number(sizes: NDArray[np.uint8], at: int, number: float, before: int, first: bool) -> int:
+def judge_number(sizes: NDArray[np.uint8], at: int, number: float, before: int, first: bool, gap: int) -> int:
     """Return the verdict on a number, and add it to the state at ``sizes[at]``; see `judge`.
 
     Most numbers do not exceed the typical size and count as typical, so their size need not be computed.
@@ -119,4 +122,4 @@ def judge_number(sizes: NDArray[np.uint8], at: int, number: float, before: int, 
         return ORDINARY
     typical, known = int(sizes[at, TYPICAL]), sizes[at, KNOWN]
     usual = bool(known == MANY and abs(number) < _POWERS[min(typical, len(_POWERS)) - 1])
-    return int(judge(sizes, at, typical if usual else size_of(number), before, first))
+    return int(judge(sizes, at, typical if usual else size_of(number), before, first, gap))

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto.automl.decisions import PredictWith
-from onlineauto.engine.ensemble.ensemble import names_of
-from onlineauto.engine.ensemble.merge import merge_inputs
+from onlineauto.engine.ensemble.ensemble import able_scores, begin_again, names_of
+from onlineauto.engine.ensemble.member import ANY, Need
+from onlineauto.engine.ensemble.merge import merge_ensembles, merge_inputs
 from onlineauto.engine.ensemble.registry import MEMBERS, register, unregister
 from onlineauto.engine.ensemble.states import states_of
 from onlineauto.workspace.inspection.inspection import inspection
@@ -31,11 +32,14 @@ _STREAMS: tuple[tuple[dict[str, Any], int, int], ...] = ((_BANDIT, 3, 400), (_BA
 def check_member(member: Member) -> None:
     """Check a member against the requirements of an ensemble, on simulated streams.
 
-    It has a weight for each score, and all scores and weights are finite. A model that is saved and loaded
-    continues to learn identically, bit for bit. Predicting changes nothing, and a snapshot does not change
-    when the model learns. A model that only predicts does so like the whole model. A section of an unknown
-    version makes the member start empty, with a warning. States that continued from a common base can be
-    merged in any order, and are not changed; an empty state has no effect.
+    It has a weight for each score, and all scores and weights are finite. Scoring does not change the state.
+    A score learns only while its needs are true. The member reads the inputs of an event only if it declares
+    that. A model that is saved and loaded continues to learn identically, bit for bit. Predicting changes
+    nothing, and a snapshot does not change when the model learns. A model that only predicts does so like the
+    whole model. A section of an unknown version makes the member start empty, with a warning. States that
+    continued from a common base can be merged in any order, and are not changed; an empty state has no
+    effect. Unless `Member.any_order` is false, branches may have found features and actions in different
+    orders.
 
     Parameters
     ----------
@@ -57,18 +61,29 @@ def check_member(member: Member) -> None:
         register(member)
     try:
         for options, actions, n in _STREAMS:
-            _check_stream(member, options, list(_events(actions, n)), f"with {actions} actions")
+            where = f"{member.name} with {actions} actions"
+            _check_stream(member, options, list(_events(actions, n)), where)
+            _check_inputs(member, options, list(_events(actions, n // 2, numbers=False)), where)
+            if member.any_order:
+                ends = [list(_events(actions, 60, seed=seed, backwards=seed == 1)) for seed in range(2)]
+                _check_orders(member, options, ends, where)
     finally:
         if is_new:
             unregister(member.name)
 
 
-def _events(actions: int, n: int) -> Iterator[str]:
-    """Yield events of words and numbers, some of which predict the cost of an action."""
-    draw = np.random.default_rng(5)
+def _events(
+    actions: int, n: int, *, seed: int = 5, numbers: bool = True, backwards: bool = False
+) -> Iterator[str]:
+    """Yield events of words and numbers, some of which predict the cost of an action.
+
+    If they are `backwards`, actions and features are in the opposite order.
+    """
+    draw, order = np.random.default_rng(seed), -1 if backwards else 1
     for _ in range(n):
         x, word = draw.normal(), int(draw.integers(3))
-        context = f"|n x:{x:.3f} y:{draw.normal():.3f} |w w{word} v{draw.integers(4)}"
+        parts = [f"|n x:{x:.3f}", f"|n y:{draw.normal():.3f}"] * numbers
+        context = " ".join([*parts, f"|w w{word}", f"|w v{draw.integers(4)}"][::order])
         if not actions:
             yield f"{abs(x) + word + 0.1 * draw.normal():.4f} {context}\n"
             continue
@@ -77,20 +92,19 @@ def _events(actions: int, n: int) -> Iterator[str]:
         lines = [
             f"{f'0:{cost:.4f}:{1 / actions:.5f} ' if k == logged else ''}|a a{k}" for k in range(actions)
         ]
-        yield "\n".join([f"shared {context}", *lines]) + "\n\n"
+        yield "\n".join([f"shared {context}", *lines[::order]]) + "\n\n"
 
 
 def _check_stream(member: Member, options: dict[str, Any], events: list[str], where: str) -> None:
     """Check a member on a stream."""
-    where = f"{member.name} {where}"
-    needed = {needs.upon for needs in member.needs if needs.upon}
-    names = ",".join([*needed, member.name])
-    whole = Workspace(**options, automl=3, default_lease=60, bit_precision=10, members=names)
+    whole = _workspace(member, options)
     half = len(events) // 2
     _learn(whole, events[:half])
     model, before = _saved(whole), _saved(whole)
     assert set(member.names) <= set(names_of(_ensemble(whole))), f"{where}: it is not in the ensemble"
 
+    _check_scoring(member, whole, events[half:], where)
+    _check_needs(member, whole, events[half:], where)
     snapshot = whole.predictor()
     predictions = [snapshot.predict(event).tobytes() for event in events[half:]]
     assert _saved(whole) == before, f"{where}: to predict changes the model"
@@ -113,6 +127,14 @@ def _check_stream(member: Member, options: dict[str, Any], events: list[str], wh
     _check_merge(member, whole, branches, where)
 
 
+def _workspace(member: Member, options: dict[str, Any], *more: str) -> Workspace:
+    """Return a workspace with a member, those that it needs, and `more` members."""
+    needed = {needs.upon for needs in member.needs if needs.upon}
+    names = ",".join({*needed, *more, member.name})
+    given = {"automl": 3, "default_lease": 60, "bit_precision": 10, "member_budget": 1e9} | options
+    return Workspace(members=names, **given)
+
+
 def _learn(workspace: Workspace, events: list[str]) -> None:
     for event in events:
         workspace.learn(event)
@@ -126,6 +148,98 @@ def _saved(workspace: Workspace) -> bytes:
 
 def _ensemble(workspace: Workspace) -> Any:
     return workspace.searching.live_configs.arrays.ensemble
+
+
+def _state(workspace: Workspace, member: Member) -> list[Any]:
+    """Return copies of the arrays and numbers of a member's state."""
+    return _numbers(copy.deepcopy(states_of(_ensemble(workspace)).of(member.name)))
+
+
+def _same(one: list[Any], other: list[Any]) -> bool:
+    return all(map(np.array_equal, one, other))
+
+
+def _only(workspace: Workspace, name: str) -> Workspace:
+    """Return a copy that predicts with one score alone."""
+    workspace = copy.deepcopy(workspace)
+    workspace.searching.live_configs.apply(PredictWith("ensemble", "loss"), workspace.learner.model)
+    ensemble = _ensemble(workspace)
+    ensemble.weights[:] = 0.0
+    ensemble.weights[_weight_of(ensemble, name)] = 1.0
+    return workspace
+
+
+def _weight_of(ensemble: Any, name: str) -> int:
+    """Return the index of the weight of a score."""
+    names = names_of(ensemble)
+    return len(ensemble.weights) - 1 - len(names) + names.index(name)
+
+
+def _check_scoring(member: Member, workspace: Workspace, events: list[str], where: str) -> None:
+    """Check that scoring does not change the state."""
+    for name in member.names:
+        asked = _only(workspace, name)
+        before = _state(asked, member)
+        for event in events:
+            asked.predict(event)
+        assert _same(_state(asked, member), before), (
+            f"{where}: its score kernel changes the state; write to the scratch memory instead, or in learn"
+        )
+
+
+def _check_needs(member: Member, workspace: Workspace, events: list[str], where: str) -> None:
+    """Check that a score whose needs are not true does not learn."""
+    before = _state(workspace, member)
+    for name in member.names:
+        able, unable = copy.deepcopy(workspace), copy.deepcopy(workspace)
+        ensemble = _ensemble(unable)
+        ensemble.members.needs[names_of(ensemble).index(name), Need.EVENTS] = ANY
+        works = able_scores(_ensemble(able))[name]
+        for each in (able, unable):
+            _learn(each, events)
+        works = works and able_scores(_ensemble(able))[name]
+        learnt = _state(able, member)
+        assert not works or _same(learnt, before) or not _same(learnt, _state(unable, member)), (
+            f"{where}: its score {name} learns while its needs are not true; let the learn kernel ask "
+            "works(context.live.ensemble.members, lesson.score) for each score"
+        )
+
+
+def _check_inputs(member: Member, options: dict[str, Any], events: list[str], where: str) -> None:
+    """Check that the member does not read inputs that only another member lets the ensemble collect."""
+    alone, beside = _workspace(member, options), _workspace(member, options, "features")
+    for each in (alone, beside):
+        _learn(each, events)
+    same = _same(_state(alone, member), _state(beside, member))
+    for name in member.names:
+        one, other = _only(alone, name), _only(beside, name)
+        same = same and all(np.array_equal(one.predict(event), other.predict(event)) for event in events)
+    assert same, (
+        f"{where}: it reads MemberBuffers.taken, which is filled for it only if its needs say so; declare "
+        "Needs(inputs=True)"
+    )
+
+
+def _check_orders(member: Member, options: dict[str, Any], events: list[list[str]], where: str) -> None:
+    """Check that branches that found actions and features in different orders merge alike in any order."""
+    scores: dict[str, Any] = {"cb_adf": True} if options else {}  # predictions are scores
+    base, *ends = (_workspace(member, scores | {"automl": 1, "default_lease": 10**6}) for _ in range(3))
+    for end, part in zip(ends, events, strict=True):
+        _learn(end, part)
+    for name in member.names:
+        predictions = []
+        for order in (ends, ends[::-1]):
+            merged, learnt = copy.deepcopy(ends[0]), [len(part) for part in events]
+            begin_again(
+                _ensemble(merged),
+                merge_ensembles(_ensemble(base), list(map(_ensemble, order)), learnt=learnt, floor=True),
+            )
+            merged = _only(merged, name)
+            predictions.append([merged.predict(event) for part in events for event in part])
+        assert np.allclose(predictions[0], predictions[1], rtol=1e-3, atol=1e-3), (
+            f"{where}: merge takes the actions or inputs of a branch for those of another order; map them "
+            "with Branch.actions and Branch.inputs, or declare any_order = False"
+        )
 
 
 def _check_predict_only(workspace: Workspace, events: list[str], where: str) -> None:

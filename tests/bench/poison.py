@@ -39,6 +39,8 @@ MODELS: dict[str, dict[str, dict[str, Any]]] = {
         "fixed": {"quadratic": ["::"]},
         "search": {"automl": 4, "predict_with": "champion"},
         "stack": {"automl": 4},
+        "sgd": {"sgd": True},
+        "adaptive": {"adaptive": True},
     },
 }
 EXPLORERS: dict[str, dict[str, Any]] = {

@@ -69,6 +69,21 @@ def test_a_terminal_is_shown_how_far_it_is(
     assert lines == [f"onlineauto: compiling run_events, first run only: {done} of 17" for done in (3, 17)]
 
 
+UNUSED = """
+from onlineauto.cli.machine.warmup import warm_up
+from onlineauto.engine.ensemble.registry import MEMBERS, member_of
+
+warm_up()
+print([name for name in MEMBERS if not all(kernel._codes for kernel in member_of(name).kernels())])
+"""
+
+
+def test_the_kernels_of_all_members_are_compiled() -> None:
+    words = [sys.executable, "-c", UNUSED]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout == "[]\n"
+
+
 COLD = """
 import sys
 import numpy as np

@@ -15,6 +15,7 @@ from onlineauto.engine.ensemble.registry import MEMBERS, member_of, register, un
 from onlineauto.engine.ensemble.states import states_of
 from onlineauto.testing import check_member
 from onlineauto.workspace.inspection.inspection import inspection
+from tests.engine.broken_members import BROKEN
 from tests.engine.ensemble_streams import odd
 from tests.engine.toy_member import TOY, Toy
 
@@ -136,3 +137,9 @@ def test_members_that_cannot_be_are_named(members: str, message: str) -> None:
 @pytest.mark.parametrize("name", [*MEMBERS, "toy"])
 def test_members_meet_the_requirements_of_an_ensemble(name: str) -> None:
     check_member(TOY if name == "toy" else member_of(name))
+
+
+@pytest.mark.parametrize(("member", "message"), BROKEN, ids=lambda each: getattr(each, "name", ""))
+def test_a_mistake_of_a_member_is_named(member: Toy, message: str) -> None:
+    with pytest.raises(AssertionError, match=f"^{member.name} with 3 actions: .*{message}"):
+        check_member(member)

@@ -344,6 +344,21 @@ def test_features_beyond_the_room_of_a_merged_ensemble_are_left_out() -> None:
     assert np.isfinite(predicted(result, ["shared |w long_word_3\n|a x\n|a y\n\n"])).all()
 
 
+def test_a_score_that_is_stopped_in_a_branch_has_no_weight_when_merged() -> None:
+    base = made("features,crosses")
+    events = events_of(odd(300, numbers=1))
+    learn(base, events[:200])
+    one, other = copy.deepcopy(base), copy.deepcopy(base)
+    learn(other, events[200:])
+    learn(one, events[:100])
+    ensemble_of(one).members.inputs.tally[Known.FEATURES] = 301
+    result = ensemble_of(merge(base, [one, other], [100, 100]))
+    at = len(result.weights) - 1 - len(names_of(result)) + names_of(result).index("features")
+    assert ensemble_of(other).weights[at] != 0.0
+    assert abs(result.weights[at]) < 1e-12
+    assert np.isfinite(result.weights).all()
+
+
 def test_more_actions_than_are_told_apart_are_joined() -> None:
     """Two branches of 20 actions each, of which no more than 32 may have a regression each."""
     text = odd(300, actions=20, numbers=1).decode()

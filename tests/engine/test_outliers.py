@@ -81,7 +81,7 @@ def test_costs_in_every_form() -> None:
 def test_a_reward_that_is_far_out_is_warned_of() -> None:
     bandit = AutoML(seed=1)
     serve(bandit, 50)
-    with pytest.warns(UserWarning, match=r"event 'late': a reward of -1e\+30 is thousands of times"):
+    with pytest.warns(UserWarning, match=r"event 'late': a reward of -1e\+30 is far beyond those before"):
         bandit.learn(bandit.rank(context(0), ACTIONS, event_id="late"), reward=-1e30)
 
 
@@ -89,7 +89,7 @@ def test_a_number_that_is_far_out_is_warned_of() -> None:
     model = AutoMLRegressor().fit([({"a": i % 3}, float(i % 3)) for i in range(50)])
     with pytest.warns(UserWarning, match=r"event 1: label or cost '1e\+30'"):
         model.fit([({"a": 1}, 1.0), ({"a": 1}, 1e30)])
-    with pytest.warns(UserWarning, match=r"the label -1e\+38 is thousands of times"):
+    with pytest.warns(UserWarning, match=r"the label -1e\+38 is far beyond those before"):
         model.learn({"a": 1}, -1e38)
 
 
@@ -122,10 +122,14 @@ def wild_events(seed: int, n: int = 1500) -> list[tuple[float, float, list[tuple
     return found
 
 
-@pytest.mark.parametrize("options", [{"sgd": True}, {"sgd": True, "automl": 3, "default_lease": 50}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [{"sgd": True}, {"invariant": True}, {"sgd": True, "automl": 3, "default_lease": 50}],
+    ids=str,
+)
 @pytest.mark.parametrize("seed", range(3))
 def test_outliers_are_those_of_the_reference(seed: int, options: dict[str, Any]) -> None:
-    events, slow = wild_events(seed), Outliers()
+    events, slow = wild_events(seed), Outliers(squares="sgd" in options)
     names = ["", "cost", "weight", "probability", "value", "begins again"]
     expected = []
     for label, weight, features in events:
@@ -187,6 +191,35 @@ def test_a_model_predicts_soon_again_as_if_it_had_not_seen_an_absurd_number(
     poisons = [Poison(kind, size) for kind, size in zip(kinds, (-3e38, 1e12, 1e6), strict=True)]
     rows = compare(task, model, MODELS[task][model], (PLACES | SEVERAL)[place], poisons)
     assert [row for row in rows if not row.recovers] == []
+
+
+@pytest.mark.parametrize("size", [1e3, -1e6, 1e12])
+@pytest.mark.parametrize("options", [{"sgd": True}, {"sgd": True, "quadratic": ["::"]}, {"adaptive": True}])
+def test_a_rule_whose_steps_grow_with_the_square_of_values_predicts_soon_again(
+    options: dict[str, Any], size: float
+) -> None:
+    for at in (2000, 40) if abs(size) >= 1e6 else (2000,):
+        [row] = compare("line", "plain", options, [at], [Poison("value", size)])
+        assert row.recovers, row
+
+
+def test_values_far_out_are_counted_and_located_where_steps_grow_with_their_square() -> None:
+    events = [event.text for event in make_stream("line", 400, {200: Poison("value", 1e3)})]
+    for workspace, count in (
+        (Workspace(sgd=True), 1),
+        (Workspace(sgd=True, invariant=True), 0),
+        (Workspace(), 0),
+    ):
+        found = Diagnostics()
+        list(workspace.stream("".join(events).encode(), diagnostics=found))
+        assert workspace.outliers["value"] == found.counts[ProblemCode.VALUE_FAR_OUT] == count
+    changed = [
+        event.text.replace("age:", "age:1e3 was:") if i > 200 else event.text
+        for i, event in enumerate(make_stream("line", 400, {}))
+    ]
+    workspace = Workspace(sgd=True)
+    list(workspace.stream("".join(changed).encode()))
+    assert workspace.outliers["value"] == 16, "a new scale is followed"
 
 
 def test_an_ignored_event_is_none_of_the_labelled_ones() -> None:

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import random
 from typing import Any
 
+import numpy as np
 import pytest
 
 from onlineauto import Workspace
-from onlineauto.engine.ensemble.ensemble import able_scores
-from onlineauto.engine.records.ensemble import OF_CROSSES, OF_INPUTS
+from onlineauto.engine.ensemble.combiner_kernels import UNSURE
+from onlineauto.engine.ensemble.ensemble import able_scores, names_of
+from onlineauto.engine.ensemble.states import states_of
+from onlineauto.engine.records.ensemble import (
+    CROWDING,
+    MOST_ACTIONS,
+    OF_ACTIONS,
+    OF_CROSSES,
+    OF_INPUTS,
+    Known,
+)
+from onlineauto.workspace.inspection.inspection import inspection
 
 OPTIONS: dict[str, Any] = {"cb_explore_adf": True, "automl": 2, "bit_precision": 12}
 WORDS = ("crosses one by one", "crosses in pairs", "crosses in triples")
@@ -31,20 +43,35 @@ def stream(n: int, wide: dict[int, str]) -> list[str]:
     return events
 
 
+def with_others(events: list[str], at: range) -> list[str]:
+    """The events, some of which offer 40 actions besides their own."""
+    more = "".join(f"|t other{k}\n" for k in range(40))
+    return [f"{event[:-1]}{more}\n" if i in at else event for i, event in enumerate(events)]
+
+
 def able(workspace: Workspace) -> dict[str, bool]:
     return able_scores(workspace.searching.live_configs.arrays.ensemble)
 
 
+def inputs_of(workspace: Workspace) -> Any:
+    return workspace.searching.live_configs.arrays.ensemble.members.inputs
+
+
 def wide_of(workspace: Workspace) -> Any:
-    return workspace.searching.live_configs.arrays.ensemble.members.inputs.wide
+    return inputs_of(workspace).wide
+
+
+def learnt(events: list[str]) -> Workspace:
+    workspace = Workspace(**OPTIONS, members="features,waves,crosses,baseline")
+    for event in events:
+        workspace.learn(event)
+    return workspace
 
 
 @pytest.mark.parametrize("at", [0, 100])
 @pytest.mark.parametrize("kind", ["words", "numbers"])
 def test_one_wide_event_stops_no_member(kind: str, at: int) -> None:
-    workspace = Workspace(**OPTIONS, members="features,waves,crosses,baseline")
-    for event in stream(300, {at: kind}):
-        workspace.learn(event)
+    workspace = learnt(stream(300, {at: kind}))
     known = able(workspace)
     assert all(known[name] for name in ("features", "waves", "baseline", *WORDS)), known
     assert wide_of(workspace)[OF_INPUTS] == 1
@@ -52,13 +79,66 @@ def test_one_wide_event_stops_no_member(kind: str, at: int) -> None:
 
 
 def test_wide_events_that_are_the_rule_stop_the_members_concerned() -> None:
-    workspace = Workspace(**OPTIONS, members="features,waves,crosses,baseline")
-    for event in stream(240, dict.fromkeys(range(0, 240, 2), "words")):
-        workspace.learn(event)
+    workspace = learnt(stream(240, dict.fromkeys(range(0, 240, 2), "words")))
     known = able(workspace)
     assert not known["features"]
     assert not any(known[name] for name in WORDS)
     assert known["waves"]
+
+
+def test_a_member_that_stops_has_no_weight() -> None:
+    """Its part of the prediction goes to the other members, like that of a member that rests."""
+    workspace = learnt(stream(200, {}))
+    ensemble = workspace.searching.live_configs.arrays.ensemble
+    shown = {each["who"]: each["weight"] for each in inspection(workspace, names={})["stack"]}
+    assert shown["features"] != 0.0
+    names = names_of(ensemble)
+    at = len(ensemble.weights) - 1 - len(names) + names.index("features")
+    for event in stream(400, dict.fromkeys(range(200, 400), "words"))[200:]:
+        workspace.learn(event)
+    assert not able(workspace)["features"]
+    assert ensemble.weights[at] == 0.0
+    alone = np.zeros(len(ensemble.weights))
+    alone[at] = UNSURE
+    np.testing.assert_allclose(ensemble.spread[at], alone)
+    assert np.array_equal(ensemble.spread, ensemble.spread.T)
+
+
+@pytest.mark.parametrize("at", [0, 100])
+def test_one_event_with_many_actions_does_not_join_them(at: int) -> None:
+    events = stream(300, {})
+    workspace = learnt(with_others(events, range(at, at + 1)))
+    inputs = inputs_of(workspace)
+    assert inputs.tally[Known.ACTIONS] == 2
+    assert (inputs.wide[OF_ACTIONS], inputs.wide[CROWDING]) == (1, 0)
+    assert inputs.seen[:2].sum() == (299 if at == 0 else 300)  # its logged action is known later on
+    assert all(able(workspace).values())
+
+
+def test_an_event_whose_logged_action_is_not_known_teaches_members_nothing() -> None:
+    workspace = learnt(stream(300, {}))
+    states = states_of(workspace.searching.live_configs.arrays.ensemble)
+    arrays = [
+        *(states.of("features")[:2], states.of("waves").regression[:2]),
+        *(states.of("crosses")[:2], states.of("baseline")[:2]),
+    ]
+    before = copy.deepcopy(arrays)
+    others = "".join(f"{'0:-1:0.02 ' if k == 7 else ''}|t other{k}\n" for k in range(40))
+    workspace.learn(f"shared |c u1 v2 x:0.5\n{others}\n")
+    for now, old in zip(arrays, before, strict=True):
+        assert all(map(np.array_equal, now, old))
+    assert inputs_of(workspace).seen[:2].sum() == 300
+
+
+def test_actions_are_joined_if_there_are_often_too_many_lately() -> None:
+    for every, joined in ((9, False), (7, False), (2, True)):
+        workspace = learnt(with_others(stream(200, {}), range(0, 200, every)))
+        assert (inputs_of(workspace).tally[Known.ACTIONS] > MOST_ACTIONS) == joined, every
+    events = with_others(stream(1040, {}), range(1000, 1040))
+    workspace = learnt(events[:1016])
+    assert inputs_of(workspace).tally[Known.ACTIONS] == 2
+    workspace.learn(events[1016])
+    assert inputs_of(workspace).tally[Known.ACTIONS] > MOST_ACTIONS
 
 
 def test_counts_of_wide_events_are_saved_and_older_files_have_none() -> None:
@@ -72,7 +152,11 @@ def test_counts_of_wide_events_are_saved_and_older_files_have_none() -> None:
     assert wide_of(again).tolist() == wide_of(first).tolist()
     assert [again.learn(event).tolist() for event in events[100:]] == expected[100:]
     state = first.state()
-    del state["search"]["slots"]["stack"]["inputs"]["wide"]
+    inputs = state["search"]["slots"]["stack"]["inputs"]
+    inputs["wide"] = inputs["wide"][:7]
     older = Workspace(**OPTIONS)
+    older.restore(state)
+    assert wide_of(older).tolist() == wide_of(first).tolist()
+    del inputs["wide"]
     older.restore(state)
     assert not wide_of(older).any()

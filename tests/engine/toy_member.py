@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from onlineauto.engine.ensemble.member import Kernels, Lesson, Member, Part, Sizes, Work
+from onlineauto.engine.ensemble.need_kernels import works
 from onlineauto.jit import entry_kernel
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def score(
 def learn(
     context: Context, stream: Stream, actions: Actions, lesson: Lesson, state: State, scratch: Scratch
 ) -> None:
-    if lesson.known >= 0:
+    if lesson.known >= 0 and works(context.live.ensemble.members, lesson.score):
         state.sums[lesson.known, 0] += lesson.weight
         state.sums[lesson.known, 1] += lesson.weight * lesson.cost
 

@@ -12,6 +12,8 @@ from onlineauto.api.numbers import TypicalSize
 from onlineauto.estimators.typical_size_kernels import (
     BEYOND,
     FIRST_EVENTS,
+    GAP,
+    NARROW_GAP,
     ORDINARY,
     RUINED,
     STATE,
@@ -49,9 +51,17 @@ def test_verdicts_are_those_of_the_reference(seed: int) -> None:
     for at, number in enumerate(numbers(seed)):
         first = at < FIRST_EVENTS
         verdict = VERDICTS[slow.judge(number, first=first)]
-        assert judge_number(state, 0, number, 0, first) == verdict
+        assert judge_number(state, 0, number, 0, first, GAP) == verdict
         assert one_by_one.judge(number) == verdict
         assert state[0].tolist() == one_by_one.state
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_verdicts_within_the_narrow_gap_are_those_of_the_reference(seed: int) -> None:
+    slow, state = Size(), np.zeros((1, STATE), np.uint8)
+    for number in numbers(seed):
+        verdict = VERDICTS[slow.judge(number, first=False, gap=7)]
+        assert judge_number(state, 0, number, 0, False, NARROW_GAP) == verdict
 
 
 def test_a_rare_absurd_number_is_beyond_for_ever() -> None:

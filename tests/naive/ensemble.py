@@ -135,15 +135,17 @@ class Ensemble:
             names = {*names, "layer"}
         for member, name in enumerate(NAMES):
             if name in names and not self.members.rests[member]:
-                at = self.most_live + member
-                others = np.arange(len(self.squares.weights)) != at
-                weights, spread = self.squares.weights, self.squares.spread
-                share = spread[others, at] / spread[at, at]
-                weights[others] -= share * weights[at]
-                spread[np.ix_(others, others)] -= np.outer(share, spread[at, others])
-                weights[at] = spread[at, :] = spread[:, at] = 0.0
-                spread[at, at] = UNSURE
+                self._leave_out(self.most_live + member)
         self.members.rests = [name in names for name in NAMES]
+
+    def _leave_out(self, at: int) -> None:
+        others = np.arange(len(self.squares.weights)) != at
+        weights, spread = self.squares.weights, self.squares.spread
+        share = spread[others, at] / spread[at, at]
+        weights[others] -= share * weights[at]
+        spread[np.ix_(others, others)] -= np.outer(share, spread[at, others])
+        weights[at] = spread[at, :] = spread[:, at] = 0.0
+        spread[at, at] = UNSURE
 
     def serve(self, who: str) -> None:
         self.serves = who == "stack"
@@ -218,7 +220,11 @@ class Ensemble:
         if high > low:
             cost = low + self.on_scale(cost) * (high - low)
         if self.members is not None:
+            worked = self.members.works
             self.members.learn(choice.context, choice.actions, logged.action, cost, logged.weight)
+            for at, (before, now) in enumerate(zip(worked, self.members.works, strict=True)):
+                if before and not now:
+                    self._leave_out(self.most_live + at)
         self.widen(logged.cost)
         self.scale.widen(-logged.cost, logged.probability, len(choice.actions))
         self.logged[logged.action] += 1

@@ -160,8 +160,8 @@ class Members:
         """Of the input of a word with a number in its name: the input of that number, and how much it is."""
         self.crosses = Crosses()
         self.n_inputs = 1
-        self.wide = 0
-        """Events without room for what was new in them."""
+        self.wide = self.crowding = 0
+        """Events without room for what was new in them; how often there lately was none for actions."""
         self.has_begun = False
         self.has_too_many_features = self.has_too_many_numbers = False
         self.input_of: dict[int, int] = {}
@@ -183,7 +183,7 @@ class Members:
         layer = self.joint is None and len(self.actions) > 1 and self.events >= AFTER
         layer = layer and not self.has_too_many_features and not self.rests[0]
         able = not self.has_too_many_features, waves, *self.crosses.works, layer
-        begun = bool(self.actions)
+        begun = bool(self.actions) or self.joint is not None
         return tuple(each and begun and not rests for each, rests in zip(able, self.rests, strict=True))
 
     def _key(self, number: int, features: Features) -> object:
@@ -256,7 +256,8 @@ class Members:
     def _crossed_with(self, number: int, features: Features) -> list[int]:
         if self.joint:
             return keys_of(hash_of(features), self._names(features))
-        return [key_of(list(self.actions).index(self._key(number, features)))]
+        key = self._key(number, features)
+        return [key_of(list(self.actions).index(key))] if key in self.actions else []
 
     def _inputs(
         self, context: Features, features: Features
@@ -299,13 +300,11 @@ class Members:
         if all(self.rests):
             return
         layer = None if self.told is None else self._layer()
-        notes = self._may_note([*context, *(each for of in actions if self.joint for each in of)])
-        if notes:
-            self._meet(context)
-        for number, features in enumerate(actions):
-            self._meet_action(self._key(number, features))
-            if self.joint and notes:
-                self._meet(features)
+        if self.joint is None:
+            self._meet_actions([self._key(number, features) for number, features in enumerate(actions)])
+        met = [*context, *(each for of in actions if self.joint for each in of)]
+        if self._may_note(met):
+            self._meet(met)
         features = actions[logged]
         linear, waves = self._inputs(context, features if self.joint else ())
         known = self._of(logged, features)
@@ -368,13 +367,15 @@ class Members:
             self.numbers[self.of_stem[stem]] = Number(named=True)
         self.about[at] = self.of_stem[stem], amount
 
-    def _meet_action(self, key: object) -> None:
-        if self.joint or key in self.actions:
+    def _meet_actions(self, keys: Sequence[object]) -> None:
+        new = {key: OfAction() for key in keys if key not in self.actions}
+        if len(self.actions) + len(new) <= MOST_ACTIONS:
+            self.actions |= new
+            self.crowding = max(self.crowding - 1, 0)
             return
-        if len(self.actions) == MOST_ACTIONS:
+        self.crowding += 7
+        if self.crowding > 7 * RARE:
             self.joint = OfAction()
-        else:
-            self.actions[key] = OfAction()
 
     def _new_input(self) -> int:
         self.n_inputs += 1

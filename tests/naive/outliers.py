@@ -14,6 +14,7 @@ __all__ = ["Outliers", "Size"]
 
 MANY, FEW, FIRST = 16, 4, 64
 USUAL = 7
+GAP, NARROW = 15, 7
 
 
 def exponent(number: float) -> int:
@@ -31,13 +32,13 @@ class Size:
     below: int = 0
     since: int = 0
 
-    def judge(self, number: float, *, assumed: int | None = None, first: bool = True) -> str:
+    def judge(self, number: float, *, assumed: int | None = None, first: bool = True, gap: int = GAP) -> str:
         if number == 0 or not math.isfinite(number):
             return "ordinary"
         size = exponent(number)
         if self.typical is None:
             self.typical, self.known = (size, 0) if assumed is None else (assumed, MANY)
-        gap = 15 if self.known >= FEW else 17
+        gap += 0 if self.known >= FEW else 2
         if size > self.typical + gap:
             self.above += 1
             if self.above <= self.known:
@@ -73,6 +74,8 @@ class Outliers:
     probability: Size = field(default_factory=Size)
     values: dict[Hashable, Size] = field(default_factory=lambda: defaultdict(Size))
     any_value: Size = field(default_factory=Size)
+    squares: bool = False
+    """Does the step of a weight grow with the square of the value, as with --sgd?"""
     learnt: int = 0
     largest: float = 0.0
     """The largest label learnt, in size."""
@@ -95,8 +98,10 @@ class Outliers:
         unseen = None if first else max(self.any_value.typical or USUAL, USUAL)
         for feature, value in values:
             known = self.values[feature].typical is not None
-            if abs(value) > 1 or (first and known):
-                of_values.append(self.values[feature].judge(value, assumed=unseen, first=first))
+            if value != 0 and (abs(value) > 1 or (first and (known or (self.squares and value != 1)))):
+                size = abs(value) if known else max(abs(value), 1.0)
+                gap = NARROW if self.squares and not first else GAP
+                of_values.append(self.values[feature].judge(size, assumed=unseen, first=first, gap=gap))
         if first or largest > 1:
             self.any_value.judge(largest, assumed=usual, first=first)
         if "ruined" in (*verdicts.values(), *of_values):

@@ -15,6 +15,7 @@ import numpy as np
 from onlineauto.cli.compiling import shown_compiling
 from onlineauto.cluster.elastic.learning.model_work import ModelWork
 from onlineauto.cluster.elastic.running.recipe import Cutting, Recipe
+from onlineauto.engine.ensemble.registry import MEMBERS
 from onlineauto.engine.search.drift import Drift
 from onlineauto.errors import CompilerError
 from onlineauto.estimators.paired import ChampionTest
@@ -90,9 +91,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def warm_up() -> None:
     """Run a small example of everything that needs separate kernels, which compiles them."""
-    for exact in (False, True):
-        workspace = Workspace(cb_explore_adf=True, automl=2, lease=1, bit_precision=8, vw_exact=exact)
-        workspace.fit(8 * _EVENT)
+    ensemble = Workspace(cb_explore_adf=True, automl=2, lease=1, bit_precision=8, members=",".join(MEMBERS))
+    ensemble.fit(8 * _EVENT)
+    Workspace(cb_explore_adf=True, automl=2, lease=1, bit_precision=8, vw_exact=True).fit(8 * _EVENT)
     sampling = Workspace(cb_explore_adf=True, cb_sample=True).fit(_EVENT)
     at = sampling.learner.task.exploration
     for explorer in EXPLORERS.values():

@@ -33,7 +33,7 @@ from onlineauto.engine.ensemble.input_kernels import (
 )
 from onlineauto.engine.ensemble.least_squares_kernels import Observed, cut_off, learn_squares
 from onlineauto.engine.ensemble.member import Lesson, Need, Part
-from onlineauto.engine.ensemble.need_kernels import all_rest, works
+from onlineauto.engine.ensemble.need_kernels import all_rest, leave_out_stopped, works
 from onlineauto.engine.ensemble.number_bin_kernels import see_numbers
 from onlineauto.engine.event.live_config_kernels import LEANING, best_action, is_one_in_eight, mixed, rarity
 from onlineauto.engine.event.pass_kernels import run_on
@@ -409,6 +409,7 @@ def learn_ensemble(
         cost = ensemble.range[0] + _on_scale(ensemble, label.cost) * (ensemble.range[1] - ensemble.range[0])
     if len(ensemble.members.rests) > 0:
         _learn_members(context, stream, actions, label, cost)
+        leave_out_stopped(ensemble, buffers.members.scored, UNSURE)
     _widen(ensemble, np.float64(label.cost))
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from onlineauto.engine.ensemble.inputs import (
     make_inputs,
     restore_inputs,
 )
+from onlineauto.engine.ensemble.least_squares_kernels import leave_out
 from onlineauto.engine.ensemble.member import Needs, Sizes, Work
 from onlineauto.engine.ensemble.prices import LEARNT
 from onlineauto.engine.ensemble.states import MemberStates, states_of
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.engine.ensemble.member import Member
+    from onlineauto.engine.records.ensemble import Inputs
     from onlineauto.features.stored import Stored
     from onlineauto.options import Configuration
 
@@ -211,17 +212,18 @@ def _with_those_upon(ensemble: Ensemble, resting: Collection[str]) -> Collection
 
 
 def _leave_out(weights: NDArray[np.float64], spread: NDArray[np.float64], at: int) -> None:
-    """Remove a weight: set it to 0, and the others to the least squares solution without its input.
+    """Remove a weight, without compiling the kernel for it."""
+    cast("Any", leave_out).py_func(weights, spread, at, UNSURE, np.zeros_like(weights))
 
-    The covariance must stay symmetric to the last bit: see `least_squares_kernels`.
-    """
-    root = math.sqrt(spread[at, at])
-    others = spread[at] / root
-    weights -= weights[at] / root * others
-    spread -= np.outer(others, others)
-    weights[at] = 0.0
-    spread[at] = spread[:, at] = 0.0
-    spread[at, at] = UNSURE
+
+def without_stopped(ensemble: Ensemble, inputs: Inputs) -> Ensemble:
+    """Return an ensemble with copied weights, without those of scores that `inputs` are too many for."""
+    copy = ensemble._replace(weights=ensemble.weights.copy(), spread=ensemble.spread.copy())
+    able = able_scores(ensemble._replace(members=ensemble.members._replace(inputs=inputs)))
+    for at, name in enumerate(names_of(ensemble), _first(ensemble)):
+        if not able[name]:
+            _leave_out(copy.weights, copy.spread, at)
+    return copy
 
 
 def worths(ensemble: Ensemble, resting: Collection[str]) -> dict[str, float]:

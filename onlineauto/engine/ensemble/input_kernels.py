@@ -9,8 +9,9 @@ An event with more new features or numbers than the remaining capacity is not re
 event cannot exhaust it. Once such events are more than a few, and one in eight, features or numbers count as
 too many, and members that need them stop.
 
-Each action has an index and its own regression. If there are more than `MOST_ACTIONS` actions, they are
-joined: all have the index 0, and their inputs are those of the context and of the action.
+Each action has an index and its own regression. An event with more new actions than the remaining capacity
+registers none of them. Once such events are lately more than a few, and one in eight, actions are joined: all
+have the index 0, and their inputs are those of the context and of the action.
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ import numpy as np
 
 from onlineauto.engine.event.example_kernels import line_of
 from onlineauto.engine.records.ensemble import (
+    CROWDING,
     MOST_ACTIONS,
     MOST_FEATURES,
     MOST_NUMBERS,
+    OF_ACTIONS,
     OF_INPUTS,
     InputKind,
     Known,
@@ -40,7 +43,8 @@ if TYPE_CHECKING:
     from onlineauto.engine.records.loop import Actions, Buffers, LoopRun
 
 _FAR = 4.0
-_RARE = 16
+_RARE, _SHARE = 16, 8
+"""Wide events are the rule if they are more than `_RARE`, and more than one event in `_SHARE`."""
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _WHOLE = 2.0**52
 _SHIFT = np.uint64(29)
@@ -254,12 +258,31 @@ def _register_action(inputs: Inputs, key: np.uint64) -> None:
     tally = inputs.tally
     if tally[Known.ACTIONS] > MOST_ACTIONS or index_of(inputs, key) >= 0:
         return
-    action = tally[Known.ACTIONS]
+    if tally[Known.ACTIONS] < MOST_ACTIONS:
+        inputs.action[tally[Known.ACTIONS]] = key
     tally[Known.ACTIONS] += 1
-    if action == MOST_ACTIONS:
+
+
+@inline_kernel
+def _register_actions(run: LoopRun, actions: Actions) -> None:
+    """Register the actions of a learnt event, unless its new ones do not fit; join them if events rarely fit.
+
+    Inventories change, so only recent events decide whether to join the actions.
+    """
+    inputs = run.live.ensemble.members.inputs
+    known = inputs.tally[Known.ACTIONS]
+    for action in range(actions.n):
+        short_loop()
+        _register_action(inputs, action_key(run, actions, action))
+    if not joins(inputs):
+        inputs.wide[CROWDING] = max(inputs.wide[CROWDING] - 1, 0)
+        return
+    inputs.wide[OF_ACTIONS] += 1
+    inputs.wide[CROWDING] += _SHARE - 1
+    if inputs.wide[CROWDING] > (_SHARE - 1) * _RARE:
         inputs.seen[0] = 0
     else:
-        inputs.action[action] = key
+        inputs.tally[Known.ACTIONS] = known
 
 
 @inline_kernel
@@ -283,7 +306,7 @@ def _register_line(run: LoopRun, line: int) -> None:
 def is_rule(inputs: Inputs, at: int) -> bool:
     """Count a learnt event that is too wide; return whether such events are many, and one in eight."""
     inputs.wide[at] += 1
-    return bool(inputs.wide[at] > _RARE and 8 * inputs.wide[at] > inputs.seen[MOST_ACTIONS])
+    return bool(inputs.wide[at] > _RARE and _SHARE * inputs.wide[at] > inputs.seen[MOST_ACTIONS])
 
 
 @kernel
@@ -351,15 +374,14 @@ def meet_event(run: LoopRun, actions: Actions) -> bool:
     features, numbers = inputs.tally[Known.FEATURES], inputs.tally[Known.NUMBERS]
     if inputs.tally[Known.FEATURES] == 0:
         inputs.tally[Known.FEATURES] = 1  # the constant
+    if not joins(inputs):
+        _register_actions(run, actions)
     notes = _can_register(run, actions, line)
     if line >= 0 and notes:
         _register_line(run, line)
-    for action in range(actions.n):
+    for action in range(actions.n if joins(inputs) and notes else 0):
         short_loop()
-        if not joins(inputs):
-            _register_action(inputs, action_key(run, actions, action))
-        if joins(inputs) and notes:
-            _register_line(run, line_of(run, actions, action))
+        _register_line(run, line_of(run, actions, action))
     new = features != inputs.tally[Known.FEATURES] or numbers != inputs.tally[Known.NUMBERS]
     return bool(new or joins(inputs))
 

@@ -117,7 +117,10 @@ def restore_inputs(stored: Stored, inputs: Inputs) -> None:
         array = _array_of(inputs, name)
         array[...] = stored[name].finite(array.dtype, array.shape)
     inputs.seen[:] = stored["seen"].counts(inputs.seen.shape)
-    inputs.wide[:] = stored["wide"].counts(inputs.wide.shape) if "wide" in stored else 0
+    inputs.wide[:] = 0
+    if "wide" in stored:  # earlier files have fewer counts
+        wide = stored["wide"].counts((-1,))
+        inputs.wide[: len(wide)] = wide[:WIDE]
     for name in ("feature", "action", "named"):
         array = _array_of(inputs, name)
         array[...] = stored[name].like(array)

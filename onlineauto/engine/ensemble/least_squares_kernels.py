@@ -63,6 +63,32 @@ class Observed(NamedTuple):
     times: int  # how many times the covariance learns this event
 
 
+@kernel
+def leave_out(
+    weights: NDArray[np.float64],
+    spread: NDArray[np.float64],
+    at: int,
+    unsure: float,
+    others: NDArray[np.float64],
+) -> None:
+    """Remove a weight: set it to 0, and the others to the least squares solution without its input.
+
+    `unsure` is its variance afterwards, and `others` is scratch memory.
+    """
+    root = math.sqrt(spread[at, at])
+    share = weights[at] / root
+    for i in range(len(weights)):
+        others[i] = spread[at, i] / root
+    for i in range(len(weights)):
+        weights[i] -= share * others[i]
+        for j in range(len(weights)):
+            spread[i, j] -= others[i] * others[j]
+    weights[at] = 0.0
+    spread[at, :] = 0.0
+    spread[:, at] = 0.0
+    spread[at, at] = unsure
+
+
 @inline_kernel
 def _all_have(inputs: NDArray[np.float64], at: int) -> bool:
     """Return whether all events have an input other than 0 at index `at`."""

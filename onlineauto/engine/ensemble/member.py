@@ -146,6 +146,8 @@ class Member(ABC):
         Version of the member's section in a model file; `restore` reads all versions from 1 to this one.
     merges : str
         How states merge, in a few words, for the table of members in the documentation.
+    any_order : bool
+        Whether `merge` is right for branches that found new features and actions in different orders.
     """
 
     name: ClassVar[str]
@@ -155,6 +157,7 @@ class Member(ABC):
     options: ClassVar[tuple[Group, ...]] = ()
     version: ClassVar[int] = 1
     merges: ClassVar[str] = ""
+    any_order: ClassVar[bool] = True
 
     @property
     def names(self) -> tuple[str, ...]:

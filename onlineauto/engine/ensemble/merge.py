@@ -26,6 +26,7 @@ from onlineauto.engine.ensemble.branches import (
     sums_of,
 )
 from onlineauto.engine.ensemble.combiner_kernels import KEEPS, LATEST, UNSURE
+from onlineauto.engine.ensemble.ensemble import without_stopped
 from onlineauto.engine.ensemble.number_bin_kernels import MEMORY
 from onlineauto.engine.ensemble.states import MemberStates, states_of
 from onlineauto.engine.records.ensemble import (
@@ -88,7 +89,7 @@ def merge_ensembles(
     ]
     everyone = [base, *ends]
     widest = np.array([min(each.range[0] for each in everyone), max(each.range[1] for each in everyone)])
-    began, *sums = [sums_of(*_widened(each, widest)) for each in everyone]
+    began, *sums = [sums_of(*_widened(without_stopped(each, inputs), widest)) for each in everyone]
     weights, spread = merge_squares(began, sums, shares(learnt, forgetting(KEEPS)), UNSURE)
     return base._replace(
         weights=weights,
@@ -177,7 +178,7 @@ def merge_inputs(base: Inputs, ends: Sequence[Inputs]) -> tuple[Inputs, list[Bra
         _add_features(inputs, end)
         _add_actions(inputs, end)
     inputs.tally[Known.WIDEST] = max(each.tally[Known.WIDEST] for each in everyone)
-    inputs.wide[:] += sum(end.wide - base.wide for end in ends)
+    inputs.wide[:] = np.maximum(base.wide + sum(end.wide - base.wide for end in ends), 0)
     numbers = [_numbers_of(inputs, each) for each in everyone]
     for number in range(min(int(inputs.tally[Known.NUMBERS]), MOST_NUMBERS)):
         _merge_number(inputs, base, number, list(zip(ends, numbers[1:], strict=True)), known)

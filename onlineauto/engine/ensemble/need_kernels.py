@@ -1,16 +1,20 @@
-"""Needs of members: the conditions under which a score is computed."""
+"""Needs of members: the conditions under which a score is computed, and has a weight."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from onlineauto.engine.ensemble.input_kernels import joins
+from onlineauto.engine.ensemble.least_squares_kernels import leave_out
 from onlineauto.engine.ensemble.member import Need
 from onlineauto.engine.records.ensemble import MOST_ACTIONS, Known
-from onlineauto.jit import inline_kernel
+from onlineauto.jit import inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
-    from onlineauto.engine.records.ensemble import Members
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from onlineauto.engine.records.ensemble import Ensemble, Members
 
 
 @inline_kernel
@@ -45,3 +49,13 @@ def all_rest(members: Members, first: int, end: int) -> bool:
     for score in range(first, end):
         rest = rest and members.rests[score]
     return rest
+
+
+@kernel
+def leave_out_stopped(ensemble: Ensemble, scored: NDArray[np.bool_], unsure: float) -> None:
+    """Remove the weights of the scores that were computed for this event and are not computed any more."""
+    first = len(ensemble.weights) - 1 - len(ensemble.members.rests)
+    for score in range(len(ensemble.members.rests)):
+        short_loop()
+        if scored[score] and not works(ensemble.members, score):
+            leave_out(ensemble.weights, ensemble.spread, first + score, unsure, ensemble.scratch[1])

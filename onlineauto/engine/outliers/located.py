@@ -67,9 +67,9 @@ def outlier_message(what: str) -> str:
     """Return the message that an event is not learnt because of an outlier.
 
     >>> outlier_message(WHAT[1])
-    'the label or cost is thousands of times beyond those before; the event is not learnt'
+    'the label or cost is far beyond those before; the event is not learnt'
     """
-    return f"{what} is thousands of times beyond those before; the event is not learnt"
+    return f"{what} is far beyond those before; the event is not learnt"
 
 
 def _number(block: Block, code: ProblemCode, first: int, end: int) -> float:

@@ -5,6 +5,11 @@ event with an outlier is not learnt; it counts as an event without a label. Typi
 or labels, for importance weights, for inverse probabilities, and for the values of each feature, by its hash
 (`onlineauto.estimators.typical_size_kernels`).
 
+A rule that is neither normalized nor invariant, such as ``--sgd``, moves the weight of a value x so far that
+the prediction of the event changes by x² times the step. So the gap for its values is half as large, after
+the first events. For such a rule typical sizes are learnt from values below 1, too, but not from words, whose
+value is 1.
+
 Among the first events, and the first costs other than 0, typical sizes are unknown. If a number that was
 learnt then turns out to be absurd, learning restarts.
 
@@ -24,7 +29,9 @@ from onlineauto.estimators.typical_size_kernels import (
     BEYOND,
     FEW,
     FIRST_EVENTS,
+    GAP,
     KNOWN,
+    NARROW_GAP,
     ONE,
     ORDINARY,
     RUINED,
@@ -73,19 +80,22 @@ def _judge_value(context: Context, feature: np.uint32, value: float, first: bool
 
     An unknown typical size is replaced by that of the values of all features or, if it is known, by the scale
     of the feature's weight. Values up to 1 are judged only among the `first` events, if larger ones came
-    before.
+    before or, unless they are 1, if the rule is neither normalized nor invariant.
     """
-    model = context.model
+    model, rule = context.model, context.rule
     place = FIRST_FEATURE + int((np.uint64(feature) * _MIX) >> _SHIFT)
+    squares = not (rule.normalized or rule.invariant)
+    gap = NARROW_GAP if squares and not first else GAP
     if model.sizes[place, TYPICAL] == 0:
-        if abs(value) <= 1.0:
+        if abs(value) <= 1.0 and (value == 1.0 or not squares):
             return ORDINARY
+        value = max(abs(value), 1.0)
         before = 0 if first else max(int(model.sizes[ANY_VALUE, TYPICAL]), USUAL)
-        if context.rule.normalized and not first:
+        if rule.normalized and not first:
             scale = model.statistics[np.uint64(feature) & context.task.mask, SCALE, 0]
             before = max(size_of(scale), ONE) if scale > _ZERO else before
-        return judge_number(model.sizes, place, value, before, first)
-    return judge_number(model.sizes, place, value, 0, first)
+        return judge_number(model.sizes, place, value, before, first, gap)
+    return judge_number(model.sizes, place, value, 0, first, gap)
 
 
 @kernel
@@ -126,7 +136,7 @@ def _judge_values(context: Context, stream: Stream, event: int, first: bool) -> 
     worst = _judge_lines(context, stream, begin, end, first)
     if slot >= 0:
         worst = max(worst, _judge_lines(context, stream, slot, slot + 1, first))
-    judge_number(context.model.sizes, ANY_VALUE, largest, 0 if first else USUAL, first)
+    judge_number(context.model.sizes, ANY_VALUE, largest, 0 if first else USUAL, first, GAP)
     return worst
 
 
@@ -146,9 +156,9 @@ def find_outlier(context: Context, stream: Stream, event: int, label: Label) -> 
     label_size = max(abs(np.float64(label.cost)), abs(np.float64(label.initial)))
     inverse = 1.0 / np.float64(label.probability) if label.probability > _ZERO else 0.0
     few = first or model.sizes[Outlier.FAR_COST, KNOWN] < FEW  # costs other than 0 may be rare
-    cost = judge_number(model.sizes, Outlier.FAR_COST, label_size, before, few)
-    weight = judge_number(model.sizes, Outlier.FAR_WEIGHT, np.float64(label.weight), unknown, first)
-    probability = judge_number(model.sizes, Outlier.FAR_PROBABILITY, inverse, unknown, first)
+    cost = judge_number(model.sizes, Outlier.FAR_COST, label_size, before, few, GAP)
+    weight = judge_number(model.sizes, Outlier.FAR_WEIGHT, np.float64(label.weight), unknown, first, GAP)
+    probability = judge_number(model.sizes, Outlier.FAR_PROBABILITY, inverse, unknown, first, GAP)
     value = _judge_values(context, stream, event, first)
     outlier = Outlier.NONE
     if max(cost, weight, probability, value) == RUINED:

@@ -108,11 +108,13 @@ class Known(IntEnum):
 MOST_FEATURES, MOST_NUMBERS, MOST_ACTIONS = 300, 64, 32
 """Limits of what members know: inputs that are features, numbers among them, and actions."""
 
-OF_INPUTS, OF_CROSSES, OF_BASELINE, WIDE = 0, 1, 4, 7
+OF_INPUTS, OF_CROSSES, OF_BASELINE, OF_ACTIONS, CROWDING, WIDE = 0, 1, 4, 7, 8, 9
 """Entries of the counts of wide events, and the number of entries.
 
 `OF_INPUTS` counts events with more new features or numbers than the tables have capacity for. At `OF_CROSSES`
 and `OF_BASELINE` begin three counts each: of events wider than the member's limits, in ascending order.
+`OF_ACTIONS` counts events with more new actions than there is capacity for. `CROWDING` grows by 7 with each
+of these and falls by 1 with each other event, so it grows while they are more than one event in eight.
 """
 
 

@@ -156,7 +156,7 @@ _TEXTS: dict[ProblemCode, tuple[str, str]] = {
         _NOT_LEARNT,
     ),
     ProblemCode.VALUE_FAR_OUT: (
-        "value {text} of a feature is thousands of times beyond those before",
+        "value {text} of a feature is far beyond those before",
         _NOT_LEARNT,
     ),
     ProblemCode.BEGAN_AGAIN: (

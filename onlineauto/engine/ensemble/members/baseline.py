@@ -234,6 +234,7 @@ class Baseline(Member):
     name = "baseline"
     needs = (Needs(width=_MOST_FEATURES),)
     merges = "cell by cell: precisions add up"
+    any_order = False
 
     def kernels(self) -> Kernels:
         """Return the member's kernels."""

@@ -408,7 +408,7 @@ def learn_crosses(
     """Learn an event."""
     run, members = run_on(context, stream), context.live.ensemble.members
     ends, n = _take_products(run, actions, True, lesson.score, scratch)
-    if _any_works(members, lesson.score):
+    if lesson.known >= 0 and _any_works(members, lesson.score):
         scratch.crossed[Crossed.KEYS, 0], keys = key_of(lesson.known), 1
         if joins(members.inputs):
             keys = take_keys(run, actions, lesson.action, scratch.crossed)
@@ -430,6 +430,7 @@ class CrossesMember(Member):
 
     name = "crosses"
     merges = "cell by cell: precisions add up"
+    any_order = False
     scores = "crosses one by one", "crosses in pairs", "crosses in triples"
     needs = tuple(Needs(width=most) for most in MOST_CROSSED)
 

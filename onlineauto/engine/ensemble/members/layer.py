@@ -169,6 +169,7 @@ class Layer(Member):
 
     name = "layer"
     merges = "weights averaged by their precision, though each branch had other scores of `features`"
+    any_order = False
     needs = (Needs(least_actions=2, most_actions=MOST_ACTIONS, events=_AFTER, upon="features"),)
     least_worth = LEAST_WORTH
 

@@ -173,6 +173,7 @@ class Waves(Member):
 
     name = "waves"
     merges = "least squares: information matrices add up"
+    any_order = False
     needs = (Needs(most_numbers=MOST_NUMBERS, numbers=True, inputs=True),)
 
     def kernels(self) -> Kernels:
