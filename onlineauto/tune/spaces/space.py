@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onlineauto.errors import OptionError
-from onlineauto.formats.mappings.values import shown
+from onlineauto.errors import OptionError, shown
 from onlineauto.tune.spaces.parameter import Choice, Float, Int, Parameter, Value
 
 if TYPE_CHECKING:
