@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onlineauto.errors import InputError, PackageError, install_hint, shown
+from onlineauto.errors import InputError, PackageError, install_hint, kind_of, shown
 from onlineauto.formats.mappings.named_event import spans_of
 from onlineauto.formats.mappings.values import plain
 from onlineauto.interop.rows import Rows, rows_of_matrix
@@ -48,9 +48,8 @@ def opened(frame: Any) -> Any:
     try:
         return narwhals.from_native(frame, eager_only=True)
     except TypeError:
-        kind = type(frame).__name__
         raise InputError(
-            f"a {kind} is not a frame of pandas, polars or arrow; collect it if it is lazy"
+            f"{kind_of(frame)} is not a frame of pandas, polars or arrow; collect it if it is lazy"
         ) from None
 
 

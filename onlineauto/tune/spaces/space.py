@@ -209,5 +209,5 @@ def _read(name: str, declared: object) -> Parameter:
     except TypeError:
         keys = ", ".join(each.name for each in fields(_KINDS[declared["type"]]))
         raise OptionError(
-            f"{name}: a {declared['type']} has {keys}; the table has {', '.join(declared)}"
+            f"{name}: the type {declared['type']} has {keys}; the table has {', '.join(declared)}"
         ) from None

@@ -184,6 +184,8 @@ def explained(engine: sa.Engine) -> Iterator[None]:
         if error.connection_invalidated:
             raise UnreachableError(f"{url} has gone away: {_first_line(error)}") from error
         raise StoreError(f"{url} is damaged, or not a store: {_first_line(error)}") from error
+    except UnicodeDecodeError as error:  # in a message of SQLite about its schema
+        raise StoreError(f"{url} is damaged: its schema is not UTF-8") from error
 
 
 def _truncate_log(engine: sa.Engine) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sqlite3
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -241,6 +242,19 @@ def test_a_torn_file_is_refused_by_name(tmp_path: Path) -> None:
     path.write_bytes(b"SQLite format 3\0" + bytes(50))
     with pytest.raises(StoreError, match=r"study\.db"):
         begun(f"sqlite:///{path}")
+
+
+def test_a_schema_that_is_no_text_is_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "study.db"
+    begun(f"sqlite:///{path}")
+    with sqlite3.connect(path) as file:
+        file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    whole = path.read_bytes()
+    at = whole.index(b"CREATE TABLE onlineauto_job") + len("CREATE TABLE onlineauto_job")
+    other = tmp_path / "other.db"
+    other.write_bytes(whole[:at] + b" \x92" + whole[at + 2 :])
+    with pytest.raises(StoreError, match=r"other\.db is damaged"):
+        begun(f"sqlite:///{other}")
 
 
 def test_studies_are_named_where_one_is_missing(url: str) -> None:
