@@ -70,7 +70,6 @@ class Pending:
     Examples
     --------
     >>> from onlineauto.formats.mappings.encoded_event import EncodedEvent
-    from onlineauto.formats.mappings.values import plain
     >>> now = 0.0
     >>> table = Pending(limit=100, time_to_live=60.0, clock=lambda: now)
     >>> table.add("one", EncodedEvent({"user": "tom"}, [{"article": "politics"}]), 0, 1.0)
