@@ -26,7 +26,11 @@ __all__ = [
     "StoreError",
     "UnreachableError",
     "install_hint",
+    "kind_of",
+    "shown",
 ]
+
+_SHOWN = 80
 
 
 def install_hint(extra: str) -> str:
@@ -38,6 +42,29 @@ def install_hint(extra: str) -> str:
     "run pip install '.[blocks]' in a checkout of onlineauto"
     """
     return f"run pip install '.[{extra}]' in a checkout of onlineauto"
+
+
+def shown(value: object) -> str:
+    """Return the text of a value for messages: its `repr`, truncated if it is long.
+
+    >>> shown("tom"), len(shown(["tom"] * 1000)), shown(10**10000)
+    ("'tom'", 80, 'a whole number of 33220 bits')
+    """
+    try:
+        text = repr(value)
+    except ValueError:  # Python refuses to print whole numbers of thousands of digits
+        text = f"a whole number of {value.bit_length()} bits" if isinstance(value, int) else kind_of(value)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
+
+
+def kind_of(value: object) -> str:
+    """Return the name of a value's type with its article, for messages.
+
+    >>> kind_of(object()), kind_of([])
+    ('an object', 'a list')
+    """
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeioAEIO' else 'a'} {name}"
 
 
 class OnlineautoError(Exception):

@@ -23,7 +23,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 import onlineauto
-from onlineauto.errors import InputError
+from onlineauto.errors import InputError, shown
 from onlineauto.formats.mappings.values import is_missing, is_sequence
 
 if TYPE_CHECKING:
@@ -67,7 +67,9 @@ class _Rows(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     def _validated(self, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
         for row, label in enumerate(y) if is_sequence(y) else ():
             if is_missing(label) and not isinstance(label, float):  # scikit-learn itself rejects NaN
-                raise InputError(f"the label of row {row} is missing: {label!r}; drop rows without a label")
+                raise InputError(
+                    f"the label of row {row} is missing: {shown(label)}; drop rows without a label"
+                )
         return validate_data(self, X, y, reset=reset, dtype=None, ensure_all_finite="allow-nan")
 
     def __sklearn_tags__(self) -> Any:

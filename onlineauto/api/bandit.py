@@ -15,7 +15,7 @@ from onlineauto.api.decisions.from_logs import FromLogs
 from onlineauto.api.decisions.pending import check_limits
 from onlineauto.engine.outliers.located import BEGAN_AGAIN, WHAT, outlier_message
 from onlineauto.engine.records.loop import Outlier
-from onlineauto.errors import InputError, OptionError
+from onlineauto.errors import InputError, OptionError, shown
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.mappings.encoded_event import EncodedEvent
 from onlineauto.formats.mappings.values import plain
@@ -121,8 +121,8 @@ class AutoML(FromLogs):
     ) -> None:
         if explorer not in _EXPLORERS:
             raise OptionError(
-                f"explorer cannot be {explorer!r}; it takes one of {', '.join(_EXPLORERS)}; explorers that "
-                "take a number are options: bag=5, cover=8, rnd=3, first=1000"
+                f"explorer cannot be {shown(explorer)}; it takes one of {', '.join(_EXPLORERS)}; explorers "
+                "that take a number are options: bag=5, cover=8, rnd=3, first=1000"
             )
         check_limits(max_pending, time_to_live)
         given: dict[str, Any] = {"cb_explore_adf": True, "automl": live_configs, **options}
@@ -264,7 +264,7 @@ class AutoML(FromLogs):
                 )
             of, likely = listed(actions), plain(probability)
             if likely is None:
-                raise InputError(f"event: the probability is missing: {probability!r}")
+                raise InputError(f"event: the probability is missing: {shown(probability)}")
             chosen = index_of(action, actions if isinstance(actions, Mapping) else of)
             event = EncodedEvent(copied(event_id), of)
             with self._lock:

@@ -15,7 +15,7 @@ from onlineauto.api.champion import champion_of
 from onlineauto.api.single_lines import SingleLines
 from onlineauto.api.tables import rows_of
 from onlineauto.engine.records.loop import Outlier
-from onlineauto.errors import InputError
+from onlineauto.errors import InputError, kind_of, shown
 from onlineauto.features.stored import Stored
 from onlineauto.formats.mappings.values import plain
 from onlineauto.workspace.options import REGISTRY
@@ -181,7 +181,7 @@ class AutoMLClassifier(SingleLines):
         """Return a label; a scalar of another library is converted to the equal Python value."""
         own = plain(label)
         if not isinstance(own, Hashable):
-            raise InputError(f"the label {label!r} is a {type(label).__name__}, which is not hashable")
+            raise InputError(f"the label {shown(label)} is {kind_of(label)}, which is not hashable")
         return own
 
     def _learn_one(self, event: dict[str, Any], label: Any) -> int:
@@ -265,7 +265,7 @@ class AutoMLClassifier(SingleLines):
     def _kept(self) -> dict[str, Any]:
         for label in self._codes:
             if not isinstance(label, str | int | float | bool | None):
-                raise InputError(f"the label {label!r} cannot be in a file: these are texts and numbers")
+                raise InputError(f"the label {shown(label)} cannot be in a file: these are texts and numbers")
         labels, models = self.labels, [model.state() for model in self._rest]
         content = super()._kept() | {"labels": labels, "models": models}
         return content | ({"begin_with": list(self._begin_with)} if self._begin_with else {})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from onlineauto.errors import InputError
+from onlineauto.errors import InputError, shown
 from onlineauto.estimators.typical_size_kernels import (
     BEYOND,
     FIRST_EVENTS,
@@ -21,7 +21,7 @@ from onlineauto.estimators.typical_size_kernels import (
 )
 from onlineauto.estimators.typical_size_kernels import judge as judge_size
 from onlineauto.formats.mappings.token_kernels import LARGE
-from onlineauto.formats.mappings.values import plain, shown
+from onlineauto.formats.mappings.values import plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,11 +13,11 @@ from onlineauto.api.numbers import Moments, TypicalSize, as_float
 from onlineauto.api.single_lines import SingleLines
 from onlineauto.api.tables import rows_of
 from onlineauto.engine.records.loop import Outlier
-from onlineauto.errors import InputError
+from onlineauto.errors import InputError, shown
 from onlineauto.estimators.typical_size_kernels import BEYOND, RUINED
 from onlineauto.features.block import UNLABELLED
 from onlineauto.formats.mappings.token_kernels import LARGE
-from onlineauto.formats.mappings.values import plain, shown
+from onlineauto.formats.mappings.values import plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -121,7 +121,7 @@ class SingleLines(AutoModel):
             numbers turn out to be outliers, so learning starts again with this event.
         """
         if is_missing(y):
-            raise InputError(f"the label is missing: {y!r}; `fit` counts and skips such events")
+            raise InputError(f"the label is missing: {y!r}; leave out events without a label")
         with self._lock:
             event: dict[str, Any] = {"context": self._encoded(features)}
             label, event["weight"] = self._checked(y), checked_weight(weight, "event")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onlineauto.errors import InputError, PackageError, install_hint
+from onlineauto.errors import InputError, PackageError, install_hint, kind_of, shown
 from onlineauto.formats.mappings.named_event import spans_of
 from onlineauto.formats.mappings.values import plain
 from onlineauto.interop.rows import Rows, rows_of_matrix
@@ -48,9 +48,8 @@ def opened(frame: Any) -> Any:
     try:
         return narwhals.from_native(frame, eager_only=True)
     except TypeError:
-        kind = type(frame).__name__
         raise InputError(
-            f"a {kind} is not a frame of pandas, polars or arrow; collect it if it is lazy"
+            f"{kind_of(frame)} is not a frame of pandas, polars or arrow; collect it if it is lazy"
         ) from None
 
 
@@ -236,7 +235,7 @@ class Columns:
         place = {value: i for i, value in enumerate(valid)}
         if stray := present - place.keys():
             row = next(i for i, value in enumerate(values) if there[i] and value in stray)
-            raise InputError(f"row {row}: {name} is {values[row]!r}, which is not one of the choices")
+            raise InputError(f"row {row}: {name} is {shown(values[row])}, which is not one of the choices")
         rows = [
             place[value] if is_there else -1 for value, is_there in zip(values, there.tolist(), strict=True)
         ]
@@ -258,7 +257,8 @@ class Columns:
         for row in first:
             if values[row] in seen:
                 raise InputError(
-                    f"row {row}: event {values[row]!r} comes again; rows of one event have to be together"
+                    f"row {row}: event {shown(values[row])} comes again; "
+                    "rows of one event have to be together"
                 )
             seen.add(values[row])
         return np.array([*first, len(values)], np.int64)
@@ -270,7 +270,7 @@ def _plain_numbers(name: str, values: Sequence[Any]) -> NDArray[np.float64]:
     for row, value in enumerate(values):
         number = plain(value)
         if number is not None and not isinstance(number, int | float):
-            raise InputError(f"row {row}: {name} is {value!r}, which is not a number")
+            raise InputError(f"row {row}: {name} is {shown(value)}, which is not a number")
         try:
             numbers[row] = math.nan if number is None else number
         except OverflowError:  # an integer with hundreds of digits

@@ -8,7 +8,7 @@ import re
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Final
 
-from onlineauto.errors import OptionError
+from onlineauto.errors import OptionError, shown
 
 if TYPE_CHECKING:
     from onlineauto.options.option import Option, Scalar
@@ -55,13 +55,23 @@ def from_python(option: Option, value: object) -> Scalar:
         return from_text(option, os.fsdecode(value))
     elif isinstance(value, str) and option.kind is str:
         return from_text(option, value)
-    elif isinstance(value, list | tuple) and option.listed:
-        return from_text(option, ",".join(map(str, value)))
-    elif isinstance(value, Integral):
-        return from_text(option, str(int(value)))
-    elif isinstance(value, Real) and option.kind is not int:
-        return from_text(option, repr(float(value)))
-    raise _invalid(option, repr(value))
+    elif (text := _text(option, value)) is not None:
+        return from_text(option, text)
+    raise _invalid(option, shown(value))
+
+
+def _text(option: Option, value: object) -> str | None:
+    """Return numbers as on the command line; None for other values, and for numbers with too many digits."""
+    try:
+        if isinstance(value, list | tuple) and option.listed:
+            return ",".join(map(str, value))
+        if isinstance(value, Integral):
+            return str(int(value))
+        if isinstance(value, Real) and option.kind is not int:
+            return repr(float(value))
+    except (ValueError, OverflowError):
+        pass
+    return None
 
 
 def to_text(value: Scalar) -> str:
@@ -105,7 +115,7 @@ def _checked(option: Option, value: Scalar, text: str) -> Scalar:
     value = dict(option.synonyms).get(text, value)
     chosen = not option.choices or value in option.choices
     if not chosen or not (isinstance(value, str) or is_within(option, value)):
-        raise _invalid(option, text)
+        raise _invalid(option, text if len(text) <= 80 else f"{text[:77]}...")
     return value
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import io
+import logging
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
@@ -25,10 +26,12 @@ from onlineauto.engine.search.journal import End, JournalHead, decision_of, read
 from onlineauto.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from onlineauto.automl.config import Interaction
     from onlineauto.engine.search.journal import Entry
+
+_LOG: Final = logging.getLogger("onlineauto")
 
 Journal: TypeAlias = "str | os.PathLike[str] | Iterable[Mapping[str, Any] | Entry | End | JournalHead]"
 """A journal: the path of its file, or its lines, as objects or as dictionaries."""
@@ -139,7 +142,7 @@ class Story:
 
 
 def story_of(journal: Journal) -> Story:
-    """Return the story of a journal.
+    """Return the story of a journal. Lines that cannot be read are left out, with a warning in the log.
 
     Raises
     ------
@@ -148,17 +151,20 @@ def story_of(journal: Journal) -> Story:
     OSError
         If the file cannot be read.
     """
-    teller = _Teller()
-    for entry in _entries(journal):
+    teller, damage = _Teller(), list[str]()
+    for entry in _entries(journal, damage.append):
         teller.take(entry)
+    if damage:
+        lines = "1 line is" if len(damage) == 1 else f"{len(damage)} lines are"
+        _LOG.warning("%s left out of the picture; the first: %s", lines, damage[0])
     return teller.end()
 
 
-def _entries(journal: Journal) -> Iterator[Entry | End]:
-    """Yield the decisions of a journal, and its end."""
+def _entries(journal: Journal, on_damage: Callable[[str], None]) -> Iterator[Entry | End]:
+    """Yield the decisions of a journal, and its end. Damage of a file is reported by `on_damage`."""
     if isinstance(journal, str | os.PathLike):
         with Path(journal).open("rb") as file:
-            yield from read_journal(file, name=os.fspath(journal))
+            yield from read_journal(file, name=os.fspath(journal), on_damage=on_damage)
         return
     lines = [msgspec.json.encode(line) for line in journal]
     head = msgspec.json.encode(JournalHead(""))

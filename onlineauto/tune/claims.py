@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from onlineauto.errors import OptionError
+from onlineauto.errors import OptionError, kind_of
 from onlineauto.tune.plain import as_json, count, number
 from onlineauto.tune.store import LeaseLost
 from onlineauto.tune.trial import Job
@@ -160,5 +160,5 @@ def _details(details: Mapping[str, Any] | None) -> dict[str, Any]:
     if details is None:
         return {}
     if not isinstance(details, Mapping):
-        raise OptionError(f"details are a {type(details).__name__}: give a mapping, as in {{'epoch': 3}}")
+        raise OptionError(f"details are {kind_of(details)}: give a mapping, as in {{'epoch': 3}}")
     return {"details": as_json(details, "a value's details")} if details else {}

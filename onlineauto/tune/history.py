@@ -39,5 +39,5 @@ def rows(records: Sequence[Record], skipped: Collection[int] = ()) -> list[dict[
             **{name: what for name, what in each.get("details", {}).items() if not isinstance(what, list)},
         }
         for each in records
-        if each["kind"] in ("told", "reported")
+        if each["kind"] in ("told", "reported") and each["trial"] in configs
     ]

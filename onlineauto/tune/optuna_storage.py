@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 from optuna.storages import JournalStorage
 from optuna.storages.journal import BaseJournalBackend
 
-from onlineauto.errors import OptionError
+from onlineauto.errors import OptionError, StoreError
 from onlineauto.tune.plain import as_json
 from onlineauto.tune.store import open_store
+from onlineauto.tune.store.protocol import LOST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -69,8 +70,19 @@ class StoreBackend(BaseJournalBackend):
         self._store = store
 
     def read_logs(self, log_number_from: int) -> Iterable[dict[str, Any]]:
-        """Return all entries after the first `log_number_from`."""
-        return [record["entry"] for record in self._store.load(log_number_from + 1)]
+        """Return all entries after the first `log_number_from`.
+
+        Raises
+        ------
+        StoreError
+            An entry cannot be read. Optuna numbers trials by their entries, so later entries would be about
+            other trials.
+        """
+        records = self._store.load(log_number_from + 1)
+        for position, record in enumerate(records, log_number_from + 2):
+            if record["kind"] in LOST:
+                raise StoreError(f"record {position} of this log of Optuna cannot be read: {record['why']}")
+        return [record["entry"] for record in records]
 
     def append_logs(self, logs: list[dict[str, Any]]) -> None:
         """Append entries, in order.

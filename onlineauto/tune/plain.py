@@ -9,8 +9,7 @@ from math import nan
 from numbers import Rational, Real
 from typing import Any, Final
 
-from onlineauto.errors import OptionError
-from onlineauto.formats.mappings.values import shown
+from onlineauto.errors import OptionError, shown
 
 _SCALARS: Final = (float, int, str, bool, type(None))
 _DEEPEST: Final = 50

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from onlineauto.errors import OptionError
 from onlineauto.tune.record_checks import SkippedRecord, UnfitRecord, check_record
+from onlineauto.tune.scheduled import ScheduledTrials
 from onlineauto.tune.schedulers import Decision, ResumeFrom, State
+from onlineauto.tune.store.protocol import LOST
 from onlineauto.tune.trial import Trial, described, may_become, restored
 
 if TYPE_CHECKING:
@@ -76,6 +78,8 @@ class Progress:
         self._lapsed: set[int] = set()
         self._extended = False
         self._searcher_failed = False
+        self._scheduled = ScheduledTrials(scheduler, searcher, self.trials)
+        self._lost_ends: dict[int, int] = {}  # by trial: the attempt that may have ended in a lost record
         self._apply: Mapping[str, Callable[[Record], None]] = {
             "study": self._begun,
             "extended": self._extend,
@@ -98,7 +102,7 @@ class Progress:
     @property
     def is_done(self) -> bool:
         """True if there is no job now, and there will never be one."""
-        return not self._waiting and self.scheduler.is_done
+        return not self._waiting and self.scheduler.is_done and not self._runs_alone()
 
     def decide(self, owner: str) -> Record | None:
         """Return the next record (``asked``, ``idle`` or ``failed``) or None; the caller must `apply` it.
@@ -118,16 +122,17 @@ class Progress:
             self._decided = _asked(trial.number, trial.attempt + 1, owner, trial.config, resource, came_from)
             return self._decided
         refusals = self.searcher.refusals
-        suggested = self.scheduler.suggest(self.searcher)
+        suggested = self._scheduled.suggest()
         if suggested is None:
-            self._decided = self._nothing(refusals) if self.searcher.refusals > refusals else None
+            changed = self.searcher.refusals > refusals or self._scheduled.dropped
+            self._decided = self._nothing(refusals) if changed else None
             return self._decided
         known = self.trials.get(suggested.trial)
         attempt = 0 if known is None else known.attempt + 1
         trial_number, config, resource, came_from = suggested
         self._check_suggested(trial_number, config, known=known is not None)
         self._decided = _asked(trial_number, attempt, owner, config, resource, came_from)
-        check_record(self._decided, self.trials)
+        check_record(self._decided, self.trials, has_gaps=self._scheduled.has_gaps)
         return self._decided
 
     def _check_suggested(self, trial: int, config: Mapping[str, Any], *, known: bool) -> None:
@@ -150,15 +155,17 @@ class Progress:
 
     @property
     def unfinished(self) -> dict[int, tuple[int, str]]:
-        """Running trials whose job ended with a record that was skipped: the attempt and its owner."""
+        """Running trials whose job has, or may have, ended in a skipped record: the attempt and its owner."""
         return {
             trial: (attempt, self._owners.get(trial, ""))
-            for trial, attempt in self._unfinished.items()
+            for trial, attempt in (self._lost_ends | self._unfinished).items()
             if self.trials[trial].state is State.RUNNING and self.trials[trial].attempt == attempt
         }
 
-    def fail_unfinished(self, trial: int) -> Record:
-        """Return the record with which an unfinished trial fails."""
+    def end_unfinished(self, trial: int) -> Record:
+        """Return the record that ends an unfinished job: it fails, or waits if its end was lost."""
+        if trial not in self._unfinished:
+            return {"kind": "released", "trial": trial, "attempt": self.trials[trial].attempt}
         why = [each.why for each in self.skipped if each.kind in ("told", "failed")][-1]
         return _failed(self.trials[trial], f"its value could not be applied: {why}")
 
@@ -167,6 +174,11 @@ class Progress:
         kind = str(record.get("kind"))
         self.version += 1
         self.skipped.append(SkippedRecord(self.version, kind, why))
+        if kind in LOST:
+            self._scheduled.note_gap()
+            running = [each for each in self.trials.values() if each.state is State.RUNNING]
+            self._lost_ends |= {each.number: each.attempt for each in running}
+            return
         trial = self.trials.get(record["trial"]) if isinstance(record.get("trial"), int) else None
         if trial is None or trial.attempt != record.get("attempt"):
             return
@@ -192,12 +204,15 @@ class Progress:
         Exception
             An error of the scheduler. Discard this object then: the record may be half applied.
         """
+        if record.get("kind") in LOST:
+            raise UnfitRecord(str(record["why"]))
         if not isinstance(record.get("kind"), str) or record["kind"] not in self._apply:
             raise UnfitRecord(f"its kind {record.get('kind')!r} is unknown")
-        check_record(record, self.trials)
+        check_record(record, self.trials, has_gaps=self._scheduled.has_gaps)
         self._apply[record["kind"]](record)
         if record["kind"] in ("told", "failed", "expired", "released"):
             self._unfinished.pop(record["trial"], None)
+            self._lost_ends.pop(record["trial"], None)
         self.version += 1
         if record["kind"] in _MAY_END and self.is_done:  # paused trials will not be resumed
             for trial in self.trials.values():
@@ -222,7 +237,7 @@ class Progress:
 
     def needed(self, trial: int) -> set[int]:
         """Return the resources of a trial's checkpoints from which other jobs may begin."""
-        beginnings = [*self.scheduler.resumable(), *self._origins.values()]
+        beginnings = [*self._scheduled.resumable(), *self._origins.values()]
         return {resource for number, resource in beginnings if number == trial}
 
     def disposable(self) -> list[int]:
@@ -256,17 +271,24 @@ class Progress:
         position = {"trials": len(self.trials), "refusals": refusals}
         return {"kind": "idle", **(position if self.scheduler.setting.rules >= 2 else {})}
 
+    def _runs_alone(self) -> bool:
+        """Return whether a trial is running that the scheduler does not know."""
+        return self._scheduled.has_gaps and any(
+            each.state is State.RUNNING and not self._scheduled.knows(each.number)
+            for each in self.trials.values()
+        )
+
     def _idle(self, record: Record) -> None:
         if record != self._decided:
             here = self._nothing(self.searcher.refusals)
+            if record != here and self._scheduled.has_gaps:
+                self._decided = None
+                return  # it is about a scheduler that has seen more than this one
             if record != here:
                 raise UnfitRecord(f"it says {record}, and here it would be {here}")
             if self._waiting:
                 raise UnfitRecord(f"trial {self._waiting[0]} waits for a job")
-            with self.searcher.repeating(None):
-                suggested = self.scheduler.suggest(self.searcher)
-            if suggested is not None:
-                raise ValueError(f"the scheduler has a job: {suggested}")
+            self._scheduled.repeat_nothing()
         self._decided = None
 
     def _enqueued(self, record: Record) -> None:
@@ -289,15 +311,19 @@ class Progress:
         if number in self._waiting:
             self._waiting.remove(number)
         elif record != self._decided:
-            self._repeat(record)
+            self._scheduled.repeat(record, self.version + 1)
+        else:
+            self._scheduled.begin(number)
         self._decided = None
         if number in self.trials:
-            if (
-                self._extended and self.trials[number].state is State.TERMINATED
-            ):  # paused when the study ended
+            reopened = self._extended or self._scheduled.has_gaps  # it was paused when the study ended
+            if reopened and self.trials[number].state is State.TERMINATED:
                 self.trials[number].state = State.PAUSED
                 self._ended.discard(number)
             self._becomes(number, State.RUNNING)
+            if self._scheduled.has_gaps:  # the end of its last job may be lost
+                self._stopped.pop(number, None)
+                self._lost_ends.pop(number, None)
         else:
             self.trials[number] = Trial(number, dict(record["config"]))
         trial = self.trials[number]
@@ -308,17 +334,6 @@ class Progress:
         if trial.resume_from is not None:
             self._origins[number] = trial.resume_from
 
-    def _repeat(self, record: Record) -> None:
-        """Make the scheduler repeat the suggestion that led to this record."""
-        known = dict(record["config"]) if record["trial"] not in self.trials else None
-        with self.searcher.repeating(known):
-            again = self.scheduler.suggest(self.searcher)
-        if again is None or (again.trial, again.resource) != (record["trial"], record["resource"]):
-            raise ValueError(
-                f"record {self.version + 1} is about trial {record['trial']} at {record['resource']}, and "
-                f"the scheduler suggests {again}: it is not the one that wrote this log"
-            )
-
     def _reported(self, record: Record) -> None:
         trial, value = self.trials[record["trial"]], record["value"]
         step = min(record["step"], trial.job_resource)
@@ -327,8 +342,8 @@ class Progress:
                 self._stopped.setdefault(trial.number, step)
             return
         trial.step = step
-        self._read_details(record)
-        decision = self.scheduler.on_report(trial.number, step, self._sign * value)
+        details = record.get("details")
+        decision = self._scheduled.on_report(trial.number, step, self._sign * value, details)
         self._notify(self.searcher.on_report, trial.config, step, self._sign * value)
         if decision is Decision.STOP or step >= trial.job_resource:
             self._stopped.setdefault(trial.number, step)
@@ -341,9 +356,9 @@ class Progress:
         self._note_best(trial)
         self._stopped.pop(trial.number, None)
         self._origins.pop(trial.number, None)
-        self._read_details(record)
         self._losses.pop(trial.number, None)
-        changed = self.scheduler.on_result(trial.number, resource, self._sign * value)
+        details = record.get("details")
+        changed = self._scheduled.on_result(trial.number, resource, self._sign * value, details)
         self._notify(self.searcher.on_result, trial.config, resource, self._sign * value)
         self._change(changed)
 
@@ -358,10 +373,6 @@ class Progress:
             kind = type(error).__name__
             _LOG.log(level, message, self.searcher.name, name, place, kind, error, exc_info=True)
             self._searcher_failed = True
-
-    def _read_details(self, record: Record) -> None:
-        if "details" in record:
-            self.scheduler.on_details(record["trial"], record["details"])
 
     def _note_best(self, trial: Trial) -> None:
         """Update the incumbent: the best trial at the largest resource, and of equal trials the first."""
@@ -383,7 +394,7 @@ class Progress:
         self._stopped.pop(trial.number, None)
         self._origins.pop(trial.number, None)
         self._becomes(trial.number, State.ERRORED)
-        changed = self.scheduler.on_error(trial.number)
+        changed = self._scheduled.on_error(trial.number)
         self._notify(self.searcher.on_error, trial.config)
         self._change(changed)
 
@@ -433,6 +444,8 @@ class Progress:
             "losses": {str(trial): list(each) for trial, each in self._losses.items()},
             "owners": {str(trial): self._owners[trial] for trial in self._running()},
             "unfinished": {str(trial): attempt for trial, attempt in self._unfinished.items()},
+            "lost_ends": {str(trial): attempt for trial, attempt in self._lost_ends.items()},
+            "scheduled": self._scheduled.state_dict(),
             "skipped": [[each.version, each.kind, each.why] for each in self.skipped],
         }
 
@@ -455,6 +468,8 @@ class Progress:
         self._losses = {int(trial): (times, step) for trial, (times, step) in state.get("losses", {}).items()}
         self._owners = {int(trial): owner for trial, owner in state.get("owners", {}).items()}
         self._unfinished = {int(trial): attempt for trial, attempt in state.get("unfinished", {}).items()}
+        self._lost_ends = {int(trial): attempt for trial, attempt in state.get("lost_ends", {}).items()}
+        self._scheduled.load_state_dict(state.get("scheduled"), self.trials)
         self.skipped = [SkippedRecord(*each) for each in state.get("skipped", ())]
         self._origins, self._ended, self._best = {}, set(), None
         for trial in self.trials.values():

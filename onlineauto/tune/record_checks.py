@@ -52,8 +52,11 @@ class SkippedRecord:
     why: str
 
 
-def check_record(record: Record, trials: Mapping[int, Trial]) -> None:
+def check_record(record: Record, trials: Mapping[int, Trial], *, has_gaps: bool = False) -> None:
     """Check all parts of a record that do not depend on the scheduler.
+
+    In a log that `has_gaps`, a job may begin although the end of the job before it, or earlier jobs and
+    trials, are unknown.
 
     Raises
     ------
@@ -65,7 +68,7 @@ def check_record(record: Record, trials: Mapping[int, Trial]) -> None:
         if kind in _OF_JOBS:
             _check_job(record, trials)
         elif kind == "asked":
-            _check_asked(record, trials)
+            _check_asked(record, trials, has_gaps=has_gaps)
         elif kind == "named":
             _need(isinstance(record["trainable"], str), "trainable is not text")
         elif kind == "extended":
@@ -99,19 +102,26 @@ def _check_job(record: Record, trials: Mapping[int, Trial]) -> None:
         _need(isinstance(record.get("details", {}), Mapping), "details are not a mapping")
 
 
-def _check_asked(record: Record, trials: Mapping[int, Trial]) -> None:
+def _check_asked(record: Record, trials: Mapping[int, Trial], *, has_gaps: bool) -> None:
     trial, origin = _trial(record, trials), record["resume_from"]
     _need(isinstance(record["config"], Mapping), "config is not a mapping")
     _need(isinstance(record["owner"], str), f"owner = {record['owner']!r}")
     _need((whole(record["resource"]) or 0) >= 1, f"resource = {record['resource']!r}")
     pair = isinstance(origin, list | tuple) and len(origin) == 2 and None not in map(whole, origin)
     _need(origin is None or pair, f"resume_from = {origin!r}")
+    attempt = record["attempt"]
+    if trial is None and has_gaps:
+        _need(record["trial"] >= 0, f"trial = {record['trial']!r}")
+        _need((whole(attempt) or 0) >= 0 and whole(attempt) is not None, f"attempt = {attempt!r}")
+        return
     if trial is None:
         _need(record["trial"] == len(trials), f"trial = {record['trial']!r}, and {len(trials)} is next")
-        _need(record["attempt"] == 0, f"attempt = {record['attempt']!r} of a new trial")
+        _need(attempt == 0, f"attempt = {attempt!r} of a new trial")
         return
-    _need(record["attempt"] == trial.attempt + 1, f"attempt {record['attempt']!r} is not the next one")
-    _need(trial.state not in (State.RUNNING, State.ERRORED), f"trial {trial.number} is {trial.state}")
+    later = has_gaps and isinstance(attempt, int) and attempt > trial.attempt
+    _need(later or attempt == trial.attempt + 1, f"attempt {attempt!r} is not the next one")
+    busy = (State.ERRORED,) if has_gaps else (State.RUNNING, State.ERRORED)
+    _need(trial.state not in busy, f"trial {trial.number} is {trial.state}")
 
 
 def _trial(record: Record, trials: Mapping[int, Trial]) -> Trial | None:

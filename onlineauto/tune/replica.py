@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import json
 import logging
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 from onlineauto.errors import StoreError, UnreachableError
 from onlineauto.tune.record_checks import UnfitRecord
 from onlineauto.tune.store import Claim, StudySnapshot
+from onlineauto.tune.store.protocol import LOST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -56,6 +58,7 @@ class Replica:
         self._errors: dict[int, str] = {}  # by version: the error of a record that was half applied
         self._unfit: dict[int, str] = {}  # by version: the reason to skip a record
         self._reported: set[int] = set()
+        self._reasons: set[str] = set()
 
     @property
     def progress(self) -> Progress:
@@ -120,7 +123,7 @@ class Replica:
             record = self._decided(owner, lease, lambda progress: progress.decide(owner))
             if record is not None and record["kind"] == "failed":
                 continue  # this trial lost each of its processes; there may be another job
-            if (record is None or record["kind"] == "idle") and self._fail_unfinished(lease):
+            if (record is None or record["kind"] == "idle") and self._end_unfinished(lease):
                 continue
             return record if record is not None and record["kind"] == "asked" else None
 
@@ -154,16 +157,16 @@ class Replica:
             self._save()
             return decision
 
-    def _fail_unfinished(self, lease: float) -> bool:
-        """Fail trials whose job ended with a record that was skipped; return whether there were any."""
-        failed = False
+    def _end_unfinished(self, lease: float) -> bool:
+        """End jobs whose last record was skipped or lost; return whether there were any."""
+        ended = False
         for trial, (attempt, owner) in self.progress.unfinished.items():
             claim = Claim(trial, attempt, owner)
             if claim in self._store.heartbeat([claim], lease):  # no process has this job
-                record = self.progress.fail_unfinished(trial)
+                record = self.progress.end_unfinished(trial)
                 self.follow(record, self._store.append(record))
-                failed = True
-        return failed
+                ended = True
+        return ended
 
     def _advance(self, records: Sequence[Record]) -> None:
         progress = self.progress
@@ -199,13 +202,15 @@ class Replica:
         self._report(progress)
 
     def _report(self, progress: Progress) -> None:
-        """Log one warning for each record that was skipped."""
-        for each in reversed(progress.skipped):
-            if each.version in self._reported:
-                break
+        """Log a warning for each record that was skipped, and for each reason."""
+        new = list(takewhile(lambda each: each.version not in self._reported, reversed(progress.skipped)))
+        for each in reversed(new):
             self._reported.add(each.version)
             message = "record %d of study %r (%s) cannot be applied, and is skipped: %s"
-            _LOG.warning(message, each.version, self._name, each.kind, each.why)
+            again = each.kind not in LOST and each.why in self._reasons  # such as each report of a lost trial
+            self._reasons.add(each.why)
+            level = logging.DEBUG if again else logging.WARNING
+            _LOG.log(level, message, each.version, self._name, each.kind, each.why)
 
     def _save(self) -> None:
         """Save a snapshot if the log has grown enough since the last one."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from onlineauto.errors import OptionError
-from onlineauto.formats.mappings.values import shown
+from onlineauto.errors import OptionError, shown
 from onlineauto.tune.plain import as_json, count, number
 from onlineauto.tune.progress import Progress
 from onlineauto.tune.schedulers import SCHEDULERS, Scheduler, Setting

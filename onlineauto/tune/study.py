@@ -16,8 +16,7 @@ from math import inf, isnan
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
-from onlineauto.errors import OptionError
-from onlineauto.formats.mappings.values import shown
+from onlineauto.errors import OptionError, shown
 from onlineauto.tune.claims import Claims, pauses
 from onlineauto.tune.plain import count, number
 from onlineauto.tune.replica import Replica

@@ -163,6 +163,6 @@ def test_rows_without_a_label_are_left_out(tmp_path: Path) -> None:
     table = pa.table({"y": [1.0, None, 2.0, float("nan")], "x": [1, 2, 3, 4]})
     pq.write_table(table, tmp_path / "a.parquet")
     model = AutoMLRegressor()
-    with pytest.warns(UserWarning, match=r"^2 problems .*\n.* event 1: the label is missing: 'None'"):
+    with pytest.warns(UserWarning, match=r"^2 problems .*\n.* event 1: the label is missing: None;"):
         model.fit(tmp_path / "a.parquet")
     assert model.events == 2

@@ -10,6 +10,7 @@ pytest.importorskip("river")
 
 from river import compose, datasets, evaluate, metrics, preprocessing
 
+from onlineauto.errors import InputError
 from onlineauto.river import AutoMLClassifier, AutoMLPolicy, AutoMLRegressor
 
 MODELS = (AutoMLRegressor, AutoMLClassifier)
@@ -93,3 +94,9 @@ def test_policy_learns_what_others_chose() -> None:
         policy.update(number % 2, None, number % 2)
     assert policy.pull([0, 1]) == 1
     assert policy.ranking == [1, 0]
+
+
+def test_a_missing_label_is_named_in_the_words_of_river() -> None:
+    for model in (AutoMLRegressor(), AutoMLClassifier()):
+        with pytest.raises(InputError, match=r"^the label is missing: None; (?!.*fit)"):
+            model.learn_one({"a": 1}, None)  # type: ignore[arg-type]

@@ -6,6 +6,7 @@ import io
 import math
 import warnings
 from decimal import Decimal
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -55,11 +56,11 @@ def missing(kind: str) -> Any:
 @pytest.mark.parametrize("key", ["reward", "probability", "chosen"])
 def test_what_lacks_a_part_of_its_label_is_skipped_counted_and_located(key: str, kind: str) -> None:
     bandit = AutoML()
-    with pytest.warns(UserWarning, match=rf"^1 problem .*\n.* event 5: the label is missing: '{key} "):
+    with pytest.warns(UserWarning, match=rf"^1 problem .*\n.* event 5: the label is missing: {key} "):
         bandit.fit([*[EVENT] * 5, EVENT | {key: missing(kind)}, *[EVENT] * 3])
     assert bandit.events == 8
     of_frame, column = AutoML(), COLUMNS[key]
-    with pytest.warns(UserWarning, match=rf"^1 problem .*\n.* row 5: the label is missing: '{column}'"):
+    with pytest.warns(UserWarning, match=rf"^1 problem .*\n.* row 5: the label is missing: {column};"):
         of_frame.fit(pandas_frame(**{column: (5, missing(kind))}), **LOG)
     assert of_frame.events == 19
 
@@ -69,7 +70,7 @@ def test_what_a_frame_of_another_library_lacks_is_counted() -> None:
     rows = {"u": ["x", "y", "x"], "took": ["a", "b", "a"], "p": [0.5, 0.5, None], "r": [1, None, 1]}
     for frame in (polars.DataFrame(rows), polars.DataFrame(rows).to_arrow()):
         bandit = AutoML()
-        with pytest.warns(UserWarning, match=r"^2 problems .*\n.* row 1: the label is missing: 'r'"):
+        with pytest.warns(UserWarning, match=r"^2 problems .*\n.* row 1: the label is missing: r;"):
             bandit.fit(frame, **LOG)
         assert bandit.events == 1
 
@@ -87,7 +88,7 @@ def test_events_of_several_rows_are_located_by_their_first_row() -> None:
             frame, context=["u"], actions=["x"], event="id", reward="r", probability="p", progress=False
         )
     text = str(told[0].message)
-    assert "row 6: the label is missing: 'r" in text
+    assert "row 6: the label is missing: r" in text
     assert "row 100: label or cost '-1e+12 (a reward of 1e+12)'" in text
 
 
@@ -95,7 +96,7 @@ def test_a_reader_of_frames_counts_what_is_missing_if_asked() -> None:
     frame, found = pandas_frame(p=(3, None)), Diagnostics()
     [block] = from_frame(frame, **LOG, problems=found)
     assert (len(block), len(block.cost)) == (20, 19)
-    assert [str(each) for each in found.kept] == ["row 3: the label is missing: 'p'; not learnt"]
+    assert [str(each) for each in found.kept] == ["row 3: the label is missing: p; not learnt"]
     with pytest.raises(InputError, match="either cost or reward"):
         list(from_frame(frame, **LOG, cost="r"))
 
@@ -191,6 +192,10 @@ def learnt_with(**changed: Any) -> Callable[[], Any]:
     return lambda: AutoML().learn({"u": 1}, [{"a": 1}], **given)
 
 
+_DIGITS: Any = 10**5000  # Python refuses to print it
+_FRACTION: Any = Fraction(_DIGITS)
+_NONE: Any = None
+
 MESSAGES: dict[str, tuple[Callable[[], Any], str]] = {
     "decimal": (lambda: AutoML().rank({"u": Decimal("1e400")}, [{"a": 1}]), r"Decimal\('1E\+400'\) is inf"),
     "digits": (lambda: AutoML().rank({"u": {"v": 10**5000}}, [{"a": 1}]), "u: v: value a whole number of"),
@@ -211,6 +216,33 @@ MESSAGES: dict[str, tuple[Callable[[], Any], str]] = {
         "row 0: cost 1e\\+39 is infinite",
     ),
     "weights": (lambda: AutoMLRegressor().fit([[1.0]], [1.0], sample_weight=2), "weights of the rows, .*: 2"),
+    "epsilon": (
+        lambda: AutoML(epsilon=_DIGITS),
+        "--epsilon cannot be a whole number of 16610 bits; it takes",
+    ),
+    "many digits": (lambda: AutoML(epsilon=10**400), "--epsilon cannot be 1000+\\.\\.\\.; it takes a number"),
+    "fraction": (lambda: AutoML(epsilon=_FRACTION), "--epsilon cannot be a Fraction; it takes a"),
+    "seed": (lambda: AutoML(seed=_DIGITS), "--random_seed cannot be a whole number of 16610 bits; it takes"),
+    "hash_bits": (lambda: AutoMLRegressor(hash_bits=_DIGITS), "cannot be a whole number of 16610 bits"),
+    "cost_range": (lambda: AutoML(cost_range=(0, _DIGITS)), "--cost_range cannot be a tuple; it takes LOW"),
+    "explorer": (lambda: AutoML(explorer=_DIGITS), "explorer cannot be a whole number of 16610 bits"),
+    "time_to_live": (lambda: AutoML(time_to_live=_DIGITS), "time_to_live cannot be a whole number of 16610"),
+    "max_pending": (lambda: AutoML(max_pending=_DIGITS), "max_pending cannot be a whole number of 16610 b"),
+    "event_id": (
+        lambda: AutoML().rank({"u": 1}, [{"a": 1}], event_id=_DIGITS),
+        "event_id is a str .* and not a whole number of 16610 bits",
+    ),
+    "action": (learnt_with(action=_DIGITS), "the action is a whole number of 16610 bits, and there are 1"),
+    "negative": (learnt_with(probability=-_DIGITS), "event: probability a whole number of 16610 bits is"),
+    "no weight": (
+        lambda: AutoMLRegressor().learn({"a": 1}, 1, weight=_NONE),
+        "event: weight None is missing",
+    ),
+    "no weight in a fit": (
+        lambda: AutoMLRegressor().fit([{"context": {"a": 1}, "label": 1, "weight": None}]),
+        "event 0: weight None is missing",
+    ),
+    "object": (lambda: AutoMLRegressor().learn({"a": object()}, 1), "a: value <object .*> is an object, wh"),
     "no source": (lambda: AutoML().fit(None), "None is not a source of events: give a path"),
     "no source of lines": (lambda: AutoMLRegressor().fit(None), "None is not a source of events"),
     "nothing in a list": (lambda: AutoMLRegressor().fit([None]), "event 0: .* not NoneType"),

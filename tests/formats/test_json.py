@@ -341,3 +341,34 @@ def test_a_workspace_learns_json() -> None:
 def test_two_formats_at_once_are_refused() -> None:
     with pytest.raises(OptionError, match="--json and --dsjson are two formats"):
         onlineauto.Workspace(json=True, dsjson=True)
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1e999", "1" * 400, "1." + "0" * 70 + "e400"])
+@pytest.mark.parametrize("key", ["age", "_label_cost", "_label_probability", "_labelIndex", "list"])
+def test_a_number_that_is_too_large_is_reported_as_one(key: str, number: str) -> None:
+    text = json.dumps({**LABEL, "a": [2, 1], "c": {**CONTEXT, "User": {"list": [3], "age": 2}}})
+    before, name, after = text.partition(f'"{key}": ')
+    listed = key == "list"
+    after = after[listed:].lstrip("-0123456789.")
+    line = f"{before}{name}{'[' * listed}{number}{after}"
+    column = len(before) + len(name) + listed + 1
+    shown = number if len(number) <= 60 else number[:60] + "..."
+    found = [f"file:1:{column}: number '{shown}' is too large; line skipped"]
+    assert messages(f"{line}\n".encode() + GOOD) == (1, found)
+
+
+@pytest.mark.parametrize("number", ["01", "1.", "1e", "-", "x"])
+def test_a_malformed_number_is_not_too_large(number: str) -> None:
+    n, (found,) = messages(b'{"c":{"a":' + number.encode() + b"}}\n" + GOOD)
+    assert n == 1
+    assert "where a JSON value belongs" in found
+
+
+@pytest.mark.parametrize("index", ["-1", "-5", "0.5", "2", "4294967295", "99999999999"])
+@pytest.mark.parametrize("has_action", [True, False])
+def test_an_index_of_no_action_is_reported(index: str, has_action: bool) -> None:
+    label = {key: value for key, value in LABEL.items() if key != "_label_Action" or has_action}
+    text = json.dumps({**label, "c": CONTEXT}).replace('"_labelIndex": 1', f'"_labelIndex": {index}')
+    n, (found,) = messages(f"{text}\n".encode() + GOOD)
+    assert n == 1
+    assert found.endswith(f": '{index}' labels an action that the event does not have; line skipped")

@@ -334,6 +334,8 @@ def test_a_frame_without_rows_says_so() -> None:
 def test_what_is_no_frame() -> None:
     with pytest.raises(InputError, match="a dict is not a frame of pandas, polars or arrow"):
         from_frame({"a": [1]}, context=["a"])
+    with pytest.raises(InputError, match="an object is not a frame of pandas, polars or arrow"):
+        from_frame(object(), context=["a"])
     with pytest.raises(InputError, match="a LazyFrame is not a frame"):
         from_frame(polars.LazyFrame({"a": [1]}), context=["a"])
 

@@ -74,8 +74,8 @@ class JsonLabels(Scanner):
         begin = self.at
         value, whole = self.number(ProblemCode.JSON_UNEXPECTED)
         if not whole:
-            self.bad(ProblemCode.JSON_UNEXPECTED, begin)
-        if value < 2**31:
+            self.bad(ProblemCode.JSON_LABEL_INDEX, begin)
+        if value < 2**31 or not self.exact:
             self.index = int(value)
         self.index_at = begin
 

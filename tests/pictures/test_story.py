@@ -125,3 +125,17 @@ def test_what_predicts() -> None:
 def test_a_line_on_what_predicts_that_says_nothing_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="not a line of a journal"):
         story_of([*JOURNAL[:5], predict_with(10, "stack") | wrong])
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_a_torn_journal_is_drawn_as_far_as_it_is_whole(
+    end: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "torn.jsonl"
+    lines = [json.dumps(line) + "\n" for line in JOURNAL]
+    path.write_text("".join(lines[:-1]) + lines[-1][:9] + end)
+    story = story_of(path)
+    assert times(story.stretches) == times(story_of(JOURNAL[:-1]).stretches)
+    (warning,) = caplog.records
+    number = len(lines)
+    assert warning.getMessage().startswith(f"1 line is left out of the picture; the first: {path}:{number}: ")

@@ -485,3 +485,27 @@ def test_rewards_of_known_decisions_are_taken_however_many_are_for_nobody(
     assert refused.status_code == 429
     assert "3 rewards wait for their decisions" in refused.json()["error"]["message"]
     assert client.post("/v1/reward", json={"event_id": "e", "reward": 1.0, "key": "k"}).status_code == 204
+
+
+@pytest.mark.parametrize(
+    ("body", "path", "what"),
+    [
+        (
+            '{"context":{"user":{"age":1e999}},"actions":[{"x":1}]}',
+            "context.user.age",
+            "number '1e999' is",
+        ),
+        ('{"context":{"age":1e200},"actions":[{"x":1}]}', "context.age", "value '1e200' of a feature is inf"),
+        ('{"actions":{"a":{"x":1},"b":{"y":{"z":[1, 1e50]}}}}', "action 'b'.y.z[1]", "value '1e50' of a"),
+        ('{"actions":[{"x":1},{"y":%s}]}' % ("1" * 400), "action '1'.y", "number '1111"),
+        ('{"context":{"q,\\"}":"{[,","b":1e99},"actions":[{"x":1}]}', "context.b", "value '1e99' of"),
+    ],
+)
+def test_a_feature_that_cannot_be_read_is_named_by_its_path(
+    body: str, path: str, what: str, serve: Callable[..., TestClient]
+) -> None:
+    answer = serve().post("/v1/rank", content=body)
+    assert answer.status_code == 400
+    message = answer.json()["error"]["message"]
+    assert message.startswith(f"the features cannot be read: {path}: {what}")
+    assert "<bytes>" not in message

@@ -6,6 +6,7 @@ import json
 import logging
 import sqlite3
 import zlib
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +16,7 @@ from onlineauto.tune import Float, Searcher, State, Study
 from onlineauto.tune.schedulers.fifo import FifoScheduler
 from onlineauto.tune.schedulers.hyperband import Hyperband
 from onlineauto.tune.store import MemoryStore, Record, Store, open_store
+from onlineauto.tune.store.protocol import DAMAGED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,6 +109,138 @@ def test_an_unfit_record_at_any_position_changes_nothing_else(
         assert [each.version for each in again.skipped] == [position + 1], unfit
         assert again.history() == study.history()
         assert again.ask() is None
+
+
+def written_log(scheduler: str, side_by_side: int) -> list[Record]:
+    """Return the log of a study that has ended, whose jobs ran side by side."""
+    store = MemoryStore()
+    study = Study(SPACE, scheduler, storage=store, max_resource=9, max_trials=8)
+    running: list[Job] = []
+    while True:
+        while len(running) < side_by_side and (job := study.ask()) is not None:
+            running.append(job)
+        if not running:
+            return list(store.load())
+        job = running.pop(0)
+        if job.resource > 1:
+            study.report(job, 1, job.config["x"])  # type: ignore[arg-type]
+        study.tell(job, job.config["x"])  # type: ignore[arg-type]
+
+
+def check_what_is_left(records: list[Record], positions: set[int], again: Study) -> None:
+    """Check that only what the lost records were about is lost, and that the study goes on to its end."""
+    left = [each for position, each in enumerate(records) if position not in positions]
+    begun = {(each["trial"], each["attempt"]): each["config"] for each in left if each["kind"] == "asked"}
+    trials = {trial.number: trial for trial in again.trials}
+    for each in left:
+        if each["kind"] == "told" and (each["trial"], each["attempt"]) in begun:
+            assert trials[each["trial"]].config == begun[each["trial"], each["attempt"]]
+            assert trials[each["trial"]].values[each["resource"]] == each["value"]
+    without_beginning = {
+        version
+        for version, each in enumerate(records, 1)
+        if each["kind"] in ("reported", "told") and (each["trial"], each["attempt"]) not in begun
+    }
+    lost = {position + 1 for position in positions}
+    assert {each.version for each in again.skipped} == without_beginning | lost
+    assert {each.version for each in again.skipped if each.kind == "damaged"} == lost
+    before = len(again.skipped)
+    run_to_the_end(again)
+    assert again.is_done
+    assert len(again.skipped) == before
+    assert not [trial for trial in again.trials if trial.state in (State.RUNNING, State.PENDING)]
+    assert {each["trial"] for each in again.history()} <= {trial.number for trial in again.trials}
+
+
+@pytest.mark.parametrize("side_by_side", [1, 3])
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_a_lost_record_at_any_position_loses_nothing_else(scheduler: str, side_by_side: int) -> None:
+    records = written_log(scheduler, side_by_side)
+    for position in range(1, len(records)):
+        store = MemoryStore()
+        store.begin(records[0])
+        for each in [*records[1:position], DAMAGED, *records[position + 1 :]]:
+            store.append(each)
+        again = Study.load("study", storage=store)
+        check_what_is_left(records, {position}, again)
+        fresh = Study.load("study", storage=store)
+        assert state_of(fresh) == state_of(again), position
+        restored = again._settings.progress()
+        restored.load_state_dict(json.loads(json.dumps(fresh._current().state_dict())))
+        assert restored.state_dict() == fresh._current().state_dict()
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_several_lost_records_lose_nothing_else(scheduler: str) -> None:
+    for seed in range(20):
+        draw = Random(seed)
+        records = written_log(scheduler, draw.choice([1, 2, 5]))
+        lost = set(draw.sample(range(1, len(records)), draw.randrange(2, 6)))
+        store = MemoryStore()
+        for position, each in enumerate(records):
+            store.append(DAMAGED if position in lost else each)
+        again = Study.load("study", storage=store)
+        check_what_is_left(records, lost, again)
+        assert state_of(Study.load("study", storage=store)) == state_of(again), seed
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_damaged_bytes_at_any_position_lose_one_record(
+    scheduler: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    records, whole = written_log(scheduler, 2), tmp_path / "whole.db"
+    store = open_store(f"sqlite:///{whole}", "study")
+    store.begin(records[0])
+    for each in records[1:]:
+        store.append(each)
+    with sqlite3.connect(whole) as file:
+        file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    for position in range(1, len(records), 5):
+        copy = tmp_path / f"{position}.db"
+        copy.write_bytes(whole.read_bytes())
+        with sqlite3.connect(copy) as file:
+            (body,) = file.execute(
+                "SELECT CAST(body AS BLOB) FROM onlineauto_record WHERE version = ?", (position + 1,)
+            ).fetchone()
+            at = position * 7 % len(body)
+            damaged = body[:at] + bytes([body[at] ^ 0xA1]) + body[at + 1 :]
+            change = "UPDATE onlineauto_record SET body = CAST(? AS TEXT) WHERE version = ?"
+            file.execute(change, (damaged, position + 1))
+        caplog.clear()
+        with caplog.at_level(logging.WARNING):
+            again = Study.load("study", storage=f"sqlite:///{copy}")
+            check_what_is_left(records, {position}, again)
+        located = f"record {position + 1} of study 'study' (damaged) cannot be applied, and is skipped: its"
+        assert caplog.text.count(located) == 1
+
+
+def test_the_records_of_a_lost_trial_are_reported_once(caplog: pytest.LogCaptureFixture) -> None:
+    store = MemoryStore()
+    study = Study(SPACE, "fifo", storage=store, max_resource=9, max_trials=3)
+    store.append(DAMAGED)
+    for step in range(1, 5):
+        store.append({"kind": "reported", "trial": 0, "attempt": 0, "step": step, "value": 0.5})
+    store.append({"kind": "told", "trial": 0, "attempt": 0, "resource": 9, "value": 0.5})
+    with caplog.at_level(logging.WARNING):
+        assert asked(study).trial == 1
+    assert [each.getMessage().partition(" of ")[0] for each in caplog.records] == ["record 2", "record 3"]
+    assert [each.version for each in study.skipped] == [2, 3, 4, 5, 6, 7]
+
+
+def test_a_job_whose_end_is_lost_runs_again() -> None:
+    store = MemoryStore()
+    study = Study(SPACE, "fifo", storage=store, max_resource=1, max_trials=1)
+    job = asked(study)
+    records = [*store.load(), DAMAGED]
+    store = MemoryStore()
+    for each in records:
+        store.append(each)
+    again = Study.load("study", storage=store)
+    assert not again.is_done
+    second = asked(again)
+    assert (second.trial, second.attempt, second.config) == (0, 1, job.config)
+    again.tell(second, 0.25)
+    assert again.is_done
 
 
 def test_a_skipped_record_is_reported_once_with_its_position(caplog: pytest.LogCaptureFixture) -> None:

@@ -13,7 +13,18 @@ from hypothesis import strategies as st
 
 from onlineauto.errors import OptionError
 from onlineauto.testing import check_scheduler
-from onlineauto.tune import SCHEDULERS, SEARCHERS, Decision, Float, Int, Scheduler, Setting, Space, State
+from onlineauto.tune import (
+    SCHEDULERS,
+    SEARCHERS,
+    Decision,
+    Float,
+    Int,
+    Scheduler,
+    Setting,
+    Space,
+    State,
+    Study,
+)
 from onlineauto.tune.schedulers.asha import Asha
 from onlineauto.tune.schedulers.dehb import Dehb
 from onlineauto.tune.schedulers.fifo import FifoScheduler
@@ -284,3 +295,29 @@ def test_options_out_of_range_are_refused(make: Callable[[], object]) -> None:
 def test_a_ladder_of_one_rung_is_refused(name: str) -> None:
     with pytest.raises(OptionError, match="let max_resource be 3 or more"):
         begun(SCHEDULERS[name](), max_resource=1)
+
+
+@pytest.mark.parametrize("side_by_side", [1, 3, 8])
+@pytest.mark.parametrize("mode", ["min", "max"])
+def test_pbt_ends_although_the_best_values_are_the_earliest(mode: str, side_by_side: int) -> None:
+    """Without `max_trials`, each member and its successors train for `max_resource` together."""
+    study = Study({"x": Float(0, 1)}, "pbt", max_resource=9, mode=mode)
+    sign, steps = 1 if mode == "min" else -1, 0
+    running: list[tuple[Any, int]] = []
+    while not study.is_done and steps < 1000:
+        while len(running) < side_by_side and (job := study.ask()) is not None:
+            running.append((job, job.resume_from.resource if job.resume_from else 0))
+        job, step = running.pop(0)
+        step, steps = step + 1, steps + 1
+        value = sign * (step + job.config["x"])
+        if study.report(job, step, value) == "STOP":
+            study.tell(job, value)
+        else:
+            running.append((job, step))
+    assert study.is_done
+    assert steps == 8 * 9
+    assert len(study.trials) > 8
+    again = Study({"x": Float(0, 1)}, Pbt(), max_resource=9, mode=mode)
+    state = study._current().scheduler.state_dict()
+    again._current().scheduler.load_state_dict(state)
+    assert again._current().scheduler.state_dict() == state

@@ -7,8 +7,8 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.api.numbers import as_float
-from onlineauto.errors import EventTypeError, InputError
-from onlineauto.formats.mappings.values import is_missing, plain, shown, whole_number
+from onlineauto.errors import EventTypeError, InputError, shown
+from onlineauto.formats.mappings.values import is_missing, plain, whole_number
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -63,15 +63,19 @@ def index_of(action: Hashable, actions: Actions, *, where: str = "event") -> int
     """
     if isinstance(actions, Mapping):
         if action not in actions:
-            raise InputError(f"{where}: there is no action {action!r}; the ids are {_some(list(actions))}")
+            raise InputError(
+                f"{where}: there is no action {shown(action)}; the ids are {_some(list(actions))}"
+            )
         return list(actions).index(action)
     index = whole_number(action)
     if index is None:
         raise InputError(
-            f"{where}: the action is {action!r}; in a list, it is an index from 0 (a mapping has ids)"
+            f"{where}: the action is {shown(action)}; in a list, it is an index from 0 (a mapping has ids)"
         )
     if not 0 <= index < len(actions):
-        raise InputError(f"{where}: the action is {index}, and there are {len(actions)}, counted from 0")
+        raise InputError(
+            f"{where}: the action is {shown(index)}, and there are {len(actions)}, counted from 0"
+        )
     return index
 
 
@@ -125,16 +129,18 @@ def logged_event(event: object, place: int) -> tuple[Mapping[str, Any], str]:
     known = {name: made.pop(name) for name in ("reward", "cost") if name in made}
     present = {name: value for name, value in known.items() if not is_missing(value)}
     if not present:
-        return made | ({"cost": None} if known else {}), ", ".join(f"{k} {v!r}" for k, v in known.items())
+        return made | ({"cost": None} if known else {}), ", ".join(
+            f"{k} {shown(v)}" for k, v in known.items()
+        )
     made["cost"] = cost_of(present.get("reward"), present.get("cost"), where=where)
     lacking = [name for name in ("chosen", "probability") if is_missing(made.get(name))]
     if lacking and "slots" not in made:
         made["cost"] = None
-        return made, ", ".join(f"{name} {made.get(name)!r}" for name in lacking)
+        return made, ", ".join(f"{name} {shown(made.get(name))}" for name in lacking)
     return made, ""
 
 
 def _some(ids: list[Any]) -> str:
     """Return the first ids as text."""
-    text = ", ".join(map(repr, ids[:5]))
+    text = ", ".join(map(shown, ids[:5]))
     return text + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")

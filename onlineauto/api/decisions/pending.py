@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 import time
 from collections import OrderedDict
 from numbers import Integral, Real
@@ -10,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 from msgspec.structs import replace
 
-from onlineauto.errors import InputError, OptionError
+from onlineauto.errors import InputError, OptionError, shown
 from onlineauto.formats.mappings.encoded_event import EncodedEvent
+from onlineauto.formats.mappings.values import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -34,12 +37,15 @@ def check_limits(limit: object, time_to_live: object) -> None:
     OptionError
         One of the two is not a number, or is too small.
     """
-    if isinstance(limit, bool) or not isinstance(limit, Integral) or limit < 1:
+    if isinstance(limit, bool) or not isinstance(limit, Integral) or not 1 <= int(limit) < 2**63:
         raise OptionError(
-            f"max_pending cannot be {limit!r}; it takes a whole number of decisions, at least 1"
+            f"max_pending cannot be {shown(limit)}; it takes a whole number of decisions, at least 1"
         )
-    if not isinstance(time_to_live, float | int | Real) or not float(time_to_live) > 0:
-        raise OptionError(f"time_to_live cannot be {time_to_live!r}; it takes a number of seconds above 0")
+    seconds = plain(time_to_live) if isinstance(time_to_live, Real) else None
+    if seconds is None or not (0 < seconds <= sys.float_info.max or seconds == math.inf):
+        raise OptionError(
+            f"time_to_live cannot be {shown(time_to_live)}; it takes a number of seconds above 0"
+        )
 
 
 class Pending:

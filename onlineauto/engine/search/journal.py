@@ -289,7 +289,11 @@ class Journal:
 
 
 def read_journal(
-    source: BinaryIO, *, name: str = "journal", same_options: Callable[[str], bool] | None = None
+    source: BinaryIO,
+    *,
+    name: str = "journal",
+    same_options: Callable[[str], bool] | None = None,
+    on_damage: Callable[[str], None] | None = None,
 ) -> Iterator[Entry | End]:
     """Yield the lines of a journal after the first one, in order, without an incomplete last line.
 
@@ -301,6 +305,9 @@ def read_journal(
         Name of the journal in messages.
     same_options : callable, optional
         Returns whether the options of the first line are the expected ones.
+    on_damage : callable, optional
+        Called with a message about each line that cannot be read, which is skipped then, and about an
+        incomplete last line. By default a line that cannot be read is an error.
 
     Raises
     ------
@@ -310,13 +317,19 @@ def read_journal(
     began, events = False, 0
     for number, line in enumerate(source, 1):
         if not line.endswith(b"\n"):
+            if on_damage is not None:
+                on_damage(f"{name}:{number}: the last line is incomplete")
             break
         try:
             entry = _DECODER.decode(line)
             if not isinstance(entry, JournalHead | End):
                 decision_of(entry)
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
-            raise InputError(f"{name}:{number}: not a line of a journal: {error}") from None
+            damage = f"{name}:{number}: not a line of a journal: {error}"
+            if on_damage is None or not began:
+                raise InputError(damage) from None
+            on_damage(damage)
+            continue
         if isinstance(entry, JournalHead) == began:
             what = "a second first line" if began else "the first line, which names the options, is missing"
             raise InputError(f"{name}:{number}: {what}")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onlineauto.errors import EventTypeError, InputError
+from onlineauto.errors import EventTypeError, InputError, kind_of
 from onlineauto.features.block import UNLABELLED, Block
 from onlineauto.formats.lines.diagnostics import Diagnostics, ProblemCode
 
@@ -26,7 +26,7 @@ def check_rules(block: Block, rules: Rules) -> None:
     """
     if not isinstance(block, Block):
         raise EventTypeError(
-            f"one block is needed, and this is a {type(block).__name__}: from_dicts and from_frame yield "
+            f"one block is needed, and this is {kind_of(block)}: from_dicts and from_frame yield "
             "several blocks, which fit and stream take, and next(…) takes one of them"
         )
     if block.rules == rules:

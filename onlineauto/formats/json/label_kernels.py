@@ -229,9 +229,10 @@ def read_label_index(text: JsonText, p: int) -> int:
     if kind == MALFORMED:
         return after
     if kind != INTEGER:
-        fail(text, ProblemCode.JSON_UNEXPECTED, p, text.end)
+        fail(text, ProblemCode.JSON_LABEL_INDEX, p, after)
         return text.end
-    if value < 2.0**31:  # VW reads an int; larger values become negative, which means no index
+    # VW reads an int; larger values become negative, which means no index
+    if value < 2.0**31 or not text.rules.quirks.early_labels:
         event.index = np.int64(value)
     event.index_at[0], event.index_at[1] = p, after
     return after

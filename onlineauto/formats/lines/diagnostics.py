@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -187,6 +189,8 @@ _TEXTS: dict[ProblemCode, tuple[str, str]] = {
     ProblemCode.EVENT_AGAIN: ("event of column {text} occurs again after another event", _SKIPPED),
 }
 
+_VALUES = (ProblemCode.JSON_VALUE, ProblemCode.JSON_UNEXPECTED)
+_NUMBER = re.compile(rb"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _KINDS = 5
 """Maximum number of kinds of problems in a summary."""
 _SHOWN = 60
@@ -329,6 +333,14 @@ def _quoted(text: bytes) -> str:
     return "'" + "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in result) + "'"
 
 
+def _is_too_large(number: bytes, text: bytes) -> bool:
+    """Return whether a JSON number at the start of an offending text is infinite as a float64.
+
+    A number that fills the whole text was cut. Readers reject such a number only if it is too large.
+    """
+    return math.isinf(float(number)) or len(number) == len(text) == MOST_TEXT
+
+
 def make_diagnostic(
     code: ProblemCode, *, file: str, line: int, column: int, text: bytes, unit: str, fatal: bool = False
 ) -> Diagnostic:
@@ -348,11 +360,16 @@ def make_diagnostic(
         Whether reading ends at this problem.
     """
     message, done = _TEXTS[code]
+    quoted = _quoted(text)
+    if code == ProblemCode.NO_LABEL:  # a description of Python values, not a text of the input
+        quoted = quoted[1:-1]
+    if code in _VALUES and (number := _NUMBER.match(text)) and _is_too_large(number[0], text):
+        message, quoted = "number {text} is too large", _quoted(number[0])
     return Diagnostic(
         file=file,
         line=line,
         column=column,
         code=code,
-        message=message.format(text=_quoted(text)),
+        message=message.format(text=quoted),
         done=_STOPPED if fatal else done.format(unit=unit),
     )

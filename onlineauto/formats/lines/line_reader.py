@@ -24,6 +24,22 @@ if TYPE_CHECKING:
     from onlineauto.formats.sources.source import ByteSource, Source
 
 
+class NotOneEventError(InputError):
+    """A text is not exactly one event.
+
+    Parameters
+    ----------
+    message : str
+        The whole message.
+    problems : sequence of Diagnostic
+        The problems of the text, with their positions.
+    """
+
+    def __init__(self, message: str, problems: Sequence[Diagnostic] = ()) -> None:
+        super().__init__(message)
+        self.problems = problems
+
+
 class LineReader(RecordReader, ABC):
     """Iterator over the events of a source, in Blocks; can be iterated once.
 
@@ -135,7 +151,7 @@ class LineReader(RecordReader, ABC):
 
         Raises
         ------
-        InputError
+        NotOneEventError
             The text is not exactly one event.
         """
         text = joined_lines(text)
@@ -145,7 +161,7 @@ class LineReader(RecordReader, ABC):
         if len(blocks) != 1 or len(blocks[0]) != 1:
             found = sum(map(len, blocks))
             why = "; ".join(map(str, self.diagnostics.kept)) or f"it has {found} events"
-            raise InputError(f"the text is not one event: {why}")
+            raise NotOneEventError(f"the text is not one event: {why}", self.diagnostics.kept)
         return blocks[0]
 
     def take_problems(self) -> Diagnostics:

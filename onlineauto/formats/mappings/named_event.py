@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
-from onlineauto.errors import InputError
+from onlineauto.errors import InputError, shown
 from onlineauto.formats.mappings.token_kernels import LARGE
-from onlineauto.formats.mappings.values import is_missing, is_sequence, no_feature, plain, shown, whole_number
+from onlineauto.formats.mappings.values import is_missing, is_sequence, no_feature, plain, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -156,7 +156,7 @@ def _refuse_unknown(given: Mapping[str, Any], keys: tuple[str, ...], where: str,
     if unknown:
         near = difflib.get_close_matches(str(unknown[0]), keys, n=1)
         hint = f"did you mean {near[0]}?" if near else f"{what} has {', '.join(keys)}"
-        raise InputError(f"{where}: unknown key {unknown[0]!r}; {hint}")
+        raise InputError(f"{where}: unknown key {shown(unknown[0])}; {hint}")
 
 
 def _event_of_lines(event: Mapping[str, Any], where: str) -> NamedEvent:
@@ -201,7 +201,7 @@ def _chosen(event: Mapping[str, Any], n: int, where: str) -> tuple[Any, tuple[tu
         return None, _costs(event, "chosen", where)
     chosen = whole_number(position)
     if chosen is None or not 0 <= chosen < n:
-        raise InputError(f"{where}: chosen is {position!r}, and there are {n} actions, numbered from 0")
+        raise InputError(f"{where}: chosen is {shown(position)}, and there are {n} actions, numbered from 0")
     return chosen, _costs(event, "chosen", where)
 
 
@@ -253,9 +253,9 @@ def _costs(event: Mapping[str, Any], key: str, where: str) -> tuple[tuple[int, f
         raise InputError(f"{where}: {invalid_probability(event['probability'])}")
     action = whole_number(position)
     if action is None or action < 0:
-        raise InputError(f"{where}: the chosen action is {position!r}, not a whole number from 0")
+        raise InputError(f"{where}: the chosen action is {shown(position)}, not a whole number from 0")
     if action >= 1 << 32:
-        raise InputError(f"{where}: the chosen action is {position}, and the largest is 2^32 - 1")
+        raise InputError(f"{where}: the chosen action is {shown(action)}, and the largest is 2^32 - 1")
     return ((action, _number(cost, "cost", where), probability),)
 
 
@@ -280,8 +280,8 @@ def _number(value: object, what: str, where: str) -> float:
     """Return a number as the float32 that its text would be read as; truth values are 0 and 1."""
     number = plain(value)
     if not isinstance(number, float | int):
-        missing = number is None and value is not None
-        raise InputError(f"{where}: {what} {shown(value)} is {'missing' if missing else 'not a number'}")
+        wrong = "missing" if number is None else "not a number"
+        raise InputError(f"{where}: {what} {shown(value)} is {wrong}")
     try:
         number = float(number)
     except OverflowError:  # a whole number with hundreds of digits
@@ -368,7 +368,7 @@ def _elements(name: str, values: Iterable[Any], where: str, depth: int) -> Itera
         if isinstance(each, str):
             yield name, each, 1.0
         elif isinstance(values, AbstractSet):
-            raise InputError(f"{here}: {each!r} in a set, which has no order: give a list")
+            raise InputError(f"{here}: {shown(each)} in a set, which has no order: give a list")
         else:
             yield from _feature(name, str(index), value, here)
         index += 1

@@ -14,11 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from onlineauto.errors import InputError
+from onlineauto.errors import InputError, kind_of, shown
 
 _MISSING_TYPES = frozenset({"NAType", "NaTType"})
 """Types of ``pandas.NA`` and ``pandas.NaT``, by name, since pandas need not be installed."""
-_SHOWN = 80
 _DATES = (date, time, timedelta, np.datetime64, np.timedelta64)
 
 
@@ -79,19 +78,6 @@ def _as_float(value: Any) -> float | None:
     return None if math.isnan(number) else number
 
 
-def shown(value: object) -> str:
-    """Return the text of a value for messages: its `repr`, truncated if it is long.
-
-    >>> shown(Decimal("1e400")), len(shown(10**10000))
-    ("Decimal('1E+400')", 28)
-    """
-    try:
-        text = repr(value)
-    except ValueError:  # Python refuses to print whole numbers of thousands of digits
-        return f"a whole number of {int(value).bit_length()} bits"  # type: ignore[call-overload]
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
-
-
 def is_missing(value: object) -> bool:
     """Return whether a value is missing: None, NaN, NaT, ``pandas.NA`` or masked.
 
@@ -147,16 +133,16 @@ def no_feature(value: object, where: str) -> InputError:
     """Return the error for a value that cannot be a feature, with the remedy."""
     if isinstance(value, _DATES):
         return InputError(
-            f"{where}: {value!r} is a date or a time, which is no feature: give what matters of it as "
+            f"{where}: {shown(value)} is a date or a time, which is no feature: give what matters of it as "
             "numbers or strings, such as the weekday and the hour"
         )
     if isinstance(value, bytes | bytearray):
-        return InputError(f"{where}: {value!r} is bytes, which are no feature: decode them to a string")
+        return InputError(f"{where}: {shown(value)} is bytes, which are no feature: decode them to a string")
     if is_sequence(value):
         return InputError(
-            f"{where}: {value!r} in a list: a list has numbers, names and mappings, and no lists"
+            f"{where}: {shown(value)} in a list: a list has numbers, names and mappings, and no lists"
         )
     return InputError(
-        f"{where}: value {value!r} is a {type(value).__name__}, which is no feature: features are numbers, "
+        f"{where}: value {shown(value)} is {kind_of(value)}, which is no feature: features are numbers, "
         "strings, truth values, lists and mappings"
     )

@@ -14,13 +14,9 @@ from onlineauto.service.http.endpoint import json_answer
 from onlineauto.service.http.front_handlers import FrontHandlers
 from onlineauto.service.http.status import status_of
 from onlineauto.service.http.waiting import Waiting
-from onlineauto.service.http.wire import (
-    Evaluate,
-    ModelChoice,
-    RecordsAnswer,
-    Settings,
-)
+from onlineauto.service.http.wire import Evaluate, ModelChoice, Settings
 from onlineauto.service.learning.evaluate import evaluated
+from onlineauto.service.log.record import RecordsAnswer
 from onlineauto.service.refused import RefusedError
 
 if TYPE_CHECKING:

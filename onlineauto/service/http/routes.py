@@ -13,13 +13,13 @@ from onlineauto.service.http.wire import (
     PersonalizerRank,
     PersonalizerReward,
     Rank,
-    RecordsAnswer,
     Reward,
     Settings,
 )
 from onlineauto.service.join.join import JoinSettings
 from onlineauto.service.learning.evaluate import Estimate
 from onlineauto.service.learning.models import ModelVersion
+from onlineauto.service.log.record import RecordsAnswer
 
 
 class Endpoints(NamedTuple):

@@ -157,12 +157,6 @@ class ModelChoice(msgspec.Struct, forbid_unknown_fields=True):
     name: str
 
 
-class RecordsAnswer(msgspec.Struct):
-    """The answer to ``POST /v1/records``: the position from which more records are wanted."""
-
-    position: int
-
-
 class Evaluate(msgspec.Struct, forbid_unknown_fields=True):
     """The body of ``POST /v1/evaluate``: the flags of each policy to evaluate."""
 

@@ -26,6 +26,12 @@ Kind = Literal["rank", "reward", "activate", "tick", "settings", "model"]
 _TAIL: Final = len(b',"crc":"00000000"}\n')
 
 
+class RecordsAnswer(msgspec.Struct):
+    """The answer to ``POST /v1/records``: the position from which more records are wanted."""
+
+    position: int
+
+
 class LogRecord(msgspec.Struct, frozen=True):
     """The members of a record that the join reads; the context of a decision is not among them.
 

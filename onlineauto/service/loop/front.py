@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from onlineauto.errors import InputError
+from onlineauto.formats.lines.line_reader import NotOneEventError
 from onlineauto.service.log.group_commit import GroupCommit
 from onlineauto.service.log.record import LogRecord, read_record, sealed, stamp
 from onlineauto.service.loop.steady_clock import SteadyClock
 from onlineauto.service.ranking.answer import Ranked, answer_of, line_of, read_answer
 from onlineauto.service.ranking.choice import choose, only, seed_of
+from onlineauto.service.ranking.path import path_at
 from onlineauto.service.ranking.question import Limits, Question, context_of
 from onlineauto.service.refused import RefusedError
 
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("onlineauto.service")
 
+_HEAD: Final = b'{"c":'
 _NOW: Final = datetime(1970, 1, 1, tzinfo=UTC)
 """A placeholder for the time of a record, if the time is passed separately."""
 _LAST: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
@@ -401,9 +404,14 @@ def _step(step: Callable[[_Ranking], None], turn: Sequence[_Ranking]) -> None:
 def _predict(one: _Ranking) -> None:
     """Compute the probabilities of the actions."""
     try:
-        one.pmf = one.published.predictor.predict(b'{"c":%b}\n' % one.context).tolist()
+        one.pmf = one.published.predictor.predict(_HEAD + one.context + b"}\n").tolist()
     except InputError as error:
-        raise RefusedError(f"the features cannot be read: {error}") from None
+        problems = error.problems if isinstance(error, NotOneEventError) else ()
+        found = [
+            f"{path_at(one.context, each.column - 1 - len(_HEAD), one.question.ids)}: {each.message}"
+            for each in problems
+        ]
+        raise RefusedError(f"the features cannot be read: {'; '.join(found) or error}") from None
     if len(one.pmf) != len(one.question.ids):
         raise RefusedError(f"the features make {len(one.pmf)} actions, and there are {len(one.question.ids)}")
 

@@ -8,6 +8,7 @@ import httpx
 import msgspec
 
 from onlineauto.errors import InputError
+from onlineauto.service.log.record import RecordsAnswer
 
 
 class Upstream(Protocol):
@@ -25,10 +26,6 @@ class Upstream(Protocol):
 
 class _Status(msgspec.Struct):
     settings: dict[str, Any]
-
-
-class _Taken(msgspec.Struct):
-    position: int
 
 
 Answer = TypeVar("Answer", bound=msgspec.Struct)
@@ -85,7 +82,7 @@ class HttpUpstream:
             The learner is away, or rejects the request.
         """
         answer = self._request("POST", f"/v1/records/{source}/{position}", content=content)
-        return _read(answer, _Taken).position
+        return _read(answer, RecordsAnswer).position
 
     def close(self) -> None:
         """Close the connections."""

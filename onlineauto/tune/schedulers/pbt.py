@@ -31,7 +31,9 @@ class Pbt(FifoScheduler):
     """A population in which good members are copied and bad ones end.
 
     Each member reports intermediate values. After each `interval` it is compared with the other members. If
-    it is among the worst it stops, and a new trial continues from the checkpoint of one of the best. With
+    it is among the worst it stops, and a new trial continues from the checkpoint of one of the best. The new
+    trial inherits the rest of the member's budget: a member and its successors train for at most
+    `max_resource` together, so the study ends even if the best values are the earliest ones. With
     fewer workers than members, members alternate: each pauses after its interval if others wait.
 
     Parameters
@@ -88,6 +90,8 @@ class Pbt(FifoScheduler):
         self._since: dict[int, int] = {}  # the resource at which the present interval began
         self._donors: list[ResumeFrom] = []
         self._donated: list[Config] = []
+        self._left: list[int] = []  # the rest of the budget of each member that is replaced next
+        self._ends: dict[int, int] = {}  # by copy: the resource at which its budget is spent
         self._drawn = 0
         self._pausing: dict[int, int] = {}  # the resource at which a member pauses
         self._paused: list[ResumeFrom] = []
@@ -123,15 +127,20 @@ class Pbt(FifoScheduler):
             return None
         origin = self._paused.pop(0)
         self._running.add(origin.trial)
-        return Suggestion(origin.trial, self._configs[origin.trial], self.setting.max_resource, origin)
+        return Suggestion(origin.trial, self._configs[origin.trial], self._end_of(origin.trial), origin)
+
+    def _end_of(self, trial: int) -> int:
+        """Return the resource at which a member has spent its budget."""
+        return self._ends.get(trial, self.setting.max_resource)
 
     def _copied(self, searcher: Searcher) -> Suggestion | None:
-        donor, config = self._donors.pop(0), self._donated.pop(0)
+        donor, config, left = self._donors.pop(0), self._donated.pop(0), self._left.pop(0)
         explored = self._explored(config, self._next())
         explored = searcher.known or explored
         if not searcher.take(explored):
             self._donors.clear()
             self._donated.clear()
+            self._left.clear()
             self._exhausted = True
             return self._resumed()
         trial = self._trials
@@ -140,7 +149,9 @@ class Pbt(FifoScheduler):
         self._running.add(trial)
         self._configs[trial] = explored
         self._since[trial] = donor.resource
-        return Suggestion(trial, explored, self.setting.max_resource, donor)
+        if self.setting.rules >= 3:
+            self._ends[trial] = min(donor.resource + left, self.setting.max_resource)
+        return Suggestion(trial, explored, self._end_of(trial), donor)
 
     def _next(self) -> np.random.Generator:
         rng = self._draw.at(self._drawn)
@@ -175,7 +186,7 @@ class Pbt(FifoScheduler):
         return round(bounded) if isinstance(parameter, Int) else float(bounded)
 
     def on_report(self, trial: int, resource: int, loss: float) -> Decision:  # noqa: D102
-        if resource >= self.setting.max_resource:
+        if resource >= self._end_of(trial):
             return Decision.STOP
         if resource < self._since.get(trial, 0) + self._interval:
             return Decision.CONTINUE
@@ -188,6 +199,7 @@ class Pbt(FifoScheduler):
         donor = ranked[int(self._next().integers(size))]
         self._donors.append(ResumeFrom(donor, self._scores[donor][0]))
         self._donated.append(self._configs[donor])
+        self._left.append(self._end_of(trial) - resource)
         del self._scores[trial]
         return Decision.STOP
 
@@ -201,7 +213,7 @@ class Pbt(FifoScheduler):
         return Decision.STOP
 
     def on_result(self, trial: int, resource: int, loss: float) -> dict[int, State]:  # noqa: D102
-        if self._pausing.pop(trial, None) == resource and resource < self.setting.max_resource:
+        if self._pausing.pop(trial, None) == resource and resource < self._end_of(trial):
             self._running.remove(trial)
             self._paused.append(ResumeFrom(trial, resource))
             return {trial: State.PAUSED}
@@ -216,6 +228,7 @@ class Pbt(FifoScheduler):
         self._scores.pop(trial, None)
         self._since.pop(trial, None)
         self._pausing.pop(trial, None)
+        self._ends.pop(trial, None)
         del self._configs[trial]
 
     def resumable(self) -> Iterable[ResumeFrom]:
@@ -238,6 +251,8 @@ class Pbt(FifoScheduler):
             "since": {str(trial): resource for trial, resource in self._since.items()},
             "donors": [list(each) for each in self._donors],
             "donated": list(self._donated),
+            "left": list(self._left),
+            "ends": {str(trial): resource for trial, resource in self._ends.items()},
             "drawn": self._drawn,
             "pausing": {str(trial): resource for trial, resource in self._pausing.items()},
             "paused": [list(each) for each in self._paused],
@@ -252,6 +267,8 @@ class Pbt(FifoScheduler):
         self._since = {int(trial): resource for trial, resource in state["since"].items()}
         self._donors = [ResumeFrom(*each) for each in state["donors"]]
         self._donated = [dict(config) for config in state["donated"]]
+        self._left = list(state.get("left", [self.setting.max_resource] * len(self._donors)))
+        self._ends = {int(trial): resource for trial, resource in state.get("ends", {}).items()}
         self._drawn = state["drawn"]
         self._pausing = {int(trial): at for trial, at in state.get("pausing", {}).items()}
         self._paused = [ResumeFrom(*each) for each in state.get("paused", ())]

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
-from onlineauto.errors import OptionError
-from onlineauto.formats.mappings.values import shown
+from onlineauto.errors import OptionError, shown
 from onlineauto.tune.plain import count, whole
 
 if TYPE_CHECKING:
@@ -18,10 +17,11 @@ if TYPE_CHECKING:
     from onlineauto.tune.spaces import Config, Space
 
 _SEED_BITS: Final = 1024
-RULES: Final = 2
-"""The version of the rules for new studies. Studies with version 1 differ in four points: copies of PBT
-replaced members that had not begun, a member paused only if it ran alone, an enqueued config reopened only a
-study that was done, and ``idle`` had no position."""
+RULES: Final = 3
+"""The version of the rules for new studies. Up to version 2, each copy of PBT had a new budget of
+`max_resource`. Studies with version 1 differ in four more points: copies of PBT replaced members that had not
+begun, a member paused only if it ran alone, an enqueued config reopened only a study that was done, and
+``idle`` had no position."""
 
 
 class State(StrEnum):
@@ -147,7 +147,7 @@ class Scheduler(ABC):
     setting: Setting
 
     def begin(self, setting: Setting) -> None:
-        """Set the setting of the study; called once, before all other methods."""
+        """Set the setting of the study: before all other methods, and again before a state is restored."""
         self.setting = setting
 
     def extend(self, setting: Setting) -> None:

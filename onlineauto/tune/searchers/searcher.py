@@ -56,7 +56,7 @@ class Searcher(ABC):
     space: Space
 
     def begin(self, space: Space, *, seed: int) -> None:
-        """Set the space and the seed; called once, before all other methods."""
+        """Set the space and the seed: before all other methods, and again before a state is restored."""
         self.space = space
         self.limit: int | None = None
         self.count = 0

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onlineauto.errors import OptionError
-from onlineauto.formats.mappings.values import shown
+from onlineauto.errors import OptionError, shown
 from onlineauto.tune.spaces.parameter import Choice, Float, Int, Parameter, Value
 
 if TYPE_CHECKING:
@@ -210,5 +209,5 @@ def _read(name: str, declared: object) -> Parameter:
     except TypeError:
         keys = ", ".join(each.name for each in fields(_KINDS[declared["type"]]))
         raise OptionError(
-            f"{name}: a {declared['type']} has {keys}; the table has {', '.join(declared)}"
+            f"{name}: the type {declared['type']} has {keys}; the table has {', '.join(declared)}"
         ) from None

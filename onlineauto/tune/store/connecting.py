@@ -85,6 +85,7 @@ def _sqlite(url: sa.URL) -> sa.Engine:
     @sa.event.listens_for(engine, "connect")
     def _begin_life(connection: Any, _: object) -> None:
         connection.isolation_level = None  # the listener below begins transactions
+        connection.text_factory = _text
         cursor = connection.cursor()
         cursor.execute("PRAGMA journal_mode = WAL")
         cursor.execute(f"PRAGMA synchronous = {synchronous}")
@@ -102,6 +103,11 @@ def _sqlite(url: sa.URL) -> sa.Engine:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
 
     return engine
+
+
+def _text(content: bytes) -> str:
+    """Return a text of SQLite; if it is not UTF-8, its record is damaged, which its checksum reveals."""
+    return content.decode(errors="replace")
 
 
 def _check_is_there(file: Path, first: os.stat_result) -> None:
@@ -178,6 +184,8 @@ def explained(engine: sa.Engine) -> Iterator[None]:
         if error.connection_invalidated:
             raise UnreachableError(f"{url} has gone away: {_first_line(error)}") from error
         raise StoreError(f"{url} is damaged, or not a store: {_first_line(error)}") from error
+    except UnicodeDecodeError as error:  # in a message of SQLite about its schema
+        raise StoreError(f"{url} is damaged: its schema is not UTF-8") from error
 
 
 def _truncate_log(engine: sa.Engine) -> None:

@@ -21,7 +21,8 @@ extended  max_trials, max_resource                          the limits of the st
 idle      trials, refusals                                  the scheduler had no job, but changed its state
 ========= ================================================= ==================================================
 
-A reader skips a record that it cannot apply, and applies everything after it.
+A reader skips a record that it cannot apply, and applies everything after it. In place of a record that a
+store cannot read, it returns `DAMAGED` or `MISSING`, so that positions stay the same.
 
 A job is identified by its trial and its attempt. A resumed trial continues to count attempts, so no two jobs
 have the same pair. At most one job of a trial has an owner at any time.
@@ -31,12 +32,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from onlineauto.errors import OnlineautoError
+from onlineauto.tune.store.sealing import WRONG_CHECKSUM
 
 Record = Mapping[str, Any]
 """One record of the log: plain JSON, with NaN and Infinity as Python's `json` writes them."""
+
+LOST: Final = ("damaged", "missing")
+"""Kinds of records that a store returns in place of records that it cannot read. They are never written."""
+DAMAGED: Final[Record] = {"kind": "damaged", "why": WRONG_CHECKSUM}
+MISSING: Final[Record] = {"kind": "missing", "why": "it is not in the store"}
 
 Decide = Callable[[Sequence[Record]], Record | None]
 """Takes all records after a version and returns the next, or None if nothing changed.

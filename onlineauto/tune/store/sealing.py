@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import zlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.errors import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+
+WRONG_CHECKSUM: Final = "its checksum is not the one it was written with"
 
 
 def sealed(value: Mapping[str, Any], version: int = 0) -> tuple[str, int]:
@@ -31,8 +34,16 @@ def opened(text: str, crc: int, version: int, what: str, where: str) -> dict[str
         The text is damaged, or was sealed as another version. `what` and `where` describe the text and its
         store in the message.
     """
-    if zlib.crc32(text.encode()) + version == crc:
+    value = unsealed(text, crc, version)
+    if value is None:
+        raise StoreError(f"{what} in {where} is damaged: {WRONG_CHECKSUM}")
+    return value
+
+
+def unsealed(text: object, crc: object, version: int) -> dict[str, Any] | None:
+    """Return the JSON object that was sealed, or None if it is damaged."""
+    if isinstance(text, str) and zlib.crc32(text.encode(errors="replace")) + version == crc:
         value = json.loads(text)
         if isinstance(value, dict):
             return value
-    raise StoreError(f"{what} in {where} is damaged: its checksum is not the one it was written with")
+    return None

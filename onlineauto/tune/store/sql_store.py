@@ -17,9 +17,9 @@ import sqlalchemy as sa
 from onlineauto.errors import OptionError, StoreError
 from onlineauto.tune.store import at_once
 from onlineauto.tune.store.connecting import connect, each_alone, reading, shown, writing
-from onlineauto.tune.store.protocol import Claim, LeaseLost, StudySnapshot
+from onlineauto.tune.store.protocol import DAMAGED, LOST, MISSING, Claim, LeaseLost, StudySnapshot
 from onlineauto.tune.store.schema import JOBS, RECORDS, SNAPSHOTS, STUDIES, Now, alone, prepare
-from onlineauto.tune.store.sealing import opened, sealed
+from onlineauto.tune.store.sealing import opened, sealed, unsealed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -128,10 +128,12 @@ class SqlStore:
     def load(self, after: int = 0) -> Sequence[Record]:
         """Return all records after the first `after`, in order, from one consistent read.
 
+        `DAMAGED` and `MISSING` are in place of records that cannot be read.
+
         Raises
         ------
         StoreError
-            A record is damaged or missing.
+            Record 1, which has the settings, is damaged or missing.
         """
         with reading(self.engine) as connection:
             if self._find(connection) is None:
@@ -333,13 +335,16 @@ class SqlStore:
             counts = f"has {version} records, and {after} were read before"
             raise StoreError(f"{self._described} {counts}: an older one is in its place")
         rows = connection.execute(_NEW_RECORDS, {**self._mine, "after": after}).all()
-        expected = range(after + 1, version + 1)
-        missing = set(expected).symmetric_difference(row.version for row in rows)
-        if missing:
-            raise StoreError(f"record {min(missing)} of {self._described} is missing, or is one too many")
-        return [
-            opened(row.body, row.crc, row.version, f"record {row.version}", self._described) for row in rows
-        ]
+        found = {row.version: unsealed(row.body, row.crc, row.version) or DAMAGED for row in rows}
+        if rows and rows[-1].version > version:
+            raise StoreError(f"record {rows[-1].version} of {self._described} is one too many")
+        records = [found.get(number, MISSING) for number in range(after + 1, version + 1)]
+        if not after and records and records[0]["kind"] in LOST:
+            raise StoreError(
+                f"record 1 of {self._described}, its settings, cannot be read: {records[0]['why']}. Restore "
+                "a backup, or begin a study under another name"
+            )
+        return records
 
     def _write_at_once(self, statement: str, claim: Claim, record: Record, **words: Any) -> int | None:
         """Run a statement as a separate transaction; return the version of its record, if any."""

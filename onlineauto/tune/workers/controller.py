@@ -11,8 +11,7 @@ import logging
 import math
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
-from onlineauto.errors import OptionError, UnreachableError
-from onlineauto.formats.mappings.values import shown
+from onlineauto.errors import OptionError, UnreachableError, shown
 from onlineauto.tune.plain import number
 from onlineauto.tune.progress import TRIES
 from onlineauto.tune.store.patience import patiently

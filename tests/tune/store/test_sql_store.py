@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sqlite3
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -177,11 +178,9 @@ def test_the_newest_snapshot_is_kept(url: str) -> None:
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        ('UPDATE onlineauto_record SET body = \'{"kind":"told"}\' WHERE version = 2', "record 2 in study"),
-        ("UPDATE onlineauto_record SET body = substr(body, 1, 9) WHERE version = 3", "record 3 in study"),
-        ("DELETE FROM onlineauto_record WHERE version = 2", "record 2 of study 'rates' .* is missing"),
-        ("DELETE FROM onlineauto_record WHERE version = 5", "record 5 of study 'rates' .* is missing"),
-        ("DELETE FROM onlineauto_record WHERE version = 1", "record 1 of study 'rates' .* is missing"),
+        ("DELETE FROM onlineauto_record WHERE version = 1", "record 1 of study 'rates' .* cannot be read"),
+        ("UPDATE onlineauto_record SET crc = 7 WHERE version = 1", "record 1 of .*: its checksum is not"),
+        ("UPDATE onlineauto_record SET version = 9 WHERE version = 5", "record 9 of .* is one too many"),
         ("UPDATE onlineauto_schema SET version = 7", "has schema 7, which a later version of onlineauto"),
         ("DELETE FROM onlineauto_schema", "its schema has no version"),
     ],
@@ -198,6 +197,38 @@ def test_damage_is_refused_by_name(url: str, damage: str, message: str) -> None:
         SqlStore(url, "rates").load()
 
 
+@pytest.mark.parametrize(
+    ("damage", "position", "kind"),
+    [
+        ('UPDATE onlineauto_record SET body = \'{"kind":"told"}\' WHERE version = 2', 2, "damaged"),
+        ("UPDATE onlineauto_record SET body = substr(body, 1, 9) WHERE version = 3", 3, "damaged"),
+        ("UPDATE onlineauto_record SET crc = 7 WHERE version = 4", 4, "damaged"),
+        ("DELETE FROM onlineauto_record WHERE version = 2", 2, "missing"),
+        ("DELETE FROM onlineauto_record WHERE version = 5", 5, "missing"),
+    ],
+)
+def test_a_damaged_record_is_read_as_one(url: str, damage: str, position: int, kind: str) -> None:
+    store = begun(url)
+    mine = Counting(store, "me")
+    for _ in range(2):
+        claim = mine.claim()
+        assert claim is not None
+        store.commit(claim, told(claim))
+    whole = store.load()
+    execute(url, damage)
+    found = SqlStore(url, "rates").load()
+    assert [each["kind"] for each in found[position - 1 : position]] == [kind]
+    assert [*found[: position - 1], *found[position:]] == [*whole[: position - 1], *whole[position:]]
+
+
+def test_bytes_that_are_no_text_are_a_damaged_record(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'study.db'}"
+    store = begun(url)
+    store.append({"kind": "named", "trainable": "m:f"})
+    execute(url, "UPDATE onlineauto_record SET body = CAST(x'7bff7d' AS TEXT) WHERE version = 2")
+    assert [each["kind"] for each in SqlStore(url, "rates").load()] == ["study", "damaged"]
+
+
 def test_a_damaged_snapshot_is_refused_by_name(url: str) -> None:
     store = begun(url)
     store.save(StudySnapshot(3, {"best": 1}))
@@ -211,6 +242,19 @@ def test_a_torn_file_is_refused_by_name(tmp_path: Path) -> None:
     path.write_bytes(b"SQLite format 3\0" + bytes(50))
     with pytest.raises(StoreError, match=r"study\.db"):
         begun(f"sqlite:///{path}")
+
+
+def test_a_schema_that_is_no_text_is_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "study.db"
+    begun(f"sqlite:///{path}")
+    with sqlite3.connect(path) as file:
+        file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    whole = path.read_bytes()
+    at = whole.index(b"CREATE TABLE onlineauto_job") + len("CREATE TABLE onlineauto_job")
+    other = tmp_path / "other.db"
+    other.write_bytes(whole[:at] + b" \x92" + whole[at + 2 :])
+    with pytest.raises(StoreError, match=r"other\.db is damaged"):
+        begun(f"sqlite:///{other}")
 
 
 def test_studies_are_named_where_one_is_missing(url: str) -> None:
