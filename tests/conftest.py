@@ -106,30 +106,57 @@ QUICK = (
 )
 """Files and folders of the quick lane: tests without compiling or processes, and one smoke of each area."""
 CI = (
+    "adapters/test_river.py",
     "bench",
-    "cluster/elastic/test_mutants.py",
+    "cli/test_cluster_command.py",
+    "cli/test_models.py",
+    "cli/test_pipes.py",
+    "cli/test_warmup.py",
+    "cluster/elastic",
+    "cluster/test_fitting.py",
+    "cluster/test_learned.py",
+    "engine/test_merging.py",
+    "estimators/test_paired.py",
     "fuzz",
     "jit/test_cache.py",
     "jit/test_compiling.py",
+    "mutation",
     "pictures",
+    "property/test_models.py",
+    "property/test_threads.py",
     "service/test_deployment.py",
+    "service/test_follower.py",
     "service/test_full_disk.py",
     "service/test_kill.py",
+    "service/test_skipped.py",
     "test_documents.py",
     "test_examples.py",
+    "tune/live",
+    "tune/store/test_optuna.py",
     "tune/store/test_processes.py",
+    "tune/test_claims.py",
+    "tune/test_commands.py",
+    "tune/test_dehb.py",
     "tune/workers/test_killed.py",
+    "tune/workers/test_workers.py",
 )
 """Files and folders that take long and seldom find a fault that the default lane misses; some tests elsewhere
 have the marker, too."""
 SAMPLED = (
-    "cluster/elastic/test_learner.py",
-    "engine/test_native_twin.py",
+    "adapters",
+    "api/test_log_law.py",
     "engine/test_ensemble_twin.py",
-    "property/test_extremes.py",
-    "property/test_streams.py",
+    "engine/test_least_squares_kernels.py",
+    "engine/test_members.py",
+    "engine/test_native_twin.py",
+    "features",
+    "formats",
+    "learners",
+    "property",
+    "tune/test_extending.py",
+    "tune/test_schedulers.py",
 )
-"""Files of many long cases: the default lane runs always the same third of them, and ``ci`` the rest."""
+"""Files of many cases: the default lane runs always the same third of them, and ``ci`` the rest."""
 
 settings.register_profile(
     "push",
@@ -187,10 +214,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the lanes that are lists of files: quick, ci, the parity catalogue and its part for every push."""
     for item in items:
         lanes = {marker.name for marker in item.iter_markers()} & OTHER_LANES
-        if _is_below(item.path, QUICK) and not lanes:
+        quick = _is_below(item.path, QUICK) and not lanes
+        if quick:
             item.add_marker("quick")
         sampled = _is_below(item.path, SAMPLED) and "[" in item.name and not one_in(3, item.name)
-        if lanes <= {"postgres"} and (sampled or _is_below(item.path, CI)):
+        if lanes <= {"postgres"} and not quick and (sampled or _is_below(item.path, CI)):
             item.add_marker("ci")
         if _is_below(item.path, PARITY):
             item.add_marker("parity")
