@@ -29,7 +29,7 @@ _STREAMS: tuple[tuple[dict[str, Any], int, int], ...] = ((_BANDIT, 3, 400), (_BA
 
 
 def check_member(member: Member) -> None:
-    """Check a member against the requirements of an ensemble, on simulated streams.
+    """Check a member against the requirements of an ensemble, on simulated streams that it works on.
 
     It has a weight for each score, and all scores and weights are finite. A model that is saved and loaded
     continues to learn identically, bit for bit. Predicting changes nothing, and a snapshot does not change
@@ -56,7 +56,7 @@ def check_member(member: Member) -> None:
     if is_new:
         register(member)
     try:
-        for options, actions, n in _STREAMS:
+        for options, actions, n in _STREAMS[: None if member.on_lines else -1]:
             _check_stream(member, options, list(_events(actions, n)), f"with {actions} actions")
     finally:
         if is_new:

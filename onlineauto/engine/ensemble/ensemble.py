@@ -68,9 +68,10 @@ def make_ensemble(
 ) -> Ensemble:
     """Return the ensemble of `live_configs` and members before the first event; it learns if it is `on`.
 
-    For `simple` lines it has no levels. `cells` is the number of cells of a table of weights.
+    For `simple` lines it has no levels, and no members that need several actions. `cells` is the number of
+    cells of a table of weights.
     """
-    members = members if on else ()
+    members = [each for each in members if on and (each.on_lines or not simple)]
     needs = _needs_of(members)
     others = live_configs + len(needs) if on else 0
     n_levels = 0 if simple else others

@@ -29,7 +29,7 @@ from onlineauto.engine.ensemble.branches import (
     shares,
 )
 from onlineauto.engine.ensemble.input_kernels import context_line, joins
-from onlineauto.engine.ensemble.member import Kernels, Lesson, Member, Need, Needs, Part, Sizes, Work
+from onlineauto.engine.ensemble.member import Kernels, Lesson, Member, Needs, Part, Sizes, Work
 from onlineauto.engine.ensemble.members.crosses import (
     KEEPS,
     LARGEST,
@@ -49,7 +49,7 @@ from onlineauto.engine.ensemble.need_kernels import works
 from onlineauto.engine.ensemble.number_bin_kernels import add_value
 from onlineauto.engine.ensemble.prices import LEARNT
 from onlineauto.engine.event.pass_kernels import run_on
-from onlineauto.engine.records.ensemble import MOST_ACTIONS, OF_BASELINE, Known
+from onlineauto.engine.records.ensemble import MOST_ACTIONS, OF_BASELINE
 from onlineauto.jit import entry_kernel, inline_kernel, kernel, short_loop
 
 if TYPE_CHECKING:
@@ -201,8 +201,6 @@ def learn_baseline(
 ) -> None:
     """Learn an event."""
     run, members, crossed = run_on(context, stream), context.live.ensemble.members, scratch.crossed
-    if members.inputs.tally[Known.ACTIONS] < members.needs[lesson.score, Need.LEAST_ACTIONS]:
-        return  # such as on single lines
     single, end, n = _take_products(run, actions, scratch)
     seen = min(np.float64(members.inputs.seen[MOST_ACTIONS] + 1), LATEST)
     note_width(members.inputs, n, OF_BASELINE)
