@@ -471,7 +471,7 @@ def learn_ensemble(
 
 @inline_kernel
 def _unexplained(ensemble: Ensemble, cost: float, noise: float) -> np.float64:
-    """Return the part of the variance of costs that is not explained, after adding a cost to that variance."""
+    """Return the part of the variance of costs that is not explained, once the variance includes `cost`."""
     costs = ensemble.costs
     costs[CostSoFar.EVENTS] = min(costs[CostSoFar.EVENTS] + 1.0, LATEST)
     costs[CostSoFar.MEAN] += (cost - costs[CostSoFar.MEAN]) / costs[CostSoFar.EVENTS]

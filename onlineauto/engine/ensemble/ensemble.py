@@ -49,7 +49,7 @@ _PARTS_OF_V0_1 = {"features": "linear", "waves": "waves", "crosses": "crosses", 
 """Members of release 0.1, and the names of their parts in its files."""
 
 VERSION = 2
-"""Version of the section of the ensemble in a model file. Version 1 has no weights of levels, and no costs."""
+"""Version of the ensemble's section in a model file. Version 1 has neither weights of levels nor costs."""
 
 _NAMES_OF_V0_1 = (
     *("features", "waves", "crosses one by one", "crosses in pairs", "crosses in triples", "layer"),

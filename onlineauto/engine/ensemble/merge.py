@@ -148,9 +148,9 @@ def _check(base: Ensemble, ends: Sequence[Ensemble]) -> None:
 
 def _widened(ensemble: Ensemble, widest: NDArray[np.float64]) -> Ensemble:
     """Return an ensemble for a wider range of costs; learning widens it the same way."""
-    (low, high), width = ensemble.range.tolist(), float(np.diff(ensemble.range)[0])
+    low, width, wider = ensemble.range[0], ensemble.range[1] - ensemble.range[0], widest[1] - widest[0]
     weights, spread, error = ensemble.weights.copy(), ensemble.spread.copy(), ensemble.error.copy()
-    costs, wider, constant = ensemble.costs.copy(), widest[1] - widest[0], constant_of(ensemble)
+    costs, constant = ensemble.costs.copy(), constant_of(ensemble)
     if width > 0.0 and wider > width:
         scale, lower = width / wider, (low - widest[0]) / wider
         others = weights[:constant].sum() + OF_LEVEL * weights[constant + 1 :].sum()

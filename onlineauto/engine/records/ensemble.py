@@ -82,8 +82,8 @@ class Ensemble(NamedTuple):
     """The weighted sum of scores; see `onlineauto.engine.ensemble.combiner_kernels`.
 
     An axis ``inputs`` has one entry for each possible live config, then one for each score of a member, then
-    one for the constant. For bandits it goes on with an entry for the level of each live config and score, the
-    mean over the actions of an event.
+    one for the constant. For bandits, entries for the levels of live configs and scores follow: for the mean
+    of each over the actions of an event.
     """
 
     on: bool  # the ensemble learns
