@@ -174,7 +174,7 @@ def _merged_error(base: Ensemble, ends: Sequence[Ensemble], learnt: Sequence[int
 def _merged_costs(base: Ensemble, ends: Sequence[Ensemble], learnt: Sequence[int]) -> NDArray[np.float64]:
     """Return the mean and the variance of costs over all branches, and their number of events."""
     seen = float(base.costs[CostSoFar.EVENTS])
-    moments = [each.costs[[CostSoFar.MEAN, CostSoFar.VARIANCE]] for each in (base, *ends)]
+    moments = [(each.costs[CostSoFar.MEAN], each.costs[CostSoFar.VARIANCE]) for each in (base, *ends)]
     parts = shares(learnt, averaging(seen, LATEST))
     mean, variance = merge_moments(moments[0], moments[1:], parts)
     return np.array([min(seen + sum(learnt), LATEST) * (base.n_levels > 0), mean, variance])
