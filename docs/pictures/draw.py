@@ -275,7 +275,7 @@ def _cluster(*, dark: bool) -> Picture:
     return picture
 
 
-_ROWS = {"features": 2.12, "waves": 1.74, "crosses": 1.36, "layer": 0.98}
+_ROWS = {"features": 2.18, "waves": 1.87, "crosses": 1.56, "layer": 1.25, "baseline": 0.94}
 """The extra members in the picture of the ensemble, and how high each is drawn."""
 
 
@@ -307,7 +307,7 @@ def _ensemble(*, dark: bool) -> Picture:
         )
         box((1.52, 2.86), (2.06, 0.36), "1, 2, 3: challengers")
         for name, y in _ROWS.items():
-            box((1.52, y), (2.06, 0.3), name)
+            box((1.52, y), (2.06, 0.26), name)
         box((0, 1.75), (0.9, 0.9), "event:\ncontext,\nactions")
         arrow((0.9, 2.2), (1.4, 2.2), color=look.ink)
         arrow((3.7, 2.2), (4.47, 2.2), color=green)

@@ -30,7 +30,7 @@ _STREAMS: tuple[tuple[dict[str, Any], int, int], ...] = ((_BANDIT, 3, 400), (_BA
 
 
 def check_member(member: Member) -> None:
-    """Check a member against the requirements of an ensemble, on simulated streams.
+    """Check a member against the requirements of an ensemble, on simulated streams that it works on.
 
     It has a weight for each score, and all scores and weights are finite. Scoring does not change the state.
     A score learns only while its needs are true. The member reads the inputs of an event only if it declares
@@ -60,7 +60,7 @@ def check_member(member: Member) -> None:
     if is_new:
         register(member)
     try:
-        for options, actions, n in _STREAMS:
+        for options, actions, n in _STREAMS[: None if member.on_lines else -1]:
             where = f"{member.name} with {actions} actions"
             _check_stream(member, options, list(_events(actions, n)), where)
             _check_inputs(member, options, list(_events(actions, n // 2, numbers=False)), where)

@@ -14,6 +14,7 @@ import numpy as np
 from onlineauto.automl.options import OF_DECAY, AutomlOptions
 from onlineauto.automl.search import LiveConfig
 from onlineauto.engine.ensemble.ensemble import to_predict
+from onlineauto.engine.ensemble.states import constant_of
 from onlineauto.errors import OptionError
 from onlineauto.learners._kernels import MAX_LABEL, MIN_LABEL, W
 from onlineauto.learners.cells import read_cells, write_cells
@@ -37,7 +38,9 @@ def predicting_configs(workspace: Workspace, what: PredictOnly = True) -> list[i
     arrays = workspace.searching.live_configs.arrays
     weights = np.zeros(arrays.n)
     if _predictor(workspace, what) == "ensemble":
+        levels = arrays.ensemble.weights[constant_of(arrays.ensemble) + 1 :][: arrays.n]
         weights += np.abs(arrays.ensemble.weights[: arrays.n])
+        weights[: len(levels)] += np.abs(levels)
     if _predictor(workspace, what) != "champion":
         weights += arrays.mix[: arrays.n] * arrays.mixing
     return [0, *(int(live) for live in np.flatnonzero(weights) if live)]

@@ -25,7 +25,7 @@ from onlineauto.engine.ensemble.ensemble import begin_again, names_of
 from onlineauto.engine.ensemble.least_squares_kernels import WAITING, Observed, begin_weight, learn_lately
 from onlineauto.engine.ensemble.merge import merge_ensembles, merge_inputs
 from onlineauto.engine.ensemble.regression import make_regression, merge_regression
-from onlineauto.engine.ensemble.states import states_of
+from onlineauto.engine.ensemble.states import constant_of, states_of
 from onlineauto.engine.records.ensemble import MOST_ACTIONS, Known
 from tests.bench.quality.logs import head, load
 from tests.engine.ensemble_streams import odd
@@ -76,7 +76,7 @@ def predicted(workspace: Workspace, events: Sequence[str], name: str = "") -> ND
     ensemble = ensemble_of(workspace)
     if name:
         ensemble.weights[:] = 0.0
-        first = len(ensemble.weights) - 1 - len(ensemble.members.rests)
+        first = constant_of(ensemble) - len(ensemble.members.rests)
         ensemble.weights[first + names_of(ensemble).index(name)] = 1.0
     return np.array([workspace.predict(event) for event in events], np.float64)
 
@@ -220,12 +220,12 @@ def test_two_halves_predict_like_one_learner() -> None:
     """Distances are in standard deviations of the predictions of one learner."""
     events = events_of(odd(1300, numbers=2))
     base = made()
-    learn(base, events[:400])
+    learn(base, events[:700])  # young members of branches would give their scores other weights
     ends, whole = [copy.deepcopy(base) for _ in range(2)], copy.deepcopy(base)
-    for at, event in enumerate(events[400:1000]):
+    for at, event in enumerate(events[700:1000]):
         ends[at % 2].learn(event)
         whole.learn(event)
-    result = merge(base, ends, [300, 300])
+    result = merge(base, ends, [150, 150])
     rest = events[1000:]
     for name in ("", *names_of(ensemble_of(base))):
         if name != "layer":  # it begins after 1,024 events
@@ -273,7 +273,7 @@ def test_an_unchanged_copy_changes_nothing() -> None:
     np.testing.assert_allclose(predicted(with_copy, rest), predicted(alone, rest), atol=1e-5)
     assert distance(predicted(alone, rest), predicted(end, rest)) < 0.03  # events that waited are learnt
     one, other = ensemble_of(alone), ensemble_of(end)
-    fields = ("weights", "spread", "error", "range")
+    fields = ("weights", "spread", "error", "costs", "range")
     arrays = {name: (getattr(one, name), getattr(other, name)) for name in fields}
     arrays |= dict(zip(one.test._fields, zip(one.test, other.test, strict=True), strict=True))
     for name, (mine, theirs) in arrays.items():

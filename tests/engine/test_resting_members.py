@@ -10,7 +10,7 @@ import pytest
 
 from onlineauto import Workspace
 from onlineauto.engine.ensemble.ensemble import able_scores, ensemble_state, rest, worths
-from onlineauto.engine.ensemble.states import states_of
+from onlineauto.engine.ensemble.states import constant_of, states_of
 from onlineauto.engine.search.journal import Journal
 from onlineauto.workspace.inspection.inspection import inspection
 from tests.engine.ensemble_streams import odd
@@ -79,11 +79,21 @@ def test_all_may_rest_and_the_ensemble_goes_on() -> None:
     workspace = Workspace(**{**OPTIONS, "member_budget": 0.01}).fit(odd(300, numbers=2))
     ensemble = workspace.searching.live_configs.arrays.ensemble
     assert all(rests(workspace))
-    assert ensemble.weights[-7:-1].tolist() == [0.0] * 6
+    constant = constant_of(ensemble)
+    assert ensemble.weights[constant - 7 : constant].tolist() == [0.0] * 7
+    assert ensemble.weights[-7:].tolist() == [0.0] * 7
     assert ensemble.weights[0] != 1.0
 
 
-NAMES = ("features", "waves", "crosses one by one", "crosses in pairs", "crosses in triples", "layer")
+NAMES = (
+    "features",
+    "waves",
+    "crosses one by one",
+    "crosses in pairs",
+    "crosses in triples",
+    "layer",
+    "baseline",
+)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -106,8 +116,10 @@ def test_features_keep_their_seat_while_the_layer_upon_them_works() -> None:
     assert found["features"] >= found["layer"] > 0
     assert worths(ensemble, {"features"}).keys().isdisjoint({"features", "layer"})
     rest(ensemble, {"features"})
-    assert ensemble.members.rests.tolist() == [True, False, False, False, False, True]
-    assert ensemble.weights[[-7, -2]].tolist() == [0.0, 0.0]
+    assert ensemble.members.rests.tolist() == [True, False, False, False, False, True, False]
+    of = {name: at for at, name in enumerate(NAMES, constant_of(ensemble) - len(NAMES))}
+    for at in (of["features"], of["layer"]):
+        assert ensemble.weights[[at, at + ensemble.n_levels + 1]].tolist() == [0.0, 0.0]
     assert able_scores(ensemble)["layer"]
     shown = {each["who"]: each for each in inspection(workspace, names={})["stack"]}
     assert shown["features"]["rests"]

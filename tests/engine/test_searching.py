@@ -134,12 +134,17 @@ def test_each_change_of_champion_starts_the_test_of_the_ensemble_again() -> None
 
 
 def test_weights_of_the_ensemble_follow_the_two_live_configs_that_remain() -> None:
-    ensemble = make_ensemble(4, on=True, members=(), cells=0, configuration=REGISTRY.from_keywords())
-    ensemble.weights[:4] = [0.5, 0.1, 0.3, 0.05]
-    ensemble.spread[:4, :4] = np.diag([1.0, 1.1, 1.2, 1.3])
+    ensemble = make_ensemble(
+        4, on=True, simple=False, members=(), cells=0, configuration=REGISTRY.from_keywords()
+    )
+    ensemble.weights[:] = [0.5, 0.1, 0.3, 0.05, 0.7, 0.5, 0.1, 0.3, 0.05]
+    ensemble.spread[:] = np.diag([1.0, 1.1, 1.2, 1.3, 0.9, 1.0, 1.1, 1.2, 1.3])
     promote(ensemble, 2, 4)
-    np.testing.assert_allclose(ensemble.weights[:4], [0.3 + 0.1 + 0.05, 0.5, 0.0, 0.0])
-    np.testing.assert_allclose(np.diag(ensemble.spread)[:4], [1.2, 1.0, UNSURE, UNSURE])
+    one, levels = ensemble.weights[:4], ensemble.weights[5:]
+    np.testing.assert_allclose([one, levels], [[0.3 + 0.1 + 0.05, 0.5, 0.0, 0.0]] * 2)
+    spread = np.diag(ensemble.spread)
+    np.testing.assert_allclose([spread[:4], spread[5:]], [[1.2, 1.0, UNSURE, UNSURE]] * 2)
+    assert (ensemble.weights[4], spread[4]) == (0.7, 0.9)
 
 
 @pytest.mark.parametrize("exact", [True, False], ids=["exact", "native"])

@@ -1,63 +1,66 @@
-"""The member baseline the slow, obvious way: dictionaries of weights, on contexts of words."""
+"""The member baseline the slow, obvious way: a dictionary of products, like those that `crosses` has."""
 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tests.naive.crosses import KEEPS, LATEST, MOST, SURE, WHOLE, cell_of, mixed
+
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Sequence
+    from collections.abc import Sequence
 
-__all__ = ["Baseline"]
+    from tests.naive.crosses import Names
 
-UNSURE, KEEPS, LATEST, SURE = 0.3, 0.9995, 1000, 1e-7
+__all__ = ["WIDEST", "Baseline"]
+
+UNSURE, LEAST_NOISE, WIDEST = 0.3, 0.02, 24
+SHARED = 0xD1B54A32D192ED00
 
 
 class Baseline:
-    """Weights of the context that all actions share, and weights of each action."""
+    """Weights of the context and its pairs that all actions share, and weights of each action."""
 
     def __init__(self) -> None:
-        self.weights: dict[Hashable, np.float32] = {}
-        self.spread: dict[Hashable, np.float32] = {}
-        self.seen: set[str] = set()
+        self.weights: dict[int, np.float32] = defaultdict(lambda: np.float32(0))
+        self.spread: dict[int, np.float32] = defaultdict(lambda: np.float32(UNSURE))
+        self.wide = [0] * len(MOST)
         self.mean = self.variance = self.error = 0.0
-        self.events = 0
 
     @staticmethod
-    def products(words: Sequence[str], action: str) -> list[Hashable]:
-        """What has a weight: the constant, words and pairs of words; of the action the constant and words."""
-        shared: Iterable[Hashable] = [(), *((word,) for word in words), *combinations(sorted(words), 2)]
-        return [*shared, *(("of", action, *word) for word in [(), *((word,) for word in words)])]
+    def _cells(context: Names, keys: Sequence[int]) -> list[int]:
+        single = [0, *(fine for fine, _ in context)]
+        pairs = [mixed(sum(two) % WHOLE) for two in combinations([coarse for _, coarse in context], 2)]
+        shared = [cell_of(product, SHARED) for product in (*single, *pairs)]
+        return shared + [cell_of(product, key) for key in keys for product in single]
 
-    def score(self, words: Sequence[str], action: str) -> float | None:
-        """The cost of an action; None if it was never learnt."""
-        if action not in self.seen:
+    def score(self, context: Names, keys: Sequence[int]) -> float | None:
+        """The cost of an action; None if the context is too wide."""
+        if len(context) > WIDEST:
             return None
-        return self.mean + sum(float(self.weights.get(each, 0.0)) for each in self.products(words, action))
+        return self.mean + math.fsum(self.weights[cell] for cell in self._cells(context, keys))
 
-    def learn(self, words: Sequence[str], action: str, cost: float) -> None:
-        products = self.products(words, action)
-        self.events += 1
-        self.seen.add(action)
-        for each in products:
-            self.weights.setdefault(each, np.float32(0))
-            self.spread.setdefault(each, np.float32(UNSURE))
-        noise = 1.0
-        if self.variance > 0 and self.error > 0:
-            noise = min(max(self.error / self.variance, 0.02), 1.0)
-        error = cost - self.mean - sum(float(self.weights[each]) for each in products)
-        total = noise + sum(float(self.spread[each]) for each in products)
-        latest = min(self.events, LATEST)
-        if math.isfinite(error):
-            self.error += (error**2 - self.error) / latest
-            for each in products:
-                spread = float(self.spread[each])
-                self.weights[each] = np.float32(float(self.weights[each]) + spread * error / total)
+    def learn(
+        self, context: Names, keys: Sequence[int], cost: float, weight: float, events: int, *, works: bool
+    ) -> None:
+        """Learn an event, before which there were so many; it need not work to know the mean of the costs."""
+        seen = min(events + 1, LATEST)
+        if works and len(context) <= WIDEST:
+            cells, noise = self._cells(context, keys), 1.0
+            if self.variance > 0 and self.error > 0:
+                noise = min(max(self.error / self.variance, LEAST_NOISE), 1.0)
+            error = cost - self.mean - math.fsum(self.weights[cell] for cell in cells)
+            total = noise / weight + math.fsum(self.spread[cell] for cell in cells)
+            self.error += (error**2 - self.error) / seen
+            for cell in cells:
+                spread = float(self.spread[cell])
+                self.weights[cell] = np.float32(self.weights[cell] + spread * error / total)
                 less = (spread - spread * spread / total) / KEEPS
-                self.spread[each] = np.float32(min(max(less, SURE), UNSURE))
+                self.spread[cell] = np.float32(min(max(less, SURE), UNSURE))
         away = cost - self.mean
-        self.mean += away / latest
-        self.variance += (away * (cost - self.mean) - self.variance) / latest
+        self.mean += away / seen
+        self.variance += (away * (cost - self.mean) - self.variance) / seen

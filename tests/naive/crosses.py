@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     Names = Sequence[tuple[int, int]]
     """Of each feature that may be crossed: its hash by itself, and in pairs and triples."""
 
-__all__ = ["RARE", "Crosses", "key_of", "keys_of", "of_bin", "of_group", "of_word"]
+__all__ = ["RARE", "Crosses", "cell_of", "key_of", "keys_of", "of_bin", "of_group", "of_word"]
 
 MIX, WHOLE = 0x9E3779B97F4A7C15, 2**64
 MOST, RARE = (64, 24, 10), 16
@@ -42,11 +42,15 @@ def of_group(number: int, group: int) -> int:
     return mixed((number + 1 << 8) + group + 2**41)
 
 
+def cell_of(product: int, key: int, *, bits: int = 18) -> int:
+    """The cell of a product with a key, in a table of so many bits."""
+    return ((product ^ (key | 3)) * MIX % WHOLE >> 64 - bits) // 4 * 4 + key % 4
+
+
 class Crosses:
     """Three members: single features with the action, pairs too, and triples too."""
 
-    def __init__(self, *, bits: int = 18) -> None:
-        self.shift = 64 - bits
+    def __init__(self) -> None:
         self.widest = 0
         self.wide = [0] * len(MOST)
         """Wide events, by what they were too wide for, the narrowest first."""
@@ -66,10 +70,7 @@ class Crosses:
         for size in range(2, order + 1):
             if widest <= MOST[size - 1]:
                 products += [mixed(sum(some) % WHOLE) for some in combinations([b for _, b in context], size)]
-        return [self._cell(product, key) for key in keys for product in products]
-
-    def _cell(self, product: int, key: int) -> int:
-        return ((product ^ (key | 3)) * MIX % WHOLE >> self.shift) // 4 * 4 + key % 4
+        return [cell_of(product, key) for key in keys for product in products]
 
     def scores(self, context: Names, keys: Sequence[int]) -> list[float | None]:
         """The scores of an event, None of a member for which it is too wide."""
@@ -81,11 +82,12 @@ class Crosses:
             for order in (1, 2, 3)
         ]
 
-    def _note_width(self, n: int, events: int) -> None:
+    def note_width(self, n: int, events: int, wide: list[int]) -> None:
+        """Note how wide an event is; `wide` counts for each limit the events that were wider."""
         for at, limit in enumerate(sorted(MOST)):
             if n > limit >= self.widest:
-                self.wide[at] += 1
-                if self.wide[at] <= RARE or 8 * self.wide[at] <= events:
+                wide[at] += 1
+                if wide[at] <= RARE or 8 * wide[at] <= events:
                     n = limit
         self.widest = max(self.widest, n)
 
@@ -99,7 +101,7 @@ class Crosses:
         learns: Sequence[bool],
     ) -> None:
         """Learn an event, before which there were so many; only some members learn."""
-        self._note_width(min(len(context), MOST[0] + 1), events)
+        self.note_width(min(len(context), MOST[0] + 1), events, self.wide)
         for order, works in enumerate(self.works, 1):
             weights, spread = self.weights[order - 1], self.spread[order - 1]
             cells = self._cells(context, keys, order)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tests.naive.draws import Draws
-from tests.naive.members import NAMES, Members, Squares
+from tests.naive.members import NAMES, ON_LINES, Members, Squares
 from tests.naive.native_search.bets import LossTest, RewardTest, level_of_test
 from tests.naive.native_search.comparing import is_one_in_eight
 from tests.naive.native_search.options import Options
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Choice", "Ensemble", "Logged"]
 
 LEANING, UNSURE = 0.25, 2.0
+OF_LEVEL, LEAST_NOISE, YOUNG, LATEST = 0.25, 0.02, 64, 2000
 FIRST, SOON = 512, 0.5
 
 
@@ -61,7 +62,7 @@ def best(scores: Sequence[np.float32]) -> int:
 
 
 def fairness(logged: Logged, n_actions: int) -> float:
-    """What an event counts, so that all actions count alike."""
+    """The propensity weight of an event, by which all actions count alike."""
     return min(1 / (n_actions * logged.probability), 32.0) if logged.probability > 0 else 1.0
 
 
@@ -84,8 +85,14 @@ class Ensemble:
         self.single, self.most_live, self.n_live = single, live, 1
         self.asks_rewards = not single and asks != "loss"
         self.asks_losses = single or asks != "reward"
-        self.members = Members(numbered=numbered, named=named) if members else None
-        self.n_scores = len(NAMES) if members else 0
+        self.names = () if not members else ON_LINES if single else NAMES
+        self.members = Members(names=self.names, numbered=numbered, named=named) if members else None
+        self.n_scores = len(self.names)
+        self.n = self.most_live + self.n_scores + 1
+        self.firsts = [0] if single else [0, self.n]
+        """Where the weights of scores and those of their levels begin."""
+        self.error = self.mean = self.variance = 0.0
+        self.n_errors = 0
         self.squares = Squares(UNSURE)
         self.begin()
         self.range = 0.0, 0.0
@@ -99,7 +106,7 @@ class Ensemble:
 
     def begin(self) -> None:
         """Trust the champion alone."""
-        self.squares = Squares(UNSURE, self.most_live + self.n_scores + 1)
+        self.squares = Squares(UNSURE, self.n + (len(self.firsts) - 1) * (self.n - 1))
         self.squares.weights[0] = 1.0
 
     def test_anew(self) -> None:
@@ -115,15 +122,16 @@ class Ensemble:
         self.n_live = max(self.n_live, live + 1)
         if live > 0:
             weights, spread = self.squares.weights, self.squares.spread
-            weights[0] += weights[live]
-            weights[live] = 0.0
-            spread[live, :] = 0.0
-            spread[:, live] = 0.0
-            spread[live, live] = UNSURE
+            for first in self.firsts:
+                at = first + live
+                weights[first] += weights[at]
+                weights[at] = spread[at, :] = spread[:, at] = 0.0
+                spread[at, at] = UNSURE
 
     def exchange(self, live: int) -> None:
-        order = list(range(self.most_live + self.n_scores + 1))
-        order[0], order[live] = live, 0
+        order = list(range(len(self.squares.weights)))
+        for first in self.firsts:
+            order[first], order[first + live] = first + live, first
         self.squares.weights = self.squares.weights[order]
         self.squares.spread = self.squares.spread[np.ix_(order, order)]
         self.test_anew()
@@ -133,19 +141,20 @@ class Ensemble:
         assert self.members is not None
         if "features" in names:
             names = {*names, "layer"}
-        for member, name in enumerate(NAMES):
+        for member, name in enumerate(self.names):
             if name in names and not self.members.rests[member]:
-                self._leave_out(self.most_live + member)
-        self.members.rests = [name in names for name in NAMES]
+                self._leave_out(member)
+        self.members.rests = [name in names for name in self.names]
 
-    def _leave_out(self, at: int) -> None:
-        others = np.arange(len(self.squares.weights)) != at
+    def _leave_out(self, member: int) -> None:
         weights, spread = self.squares.weights, self.squares.spread
-        share = spread[others, at] / spread[at, at]
-        weights[others] -= share * weights[at]
-        spread[np.ix_(others, others)] -= np.outer(share, spread[at, others])
-        weights[at] = spread[at, :] = spread[:, at] = 0.0
-        spread[at, at] = UNSURE
+        for at in (first + self.most_live + member for first in self.firsts):
+            others = np.arange(len(weights)) != at
+            share = spread[others, at] / spread[at, at]
+            weights[others] -= share * weights[at]
+            spread[np.ix_(others, others)] -= np.outer(share, spread[at, others])
+            weights[at] = spread[at, :] = spread[:, at] = 0.0
+            spread[at, at] = UNSURE
 
     def serve(self, who: str) -> None:
         self.serves = who == "stack"
@@ -158,14 +167,20 @@ class Ensemble:
         place = (float(cost) - low) / (high - low)
         return min(max(place, -1.0), 2.0) if place >= -1.0 else -1.0
 
-    def inputs(self, live: Sequence[np.float32], pair: Sequence[np.float32]) -> np.ndarray:
-        found = np.zeros(self.most_live + self.n_scores + 1)
-        for slot in range(self.n_live):
-            found[slot] = self.on_scale(float(live[slot]))
+    def inputs(self, live: Scores, pairs: Scores, action: int) -> np.ndarray:
+        """The scores of an action and, unless most events lack scores, their means over all actions."""
+        found = np.zeros(len(self.squares.weights))
+        columns = {slot: [float(each[slot]) for each in live] for slot in range(self.n_live)}
         if self.members is not None:
             for member, works in enumerate(self.members.works):
-                found[self.most_live + member] = self.on_scale(float(pair[member])) if works else 0.0
-        found[-1] = 1.0
+                if works:
+                    columns[self.most_live + member] = [float(each[member]) for each in pairs]
+        has_levels = not self.single and (self.members is None or self.members.joint is None)
+        for at, column in columns.items():
+            found[at] = self.on_scale(column[action])
+            if has_levels:
+                found[self.n + at] = OF_LEVEL * self.on_scale(sum(column) / len(column))
+        found[self.n - 1] = 1.0
         return found
 
     def scores(self, choice: Choice, live: Scores) -> list[tuple[np.float32, ...]]:
@@ -176,10 +191,11 @@ class Ensemble:
             pairs = self.members.scores(choice.context, choice.actions, champion)
         low, high = self.range
         found = []
-        for own, pair in zip(live, pairs, strict=True):
+        for action, (own, pair) in enumerate(zip(live, pairs, strict=True)):
             total = own[0]
             if high > low:
-                total = np.float32(low + (high - low) * (self.squares.weights @ self.inputs(own, pair)))
+                inputs = self.inputs(live, pairs, action)
+                total = np.float32(low + (high - low) * (self.squares.weights @ inputs))
             found.append((*pair, total))
         return found
 
@@ -210,10 +226,17 @@ class Ensemble:
             ranking = ensemble if scores_all else champion
             self._test(champion, ensemble, ranking, logged)
             proved = self._verdict()
-            noise = (1.0 + rank(ranking, logged.action)) / fairness(logged, len(live))
+            noise = (1.0 + rank(ranking, logged.action)) / math.sqrt(fairness(logged, len(live)))
             noise /= logged.weight
-            inputs = self.inputs(live[logged.action], own[logged.action])
-            self.squares.learn(inputs, self.on_scale(logged.cost), noise)
+            inputs, target = self.inputs(live, own, logged.action), self.on_scale(logged.cost)
+            self.n_errors = min(self.n_errors + 1, LATEST)
+            self.error += ((target - self.squares.weights @ inputs) ** 2 / noise - self.error) / self.n_errors
+            if not self.single:
+                self.mean += (target - self.mean) / self.n_errors
+                self.variance += ((target - self.mean) ** 2 / noise - self.variance) / self.n_errors
+                part = self.error / self.variance if self.variance > 0 else 1.0
+                noise *= max(min(max(part, LEAST_NOISE), 1.0), YOUNG / self.n_errors)
+            self.squares.learn(inputs, target, noise)
             self.squares.cut_off()
         cost = logged.cost
         low, high = self.range
@@ -224,7 +247,7 @@ class Ensemble:
             self.members.learn(choice.context, choice.actions, logged.action, cost, logged.weight)
             for at, (before, now) in enumerate(zip(worked, self.members.works, strict=True)):
                 if before and not now:
-                    self._leave_out(self.most_live + at)
+                    self._leave_out(at)
         self.widen(logged.cost)
         self.scale.widen(-logged.cost, logged.probability, len(choice.actions))
         self.logged[logged.action] += 1
@@ -240,10 +263,13 @@ class Ensemble:
         lower, higher = min(low, cost), max(high, cost)
         if width > 0:
             lower, higher = max(lower, low - width), min(higher, high + width)
-            change = np.eye(len(self.squares.weights))
-            change[-1, -1] = width / (higher - lower)
+            change, constant = np.eye(len(self.squares.weights)), self.n - 1
+            change[constant, constant] = scale = width / (higher - lower)
             weights = change @ self.squares.weights
-            weights[-1] += (low - lower) * (1 - self.squares.weights[:-1].sum()) / (higher - lower)
+            total = self.squares.weights[:constant].sum() + OF_LEVEL * self.squares.weights[self.n :].sum()
+            weights[constant] += (low - lower) * (1 - total) / (higher - lower)
+            self.error, self.variance = self.error * scale**2, self.variance * scale**2
+            self.mean = self.mean * scale + (low - lower) / (higher - lower)
             self.squares.weights, self.squares.spread = weights, change @ self.squares.spread @ change
         self.range = lower, higher
 

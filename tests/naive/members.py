@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tests.naive.baseline import WIDEST, Baseline
 from tests.naive.crosses import RARE, Crosses, key_of, keys_of, of_bin, of_group, of_word
 
 if TYPE_CHECKING:
@@ -31,7 +32,18 @@ MOST_FEATURES, MOST_NUMBERS, MOST_ACTIONS, WAVES = 300, 64, 32, 128
 BINS, FIRST_BINS, GROUPS, LATEST = 24, 12, 8, 128
 LEFT, TOGETHER = 64, 3
 MEMORY = 16384
-NAMES = ("features", "waves", "crosses one by one", "crosses in pairs", "crosses in triples", "layer")
+NAMES = (
+    "features",
+    "waves",
+    "crosses one by one",
+    "crosses in pairs",
+    "crosses in triples",
+    "layer",
+    "baseline",
+)
+LAYER = 5
+ON_LINES = NAMES[:LAYER]
+"""Those that do not need several actions."""
 AFTER = 1024
 KEEPS = 0.9995
 ALONE, OFTEN, EACH, WAITING = 64, 512, 4, 4
@@ -152,13 +164,16 @@ class Members:
     `named` has stem and number of the words whose names have these, by hash.
     """
 
-    def __init__(self, *, numbered: bool = False, named: Named | None = None) -> None:
+    def __init__(
+        self, *, names: Sequence[str] = NAMES, numbered: bool = False, named: Named | None = None
+    ) -> None:
+        self.names = names
         self.numbered = numbered
         self.named = named or {}
         self.of_stem: dict[object, int] = {}
         self.about: dict[int, tuple[int, float]] = {}
         """Of the input of a word with a number in its name: the input of that number, and how much it is."""
-        self.crosses = Crosses()
+        self.crosses, self.baseline = Crosses(), Baseline()
         self.n_inputs = 1
         self.wide = self.crowding = 0
         """Events without room for what was new in them; how often there lately was none for actions."""
@@ -170,7 +185,7 @@ class Members:
         self.actions: dict[object, OfAction] = {}
         self.joint: OfAction | None = None
         self.events = 0
-        self.rests = [False] * len(NAMES)
+        self.rests = [False] * len(names)
         self.told: list[tuple[OfAction, np.float32]] | None = None
         """The scores by features of the known actions of the latest event; None if it has no layer."""
 
@@ -182,9 +197,16 @@ class Members:
         waves = not self.has_too_many_numbers and (bool(self.numbers) or self.joint is not None)
         layer = self.joint is None and len(self.actions) > 1 and self.events >= AFTER
         layer = layer and not self.has_too_many_features and not self.rests[0]
-        able = not self.has_too_many_features, waves, *self.crosses.works, layer
+        baseline = len(self.actions) > 1 and self.crosses.widest <= WIDEST
+        able = (not self.has_too_many_features, waves, *self.crosses.works, layer, baseline)[
+            : len(self.names)
+        ]
         begun = bool(self.actions) or self.joint is not None
         return tuple(each and begun and not rests for each, rests in zip(able, self.rests, strict=True))
+
+    def has(self, name: str) -> bool:
+        """Whether a member is there and has scores."""
+        return name in self.names and self.works[self.names.index(name)]
 
     def _key(self, number: int, features: Features) -> object:
         return number if self.numbered else tuple(sorted((hash_, int(x * 65536)) for hash_, x in features))
@@ -202,17 +224,23 @@ class Members:
         for number, features in enumerate(actions):
             known = self._of(number, features)
             linear, waves = self._inputs(context, features if self.joint else ())
-            scores = [np.float32(otherwise[number])] * len(NAMES)
+            scores = [np.float32(otherwise[number])] * len(self.names)
             if known is not None and known.seen:
                 known.linear.grow(self.n_inputs)
-                crossed = self.crosses.scores(self._names(context), self._crossed_with(number, features))
-                own = [float(known.linear.weights @ linear), float(known.waves.weights @ waves), *crossed]
-                for member, score in enumerate(own):
-                    if self.works[member] and score is not None:
+                names, keys = self._names(context), self._crossed_with(number, features)
+                own = [
+                    float(known.linear.weights @ linear),
+                    float(known.waves.weights @ waves),
+                    *self.crosses.scores(names, keys),
+                    None,
+                    self.baseline.score(names, keys),
+                ]
+                for member, (score, works) in enumerate(zip(own, self.works, strict=False)):
+                    if works and score is not None:
                         scores[member] = np.float32(score)
             found.append(scores)
         self.told = None
-        if self.works[-1]:
+        if self.has("layer"):
             of = [self._of(number, features) for number, features in enumerate(actions)]
             self.told = [
                 (each, scores[0]) for each, scores in zip(of, found, strict=True) if each and each.seen
@@ -220,7 +248,7 @@ class Members:
             layer = self._layer()
             for each, scores in zip(of, found, strict=True):
                 if each and each.seen:
-                    scores[-1] = np.float32(each.layer.weights @ layer)
+                    scores[LAYER] = np.float32(each.layer.weights @ layer)
         return [tuple(scores) for scores in found]
 
     def _layer(self) -> NDArray[np.float64]:
@@ -310,7 +338,7 @@ class Members:
         known = self._of(logged, features)
         if known is not None:
             known.seen += 1
-            works = *self.works[:2], self.works[-1]
+            works = *self.works[:2], self.has("layer")
             regressions = known.linear, known.waves, known.layer
             for has, squares, inputs in zip(works, regressions, (linear, waves, layer), strict=True):
                 if has and inputs is not None:
@@ -323,6 +351,10 @@ class Members:
         if not all(self.rests[2:5]):
             learns = [not rests for rests in self.rests[2:5]]
             self.crosses.learn(self._names(context), keys, cost, weight, self.events, learns)
+        if "baseline" in self.names and not self.rests[-1]:
+            names = self._names(context)
+            self.crosses.note_width(min(len(names), WIDEST + 1), self.events, self.baseline.wide)
+            self.baseline.learn(names, keys, cost, weight, self.events, works=self.works[-1])
         self._see_numbers(context, features if self.joint else ())
         for each, score in self.told or ():
             each.see(score)

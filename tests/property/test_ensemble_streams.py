@@ -65,12 +65,14 @@ def event(draw: st.DrawFn, options: dict[str, Any]) -> str:
 def numbers_of(workspace: Workspace) -> Iterator[np.ndarray[Any, Any]]:
     """Everything of an ensemble that must stay a number."""
     ensemble = workspace.searching.live_configs.arrays.ensemble
-    yield from (ensemble.weights, ensemble.spread, ensemble.range, ensemble.test.pair, ensemble.test.loss)
+    yield from (ensemble.weights, ensemble.spread, ensemble.range, ensemble.error, ensemble.costs)
+    yield from (ensemble.test.pair, ensemble.test.loss)
     if len(ensemble.members.rests):
         states, numbers = states_of(ensemble), ensemble.members.inputs.numbers
         yield from (numbers.mean, numbers.variance, numbers.latest, numbers.cut)
-        yield from (*states.of("features"), *states.of("waves").regression, *states.of("layer").regression)
-        yield states.of("layer").measure
+        yield from (*states.of("features"), *states.of("waves").regression)
+        if any(member.name == "layer" for member in states.members):  # single lines have none
+            yield from (*states.of("layer").regression, states.of("layer").measure, *states.of("baseline"))
 
 
 def usual(options: dict[str, Any], n: int) -> str:

@@ -136,11 +136,10 @@ def test_a_rank_server_ranks_with_the_ensemble_of_its_learner(tmp_path: Path, lo
     settled(loop)
     workspace = loop.learner.workspace
     workspace.searching.live_configs.apply(PredictWith("ensemble", "loss"), workspace.learner.model)
+    ensemble = workspace.searching.live_configs.arrays.ensemble
+    ensemble.weights[0] = -9.0  # so it ranks otherwise than the champion
     follower = Follower(tmp_path / "rank", Beside(loop))
     champion = workspace.fork(predict_with="champion").predictor()
-    workspace.searching.live_configs.arrays.ensemble.weights[
-        0
-    ] = -9.0  # so it ranks otherwise than the champion
     actions = [{"article": {topic: 1}} for topic in TOPICS]
     asked = [{"c": {"user": {f"u{number}": 1}, "_multi": actions}} for number in range(4)]
     events = [msgspec.json.encode(each) + b"\n" for each in asked]

@@ -58,15 +58,15 @@ def put(number: float, at: int = 0) -> Callable[[Any], object]:
 NAN, HUGE = put(float("nan")), put(float("inf"))
 LONGER = partial(np.pad, pad_width=(0, 1))
 FORGERIES: list[tuple[str, Callable[[Any], object]]] = [
-    *((name, NAN) for name in ("weights", "spread", "range")),
-    *((name, HUGE) for name in ("weights", "spread", "range")),
+    *((name, NAN) for name in ("weights", "spread", "range", "costs")),
+    *((name, HUGE) for name in ("weights", "spread", "range", "costs")),
     *((name, NAN) for name in ("inputs.mean", "inputs.variance", "inputs.cut")),
     *((name, NAN) for name in ("inputs.latest", "members.layer.measure")),
     *((f"members.{name}.{part}", NAN) for name in ("features", "waves") for part in ("weights", "spread")),
     ("spread", put(0.0)),
     ("spread", put(0.5, 1)),
     *((name, LONGER) for name in ("weights", "spread", "range", "pair", "loss")),
-    *((name, lambda array: array[:-1]) for name in ("loss_spread", "policies", "level", "updates")),
+    *((name, lambda array: array[:-1]) for name in ("loss_spread", "policies", "level", "updates", "costs")),
     *((name, lambda array: array.astype(np.float32)) for name in ("weights", "spread", "pair")),
     ("updates", put(-1)),
     ("serves", lambda _: 1),
@@ -246,13 +246,14 @@ def test_the_weights_of_the_ensemble_are_shown(tmp_path: Path, capsys: pytest.Ca
     shares = inspection(workspace, names={})["stack"]
     live = [f"live config {index}" for index in range(len(workspace.estimates))]
     crosses = [f"crosses {how}" for how in ("one by one", "in pairs", "in triples")]
-    assert [each["who"] for each in shares] == [*live, "features", "waves", *crosses, "layer", "constant"]
-    weights = ensemble_of(workspace).weights
-    assert [each["weight"] or 0.0 for each in shares[len(live) :]] == weights[-7:].tolist()
+    others = "features", "waves", *crosses, "layer", "baseline", "constant"
+    assert [each["who"] for each in shares] == [*live, *others]
+    weights = ensemble_of(workspace).weights[: -ensemble_of(workspace).n_levels]
+    assert [each["weight"] or 0.0 for each in shares[len(live) :]] == weights[-8:].tolist()
     workspace.save(tmp_path / "its.model")
     assert main(["inspect", str(tmp_path / "its.model")]) == 0
     printed = capsys.readouterr().out
-    assert re.search(rf"crosses in pairs +{shares[-4]['weight']:.3f} +{shares[-4]['price']:.1f}\n", printed)
+    assert re.search(rf"crosses in pairs +{shares[-5]['weight']:.3f} +{shares[-5]['price']:.1f}\n", printed)
     words = Workspace(**BANDIT | {"members": "waves"}).fit(b"shared |a x\n0:0:0.5 |b y\n|b z\n\n")
     assert [each["weight"] for each in inspection(words, names={})["stack"][-2:-1]] == [None]
     assert inspection(workspace.fork(predict_with="champion"), names={})["stack"] == []

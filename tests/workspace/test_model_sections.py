@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 BANDIT: dict[str, Any] = {"cb_explore_adf": True, "automl": 3, "default_lease": 60, "bit_precision": 10}
-SCORES = ("features", "waves", "crosses one by one", "crosses in pairs", "crosses in triples", "layer")
+SCORES = (
+    *("features", "waves", "crosses one by one", "crosses in pairs", "crosses in triples", "layer"),
+    "baseline",
+)
 
 
 @cache
@@ -65,7 +68,7 @@ def error_of(workspace: Workspace) -> float:
     return float(np.mean(costs))
 
 
-@pytest.mark.parametrize("name", ["features", "waves", "crosses", "layer"])
+@pytest.mark.parametrize("name", ["features", "waves", "crosses", "layer", "baseline"])
 def test_a_member_of_an_unknown_version_starts_cold_and_all_else_is_kept(name: str) -> None:
     def change(ensemble: dict[str, Any]) -> None:
         ensemble["members"][name] = {"version": 7, "something": "else"}
@@ -91,9 +94,9 @@ def test_inputs_of_an_unknown_version_let_all_members_start_cold() -> None:
     def change(ensemble: dict[str, Any]) -> None:
         ensemble["inputs"]["version"] = 2
 
-    with pytest.warns(UserWarning, match="features, waves, crosses, layer"):
+    with pytest.warns(UserWarning, match="features, waves, crosses, layer, baseline"):
         found = Workspace.load(changed(change))
-    assert [weights_of(found)[score] or 0.0 for score in SCORES] == [0.0] * 6
+    assert [weights_of(found)[score] or 0.0 for score in SCORES] == [0.0] * 7
     found.fit(text())
     assert weights_of(found)["features"] != 0.0
 
@@ -101,7 +104,7 @@ def test_inputs_of_an_unknown_version_let_all_members_start_cold() -> None:
 def test_a_member_that_was_not_stored_is_new_and_one_that_is_not_there_is_left_out() -> None:
     def change(ensemble: dict[str, Any]) -> None:
         at = 3 + SCORES.index("layer")
-        ensemble["scores"][-1] = "a member that was removed"
+        ensemble["scores"][SCORES.index("layer")] = "a member that was removed"
         del ensemble["members"]["layer"]
         assert ensemble["weights"][at] != 0.0
 
@@ -123,10 +126,10 @@ def test_a_model_that_only_predicts_names_a_member_that_cannot_be_read() -> None
 
 def test_a_later_version_is_an_error_that_names_the_section() -> None:
     def change(ensemble: dict[str, Any]) -> None:
-        ensemble["version"] = 2
+        ensemble["version"] = 3
 
     with pytest.raises(
-        InputError, match=r"stack\.version is 2, and not at most 1: load the model with a later"
+        InputError, match=r"stack\.version is 3, and not at most 2: load the model with a later"
     ):
         Workspace.load(changed(change))
     tree = decoded(model(), name="the model")

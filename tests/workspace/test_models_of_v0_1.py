@@ -1,5 +1,6 @@
-"""Models of release 0.1 load for good, predict what they predicted, and learn on as they did.
+"""Models of release 0.1 load for good, predict what they predicted, and learn on.
 
+Single lines learn on as they did. The ensemble of bandits learns its weights by another rule since then.
 Predictions are compared to six digits, since the last bit of an exponential depends on the processor.
 """
 
@@ -38,7 +39,7 @@ def predictions(workspace: Workspace, events: list[str]) -> NDArray[np.float32]:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_model_of_v0_1_predicts_and_learns_as_it_did(
+def test_a_model_of_v0_1_predicts_as_it_did_and_learns_on(
     name: str, tmp_path: Path, recwarn: pytest.WarningsRecorder
 ) -> None:
     figures = FIGURES[name]
@@ -51,9 +52,14 @@ def test_a_model_of_v0_1_predicts_and_learns_as_it_did(
     again = Workspace.load(tmp_path / "again.model")
     for each in (workspace, again):
         learnt = np.array([each.learn(event) for event in events])
-        np.testing.assert_allclose(learnt, figures["learnt"], rtol=1e-6)
+        np.testing.assert_allclose(learnt[0], figures["learnt"][0], rtol=1e-6)
+        atol = 0.0 if name == "lines" else 0.05
+        np.testing.assert_allclose(learnt, figures["learnt"], rtol=1e-6, atol=atol)
         weights = {part["who"]: part["weight"] for part in inspection(each, names={})["stack"]}
-        assert weights == {who: value and pytest.approx(value) for who, value in figures["weights"].items()}
+        before = {who: value for who, value in figures["weights"].items() if value is not None}
+        assert weights.keys() >= before.keys()
+        if name == "lines":
+            assert weights == {who: value and pytest.approx(value) for who, value in before.items()}
     assert workspace.weights.tobytes() == again.weights.tobytes()
 
 

@@ -123,9 +123,9 @@ def test_it_predicts_as_the_whole_model_does(
 def test_it_has_what_predictions_need_and_no_more(resting: tuple[str, ...]) -> None:
     workspace = learnt().fork()
     ensemble = ensemble_of(workspace)
-    names = "features", "waves", "", "crosses in pairs", "", ""
+    names = "features", "waves", "", "crosses in pairs", "", "", ""
     ensemble.members.rests[:] = [name in resting for name in names]
-    ensemble.weights[1] = 0.0  # so live config 1 has no say
+    ensemble.weights[[1, ensemble.n_levels + 2]] = 0.0  # so live config 1 and its level have no say
     model = small(workspace)
     tree = decoded(model, name="the model")["model"]
     live = tree["search"]["slots"]
@@ -141,7 +141,7 @@ def test_it_has_what_predictions_need_and_no_more(resting: tuple[str, ...]) -> N
         *("version", "serves", "tests", "weights", "range", "scores", "rests", "inputs", "members"),
     }
     assert "latest" not in live["stack"]["inputs"]
-    for part in ("features", "waves", "layer", "crosses"):
+    for part in ("features", "waves", "layer", "crosses", "baseline"):
         assert "spread" not in live["stack"]["members"][part]
     assert (live["stack"]["members"]["features"]["weights"].size == 0) == ("features" in resting)
     assert (live["stack"]["members"]["waves"]["weights"].size == 0) == ("waves" in resting)

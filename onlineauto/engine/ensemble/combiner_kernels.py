@@ -5,13 +5,22 @@ learnt by recursive least squares with slow forgetting, because live configs cha
 the champion has weight 1 and all others 0. The more actions the ensemble ranks before the logged one, the
 less an event counts: what matters is to distinguish the best actions.
 
+For bandits the *level* of a member, the mean of its scores over the event's actions, has a weight too. Levels
+are the same for all actions, so they explain how the context moves the cost, and the weights of members are
+learnt from the differences between actions. Without levels, a context that moves the cost by far more than
+the action decides on the weights, which may then reverse the order of actions. The noise of a bandit's event
+is the part of the variance of costs that the ensemble has not explained so far: events from before the
+context was explained count less than later ones. The first events count least, because the range of costs is
+still unknown.
+
 Two tests compare the ensemble with the champion, like a challenger with the champion: by rewards, and by
 losses on logged actions. On single lines the ensemble is compared with the mix, by losses.
 
-Events of bandits are weighted by propensity when they are learnt, so that all actions count alike. The test
-of losses weights events by the rarity of their action, which needs fewer events. But the propensity-weighted
-losses must lean towards the ensemble too. Otherwise a log whose policy used information that no feature has
-would make the ensemble fit that policy.
+Events of bandits are weighted by the square root of their propensity weight when they are learnt. With the
+whole weight few events would count, if the policy logged most actions seldom. The test of losses weights
+events by the rarity of their action, which needs fewer events. But the propensity-weighted losses must lean
+towards the ensemble too. Otherwise a log whose policy used information that no feature has would make the
+ensemble fit that policy.
 
 Source: Breiman, *Stacked regressions*, 1996; Haykin, *Adaptive filter theory*, chapter on recursive least
 squares.
@@ -33,11 +42,11 @@ from onlineauto.engine.ensemble.input_kernels import (
 )
 from onlineauto.engine.ensemble.least_squares_kernels import Observed, cut_off, learn_squares
 from onlineauto.engine.ensemble.member import Lesson, Need, Part
-from onlineauto.engine.ensemble.need_kernels import all_rest, leave_out_stopped, works
+from onlineauto.engine.ensemble.need_kernels import all_rest, constant_of, leave_out_stopped, works
 from onlineauto.engine.ensemble.number_bin_kernels import see_numbers
 from onlineauto.engine.event.live_config_kernels import LEANING, best_action, is_one_in_eight, mixed, rarity
 from onlineauto.engine.event.pass_kernels import run_on
-from onlineauto.engine.records.ensemble import Known
+from onlineauto.engine.records.ensemble import CostSoFar, Known
 from onlineauto.engine.records.loop import Cursor, LoopSignal
 from onlineauto.engine.records.search import Tally, Whose
 from onlineauto.engine.records.task import Shape
@@ -51,7 +60,7 @@ from onlineauto.estimators.interval_kernels import observe_policy
 from onlineauto.estimators.paired_kernels import is_better, is_worse, observe_predicted
 from onlineauto.estimators.robust_kernels import LARGEST_WEIGHT
 from onlineauto.estimators.scale_kernels import HIGH, LOW
-from onlineauto.jit import F32, call_at, entry_kernel, inline_kernel, kernel, short_loop
+from onlineauto.jit import call_at, entry_kernel, inline_kernel, kernel, short_loop
 from onlineauto.learners._kernels import clip
 
 if TYPE_CHECKING:
@@ -65,7 +74,15 @@ if TYPE_CHECKING:
 UNSURE = 2.0
 """Variance of a weight before the first event, and its maximum afterwards."""
 
+OF_LEVEL = 0.25
+"""Factor of a level as an input, which keeps the weight of the level nearer to 0 at first."""
+
 KEEPS, _RAREST, LATEST = 0.9995, 32.0, 2000.0
+
+_LEAST_NOISE, _YOUNG = 0.02, 64.0
+"""Bounds of the factor of an event's noise: at least the first, and at least the second divided by the number
+of events."""
+
 _FIRST, _SOON = 512, 0.5
 
 _ZERO = np.float32(0)
@@ -80,10 +97,26 @@ def ensemble_column(buffers: Buffers) -> int:
 
 
 @inline_kernel
-def _on_scale(ensemble: Ensemble, cost: F32) -> np.float64:
+def _on_scale(ensemble: Ensemble, cost: float) -> np.float64:
     """Return a cost scaled by the range of costs so far to [0, 1], clipped to [-1, 2]; -1 for NaN."""
     place = (np.float64(cost) - ensemble.range[0]) / (ensemble.range[1] - ensemble.range[0])
     return min(place, np.float64(2.0)) if place >= -1.0 else np.float64(-1.0)
+
+
+@inline_kernel
+def _has_levels(ensemble: Ensemble) -> bool:
+    """Return whether levels are inputs; if actions are joined, most events have no scores of all actions."""
+    return ensemble.n_levels > 0 and not joins(ensemble.members.inputs)
+
+
+@inline_kernel
+def _level(ensemble: Ensemble, score: NDArray[np.float32], n: int, column: int) -> np.float64:
+    """Return the level of a column of the scores of `n` actions, as an input."""
+    total = 0.0
+    for action in range(n):
+        short_loop()
+        total += score[action, column]
+    return OF_LEVEL * _on_scale(ensemble, total / n)
 
 
 @inline_kernel
@@ -228,16 +261,27 @@ def score_ensemble(context: Context, stream: Stream, actions: Actions, label: La
         if not _scores_all(run.live):
             begin = max(int(label.action), 0)
             end = min(begin + 1, end)
-    last, members = len(ensemble.weights) - 1, len(ensemble.members.rests)
+    last, members = constant_of(ensemble), len(ensemble.members.rests)
     low, width = ensemble.range[0], ensemble.range[1] - ensemble.range[0]
     if members > 0:
         _score_members(context, stream, actions, begin, end)
+    constant = ensemble.weights[last]
+    if width > 0.0 and _has_levels(ensemble):
+        for slot in range(run.live.n):
+            short_loop()
+            weight = ensemble.weights[last + 1 + slot]
+            constant += weight * _level(ensemble, score, actions.n, slot)
+        for at in range(members):
+            short_loop()
+            if context.buffers.members.scored[at]:
+                weight = ensemble.weights[2 * last + 1 - members + at]
+                constant += weight * _level(ensemble, score, actions.n, column - members + at)
     for action in range(begin, end):
         short_loop()
         if not width > 0.0:
             score[action, column] = score[action, 0]
             continue
-        total = ensemble.weights[last]
+        total = constant
         for slot in range(run.live.n):
             short_loop()
             total += ensemble.weights[slot] * _on_scale(ensemble, score[action, slot])
@@ -368,14 +412,21 @@ def _widen(ensemble: Ensemble, cost: float) -> None:
     else:
         ensemble.range[0], ensemble.range[1] = min(low, cost), max(high, cost)
         return
-    last, total = len(ensemble.weights) - 1, 0.0
+    last, total = constant_of(ensemble), 0.0
     for i in range(last):
         total += ensemble.weights[i]
+    for i in range(last + 1, len(ensemble.weights)):
+        total += OF_LEVEL * ensemble.weights[i]
     wider = ensemble.range[1] - ensemble.range[0]
+    if ensemble.n_levels > 0:
+        costs, scale = ensemble.costs, width / wider
+        costs[CostSoFar.MEAN] = costs[CostSoFar.MEAN] * scale + (low - ensemble.range[0]) / wider
+        costs[CostSoFar.VARIANCE] *= scale * scale
+        ensemble.error[0] *= scale * scale
     ensemble.weights[last] = (
         width * ensemble.weights[last] + (low - ensemble.range[0]) * (1.0 - total)
     ) / wider
-    for i in range(last + 1):
+    for i in range(len(ensemble.weights)):
         ensemble.spread[last, i] *= width / wider
         ensemble.spread[i, last] *= width / wider
 
@@ -414,30 +465,50 @@ def learn_ensemble(
 
 
 @inline_kernel
+def _unexplained(ensemble: Ensemble, cost: float, noise: float) -> np.float64:
+    """Return the part of the variance of costs that is not explained, once the variance includes `cost`."""
+    costs = ensemble.costs
+    costs[CostSoFar.EVENTS] = min(costs[CostSoFar.EVENTS] + 1.0, LATEST)
+    costs[CostSoFar.MEAN] += (cost - costs[CostSoFar.MEAN]) / costs[CostSoFar.EVENTS]
+    square = (cost - costs[CostSoFar.MEAN]) ** 2 / noise
+    costs[CostSoFar.VARIANCE] += (square - costs[CostSoFar.VARIANCE]) / costs[CostSoFar.EVENTS]
+    if not costs[CostSoFar.VARIANCE] > 0.0:
+        return np.float64(1.0)
+    return np.float64(min(max(ensemble.error[0] / costs[CostSoFar.VARIANCE], _LEAST_NOISE), 1.0))
+
+
+@inline_kernel
 def _learn_weights(
     run: LoopRun, actions: Actions, action: int, label: Label, ranking: int, buffers: Buffers
 ) -> None:
     """Learn the weights from the logged action's scores, its cost and its rank in the column `ranking`."""
     ensemble, score, column = run.live.ensemble, buffers.score, ensemble_column(buffers)
-    inputs = ensemble.scratch[0]
-    last, members = len(inputs) - 1, len(ensemble.members.rests)
+    inputs, levels = ensemble.scratch[0], _has_levels(ensemble)
+    last, members = constant_of(ensemble), len(ensemble.members.rests)
     inputs[:] = 0.0
     for slot in range(run.live.n):
         short_loop()
         inputs[slot] = _on_scale(ensemble, score[action, slot])
+        if levels:
+            inputs[last + 1 + slot] = _level(ensemble, score, actions.n, slot)
     for at in range(members):
         short_loop()
         if buffers.members.scored[at]:
-            inputs[last - members + at] = _on_scale(ensemble, score[action, column - members + at])
+            index, of = last - members + at, column - members + at
+            inputs[index] = _on_scale(ensemble, score[action, of])
+            if levels:
+                inputs[last + 1 + index] = _level(ensemble, score, actions.n, of)
     inputs[last] = 1.0
-    noise = np.float64(_rank(score, action, actions.n, ranking) + 1) / _fairness(label, actions.n)
-    noise /= np.float64(label.weight)
+    noise = np.float64(_rank(score, action, actions.n, ranking) + 1)
+    noise /= math.sqrt(_fairness(label, actions.n)) * np.float64(label.weight)
     cost = _on_scale(ensemble, label.cost)
     error = cost
-    for i in range(last + 1):
+    for i in range(len(inputs)):
         error -= ensemble.weights[i] * inputs[i]
     ensemble.error[1] = min(ensemble.error[1] + 1.0, LATEST)
     ensemble.error[0] += (error * error / noise - ensemble.error[0]) / ensemble.error[1]
+    if ensemble.n_levels > 0:
+        noise *= max(_unexplained(ensemble, cost, noise), _YOUNG / ensemble.error[1])
     learn_squares(
         ensemble.weights, ensemble.spread, inputs, ensemble.scratch[1], Observed(cost, noise, KEEPS, 1)
     )

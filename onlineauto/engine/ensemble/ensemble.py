@@ -18,10 +18,11 @@ from onlineauto.engine.ensemble.inputs import (
 from onlineauto.engine.ensemble.least_squares_kernels import leave_out
 from onlineauto.engine.ensemble.member import Needs, Sizes, Work
 from onlineauto.engine.ensemble.prices import LEARNT
-from onlineauto.engine.ensemble.states import MemberStates, states_of
+from onlineauto.engine.ensemble.states import MemberStates, constant_of, states_of
 from onlineauto.engine.records.ensemble import (
     MOST_ACTIONS,
     MOST_FEATURES,
+    CostSoFar,
     Ensemble,
     EnsembleTest,
     Known,
@@ -42,14 +43,14 @@ if TYPE_CHECKING:
     from onlineauto.options import Configuration
 
 _PREDICTS = ("weights", "range")
-_LEARNS = ("spread", "pair", "loss", "fair", "loss_spread", "policies", "level", "updates", "error")
+_LEARNS = ("spread", "pair", "loss", "fair", "loss_spread", "policies", "level", "updates", "error", "costs")
 """Arrays in a model file: those that predictions need, and those that only learning needs."""
 
 _PARTS_OF_V0_1 = {"features": "linear", "waves": "waves", "crosses": "crosses", "layer": "layer"}
 """Members of release 0.1, and the names of their parts in its files."""
 
-VERSION = 1
-"""Version of the section of the ensemble in a model file."""
+VERSION = 2
+"""Version of the ensemble's section in a model file. Version 1 has neither weights of levels nor costs."""
 
 _NAMES_OF_V0_1 = (
     *("features", "waves", "crosses one by one", "crosses in pairs", "crosses in triples", "layer"),
@@ -58,23 +59,34 @@ _NAMES_OF_V0_1 = (
 
 
 def make_ensemble(
-    live_configs: int, *, on: bool, members: Sequence[Member], cells: int, configuration: Configuration
+    live_configs: int,
+    *,
+    on: bool,
+    simple: bool,
+    members: Sequence[Member],
+    cells: int,
+    configuration: Configuration,
 ) -> Ensemble:
     """Return the ensemble of `live_configs` and members before the first event; it learns if it is `on`.
 
-    `cells` is the number of cells of a table of weights.
+    For `simple` lines it has no levels, and no members that need several actions. `cells` is the number of
+    cells of a table of weights.
     """
-    members = members if on else ()
+    members = [each for each in members if on and (each.on_lines or not simple)]
     needs = _needs_of(members)
-    inputs = live_configs + len(needs) + 1 if on else 1
+    others = live_configs + len(needs) if on else 0
+    n_levels = 0 if simple else others
+    inputs = others + 1 + n_levels
     sizes = Sizes(configuration, cells)
     ensemble = Ensemble(
         on=on,
         serves=False,
+        n_levels=n_levels,
         weights=np.zeros(inputs),
         spread=np.zeros((inputs, inputs)),
         range=np.zeros(2),
         error=np.zeros(2),
+        costs=np.zeros(len(CostSoFar)),
         scratch=np.zeros((2, inputs)),
         test=EnsembleTest(
             pair=np.zeros(PAIR_SIZE),
@@ -162,20 +174,28 @@ def _copy(source: tuple[Any, ...], target: tuple[Any, ...]) -> None:
 
 
 def join(ensemble: Ensemble, live: int) -> None:
-    """Reset the weight of a new live config to 0; the weight of its predecessor goes to the champion."""
+    """Reset the weights of a new live config to 0; those of its predecessor go to the champion."""
     if not ensemble.on or live == 0:
         return
-    ensemble.weights[0] += ensemble.weights[live]
-    ensemble.weights[live] = 0.0
-    ensemble.spread[live] = ensemble.spread[:, live] = 0.0
-    ensemble.spread[live, live] = UNSURE
+    for champion, at in zip(_indices(ensemble, 0), _indices(ensemble, live), strict=True):
+        ensemble.weights[champion] += ensemble.weights[at]
+        ensemble.weights[at] = 0.0
+        ensemble.spread[at] = ensemble.spread[:, at] = 0.0
+        ensemble.spread[at, at] = UNSURE
+
+
+def _indices(ensemble: Ensemble, at: int) -> list[int]:
+    """Return the indices of the weights of live config or score `at`: its own, and that of its level."""
+    return [at, constant_of(ensemble) + 1 + at] if ensemble.n_levels else [at]
 
 
 def exchange(ensemble: Ensemble, live: int, other: int = 0) -> None:
     """Exchange the weights of live config `live` and of an `other` one, by default the champion."""
-    if ensemble.on:
-        for array in (ensemble.weights, ensemble.spread, ensemble.spread.T):
-            array[[other, live]] = array[[live, other]]
+    if not ensemble.on:
+        return
+    one, two = _indices(ensemble, live), _indices(ensemble, other)
+    for array in (ensemble.weights, ensemble.spread, ensemble.spread.T):
+        array[two + one] = array[one + two]
 
 
 def promote(ensemble: Ensemble, live: int, n: int) -> None:
@@ -197,13 +217,13 @@ def rest(ensemble: Ensemble, names: Collection[str]) -> None:
     names = _with_those_upon(ensemble, names)
     for at, name in enumerate(names_of(ensemble)):
         if name in names and not ensemble.members.rests[at]:
-            _leave_out(ensemble.weights, ensemble.spread, _first(ensemble) + at)
+            _leave_out(ensemble.weights, ensemble.spread, *_indices(ensemble, _first(ensemble) + at))
         ensemble.members.rests[at] = name in names
 
 
 def _first(ensemble: Ensemble) -> int:
     """Return the index of the first weight of a member."""
-    return len(ensemble.weights) - 1 - len(ensemble.members.rests)
+    return constant_of(ensemble) - len(ensemble.members.rests)
 
 
 def _with_those_upon(ensemble: Ensemble, resting: Collection[str]) -> Collection[str]:
@@ -211,9 +231,10 @@ def _with_those_upon(ensemble: Ensemble, resting: Collection[str]) -> Collection
     return {*resting, *(name for name, needs in _needs_by_name(ensemble) if needs.upon in resting)}
 
 
-def _leave_out(weights: NDArray[np.float64], spread: NDArray[np.float64], at: int) -> None:
-    """Remove a weight, without compiling the kernel for it."""
-    cast("Any", leave_out).py_func(weights, spread, at, UNSURE, np.zeros_like(weights))
+def _leave_out(weights: NDArray[np.float64], spread: NDArray[np.float64], *indices: int) -> None:
+    """Remove weights, without compiling the kernel for it."""
+    for at in indices:
+        cast("Any", leave_out).py_func(weights, spread, at, UNSURE, np.zeros_like(weights))
 
 
 def without_stopped(ensemble: Ensemble, inputs: Inputs) -> Ensemble:
@@ -222,7 +243,7 @@ def without_stopped(ensemble: Ensemble, inputs: Inputs) -> Ensemble:
     able = able_scores(ensemble._replace(members=ensemble.members._replace(inputs=inputs)))
     for at, name in enumerate(names_of(ensemble), _first(ensemble)):
         if not able[name]:
-            _leave_out(copy.weights, copy.spread, at)
+            _leave_out(copy.weights, copy.spread, *_indices(ensemble, at))
     return copy
 
 
@@ -236,8 +257,9 @@ def worths(ensemble: Ensemble, resting: Collection[str]) -> dict[str, float]:
     indices = {name: at for at, name in enumerate(names_of(ensemble), _first(ensemble))}
     for name, at in indices.items():  # the last bits depend on this order
         if name in resting:
-            _leave_out(weights, spread, at)
-    able, error = able_scores(ensemble), float(ensemble.error[0])
+            _leave_out(weights, spread, *_indices(ensemble, at))
+    # The noise of bandits is in units of the variance of costs, and so is the covariance.
+    able, error = able_scores(ensemble), float(max(ensemble.error[0], ensemble.costs[CostSoFar.VARIANCE]))
     result = {
         name: float(weights[at] ** 2 / (spread[at, at] * error)) if error > 0 else 0.0
         for name, at in indices.items()
@@ -293,12 +315,16 @@ def to_predict(ensemble: Ensemble, live: Sequence[int]) -> Ensemble:
 
     Arrays that only learning needs are empty.
     """
-    beside, states = range(_first(ensemble), len(ensemble.weights)), states_of(ensemble)
+    constant, states = constant_of(ensemble), states_of(ensemble)
+    kept = [*live, *range(_first(ensemble), constant)]
+    levels = [constant + 1 + at for at in kept] if ensemble.n_levels else []
     small = [member.to_predict(state) for member, state in zip(states.members, states.records, strict=True)]
     return ensemble._replace(
-        weights=ensemble.weights[[*live, *beside]] if ensemble.on else ensemble.weights,
+        n_levels=len(levels),
+        weights=ensemble.weights[[*kept, constant, *levels]] if ensemble.on else ensemble.weights,
         spread=np.zeros((0, 0)),
         error=np.zeros(0),
+        costs=np.zeros(0),
         scratch=np.zeros((0, 0)),
         test=EnsembleTest._make(np.zeros((0,) * each.ndim, each.dtype) for each in ensemble.test),
         members=ensemble.members._replace(
@@ -310,7 +336,7 @@ def to_predict(ensemble: Ensemble, live: Sequence[int]) -> Ensemble:
 
 def _arrays_of(ensemble: Ensemble) -> dict[str, NDArray[Any]]:
     """Return the arrays of an ensemble and of its tests, by their names in a model file."""
-    return {name: getattr(ensemble, name) for name in ("weights", "range", "spread", "error")} | (
+    return {name: getattr(ensemble, name) for name in ("weights", "range", "spread", "error", "costs")} | (
         ensemble.test._asdict()
     )
 
@@ -363,10 +389,12 @@ def restore_ensemble(stored: Stored, ensemble: Ensemble) -> Ensemble:
     stored = _of_this_version(stored)
     names = stored["scores"].of(list[str])
     for name in _stored_names(ensemble):
+        if name == "costs" and stored["version"].count() < 2:
+            continue
         array, part = _arrays_of(ensemble)[name], stored[name]
         if name == "updates":
             array[...] = part.counts(array.shape)
-        elif name in ("range", "error"):
+        elif name in ("range", "error", "costs"):
             array[...] = part.finite(np.float64, array.shape)
         elif name == "level":
             array[...] = part.within(array, 0.0, 1.0)
@@ -379,7 +407,7 @@ def restore_ensemble(stored: Stored, ensemble: Ensemble) -> Ensemble:
 
 
 def _of_this_version(stored: Stored) -> Stored:
-    """Return a stored ensemble converted to this version.
+    """Return a stored ensemble in the format of version 1 or later.
 
     Raises
     ------
@@ -388,7 +416,7 @@ def _of_this_version(stored: Stored) -> Stored:
     """
     if "version" not in stored:
         try:
-            return stored.changed(_of_v0_1)
+            stored = stored.changed(_of_v0_1)
         except (KeyError, TypeError):
             raise stored.fail("an ensemble of release 0.1") from None
     if stored["version"].count() > VERSION:
@@ -397,8 +425,8 @@ def _of_this_version(stored: Stored) -> Stored:
 
 
 def _of_v0_1(ensemble: dict[str, Any]) -> dict[str, Any]:
-    """Return an ensemble of release 0.1 in the format of this version."""
-    ensemble = {**ensemble, "scores": list(_NAMES_OF_V0_1)}
+    """Return an ensemble of release 0.1 in the format of version 1."""
+    ensemble = {**ensemble, "version": 1, "scores": list(_NAMES_OF_V0_1)}
     members = ensemble.pop("members", None)
     if isinstance(members, dict):
         ensemble |= {"rests": members["rests"]} | _sections_of_v0_1(members)
@@ -417,24 +445,29 @@ def _sections_of_v0_1(members: dict[str, Any]) -> dict[str, Any]:
 
 
 def _restore_weights(stored: Stored, ensemble: Ensemble, names: list[str]) -> None:
-    """Put the stored weights into the ensemble; a score that was not stored has weight 0.
+    """Put the stored weights into the ensemble; a score or a level that was not stored has weight 0.
 
-    The weight of a stored score that the ensemble does not have is removed by least squares.
+    The weights of a stored score that the ensemble does not have are removed by least squares.
     """
-    live, mine = _first(ensemble), names_of(ensemble)
-    n, learns = live + len(names) + 1, len(ensemble.spread) > 0
-    weights = stored["weights"].finite(np.float64, (n,)).copy()
-    spread = np.eye(n) * UNSURE
+    live, mine, learns = _first(ensemble), names_of(ensemble), len(ensemble.spread) > 0
+    last, constant = live + len(names), constant_of(ensemble)
+    n = last + 1 + (last if ensemble.n_levels else 0)
+    known = last + 1 if stored["version"].count() < 2 else n
+    weights, spread = np.zeros(n), np.eye(n) * UNSURE
+    weights[:known] = stored["weights"].finite(np.float64, (known,))
     if learns:
-        spread = stored["spread"].finite(np.float64, (n, n)).copy()
-        if not (np.array_equal(spread, spread.T) and (spread.diagonal() > 0.0).all()):
+        found = stored["spread"].finite(np.float64, (known, known))
+        if not (np.array_equal(found, found.T) and (found.diagonal() > 0.0).all()):
             raise stored["spread"].fail("a covariance, which is symmetric and has variances above 0")
+        spread[:known, :known] = found
+    pairs = [(at, at) for at in range(live)]
     for at, name in enumerate(names, live):
-        if name not in mine:
-            _leave_out(weights, spread, at)
-    shared = [(at, mine.index(name)) for at, name in enumerate(names) if name in mine]
-    theirs = [*range(live), *(live + at for at, _ in shared), n - 1]
-    ours = [*range(live), *(live + at for _, at in shared), len(ensemble.weights) - 1]
+        if name in mine:
+            pairs.append((at, live + mine.index(name)))
+        else:
+            _leave_out(weights, spread, *([at, last + 1 + at] if ensemble.n_levels else [at]))
+    pairs += [(last + 1 + at, constant + 1 + to) for at, to in pairs] if ensemble.n_levels else []
+    theirs, ours = map(list, zip((last, constant), *pairs, strict=True))
     ensemble.weights[:] = 0.0
     ensemble.weights[ours] = weights[theirs]
     if learns:
@@ -444,6 +477,8 @@ def _restore_weights(stored: Stored, ensemble: Ensemble, names: list[str]) -> No
 
 def _restore_sections(stored: Stored, ensemble: Ensemble, names: list[str]) -> None:
     """Restore the members; warn of unreadable sections, whose members begin from scratch.
+
+    A member that a predict-only model did not have yet rests.
 
     Raises
     ------
@@ -461,6 +496,10 @@ def _restore_sections(stored: Stored, ensemble: Ensemble, names: list[str]) -> N
         if has_inputs and _is_known(stored["members"], member.name, member.version):
             member.restore(stored["members"][member.name], state, ensemble.members.inputs)
             continue
+        is_new = not set(member.names) & set(names)
+        if len(ensemble.spread) == 0 and is_new:
+            ensemble.members.rests[[name in member.names for name in names_of(ensemble)]] = True
+            continue
         if len(ensemble.spread) == 0:
             raise ValueError(
                 f"its member {member.name} is of a version that this program does not know and "
@@ -469,8 +508,8 @@ def _restore_sections(stored: Stored, ensemble: Ensemble, names: list[str]) -> N
         member.begin(state, ensemble.members.inputs)
         for at, name in enumerate(names_of(ensemble), _first(ensemble)):
             if name in member.names:
-                _leave_out(ensemble.weights, ensemble.spread, at)
-        if set(member.names) & set(names):
+                _leave_out(ensemble.weights, ensemble.spread, *_indices(ensemble, at))
+        if not is_new:
             cold.append(member.name)
     if cold:
         warnings.warn(

@@ -164,6 +164,11 @@ class Member(ABC):
         """The names of the member's scores."""
         return self.scores or (self.name,)
 
+    @property
+    def on_lines(self) -> bool:
+        """Whether single lines have the member: not all of its scores need several actions."""
+        return any(needs.least_actions < 2 for needs in self.needs)
+
     @abstractmethod
     def kernels(self) -> Kernels:
         """Return the member's kernels."""

@@ -25,15 +25,16 @@ from onlineauto.engine.ensemble.branches import (
     shares,
     sums_of,
 )
-from onlineauto.engine.ensemble.combiner_kernels import KEEPS, LATEST, UNSURE
+from onlineauto.engine.ensemble.combiner_kernels import KEEPS, LATEST, OF_LEVEL, UNSURE
 from onlineauto.engine.ensemble.ensemble import without_stopped
 from onlineauto.engine.ensemble.number_bin_kernels import MEMORY
-from onlineauto.engine.ensemble.states import MemberStates, states_of
+from onlineauto.engine.ensemble.states import MemberStates, constant_of, states_of
 from onlineauto.engine.records.ensemble import (
     MOST_ACTIONS,
     MOST_FEATURES,
     MOST_NUMBERS,
     RING,
+    CostSoFar,
     EnsembleTest,
     InputKind,
     Known,
@@ -89,13 +90,14 @@ def merge_ensembles(
     ]
     everyone = [base, *ends]
     widest = np.array([min(each.range[0] for each in everyone), max(each.range[1] for each in everyone)])
-    began, *sums = [sums_of(*_widened(without_stopped(each, inputs), widest)) for each in everyone]
+    base, *ends = everyone = [_widened(without_stopped(each, inputs), widest) for each in everyone]
+    began, *sums = [sums_of(each.weights, each.spread) for each in everyone]
     weights, spread = merge_squares(began, sums, shares(learnt, forgetting(KEEPS)), UNSURE)
     return base._replace(
         weights=weights,
         spread=spread,
-        range=widest,
         error=_merged_error(base, ends, learnt),
+        costs=_merged_costs(base, ends, learnt),
         scratch=np.zeros_like(base.scratch),
         test=_merged_test(base.test, [end.test for end in ends], floor=floor),
         members=base.members._replace(
@@ -145,18 +147,22 @@ def _check(base: Ensemble, ends: Sequence[Ensemble]) -> None:
             )
 
 
-def _widened(
-    ensemble: Ensemble, widest: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the weights and their covariance for a wider range of costs; learning widens it the same way."""
-    (low, high), weights, spread = ensemble.range.tolist(), ensemble.weights.copy(), ensemble.spread.copy()
-    width, wider = high - low, widest[1] - widest[0]
+def _widened(ensemble: Ensemble, widest: NDArray[np.float64]) -> Ensemble:
+    """Return an ensemble for a wider range of costs; learning widens it the same way."""
+    low, width, wider = ensemble.range[0], ensemble.range[1] - ensemble.range[0], widest[1] - widest[0]
+    weights, spread, error = ensemble.weights.copy(), ensemble.spread.copy(), ensemble.error.copy()
+    costs, constant = ensemble.costs.copy(), constant_of(ensemble)
     if width > 0.0 and wider > width:
-        others = weights[:-1].sum()
-        weights[-1] = (width * weights[-1] + (low - widest[0]) * (1.0 - others)) / wider
-        spread[-1] *= width / wider
-        spread[:, -1] *= width / wider
-    return weights, spread
+        scale, lower = width / wider, (low - widest[0]) / wider
+        others = weights[:constant].sum() + OF_LEVEL * weights[constant + 1 :].sum()
+        weights[constant] = scale * weights[constant] + lower * (1.0 - others)
+        spread[constant] *= scale
+        spread[:, constant] *= scale
+        if ensemble.n_levels > 0:
+            costs[CostSoFar.MEAN] = scale * costs[CostSoFar.MEAN] + lower
+            costs[CostSoFar.VARIANCE] *= scale * scale
+            error[0] *= scale * scale
+    return ensemble._replace(weights=weights, spread=spread, range=widest, error=error, costs=costs)
 
 
 def _merged_error(base: Ensemble, ends: Sequence[Ensemble], learnt: Sequence[int]) -> NDArray[np.float64]:
@@ -164,6 +170,15 @@ def _merged_error(base: Ensemble, ends: Sequence[Ensemble], learnt: Sequence[int
     parts = shares(learnt, averaging(float(base.error[1]), LATEST))
     mean = float(merged(base.error[0], [end.error[0] for end in ends], parts))
     return np.array([max(mean, 0.0), min(base.error[1] + sum(learnt), LATEST)])
+
+
+def _merged_costs(base: Ensemble, ends: Sequence[Ensemble], learnt: Sequence[int]) -> NDArray[np.float64]:
+    """Return the mean and the variance of costs over all branches, and their number of events."""
+    seen = float(base.costs[CostSoFar.EVENTS])
+    moments = [(each.costs[CostSoFar.MEAN], each.costs[CostSoFar.VARIANCE]) for each in (base, *ends)]
+    parts = shares(learnt, averaging(seen, LATEST))
+    mean, variance = merge_moments(moments[0], moments[1:], parts)
+    return np.array([min(seen + sum(learnt), LATEST) * (base.n_levels > 0), mean, variance])
 
 
 def merge_inputs(base: Inputs, ends: Sequence[Inputs]) -> tuple[Inputs, list[Branch]]:

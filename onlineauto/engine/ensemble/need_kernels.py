@@ -51,11 +51,21 @@ def all_rest(members: Members, first: int, end: int) -> bool:
     return rest
 
 
+@inline_kernel
+def constant_of(ensemble: Ensemble) -> int:
+    """Return the index of the constant's weight; the weights of levels follow it."""
+    return len(ensemble.weights) - ensemble.n_levels - 1
+
+
 @kernel
 def leave_out_stopped(ensemble: Ensemble, scored: NDArray[np.bool_], unsure: float) -> None:
     """Remove the weights of the scores that were computed for this event and are not computed any more."""
-    first = len(ensemble.weights) - 1 - len(ensemble.members.rests)
+    constant = constant_of(ensemble)
     for score in range(len(ensemble.members.rests)):
         short_loop()
-        if scored[score] and not works(ensemble.members, score):
-            leave_out(ensemble.weights, ensemble.spread, first + score, unsure, ensemble.scratch[1])
+        if not scored[score] or works(ensemble.members, score):
+            continue
+        at = constant - len(ensemble.members.rests) + score
+        leave_out(ensemble.weights, ensemble.spread, at, unsure, ensemble.scratch[1])
+        if ensemble.n_levels > 0:
+            leave_out(ensemble.weights, ensemble.spread, constant + 1 + at, unsure, ensemble.scratch[1])

@@ -40,7 +40,7 @@ _MEMBERS = {
     "layer": Entry(
         "least squares on waves of the scores that features gives to all actions; it needs features"
     ),
-    "baseline": Entry("the cost of a context whatever the action, and what each action adds", default=False),
+    "baseline": Entry("the cost of a context whatever the action, and what each action adds"),
 }
 
 MEMBERS: Mapping[str, Entry] = MappingProxyType(_MEMBERS)

@@ -44,6 +44,11 @@ def _named(names: tuple[str, ...], records: tuple[Any, ...]) -> MemberStates:
     return MemberStates(map(member_of, names), records)
 
 
+def constant_of(ensemble: Ensemble) -> int:
+    """Return the index of the constant's weight; the weights of levels follow it."""
+    return len(ensemble.weights) - ensemble.n_levels - 1
+
+
 def states_of(ensemble: Ensemble) -> MemberStates:
     """Return the states of an ensemble's members; kernels see an array of addresses instead."""
     return cast("MemberStates", ensemble.members.states)

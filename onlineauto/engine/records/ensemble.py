@@ -81,19 +81,30 @@ class EnsembleTest(NamedTuple):
 class Ensemble(NamedTuple):
     """The weighted sum of scores; see `onlineauto.engine.ensemble.combiner_kernels`.
 
-    An axis ``inputs`` has one entry for each possible live config, then one for each score of a member, and a
-    last one for the constant.
+    An axis ``inputs`` has one entry for each possible live config, then one for each score of a member, then
+    one for the constant. For bandits, entries for the levels of live configs and scores follow: for the mean
+    of each over the actions of an event.
     """
 
     on: bool  # the ensemble learns
     serves: bool  # predictions are the ensemble's, not the champion's
+    n_levels: int  # 0 on single lines
     weights: NDArray[np.float64]  # [inputs]
     spread: NDArray[np.float64]  # [inputs, inputs]: covariance of the weights
     range: NDArray[np.float64]  # [2]: lowest and highest cost learnt
     error: NDArray[np.float64]  # [2]: mean squared error of the latest events; number of these events
+    costs: NDArray[np.float64]  # [CostSoFar]: of the latest events of bandits, on the scale of `range`
     scratch: NDArray[np.float64]  # [2, inputs]
     test: EnsembleTest
     members: Members
+
+
+class CostSoFar(IntEnum):
+    """Entries of `Ensemble.costs`."""
+
+    EVENTS = 0
+    MEAN = 1
+    VARIANCE = 2
 
 
 class Known(IntEnum):

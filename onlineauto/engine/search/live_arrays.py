@@ -146,6 +146,7 @@ def make_live(
         ensemble=make_ensemble(
             max_live,
             on=predicts_with == "ensemble",
+            simple=simple,
             members=members,
             configuration=configuration,
             cells=learner.shape.cells,

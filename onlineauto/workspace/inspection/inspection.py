@@ -9,6 +9,7 @@ import numpy as np
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.automl.text import namespace_text
 from onlineauto.engine.ensemble.ensemble import able_scores
+from onlineauto.engine.ensemble.states import constant_of
 from onlineauto.engine.report.search_story import story
 from onlineauto.features.options import FeatureOptions
 from onlineauto.learners._kernels import GRADIENTS, SCALE, T
@@ -96,7 +97,8 @@ def _ensemble(workspace: Workspace) -> Iterator[dict[str, Any]]:
     live = workspace.searching.live_configs.arrays
     if not live.ensemble.on:
         return
-    weights, rests = live.ensemble.weights.tolist(), live.ensemble.members.rests.tolist()
+    constant, rests = constant_of(live.ensemble), live.ensemble.members.rests.tolist()
+    weights = live.ensemble.weights[: constant + 1].tolist()
     for index in range(live.n):
         yield {"who": f"live config {index}", "weight": weights[index]}
     terms, able, of_members = (

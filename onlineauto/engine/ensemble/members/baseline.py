@@ -232,7 +232,7 @@ class Baseline(Member):
     """Cost of a context whatever the action, and what each action adds to it."""
 
     name = "baseline"
-    needs = (Needs(width=_MOST_FEATURES),)
+    needs = (Needs(least_actions=2, width=_MOST_FEATURES),)
     merges = "cell by cell: precisions add up"
     any_order = False
 
