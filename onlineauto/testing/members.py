@@ -85,7 +85,7 @@ def _check_stream(member: Member, options: dict[str, Any], events: list[str], wh
     where = f"{member.name} {where}"
     needed = {needs.upon for needs in member.needs if needs.upon}
     names = ",".join([*needed, member.name])
-    whole = Workspace(**options, automl=3, default_lease=60, bit_precision=10, members=names)
+    whole = Workspace(**options, live_configs=3, default_lease=60, hash_bits=10, members=names)
     half = len(events) // 2
     _learn(whole, events[:half])
     model, before = _saved(whole), _saved(whole)

@@ -167,7 +167,7 @@ def _learn() -> Callable[[], bytes]:
     """Learn the events; return a function that saves and loads the model, and predicts with it."""
     from onlineauto.workspace.workspace import Workspace
 
-    workspace = Workspace(cb_explore_adf=True, automl=2, bit_precision=12).fit(_EVENTS)
+    workspace = Workspace(cb_explore_adf=True, live_configs=2, hash_bits=12).fit(_EVENTS)
 
     def predict() -> bytes:
         file = io.BytesIO()

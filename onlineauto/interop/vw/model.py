@@ -108,7 +108,7 @@ def load_vw_model(
         _fill_decay(workspace.learner.task.decay, file.decay)
         if workspace.searching.live_configs.arrays.searching:
             _fill_search(workspace, file.search)
-        state = workspace.state() | ({"slots": {"told": True}} if indexed else {})
+        state = workspace.state(copy=False) | ({"slots": {"told": True}} if indexed else {})
         workspace.restore(state)  # applies the checks of onlineauto's model files
         run = {} if file.descent is None else {"progress": _counts(workspace, file.descent)}
         return workspace, stored_run(Stored(run, "run"), workspace)
