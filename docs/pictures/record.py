@@ -16,7 +16,7 @@ import numpy as np
 from onlineauto import Evaluation, Run, Workspace
 from onlineauto.cluster.learned import Learned
 from onlineauto.cluster.simulator import Workload, compare, draw_traces, policies_for
-from onlineauto.tune import Choice, Float, Int, Study
+from onlineauto.tune import Categorical, Float, Int, Study
 
 HERE = Path(__file__).parent
 DATA = HERE / "data"
@@ -125,7 +125,7 @@ def study() -> dict[str, object]:
         {
             "rate": Float(1e-4, 1, log=True),
             "depth": Int(1, 12),
-            "loss": Choice(["squared", "logistic", "hinge"]),
+            "loss": Categorical(["squared", "logistic", "hinge"]),
         },
         max_resource=27,
         seed=0,

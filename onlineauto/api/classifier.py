@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from onlineauto.api.champion import Champion
     from onlineauto.api.single_lines import Features
+    from onlineauto.api.tables import Rows
     from onlineauto.features.block import Block
     from onlineauto.workspace.option_types import LearnerOptions
 
@@ -154,9 +155,9 @@ class AutoMLClassifier(SingleLines):
     def predict_proba(self, features: Features) -> dict[Any, float]: ...
 
     @overload
-    def predict_proba(self, features: Any) -> NDArray[np.float64]: ...
+    def predict_proba(self, features: Rows) -> NDArray[np.float64]: ...
 
-    def predict_proba(self, features: Any) -> Any:
+    def predict_proba(self, features: Features | Rows) -> Any:
         """Return the probability of each label so far for one event, or for each of many; they sum to 1.
 
         Parameters

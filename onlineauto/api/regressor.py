@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.api.single_lines import Features
+    from onlineauto.api.tables import Rows
     from onlineauto.features.block import Block
     from onlineauto.workspace.option_types import LearnerOptions
 
@@ -111,9 +112,9 @@ class AutoMLRegressor(SingleLines):
     def predict(self, features: Features) -> float: ...
 
     @overload
-    def predict(self, features: Any) -> NDArray[np.float64]: ...
+    def predict(self, features: Rows) -> NDArray[np.float64]: ...
 
-    def predict(self, features: Any) -> Any:
+    def predict(self, features: Features | Rows) -> Any:
         """Return the expected label of one event, or the labels of many.
 
         Parameters

@@ -27,18 +27,19 @@ def test_a_flag_is_an_alias_of_the_parameter(model: Any, name: str, flag: str, v
     by_name, by_flag = (model(**{each: value}).workspace.configuration for each in (name, flag))
     assert by_name == by_flag
     assert by_name.get(flag) == value
-    assert Workspace(**{name: value}).configuration == Workspace(**{flag: value}).configuration  # type: ignore[misc]
+    made: list[Any] = [{each: value} for each in (name, flag)]
+    assert Workspace(**made[0]).configuration == Workspace(**made[1]).configuration
     with pytest.raises(OptionError, match=f"^{name} and {flag} are the same option: leave {flag} out"):
         model(**{name: value, flag: value + 1})
 
 
 def test_a_loss_by_its_flag_standardises_labels_like_the_parameter() -> None:
     events = [({"x": i % 7}, 1e4 + i % 7) for i in range(200)]
-    by_name, by_flag = AutoMLRegressor(loss="quantile"), AutoMLRegressor(loss_function="quantile")  # type: ignore[call-arg]
+    by_name, by_flag = AutoMLRegressor(loss="quantile"), AutoMLRegressor(loss_function="quantile")
     assert by_name.fit(events).predict({"x": 3}) == by_flag.fit(events).predict({"x": 3})
     assert by_name.average_loss == by_flag.average_loss
     with pytest.raises(OptionError, match="loss and loss_function are the same option"):
-        AutoMLRegressor(loss="quantile", loss_function="hinge")  # type: ignore[call-arg]
+        AutoMLRegressor(loss="quantile", loss_function="hinge")
 
 
 def test_a_classifier_rejects_another_loss() -> None:
@@ -145,19 +146,19 @@ def test_a_bandit_predicts_many_events_like_each() -> None:
     with pytest.raises(InputError, match="there are 2 contexts, and actions of dict"):
         bandit.predict(contexts[:2], {"a": ARTICLES[0]})  # type: ignore[call-overload]
     with pytest.raises(InputError, match="event 1: the context is a mapping"):
-        bandit.predict([{}, 3], [ARTICLES, ARTICLES])  # type: ignore[call-overload]
+        bandit.predict([{}, 3], [ARTICLES, ARTICLES])  # type: ignore[list-item]
 
 
 def test_a_regressor_predicts_many_events_like_each() -> None:
     model = AutoMLRegressor().fit([({"x": i % 5, "y": "uv"[i % 2]}, float(i % 5)) for i in range(200)])
-    rows = [{"x": 1, "y": "u"}, {"x": 4}, {}]
+    rows: list[dict[str, Any]] = [{"x": 1, "y": "u"}, {"x": 4}, {}]
     assert model.predict(rows) == pytest.approx([model.predict(row) for row in rows])
     assert model.predict(rows).tolist() == model.predict_each(rows).tolist()
     assert isinstance(model.predict({"x": 1}), float)
     assert model.predict([]).shape == (0,)
     assert model.predict(np.ones((2, 3))).shape == (2,)
     with pytest.raises(InputError, match="features are a mapping of name to value, not int"):
-        model.predict([1])
+        model.predict([1])  # type: ignore[list-item]
 
 
 def test_a_classifier_predicts_many_events_like_each() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from onlineauto.jit import cache
-from tests.jit.scripts import KERNELS, begun, compiled, ended, run
+from tests.jit.scripts import KERNELS, compiled, finish, run, start
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -163,7 +163,7 @@ def killed(tmp_path: Path, times: int) -> None:
     """Kill so many processes while they compile, each in a cache of others that were killed."""
     script = tmp_path / "killed.py"
     script.write_text(KILLED)
-    ended(begun(script, tmp_path / "none", str(tmp_path / "cache"), str(times)))
+    finish(start(script, tmp_path / "none", str(tmp_path / "cache"), str(times)))
     whole = [path for path in compiled(tmp_path) if cache_entry(path)]
     assert compiled(tmp_path) == whole, "a file of the cache is whole"
     for i in range(4):

@@ -11,7 +11,7 @@ import numpy as np
 
 from onlineauto.automl.config import Config, ConfigKind
 from onlineauto.automl.search import Candidate, ConfigState, LiveConfig
-from onlineauto.engine.records.search import Tally, Whose
+from onlineauto.engine.records.search import RewardOwner, Tally
 from onlineauto.engine.report.progress import ProgressTable
 from onlineauto.errors import InputError
 from onlineauto.explorers._kernels import LEARNT as EXPLORED
@@ -214,7 +214,7 @@ def _fill_search(workspace: Workspace, found: VwSearch) -> None:
     tally[Tally.LEARNT] = found.learnt
     for live, each in enumerate(found.live):
         arrays["updates"][live] = each.own.updates
-        for who, estimator in ((Whose.SELF, each.own), (Whose.CHAMPION, each.champion)):
+        for who, estimator in ((RewardOwner.SELF, each.own), (RewardOwner.CHAMPION, each.champion)):
             arrays["evidence"][live, who] = evidence_of(estimator)
             arrays["last"][live, who] = estimator.weight, estimator.reward
     known = {
