@@ -115,9 +115,7 @@ def _kernels() -> Iterator[_Finding]:
     if library is not None:
         yield _Finding("kernels", f"ahead of time, in {library}")
     else:
-        yield _Finding(
-            "kernels", "compiled at first use, about a minute in all; onlineauto warmup does it now"
-        )
+        yield _Finding("kernels", "compiled at first use; onlineauto warmup compiles all of them now")
         if _version("numba") is None:
             yield _Finding(
                 "compiler",
