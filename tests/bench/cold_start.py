@@ -3,7 +3,7 @@
     python -m tests.bench.cold_start [--library FOLDER] [--rounds 5]
 
 Each figure is of processes of their own. *calibration* compiles a fixed function with Numba alone, so that
-figures of two machines can be compared. *compile time* is the first run of the README's command, with an empty
+figures of two machines can be compared. *compile time* is the first run of the README's command, with no
 cache: the figure of README and documentation, `COMPILE_TIME` in `onlineauto/jit/compiling.py`. *warm run* is
 five events with a full cache, *library* five events with kernels compiled ahead of time (``onlineauto warmup
 --library FOLDER``). Seconds are of the processor; memory is the most that was resident.

@@ -23,7 +23,11 @@ PAGE = ROOT / "docs/develop/numba.md"
 def listed(heading: str) -> set[str]:
     """Return the programs in the table under a heading of the page for maintainers."""
     part = PAGE.read_text(encoding="utf-8").split(f"## {heading}\n")[1].split("\n## ")[0]
-    return {name for row in re.findall(r"^\| (`.*?) \|", part, re.M) for name in re.findall(r"`(\w+)`", row)}
+    return {
+        name
+        for row in re.findall(r"^\| (`.*?) \|", part, re.MULTILINE)
+        for name in re.findall(r"`(\w+)`", row)
+    }
 
 
 def programs(**environment: str) -> dict[str, Any]:
