@@ -93,6 +93,11 @@ class Explorer(ABC):
             settings = {self.flags[0]: value, **settings}
         self.settings = settings
 
+    def __repr__(self) -> str:
+        """Return the explorer with its settings."""
+        settings = ", ".join(f"{name}={value!r}" for name, value in self.settings.items())
+        return f"{type(self).__name__}({settings})"
+
     def keywords(self) -> dict[str, Any]:
         """Return the options that choose this explorer, as keywords of a model.
 

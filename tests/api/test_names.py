@@ -124,6 +124,7 @@ def test_other_explorers_are_rejected() -> None:
         AutoML(explorer=Bag(5), bag=4)
     with pytest.raises(OptionError, match="Greedy takes settings by name, and not 3"):
         Greedy(3)
+    assert repr(Bag(5, greedify=True)) == "Bag(bag=5, greedify=True)"
     with pytest.raises(OptionError, match="exclude each other"):
         AutoML(explorer="squarecb", bag=4)
 
