@@ -14,7 +14,7 @@ for name, interactions in {
     "all pairs": ["::"],
     "context x action": [letter + "Z" for letter in "abcdefgh"],
 }.items():
-    bandit = Workspace(cb_explore_adf=True, quadratic=interactions, epsilon=0.1, bit_precision=20)
+    bandit = Workspace(cb_explore_adf=True, quadratic=interactions, epsilon=0.1, hash_bits=20)
     best = [
         outcomes.action[outcomes.action_start[:-1]]
         for _, outcomes in bandit.stream(DATA / "cb-penbased-u.txt.gz")

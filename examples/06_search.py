@@ -11,7 +11,7 @@ from onlineauto.engine.search.journal import Journal
 DATA = Path(__file__).parent.parent / "datasets" / "cb-diamonds-u.txt.gz"
 OPTIONS: dict[str, Any] = {
     "cb_explore_adf": True,
-    "automl": 4,  # live configs: the champion and three challengers, all of them members of the ensemble
+    "live_configs": 4,  # the champion and three challengers, all of them members of the ensemble
     "lease": 2000,  # learnt events after which a challenger is replaced, or gets twice as many
 }
 

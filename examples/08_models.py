@@ -8,7 +8,7 @@ from onlineauto import Workspace
 DATA = Path(__file__).parent.parent / "datasets"
 folder = Path(tempfile.mkdtemp())
 
-bandit = Workspace(cb_explore_adf=True, automl=4)
+bandit = Workspace(cb_explore_adf=True, live_configs=4)
 bandit.fit(DATA / "cb-surveys-u.txt.gz").save(folder / "whole.model")
 bandit.save(folder / "stack.model", predict_only="ensemble")
 bandit.save(folder / "champion.model", predict_only="champion")

@@ -10,7 +10,7 @@ evaluation = Evaluation(
     {
         "without interactions": Workspace(cb_explore_adf=True),
         "all pairs": Workspace(cb_explore_adf=True, quadratic=["::"]),
-        "automl": Workspace(cb_explore_adf=True, automl=4),
+        "automl": Workspace(cb_explore_adf=True, live_configs=4),
     },
     cost_range=(-1, 0),
 )

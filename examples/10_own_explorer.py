@@ -1,9 +1,8 @@
 """Explore in a way of your own: an explorer is one class, and `register` adds it."""
 
 from dataclasses import dataclass
-from typing import Any
 
-from onlineauto import Workspace
+from onlineauto import AutoML
 from onlineauto.explorers import register
 from onlineauto.explorers.explorer import Explorer
 from onlineauto.explorers.policy import Policy
@@ -53,8 +52,8 @@ class Halving(Explorer):
 register(Halving())
 check_explorer(Policy(halving=True))
 
-options: dict[str, Any] = {"halving": True}  # an option that type checkers do not know
-bandit = Workspace(cb_explore_adf=True, automl=2, **options)
+bandit = AutoML(explorer=Halving(share=0.5), live_configs=2)
+actions = [{"topic": "x"}, {"topic": "y"}, {"topic": "v"}]
 for _ in range(100):
-    bandit.learn("shared |u a\n|z x\n0:-1:0.5 |z y\n|z v\n")
-print("probabilities:", bandit.predict("shared |u a\n|z x\n|z y\n|z v\n").round(2).max())
+    bandit.learn({"user": "a"}, actions, action=1, probability=0.5, reward=1)
+print("probabilities:", bandit.predict({"user": "a"}, actions).round(2))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from onlineauto.api.classifier import AutoMLClassifier
     from onlineauto.api.decisions.choice import Choice
     from onlineauto.api.regressor import AutoMLRegressor
+    from onlineauto.engine.event.outcomes import Outcomes
     from onlineauto.evaluation.evaluation import Evaluation
     from onlineauto.features.block import Block
     from onlineauto.features.event import Event
@@ -39,6 +40,7 @@ __all__ = [
     "InputError",
     "OnlineautoError",
     "OptionError",
+    "Outcomes",
     "ParseError",
     "Predictor",
     "Run",
@@ -56,6 +58,7 @@ _LAZY = {
     "Choice": "onlineauto.api.decisions.choice",
     "Evaluation": "onlineauto.evaluation.evaluation",
     "Event": "onlineauto.features.event",
+    "Outcomes": "onlineauto.engine.event.outcomes",
     "Predictor": "onlineauto.workspace.predictor",
     "Run": "onlineauto.workspace.run",
     "Workspace": "onlineauto.workspace.workspace",

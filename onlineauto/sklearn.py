@@ -125,7 +125,7 @@ class AutoMLRegressor(RegressorMixin, _Rows):  # type: ignore[misc]
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Return the expected label of each row."""
         rows = self._events(X)
-        return self.model_.predict_each(rows)
+        return self.model_.predict(rows)
 
 
 class AutoMLClassifier(ClassifierMixin, _Rows):  # type: ignore[misc]
@@ -167,7 +167,7 @@ class AutoMLClassifier(ClassifierMixin, _Rows):  # type: ignore[misc]
         """Return the probability of each class for each row, in the order of `classes_`."""
         rows = self._events(X)
         probabilities = np.zeros((len(rows), len(self.classes_)))
-        probabilities[:, self.model_.labels] = self.model_.predict_proba_each(rows)
+        probabilities[:, self.model_.labels] = self.model_.predict_proba(rows)
         return probabilities
 
     def predict(self, X: Any) -> NDArray[Any]:

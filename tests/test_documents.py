@@ -19,6 +19,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from onlineauto.jit.compiling import COMPILE_TIME
+from tests.bench import cold_start
+
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -30,6 +33,7 @@ OLD_STORY = re.compile(
     re.IGNORECASE,
 )
 """Sentences by which a champion alone predicts, or by which the ensemble has its older name."""
+COMPILES = re.compile(r"(\d+) CPU seconds")
 
 
 class Block(NamedTuple):
@@ -136,3 +140,21 @@ def test_pictures_are_drawn(tmp_path: Path) -> None:
     pictures = ROOT / "docs" / "pictures"
     subprocess.run([sys.executable, str(pictures / "draw.py"), str(tmp_path)], check=True)
     assert {path.name for path in tmp_path.iterdir()} == {path.name for path in pictures.glob("*.svg")}
+
+
+def test_pages_name_one_compile_time() -> None:
+    found = {
+        page.relative_to(ROOT).as_posix(): set(map(int, COMPILES.findall(page.read_text(encoding="utf-8"))))
+        for page in PAGES
+    }
+    named = {page: times for page, times in found.items() if times}
+    assert set(named) == {
+        "README.md",
+        "docs/benchmarks/speed.md",
+        "docs/develop/building.md",
+        "docs/getting-started/install.md",
+        "docs/guides/deployment.md",
+    }
+    assert all(times == {COMPILE_TIME} for times in named.values())
+    words = " ".join(cold_start.QUICK_START)
+    assert f"onlineauto {words}\n" in README.read_text(encoding="utf-8"), "the bench runs another command"

@@ -22,7 +22,7 @@ PRINTED = {
     "07_frames.py": "probabilities: [0.95 0.05]",
     "08_models.py": "the same weights: True",
     "09_evaluate.py": "all pairs             -0.66",
-    "10_own_explorer.py": "probabilities: 0.57",
+    "10_own_explorer.py": "probabilities: [0.29 0.57 0.14]",
     "11_serve.py": "the same from the log: True",
     "12_autovw.py": "interactions searched: 0.0",
     "13_tune_a_stream.py": "the winner is the champion after 100 more events",

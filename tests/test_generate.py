@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from onlineauto.engine.ensemble.registry import MEMBERS
-from onlineauto.workspace.option_types import Options
+from onlineauto.workspace.option_types import LearnerOptions, Options
 from onlineauto.workspace.options import REGISTRY
 from tools.generate import GENERATED, ROOT, between, main, member_table, option_tables
 
@@ -56,9 +56,17 @@ def test_the_table_has_every_member() -> None:
 def test_every_option_has_a_type_and_every_type_an_option() -> None:
     known = {option.field for option in REGISTRY.options if option.field in Options.__annotations__}
     aliases = {alias for option in REGISTRY.options for alias in option.aliases}
-    assert set(Options.__annotations__) == known | aliases
+    keywords = {option.keyword for option in REGISTRY.options if option.keyword}
+    assert set(Options.__annotations__) == known | aliases | keywords
+    assert {"seed", "live_configs", "hash_bits", "loss"} == keywords
     assert {"cb_explore_adf", "automl", "lambda_", "lease"} <= set(Options.__annotations__)
     assert not Options.__required_keys__
+
+
+def test_automl_takes_no_options_of_the_command_line() -> None:
+    names = set(Options.__annotations__) - set(LearnerOptions.__annotations__)
+    assert {"data", "help", "version", "predictions", "automl", "seed"} <= names
+    assert {"epsilon", "quiet", "json", "members", "passes", "loss"} <= set(LearnerOptions.__annotations__)
 
 
 def test_a_table_replaces_the_text_between_its_comments() -> None:

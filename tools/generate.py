@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from onlineauto.cli.help import default_text
 from onlineauto.engine.ensemble.member import ANY, Needs
 from onlineauto.engine.ensemble.registry import MEMBERS, member_of
+from onlineauto.engine.options.registry import COMMAND_LINE
 from onlineauto.options import options_of, title_of
 from onlineauto.workspace.options import REGISTRY
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 ROOT: Final = Path(__file__).parents[1]
 _OPTION_TYPES: Final = '''\
-"""``Options``: the keyword arguments that stand for options, with the types of their values.
+"""Types of the keyword arguments that are options: ``Options``, and ``LearnerOptions`` for `AutoML`.
 
 Generated, by ``python -m tools.generate``.
 
@@ -42,8 +43,14 @@ Word: TypeAlias = "str | float | PathLike[str]"
 """A word; a number or a path is written as one."""
 
 
-class Options(TypedDict, total=False):
-    """The options of a workspace, by name and alias."""
+class LearnerOptions(TypedDict, total=False):
+    """Options of `AutoML` and its kin that are no parameters of their own."""
+'''
+_ALL_OPTIONS: Final = '''
+
+
+class Options(LearnerOptions, total=False):
+    """All options, by name and alias."""
 '''
 
 
@@ -91,7 +98,8 @@ def member_table(text: str) -> str:
 
 def option_types(_: str) -> str:
     """Return the module that defines the types of all options."""
-    return _OPTION_TYPES + "\n".join(f"    {line}" if line else "" for line in _type_lines()) + "\n"
+    learner, others = ("\n".join(_type_lines(others=others)) for others in (False, True))
+    return f"{_OPTION_TYPES}{learner}{_ALL_OPTIONS}{others}\n"
 
 
 GENERATED: Final[dict[str, Callable[[str], str]]] = {
@@ -118,6 +126,8 @@ def _flags(option: Option) -> str:
 
 def _meaning(option: Option) -> str:
     text = REGISTRY.meaning(option)
+    if option.keyword:
+        text += f" In Python: {option.keyword}."
     if not option.vw:
         text += " (onlineauto's own)"
     return text.replace("|", r"\|").replace("<", "&lt;").replace("*", r"\*")
@@ -157,13 +167,21 @@ def _needs(needs: Needs) -> Iterator[str]:
         yield f"`{needs.upon}`"
 
 
-def _type_lines() -> Iterator[str]:
+def _type_lines(*, others: bool) -> Iterator[str]:
+    """Yield the fields of `LearnerOptions`, or those that only `Options` has."""
     for group in REGISTRY.groups:
-        yield ""
-        yield f"# {title_of(group)}"
-        for option in options_of(group):
-            for name in (option.field, *option.aliases):
-                yield f"{name}: {_type_of(option)} | None"
+        options = [each for each in options_of(group) if _is_other(each) == others]
+        if options:
+            yield ""
+            yield f"    # {title_of(group)}"
+        for option in options:
+            for name in filter(None, (option.keyword, option.field, *option.aliases)):
+                yield f"    {name}: {_type_of(option)} | None"
+
+
+def _is_other(option: Option) -> bool:
+    """Return whether an option has an effect on the command line only, or is a parameter of `AutoML`."""
+    return option.name in COMMAND_LINE or option.name in ("automl", "random_seed", "bit_precision")
 
 
 def _type_of(option: Option) -> str:

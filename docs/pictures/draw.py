@@ -80,7 +80,10 @@ def pictures(*, dark: bool) -> Iterator[tuple[str, Picture]]:
             dark=dark,
         ),
     )
-    yield "parts", _parts(dark=dark)
+    title = "How an event becomes a decision, and evidence"
+    yield "parts", _flow(_BOXES, _ARROWS, "ensemble", title=title, dark=dark)
+    title = "How Python calls machine code"
+    yield "abi", _flow(_ABI_BOXES, _ABI_ARROWS, "program", title=title, dark=dark)
     yield "cluster", _cluster(dark=dark)
     yield "elastic", _elastic(dark=dark)
 
@@ -406,27 +409,47 @@ _ARROWS = (
 )
 
 
-def _parts(*, dark: bool) -> Picture:
-    """Draw what flows where."""
-    picture = Picture(
-        9, 2.6, title="How an event becomes a decision, and evidence", dark=dark
-    )
+_ABI_BOXES = {
+    "call": (0, 1, "Python calls\na kernel"),
+    "frame": (1.2, 1, "frame: arguments\nas 64-bit words"),
+    "program": (2.5, 1, "program: machine code\nof an entry kernel"),
+    "result": (3.8, 1, "words of the result,\nor an error"),
+    "arrays": (0, 0, "arrays\nof NumPy"),
+    "sealed": (1.2, 0, "sealed records:\nwords never change"),
+    "option": (2.5, 0, "program of an option,\nby call_at(address)"),
+}
+_ABI_ARROWS = (
+    *(("call", "frame"), ("frame", "program"), ("program", "result")),
+    *(("frame", "sealed"), ("sealed", "arrays"), ("program", "option")),
+)
+
+
+def _flow(
+    boxes_at: dict[str, tuple[float, float, str]],
+    arrows: tuple[tuple[str, str], ...],
+    middle: str,
+    *,
+    title: str,
+    dark: bool,
+) -> Picture:
+    """Draw boxes with texts at places, one of them in colour, and arrows between them."""
+    picture = Picture(9, 2.6, title=title, dark=dark)
     with picture.drawing() as look:
         axes = picture.figure.subplots()
         axes.set_axis_off()
         axes.set_xlim(-0.4, 4.45)
         axes.set_ylim(-0.35, 1.35)
         boxes = {}
-        for name, (x, y, text) in _BOXES.items():
-            fill = look.series[2] if name == "ensemble" else look.paper
+        for name, (x, y, text) in boxes_at.items():
+            fill = look.series[2] if name == middle else look.paper
             boxes[name] = axes.text(
                 x, y, text, ha="center", va="center", size=9, linespacing=1.5,
-                color=look.paper if name == "ensemble" else look.ink,
+                color=look.paper if name == middle else look.ink,
                 bbox={"boxstyle": "round,pad=0.7", "facecolor": fill, "edgecolor": look.quiet},
             )  # fmt: skip
-        for start, end in _ARROWS:
+        for start, end in arrows:
             axes.annotate(
-                "", xy=_BOXES[end][:2], xytext=_BOXES[start][:2],
+                "", xy=boxes_at[end][:2], xytext=boxes_at[start][:2],
                 arrowprops={
                     "arrowstyle": "-|>", "color": look.quiet, "linewidth": 1.1, "shrinkA": 3, "shrinkB": 3,
                     "patchA": boxes[start].get_bbox_patch(), "patchB": boxes[end].get_bbox_patch(),

@@ -16,7 +16,7 @@ import numpy as np
 from onlineauto import Evaluation, Run, Workspace
 from onlineauto.cluster.learned import Learned
 from onlineauto.cluster.simulator import Workload, compare, draw_traces, policies_for
-from onlineauto.tune import Choice, Float, Int, Study
+from onlineauto.tune import Categorical, Float, Int, Study
 
 HERE = Path(__file__).parent
 DATA = HERE / "data"
@@ -95,7 +95,7 @@ def values() -> dict[str, object]:
         {
             "no interactions": Workspace(cb_explore_adf=True),
             "-q ::": Workspace(cb_explore_adf=True, quadratic="::"),
-            "--automl": Workspace(cb_explore_adf=True, automl=4),
+            "--automl": Workspace(cb_explore_adf=True, live_configs=4),
         },
         cost_range=(-1, 0),
         min_prob=0.02,
@@ -125,7 +125,7 @@ def study() -> dict[str, object]:
         {
             "rate": Float(1e-4, 1, log=True),
             "depth": Int(1, 12),
-            "loss": Choice(["squared", "logistic", "hinge"]),
+            "loss": Categorical(["squared", "logistic", "hinge"]),
         },
         max_resource=27,
         seed=0,
@@ -144,7 +144,7 @@ def study() -> dict[str, object]:
 
 def evidence() -> dict[str, object]:
     """Return the evidence of each challenger, every 200 events, until the champion changes."""
-    workspace, found, swaps = Workspace(cb_explore_adf=True, automl=4), [], []
+    workspace, found, swaps = Workspace(cb_explore_adf=True, live_configs=4), [], []
     workspace.observe(lambda entry: swaps.append(msgspec.to_builtins(entry)))
     run = Run(workspace, FLIGHTS)
     while not any(entry["decision"] == "swap" for entry in swaps) and run.step(200):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, overload
 
-from onlineauto.api.base import HASH_BITS
+from onlineauto.api.base import HASH_BITS, LIVE_CONFIGS, options_of_model
 from onlineauto.api.decisions.choice import Choice
 from onlineauto.api.decisions.decisions import Decisions
 from onlineauto.api.decisions.events import copied, cost_of, index_of, listed
@@ -16,6 +16,7 @@ from onlineauto.api.decisions.pending import check_limits
 from onlineauto.engine.outliers.located import BEGAN_AGAIN, WHAT, outlier_message
 from onlineauto.engine.records.loop import Outlier
 from onlineauto.errors import InputError, OptionError, shown
+from onlineauto.explorers import explorer_keywords
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.mappings.encoded_event import EncodedEvent
 from onlineauto.formats.mappings.values import plain
@@ -29,10 +30,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.api.decisions.events import Actions, Features
-    from onlineauto.workspace.option_types import Options
+    from onlineauto.explorers.explorer import Explorer
+    from onlineauto.workspace.option_types import LearnerOptions
     from onlineauto.workspace.save_load import ModelSource
 
-_EXPLORERS = ("greedy", "softmax", "squarecb", "regcb", "synthcover", "epsilon_decay")
 _AT_ONCE = 16
 """Maximum number of expired decisions that are learnt in one call, so that no call takes long."""
 
@@ -62,9 +63,9 @@ class AutoML(FromLogs):
     ----------
     live_configs : int or None
         Number of configs that learn at the same time, including the champion. None turns the search off.
-    explorer : {"greedy", "softmax", "squarecb", "regcb", "synthcover", "epsilon_decay"}
-        The exploration algorithm. Explorers with a parameter are options: ``bag=5``, ``cover=8``,
-        ``rnd=3``, ``first=1000``.
+    explorer : str or Explorer
+        The exploration algorithm: a name in `onlineauto.explorers.EXPLORERS`, such as ``"squarecb"``, or an
+        explorer with settings, such as ``Bag(5)`` or ``Squarecb(gamma_scale=100)`` of `onlineauto.explorers`.
     seed : int
         Seed of all random numbers.
     begin_with : sequence of str
@@ -87,8 +88,9 @@ class AutoML(FromLogs):
     clock : callable
         Returns the time in seconds for `time_to_live`; it must not run back.
     **options
-        Options as on the command line. ``epsilon`` is the share of decisions that explore, 0.05 by default
-        with ``"greedy"``; ``learning_rate`` is its initial value in the search, 0.5 by default.
+        Further options of a model, named as on the command line. ``epsilon`` is the share of decisions that
+        explore, 0.05 by default with ``"greedy"``; ``learning_rate`` is its initial value in the search, 0.5
+        by default.
 
     Attributes
     ----------
@@ -106,8 +108,8 @@ class AutoML(FromLogs):
     def __init__(
         self,
         *,
-        live_configs: int | None = 4,
-        explorer: Literal["greedy", "softmax", "squarecb", "regcb", "synthcover", "epsilon_decay"] = "greedy",
+        live_configs: int | None = LIVE_CONFIGS,
+        explorer: str | Explorer = "greedy",
         seed: int = 0,
         begin_with: Sequence[str] = (),
         hash_bits: int = HASH_BITS,
@@ -117,22 +119,14 @@ class AutoML(FromLogs):
         decision_log: str | os.PathLike[str] | None = None,
         sync_log: bool = False,
         clock: Callable[[], float] = time.monotonic,
-        **options: Unpack[Options],
+        **options: Unpack[LearnerOptions],
     ) -> None:
-        if explorer not in _EXPLORERS:
-            raise OptionError(
-                f"explorer cannot be {shown(explorer)}; it takes one of {', '.join(_EXPLORERS)}; explorers "
-                "that take a number are options: bag=5, cover=8, rnd=3, first=1000"
-            )
         check_limits(max_pending, time_to_live)
-        given: dict[str, Any] = {"cb_explore_adf": True, "automl": live_configs, **options}
-        if seed:
-            given["random_seed"] = seed
-        if hash_bits != HASH_BITS:
-            given["bit_precision"] = hash_bits
-        if explorer != "greedy":
-            given[explorer] = True
-        super().__init__(given, begin_with=begin_with)
+        made = options_of_model(options, live_configs=live_configs, seed=seed, hash_bits=hash_bits)
+        for name, value in explorer_keywords(explorer).items():
+            if made.setdefault(name, value) != value:
+                raise OptionError(f"{name} is given as {made[name]!r} and, by explorer, as {value!r}")
+        super().__init__({"cb_explore_adf": True, **made}, begin_with=begin_with)
         self._decisions = Decisions(
             seed=seed,
             limit=max_pending,
@@ -278,20 +272,54 @@ class AutoML(FromLogs):
             self._decisions.waiting.end(event_id)
             self._learn_expired(_AT_ONCE)
 
-    def predict(self, context: Features, actions: Actions) -> NDArray[np.float32]:
-        """Return the probability of each action: float32[n_actions]. No decision is made or kept.
+    @overload
+    def predict(self, context: Features, actions: Actions) -> NDArray[np.float32]: ...
+
+    @overload
+    def predict(
+        self, context: Sequence[Features], actions: Sequence[Actions]
+    ) -> list[NDArray[np.float32]]: ...
+
+    def predict(self, context: Any, actions: Any) -> Any:
+        """Return the probability of each action for one event or many. No decision is made or kept.
+
+        Parameters
+        ----------
+        context : mapping, or sequence of mappings
+            The context of an event, as for `rank`; or that of each event.
+        actions : list of mappings, or mapping of id to mapping; or a sequence of these
+            The actions of an event, as for `rank`; or those of each event.
+
+        Returns
+        -------
+        float32[n_actions], or a list with one such array for each event
 
         Raises
         ------
         InputError
-            A feature is malformed, or there are no actions.
+            A feature is malformed, there are no actions, or contexts and actions differ in number.
 
         Examples
         --------
-        >>> AutoML().predict({"user": "tom"}, [{"article": "politics"}, {"article": "sports"}])
+        >>> bandit, articles = AutoML(), [{"article": "politics"}, {"article": "sports"}]
+        >>> bandit.predict({"user": "tom"}, articles)
         array([0.5, 0.5], dtype=float32)
+        >>> bandit.predict([{"user": "tom"}, {"user": "ann"}], [articles, articles[:1]])
+        [array([0.5, 0.5], dtype=float32), array([1.], dtype=float32)]
         """
-        return self._workspace.predict(EncodedEvent(copied(context), listed(actions)))
+        if not isinstance(context, list | tuple):
+            return self._workspace.predict(EncodedEvent(copied(context), listed(actions)))
+        if not isinstance(actions, list | tuple) or len(actions) != len(context):
+            many = len(actions) if isinstance(actions, list | tuple) else type(actions).__name__
+            raise InputError(f"there are {len(context)} contexts, and actions of {many}: one list for each")
+        events = []
+        for place, (each, those) in enumerate(zip(context, actions, strict=True)):
+            try:
+                events.append(EncodedEvent(copied(each), listed(those)))
+            except InputError as error:
+                raise InputError(str(error).replace("event:", f"event {place}:", 1)) from None
+        with self._lock:
+            return [self._workspace.predict(event) for event in events]
 
     def _learn(
         self, event: EncodedEvent, action: int, probability: float, cost: float, *, where: str = "event"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections import deque
 from copy import deepcopy
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
@@ -19,7 +20,7 @@ from onlineauto.api.tally import LossTally
 from onlineauto.engine.outliers.located import WHAT
 from onlineauto.engine.records.loop import Outlier
 from onlineauto.engine.search.journal import Entry
-from onlineauto.errors import EventTypeError, InputError
+from onlineauto.errors import EventTypeError, InputError, OptionError
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.interop.vw.any_model import is_vw_model, read_model
 from onlineauto.workspace.options import REGISTRY
@@ -40,6 +41,10 @@ if TYPE_CHECKING:
 
 HASH_BITS: Final = 18
 """The default of ``hash_bits``."""
+LIVE_CONFIGS: Final = 4
+"""The default of ``live_configs``."""
+HISTORY: Final = 10_000
+"""Maximum number of decisions in `AutoModel.history`."""
 _C = TypeVar("_C")
 
 
@@ -51,6 +56,30 @@ def shared(made: type[_C]) -> type[_C]:
     for name, value in vars(made).items():
         if isinstance(value, FunctionType):
             value.__qualname__ = name
+    return made
+
+
+def options_of_model(
+    options: Mapping[str, Any], *, live_configs: int | None, seed: int, hash_bits: int
+) -> dict[str, Any]:
+    """Return the options of a model, by flag; a flag among the `options` is an alias of a parameter.
+
+    Raises
+    ------
+    OptionError
+        A parameter and its alias are both given.
+    """
+    made = dict(options)
+    parameters = (
+        ("live_configs", "automl", live_configs, LIVE_CONFIGS),
+        ("seed", "random_seed", seed, 0),
+        ("hash_bits", "bit_precision", hash_bits, HASH_BITS),
+    )
+    for name, flag, value, default in parameters:
+        if flag in made and value != default:
+            raise OptionError(f"{name} and {flag} are the same option: leave {flag} out")
+        if flag not in made and (flag == "automl" or value != default):
+            made[flag] = value
     return made
 
 
@@ -75,7 +104,7 @@ class AutoModel:
     champion : Champion
         The best single live config; by default the ensemble predicts, of which it is a member.
     history : list of dict
-        The decisions of the search.
+        The latest decisions of the search, at most 10,000.
     """
 
     _measure: ClassVar[str] = "loss"
@@ -89,7 +118,7 @@ class AutoModel:
             given["experimental_full_name_interactions"] = [each.replace("*", "|") for each in begin_with]
         self._workspace = Workspace(**given)
         self._tally = LossTally()
-        self._history: list[Entry] = []
+        self._history: deque[Entry] = deque(maxlen=HISTORY)
         self._observe()
         if begin_with and searches:
             first_champion(self._workspace, config)
@@ -126,14 +155,16 @@ class AutoModel:
 
     @property
     def history(self) -> list[dict[str, Any]]:
-        """The decisions of the search, oldest first, as the lines of a journal.
+        """The latest decisions of the search, at most 10,000, oldest first, as the lines of a journal.
+
+        `Workspace.observe` and ``--journal`` have all of them.
 
         >>> from onlineauto import AutoML
         >>> [line["decision"] for line in AutoML(begin_with=["user*page"]).history]
         ['widen', 'rotate']
         """
         with self._lock:
-            entries: list[dict[str, Any]] = msgspec.to_builtins(self._history)
+            entries: list[dict[str, Any]] = msgspec.to_builtins(list(self._history))
             return entries
 
     @property
@@ -311,10 +342,10 @@ class AutoModel:
             content = {
                 "class": type(self).__name__,
                 "tally": [tally.events, tally.weight, tally.loss],
-                "history": msgspec.to_builtins(self._history),
+                "history": msgspec.to_builtins(list(self._history)),
                 "own": self._kept(),
             }
-            save_model(self._workspace.state(), target, run={"api": content})
+            save_model(self._workspace.state(copy=False), target, run={"api": content})
 
     @classmethod
     def load(cls, source: ModelSource) -> Self:
@@ -339,7 +370,7 @@ class AutoModel:
         made = cls.__new__(cls)
         try:
             tally = LossTally(*msgspec.convert(content["tally"], tuple[int, float, float]))
-            decisions = msgspec.convert(content["history"], list[Entry])
+            decisions = deque(msgspec.convert(content["history"], list[Entry]), HISTORY)
             made.__setstate__({"_workspace": workspace, "_tally": tally, "_history": decisions})
             made._restore(content["own"])  # noqa: SLF001 - of this class
         except (KeyError, ValueError, TypeError, OverflowError, msgspec.ValidationError) as error:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import msgspec
 import numpy as np
 
-from onlineauto.api.base import HASH_BITS
+from onlineauto.api.base import HASH_BITS, LIVE_CONFIGS
 from onlineauto.api.champion import champion_of
 from onlineauto.api.single_lines import SingleLines
 from onlineauto.api.tables import rows_of
 from onlineauto.engine.records.loop import Outlier
-from onlineauto.errors import InputError, kind_of, shown
+from onlineauto.errors import InputError, OptionError, kind_of, shown
 from onlineauto.features.stored import Stored
 from onlineauto.formats.mappings.values import plain
 from onlineauto.workspace.options import REGISTRY
@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 
     from onlineauto.api.champion import Champion
     from onlineauto.api.single_lines import Features
+    from onlineauto.api.tables import Rows
     from onlineauto.features.block import Block
-    from onlineauto.workspace.option_types import Options
+    from onlineauto.workspace.option_types import LearnerOptions
 
 _LEAST = 1e-9
 """Minimum probability of a class, before the probabilities are scaled to sum to 1."""
@@ -74,7 +75,7 @@ class AutoMLClassifier(SingleLines):
     hash_bits : int
         The weights of each model are a table of 2^hash_bits rows.
     **options
-        Options as on the command line.
+        Further options of a model, named as on the command line.
 
     Attributes
     ----------
@@ -91,16 +92,23 @@ class AutoMLClassifier(SingleLines):
     def __init__(
         self,
         *,
-        live_configs: int | None = 4,
+        live_configs: int | None = LIVE_CONFIGS,
         seed: int = 0,
         begin_with: Sequence[str] = (),
         hash_bits: int = HASH_BITS,
-        **options: Unpack[Options],
+        **options: Unpack[LearnerOptions],
     ) -> None:
-        given: dict[str, Any] = {"automl": live_configs, **options}
-        given |= {"loss_function": "logistic", "link": "logistic"}
-        super().__init__(given, seed=seed, begin_with=begin_with, hash_bits=hash_bits)
-        self._begin_with = tuple(begin_with) if live_configs is not None else ()
+        made: dict[str, Any] = dict(options)
+        for name in ("loss", "loss_function", "link"):
+            value = made.pop(name, None)
+            if value not in (None, "logistic"):
+                raise OptionError(f"{name} cannot be {value!r}: a classifier learns the logistic loss")
+        made |= {"loss_function": "logistic", "link": "logistic"}
+        super().__init__(
+            made, live_configs=live_configs, seed=seed, begin_with=begin_with, hash_bits=hash_bits
+        )
+        searches = self._workspace.configuration.get("automl") is not None
+        self._begin_with = tuple(begin_with) if searches else ()
         self._codes: dict[Hashable, int] = {}
         self._rest: list[Workspace] = []
 
@@ -115,51 +123,76 @@ class AutoMLClassifier(SingleLines):
         with self._lock:
             return {label: champion_of(of) for label, of in zip(self._codes, self._models(), strict=False)}
 
-    def predict(self, features: Features) -> Any:
-        """Return the likeliest label for some features, or None before the first label.
+    def predict(self, features: Any) -> Any:
+        """Return the likeliest label of one event, or a list with the label of each of many events.
 
-        Raises
-        ------
-        InputError
-            The features are not valid for `learn`.
-        """
-        probabilities = self.predict_proba(features)
-        return max(probabilities, key=probabilities.__getitem__) if probabilities else None
-
-    def predict_proba(self, features: Features) -> dict[Any, float]:
-        """Return the probability of each label so far; they sum to 1.
-
-        Raises
-        ------
-        InputError
-            The features are not valid for `learn`.
-        """
-        with self._lock:
-            if not self._codes:
-                return {}
-            event = {"context": self._encoded(features)}
-            [row] = self._probabilities([model.predict(event) for model in self._models()]).tolist()
-            return dict(zip(self._codes, row, strict=True))
-
-    def predict_proba_each(self, rows: Any) -> NDArray[np.float64]:
-        """Return the probabilities for several events: float64[n_events, n_labels], in the order of `labels`.
+        Before the first label is learnt, a label is None.
 
         Parameters
         ----------
-        rows : sequence of mappings, frame or matrix
-            The features of each event, without the label.
+        features : mapping, or sequence of mappings, frame or matrix
+            The features of an event, as for `learn`; or those of each event.
+
+        Raises
+        ------
+        InputError
+            The features are not valid for `learn`.
+
+        Examples
+        --------
+        >>> model = AutoMLClassifier().fit([({"x": 1}, "yes"), ({"x": -1}, "no")] * 50)
+        >>> model.predict({"x": -1}), model.predict([{"x": 1}, {"x": -1}])
+        ('no', ['yes', 'no'])
+        """
+        if isinstance(features, Mapping):
+            probabilities = self.predict_proba(features)
+            return max(probabilities, key=probabilities.__getitem__) if probabilities else None
+        with self._lock:
+            found, labels = self.predict_proba(features), self.labels
+        return [labels[code] for code in found.argmax(axis=1).tolist()] if labels else [None] * len(found)
+
+    @overload
+    def predict_proba(self, features: Features) -> dict[Any, float]: ...
+
+    @overload
+    def predict_proba(self, features: Rows) -> NDArray[np.float64]: ...
+
+    def predict_proba(self, features: Features | Rows) -> Any:
+        """Return the probability of each label so far for one event, or for each of many; they sum to 1.
+
+        Parameters
+        ----------
+        features : mapping, or sequence of mappings, frame or matrix
+            The features of an event, as for `learn`; or those of each event.
+
+        Returns
+        -------
+        dict of label to float, or float64[n_events, n_labels]
+            Columns are in the order of `labels`.
 
         Raises
         ------
         InputError
             The features are not valid for `learn`.
         """
-        rows = list(rows_of(rows))
+        if isinstance(features, Mapping):
+            with self._lock:
+                if not self._codes:
+                    return {}
+                event = {"context": self._encoded(features)}
+                [row] = self._probabilities([model.predict(event) for model in self._models()]).tolist()
+                return dict(zip(self._codes, row, strict=True))
+        rows = list(rows_of(features))
         with self._lock:
             if not self._codes or not rows:
                 return np.empty((len(rows), len(self._codes)))
-            block = self._asked(rows)
+            block = self._block_of(rows)
             return self._probabilities([model.predict_block(block).prediction for model in self._models()])
+
+    def predict_proba_each(self, rows: Any) -> NDArray[np.float64]:
+        """Return the probabilities for many events: `predict_proba` under its earlier name."""
+        many: NDArray[np.float64] = self.predict_proba(rows)
+        return many
 
     def _models(self) -> list[Workspace]:
         """Return the models; while there are two classes, the first model serves both."""
@@ -266,7 +299,7 @@ class AutoMLClassifier(SingleLines):
         for label in self._codes:
             if not isinstance(label, str | int | float | bool | None):
                 raise InputError(f"the label {shown(label)} cannot be in a file: these are texts and numbers")
-        labels, models = self.labels, [model.state() for model in self._rest]
+        labels, models = self.labels, [model.state(copy=False) for model in self._rest]
         content = super()._kept() | {"labels": labels, "models": models}
         return content | ({"begin_with": list(self._begin_with)} if self._begin_with else {})
 

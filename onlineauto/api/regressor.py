@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, overload
 
 import msgspec
 import numpy as np
 
-from onlineauto.api.base import HASH_BITS
+from onlineauto.api.base import HASH_BITS, LIVE_CONFIGS
 from onlineauto.api.numbers import Moments, TypicalSize, as_float
 from onlineauto.api.single_lines import SingleLines
 from onlineauto.api.tables import rows_of
 from onlineauto.engine.records.loop import Outlier
-from onlineauto.errors import InputError, shown
+from onlineauto.errors import InputError, OptionError, shown
 from onlineauto.estimators.typical_size_kernels import BEYOND, RUINED
 from onlineauto.features.block import UNLABELLED
 from onlineauto.formats.mappings.token_kernels import LARGE
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from onlineauto.api.single_lines import Features
+    from onlineauto.api.tables import Rows
     from onlineauto.features.block import Block
-    from onlineauto.workspace.option_types import Options
+    from onlineauto.workspace.option_types import LearnerOptions
 
 _POWERS = {"squared": 2, "classic": 2, "expectile": 2, "quantile": 1}
 """The losses for which labels are standardised, and the power of the unit with which each loss grows."""
@@ -62,10 +64,10 @@ class AutoMLRegressor(SingleLines):
     live_configs : int or None
         Number of configs that learn at the same time, including the champion. None turns the search off.
     loss : str
-        The loss to minimise, ``--loss_function``: ``"squared"``, ``"quantile"`` (``quantile_tau=0.9``),
+        The loss to minimise: ``"squared"``, ``"quantile"`` (``quantile_tau=0.9``),
         ``"expectile"``, ``"poisson"``, ``"logistic"``, ``"hinge"`` and others.
     link : str, optional
-        The function from a score to a prediction, ``--link``: ``"logistic"``, ``"glf1"``, ``"poisson"``.
+        The function from a score to a prediction: ``"logistic"``, ``"glf1"``, ``"poisson"``.
     seed : int
         Seed of all random numbers.
     begin_with : sequence of str
@@ -74,7 +76,7 @@ class AutoMLRegressor(SingleLines):
     hash_bits : int
         The weights are a table of 2^hash_bits rows.
     **options
-        Options as on the command line.
+        Further options of a model, named as on the command line.
 
     Raises
     ------
@@ -82,56 +84,74 @@ class AutoMLRegressor(SingleLines):
         An option is unknown, out of range, or contradicts another.
     """
 
-    def __init__(  # type: ignore[misc]  # link is an option, with a default of its own
+    def __init__(  # type: ignore[misc]  # loss and link are options, too
         self,
         *,
-        live_configs: int | None = 4,
+        live_configs: int | None = LIVE_CONFIGS,
         loss: str = "squared",
         link: str | None = None,
         seed: int = 0,
         begin_with: Sequence[str] = (),
         hash_bits: int = HASH_BITS,
-        **options: Unpack[Options],
+        **options: Unpack[LearnerOptions],
     ) -> None:
-        given: dict[str, Any] = {"automl": live_configs, "loss_function": loss, "link": link}
-        super().__init__(given | options, seed=seed, begin_with=begin_with, hash_bits=hash_bits)
+        made: dict[str, Any] = {"loss_function": loss, "link": link, **options}
+        if loss not in (made["loss_function"], "squared"):
+            raise OptionError("loss and loss_function are the same option: leave loss_function out")
+        loss = made["loss_function"]
+        super().__init__(
+            made, live_configs=live_configs, seed=seed, begin_with=begin_with, hash_bits=hash_bits
+        )
         labelled = link is None and not any(name in options for name in _OF_LABELS)
         self._power = _POWERS.get(loss, 0) if labelled else 0
         self._labels, self._range = Moments(), _NO_RANGE
         self._size, self._weight = TypicalSize(), TypicalSize()
         self._accept_labels()
 
-    def predict(self, features: Features) -> float:
-        """Return the expected label for some features, passed as for `learn`.
+    @overload
+    def predict(self, features: Features) -> float: ...
 
-        Raises
-        ------
-        InputError
-            The features are not valid for `learn`.
-        """
-        with self._lock:
-            return self._natural(float(self._workspace.predict({"context": self._encoded(features)})[0]))
+    @overload
+    def predict(self, features: Rows) -> NDArray[np.float64]: ...
 
-    def predict_each(self, rows: Any) -> NDArray[np.float64]:
-        """Return the expected label for each of several events: float64[n_events].
+    def predict(self, features: Features | Rows) -> Any:
+        """Return the expected label of one event, or the labels of many.
 
         Parameters
         ----------
-        rows : sequence of mappings, frame or matrix
-            The features of each event, without the label.
+        features : mapping, or sequence of mappings, frame or matrix
+            The features of an event, as for `learn`; or those of each event.
+
+        Returns
+        -------
+        float or float64[n_events]
 
         Raises
         ------
         InputError
             The features are not valid for `learn`.
+
+        Examples
+        --------
+        >>> model = AutoMLRegressor().fit([({"rooms": 1}, 300.0), ({"rooms": 1}, 300.0)])
+        >>> model.predict({"rooms": 1}), model.predict([{"rooms": 1}, {"rooms": 1}])
+        (300.0, array([300., 300.]))
         """
-        rows = list(rows_of(rows))
+        if isinstance(features, Mapping):
+            with self._lock:
+                return self._natural(float(self._workspace.predict({"context": self._encoded(features)})[0]))
+        rows = list(rows_of(features))
         if not rows:
             return np.empty(0)
         with self._lock:
             (mean, unit), (low, high) = self._scale(), self._limits()
-            predicted = self._workspace.predict_block(self._asked(rows)).prediction.astype(float)
+            predicted = self._workspace.predict_block(self._block_of(rows)).prediction.astype(float)
             return np.clip(mean + unit * predicted, low, high)
+
+    def predict_each(self, rows: Any) -> NDArray[np.float64]:
+        """Return the labels of many events: `predict` under its earlier name."""
+        many: NDArray[np.float64] = self.predict(rows)
+        return many
 
     @property
     def _squared(self) -> bool:

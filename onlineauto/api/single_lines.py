@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onlineauto.api.base import HASH_BITS, AutoModel, shared
+from onlineauto.api.base import AutoModel, options_of_model, shared
 from onlineauto.api.feed import Feed, checked, size_of
 from onlineauto.api.hints import nothing_learnt
 from onlineauto.api.numbers import NumberEncoder
@@ -59,14 +59,16 @@ class SingleLines(AutoModel):
     """
 
     def __init__(
-        self, options: Mapping[str, Any], *, seed: int, begin_with: Sequence[str], hash_bits: int
+        self,
+        options: Mapping[str, Any],
+        *,
+        live_configs: int | None,
+        seed: int,
+        begin_with: Sequence[str],
+        hash_bits: int,
     ) -> None:
-        given = dict(options)
-        if seed:
-            given["random_seed"] = seed
-        if hash_bits != HASH_BITS:
-            given["bit_precision"] = hash_bits
-        options = {name: value for name, value in given.items() if value is not None}
+        options = options_of_model(options, live_configs=live_configs, seed=seed, hash_bits=hash_bits)
+        options = {name: value for name, value in options.items() if value is not None}
         super().__init__(options, begin_with=begin_with)
         self._numbers = NumberEncoder()
         self._serve()
@@ -145,7 +147,7 @@ class SingleLines(AutoModel):
         block = named_block([named_event(event | {"label": 0})], self._names)
         return int(self._learn_block(block, [label])[0])
 
-    def _asked(self, rows: Iterable[Any]) -> Block:
+    def _block_of(self, rows: Iterable[Any]) -> Block:
         """Return a block of at least one event without labels."""
         events = [
             named_event({"context": self._encoded(row)}, where=f"row {place}")
@@ -155,7 +157,7 @@ class SingleLines(AutoModel):
 
     def _encoded(self, features: Features) -> dict[str, Any]:
         if not isinstance(features, Mapping):
-            hint = "; methods that end in _each take frames" if is_frame(features) else ""
+            hint = "; fit and predict take frames" if is_frame(features) else ""
             if isinstance(features, list | tuple):
                 hint = "; rows of numbers are a matrix: numpy.array(rows)"
             what = type(features).__name__

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -78,6 +78,18 @@ def decisions_of(
         hash=hash,
         hash_seed=hash_seed,
     )
+
+
+class Shaped(Protocol):
+    """A frame of pandas, polars or arrow, or a matrix."""
+
+    @property
+    def shape(self) -> Any:
+        """The number of rows and columns."""
+
+
+Rows: TypeAlias = "Sequence[Mapping[Any, Any]] | Shaped"
+"""The features of several events."""
 
 
 class TableEvent(NamedTuple):

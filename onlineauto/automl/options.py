@@ -34,6 +34,7 @@ class AutomlOptions:
         maximum=128,
         metavar="N",
         bare=4,
+        keyword="live_configs",
     )
     oracle_type: str | None = option(
         None,

@@ -75,7 +75,7 @@ def _convert_model(inputs: list[str], output: str, configuration: Configuration,
         raise OptionError("models are converted one by one")
     if kind == _VW:
         workspace, its_run = load_vw_model(inputs[0], configuration)
-        save_model(workspace.state(), output, run=its_run)
+        save_model(workspace.state(copy=False), output, run=its_run)
     else:
         workspace, _ = load_model(Workspace, inputs[0], configuration)
         write_vw_model(workspace, output)

@@ -72,7 +72,7 @@ def run(words: Sequence[str]) -> int:
             "2. Without interactions. A learner that knows article, visitor and time, but crosses nothing, "
             "can only find out which article is liked most by all."
         )
-        searching = Workspace(cb_explore_adf=True, epsilon=0.05, automl=4)
+        searching = Workspace(cb_explore_adf=True, epsilon=0.05, live_configs=4)
         clicks = _search(searching, log, truth, journal)
         searching.save(model)
     _say(

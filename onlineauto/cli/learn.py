@@ -24,7 +24,7 @@ from onlineauto.cli.caching import NO_PACKAGE, cache_path, use_cache
 from onlineauto.cli.compiling import shown_compiling
 from onlineauto.cli.hints import nothing_read
 from onlineauto.cli.report import RunReport
-from onlineauto.cli.saving import MODEL_FILES, Saving, begun
+from onlineauto.cli.saving import MODEL_FILES, Saving, open_workspace
 from onlineauto.cli.showing import Showing
 from onlineauto.engine.options.registry import ModelOptions, OutputOptions, RunOptions
 from onlineauto.engine.report.predictions import STDOUT
@@ -72,7 +72,7 @@ def run(configuration: Configuration) -> int:
         On the second Ctrl-C.
     """
     _check_files(configuration)
-    workspace, stored = begun(configuration)
+    workspace, stored = open_workspace(configuration)
     supplied, configuration = configuration, workspace.configuration
     quiet = configuration[OutputOptions].quiet
     if not quiet:

@@ -29,7 +29,7 @@ MODEL_FILES: Final = ("final_regressor", "readable_model", "invert_hash")
 """Options that name files of the model."""
 
 
-def begun(configuration: Configuration) -> tuple[Workspace, State]:
+def open_workspace(configuration: Configuration) -> tuple[Workspace, State]:
     """Return the initial workspace, and the state of the run that saved its model file.
 
     With ``--resume`` that is the model of ``-f``, if the file exists. Otherwise it is the model of ``-i``,

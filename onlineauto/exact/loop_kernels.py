@@ -28,7 +28,7 @@ from onlineauto.engine.event.live_config_kernels import (
 from onlineauto.engine.event.outcome_kernels import explore, open_row, rank_actions, settle_bandit
 from onlineauto.engine.event.pass_kernels import account, run_on
 from onlineauto.engine.loop.visit_kernels import label_to_learn, settle_line, visit_actions
-from onlineauto.engine.records.loop import Cursor, LoopSignal, Standing, Step
+from onlineauto.engine.records.loop import Cursor, EventMode, LoopSignal, Step
 from onlineauto.engine.records.task import Shape
 from onlineauto.explorers.explore_kernels import note_cost, note_learnt
 from onlineauto.features._kernels import forget
@@ -63,17 +63,17 @@ def run_events_as_vw(
     results: Results,
     cursor: NDArray[np.int64],
     stop: int,
-    standing: int,
+    mode: int,
 ) -> None:
     """Predict, learn and account for events up to `stop`, or until a decision is due.
 
-    The cursor receives the position to continue from and the signal of the decision that is due. `standing`,
-    a `Standing`, says whether the events are part of the stream or predicted without effect on it.
+    The cursor receives the position to continue from and the signal of the decision that is due. `mode`,
+    an `EventMode`, says whether the events are part of the stream or predicted without effect on it.
     """
     run = run_on(context, stream)
     buffers, units, exploration = context.buffers, context.units, run.task.exploration
-    training = bool(run.task.training and standing == Standing.STREAM)
-    searching = bool(run.live.searching and standing != Standing.ASIDE)
+    training = bool(run.task.training and mode == EventMode.LEARN)
+    searching = bool(run.live.searching and mode != EventMode.PREDICT)
     trains_on_all = bool(training and run.task.shape == Shape.CB_ADF)
     while cursor[Cursor.EVENT] < stop:
         event = cursor[Cursor.EVENT]
@@ -103,7 +103,7 @@ def run_events_as_vw(
                 note_cost(exploration, label.cost)
             rank_actions(results, event, buffers, 0)
             if exploration.active:
-                explore(context, run, results, event, label, learns, standing)
+                explore(context, run, results, event, label, learns, mode)
             labelled = settle_bandit(run, results, event, label, learns, buffers)
             if learns:
                 note_cost(exploration, label.cost)
@@ -111,9 +111,9 @@ def run_events_as_vw(
         row.labelled = labelled
         forget(run.scratch, 0, actions.n_shared)
         if run.task.slots:
-            counts = bool(standing == Standing.STREAM)
+            counts = bool(mode == EventMode.LEARN)
             call_at(units.ccb_slot, (context, stream, results, event, counts, holdout))
-        elif standing == Standing.STREAM:
+        elif mode == EventMode.LEARN:
             account(run.model, label.weight, labelled, holdout)
         cursor[Cursor.EVENT], cursor[Cursor.STEP] = event + 1, 0
         if searching and tests:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from onlineauto.errors import OptionError
+from onlineauto.explorers.explorer import Explorer
 from onlineauto.explorers.kinds.bag import Bag
 from onlineauto.explorers.kinds.cover import Cover
 from onlineauto.explorers.kinds.epsilon_decay import EpsilonDecay
@@ -20,10 +22,24 @@ from onlineauto.options import Registry
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from onlineauto.explorers.explorer import Explorer
     from onlineauto.options.option import Group
 
-__all__ = ["EXPLORERS", "extend", "register"]
+__all__ = [
+    "EXPLORERS",
+    "Bag",
+    "Cover",
+    "EpsilonDecay",
+    "First",
+    "Greedy",
+    "Regcb",
+    "Rnd",
+    "Softmax",
+    "Squarecb",
+    "Synthcover",
+    "explorer_keywords",
+    "extend",
+    "register",
+]
 
 _EXPLORERS: dict[str, Explorer] = {
     explorer.name: explorer
@@ -64,6 +80,28 @@ def register(explorer: Explorer) -> None:
     for registry in _EXTENDED:
         registry.add(*_missing(registry, explorer))
     _EXPLORERS[explorer.name] = explorer
+
+
+def explorer_keywords(explorer: str | Explorer) -> dict[str, Any]:
+    """Return the options that choose an explorer, by its name or as an instance with settings.
+
+    Raises
+    ------
+    OptionError
+        The explorer is not registered, or takes a value and has none.
+    """
+    if isinstance(explorer, Explorer):
+        if type(EXPLORERS.get(explorer.name)) is not type(explorer):
+            raise OptionError(
+                f"explorer {explorer.name!r} is not registered: onlineauto.explorers.register adds it"
+            )
+        return explorer.keywords()
+    if explorer not in tuple(EXPLORERS):  # which also compares what is neither
+        raise OptionError(
+            f"explorer cannot be {explorer!r}; it takes one of {', '.join(EXPLORERS)}, or one with settings, "
+            "such as Bag(5) of onlineauto.explorers"
+        )
+    return EXPLORERS[explorer].keywords()
 
 
 def extend(registry: Registry) -> None:

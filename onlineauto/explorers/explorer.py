@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, ClassVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from onlineauto.errors import OptionError
+from onlineauto.options import options_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from onlineauto.explorers.quirks import ExploringQuirks
     from onlineauto.options import Configuration
@@ -26,12 +28,23 @@ def explores(configuration: Configuration) -> bool:
 class Explorer(ABC):
     """Turns scores into the probabilities of the actions: options, what depends on them, and the kernel.
 
+    An instance is a choice with its settings: ``Bag(5)``, ``Squarecb(gamma_scale=100)``.
+
     Each explorer is one file and one line of `onlineauto.explorers`; `register` adds an explorer from outside
     the package. ``--help`` imports the file, too, so anything that imports NumPy or Numba is imported inside
     `kernel`.
 
+    Parameters
+    ----------
+    value : int, optional
+        The value of the option that chooses the explorer, if it takes one: the number of models of a bag.
+    **settings
+        Options of the explorer, as on the command line, and shared ones such as ``epsilon``.
+
     Attributes
     ----------
+    settings : mapping
+        The options of this instance.
     name : str
         VW's name of the explorer, mostly the part after ``cb_explore_adf_``.
     flags : tuple of str
@@ -71,6 +84,39 @@ class Explorer(ABC):
     direct: ClassVar[bool] = False
     sees_costs: ClassVar[bool] = False
     predicts_apart: ClassVar[bool] = True
+    settings: Mapping[str, Any] = MappingProxyType({})
+
+    def __init__(self, value: int | None = None, /, **settings: Any) -> None:
+        if value is not None:
+            if not self.flags:
+                raise OptionError(f"{type(self).__name__} takes settings by name, and not {value!r}")
+            settings = {self.flags[0]: value, **settings}
+        self.settings = settings
+
+    def __repr__(self) -> str:
+        """Return the explorer with its settings."""
+        settings = ", ".join(f"{name}={value!r}" for name, value in self.settings.items())
+        return f"{type(self).__name__}({settings})"
+
+    def keywords(self) -> dict[str, Any]:
+        """Return the options that choose this explorer, as keywords of a model.
+
+        >>> from onlineauto.explorers import Bag, Squarecb
+        >>> Bag(5).keywords(), Squarecb(elim=True).keywords()
+        ({'bag': 5}, {'squarecb': True, 'elim': True})
+
+        Raises
+        ------
+        OptionError
+            The explorer takes a value, and has none.
+        """
+        if not self.flags or any(flag in self.settings for flag in self.flags):
+            return dict(self.settings)
+        declared = [each for group in self.options for each in options_of(group)]
+        if not next((each.switch for each in declared if each.name == self.flags[0]), True):
+            name = type(self).__name__
+            raise OptionError(f"the explorer {self.name} takes a number: explorer={name}(5)")
+        return {self.flags[0]: True, **self.settings}
 
     @property
     def reductions(self) -> tuple[str, ...]:

@@ -52,6 +52,7 @@ class FeatureOptions:
         maximum=32,
         because="a feature's index has 32 bits",
         metavar="N",
+        keyword="hash_bits",
     )
     noconstant: bool = option(False, "Do not add the constant feature.", keep=True)
     constant: float = option(0.0, "Initial weight of the constant feature.", short="C", keep=True)

@@ -4,9 +4,10 @@ from typing import Any, TypeAlias
 
 from onlineauto.jit.cache import cache_directory
 from onlineauto.jit.compiling import is_compiling, watch_compiling
-from onlineauto.jit.kernel import Bound, entry_kernel, inline_kernel, kernel, prepare
+from onlineauto.jit.kernel import Bound, PureBound, entry_kernel, inline_kernel, kernel, prepare
 from onlineauto.jit.operation import call_at, local_array, short_loop
 from onlineauto.jit.packing import Sealed, SealedRecords
+from onlineauto.jit.pure import PURE
 
 __all__ = [
     "F32",
@@ -26,6 +27,9 @@ __all__ = [
     "short_loop",
     "watch_compiling",
 ]
+
+if PURE:
+    Bound = PureBound  # type: ignore[misc,assignment]
 
 F32: TypeAlias = Any
 """A float32 scalar inside a kernel. Annotated as float, it would be Python's float64 to a type checker."""

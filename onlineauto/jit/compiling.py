@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _LOG = logging.getLogger("onlineauto")
+COMPILE_TIME = 33
+"""CPU seconds of the first run of the README's command, which compiles what it needs.
+
+``python -m tests.bench.cold_start`` measures it. `tests/test_documents.py` finds the pages that name it.
+"""
 _STACK = 64 << 20
 """Bytes of the thread's stack: compilers recurse."""
 unforked = threading.Lock()
@@ -84,11 +89,12 @@ def _report(program: _Program, done: int) -> None:
 def _announce() -> None:
     """Log once per process that kernels are being compiled, so that a slow first call is explained."""
     if not can_keep():
-        _LOG.warning("compiling kernels: it usually takes half a minute")
+        _LOG.warning("compiling kernels: usually about %d CPU seconds", COMPILE_TIME)
         return
     _LOG.warning(
-        "compiling kernels, once: it usually takes half a minute; they are kept in %s; "
+        "compiling kernels, once: usually about %d CPU seconds; they are kept in %s; "
         "`onlineauto warmup` compiles them all ahead of time",
+        COMPILE_TIME,
         cache_directory().parent,
     )
 

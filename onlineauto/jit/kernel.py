@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from onlineauto.jit.code import FRAME, Code, code_for
 from onlineauto.jit.packing import Packed, pack
+from onlineauto.jit.pure import PURE, address_of, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -114,6 +115,39 @@ class Bound:
         return self._code.result(self._frame) if self._returns else None
 
 
+class PureKernel(Kernel):
+    """A kernel that runs as plain Python, see `onlineauto.jit.pure`."""
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the kernel's function."""
+        return run(self.py_func, arguments)
+
+    def address(self, *arguments: Any) -> int:
+        """Return the number by which `call_at` finds the kernel."""
+        del arguments
+        return address_of(self.py_func)
+
+
+class PureBound:
+    """`Bound` for a kernel that runs as plain Python."""
+
+    def __init__(
+        self, kernel: Callable[..., Any], *arguments: Any, varying: int = -1, brief: bool = False
+    ) -> None:
+        del brief
+        self._function, self._arguments, self._varying = cast("Kernel", kernel).py_func, arguments, varying
+
+    def __call__(self, number: int | None = None) -> Any:
+        """Call the kernel and return its result."""
+        arguments = list(self._arguments)
+        if number is not None:
+            arguments[self._varying] = number
+        return run(self._function, arguments)
+
+
+_KERNEL: type[Kernel] = PureKernel if PURE else Kernel
+
+
 def entry_kernel(function: F) -> F:
     """Return `function` as a kernel that Python calls once per block, or that kernels call by its address.
 
@@ -121,7 +155,7 @@ def entry_kernel(function: F) -> F:
     for functions that the package calls from Python: each entry kernel is a separate program on the disk,
     which contains all kernels that it calls.
     """
-    return function if isinstance(function, Kernel) else cast("F", Kernel(function))
+    return function if isinstance(function, Kernel) else cast("F", _KERNEL(function))
 
 
 def kernel(function: F) -> F:
@@ -139,7 +173,7 @@ def kernel(function: F) -> F:
         arrays are not counted: use `local_array` for scratch memory, and write results into an array that the
         caller passes.
     """
-    return cast("F", Kernel(function))
+    return cast("F", _KERNEL(function))
 
 
 def inline_kernel(function: F) -> F:
@@ -148,7 +182,7 @@ def inline_kernel(function: F) -> F:
     Use it for small functions, whose call would take longer than their work. Do not use it for large
     functions with several callers, since each caller gets a copy of the code.
     """
-    return cast("F", Kernel(function, inline=True))
+    return cast("F", _KERNEL(function, inline=True))
 
 
 def prepare(kernel: Callable[P, object], /, *arguments: P.args, **_: P.kwargs) -> None:

@@ -28,6 +28,16 @@ class Operation:
     def __init__(self, file: str, name: str, *arguments: Any) -> None:
         self._file, self.name, self.arguments = file, name, arguments
 
+    def __call__(self, *arguments: Any) -> Any:
+        """Run the operation in Python, where kernels are plain Python (see `onlineauto.jit.pure`)."""
+        return self._function(*arguments)
+
+    @cached_property
+    def _function(self) -> Any:
+        from onlineauto.jit.pure import operation
+
+        return operation(self._file, self.name, self.arguments)
+
     @cached_property
     def _numba_type_(self) -> Any:
         """Numba's type of this object, for kernels that call it."""

@@ -142,6 +142,7 @@ class LossOptions:
         choices=("squared", "classic", "hinge", "logistic", "quantile", "expectile", "poisson"),
         metavar="LOSS",
         keep=True,
+        keyword="loss",
     )
     quantile_tau: float = option(
         0.5,

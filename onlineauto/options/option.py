@@ -72,6 +72,8 @@ class Option:
         The reason for the bounds, if it is not obvious; part of the message about an invalid value.
     aliases : tuple of str
         Other names of the option.
+    keyword : str
+        The name in Python, if it is not the flag's; the flag's name is then an alias.
     synonyms : tuple of (str, str)
         Pairs of a word and the choice that replaces it.
     listed : bool
@@ -102,6 +104,7 @@ class Option:
     needs: tuple[str, ...] = ()
     because: str = ""
     aliases: tuple[str, ...] = ()
+    keyword: str = ""
     synonyms: tuple[tuple[str, str], ...] = ()
     listed: bool = False
     bare: Scalar | None = None
@@ -141,6 +144,7 @@ def option(
     needs: tuple[str, ...] = (),
     because: str = "",
     aliases: tuple[str, ...] = (),
+    keyword: str = "",
     synonyms: tuple[tuple[str, str], ...] = (),
     listed: bool = False,
     bare: Scalar | None = None,
@@ -183,6 +187,7 @@ def option(
         needs=needs,
         because=because,
         aliases=aliases,
+        keyword=keyword,
         synonyms=synonyms,
         listed=listed,
         bare=bare,

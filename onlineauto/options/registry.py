@@ -63,6 +63,7 @@ class Registry:
         together = (*self.groups, *groups)
         options = tuple(option for group in together for option in options_of(group))
         self._by_flag = MappingProxyType(_by_flag(options))
+        self._by_keyword = {option.keyword: option for option in options if option.keyword}
         self._positional = next((option for option in options if option.positional), None)
         self.groups, self.options = together, options
 
@@ -126,8 +127,9 @@ class Registry:
     def from_keywords(self, **keywords: object) -> Configuration:
         """Return the configuration of keywords such as ``cb_explore_adf=True, quadratic=["ab", "ac"]``.
 
-        Names may be long or short, with underscores or dashes. A repeatable option takes one value or
-        several. ``None`` means "not supplied" for every option, and so does ``False`` for a switch.
+        Names may be long or short, with underscores or dashes, or the `keyword` of an option. A repeatable
+        option takes one value or several. ``None`` means "not supplied" for every option, and so does
+        ``False`` for a switch.
 
         Raises
         ------
@@ -152,9 +154,10 @@ class Registry:
 
     def _named(self, keyword: str) -> Option:
         flag = "-" + keyword if len(keyword) == 1 else "--" + keyword.replace("-", "_").rstrip("_")
-        if flag not in self._by_flag:
+        option = self._by_flag.get(flag) or self._by_keyword.get(keyword)
+        if option is None:
             raise unknown_option(flag, known=self._by_flag)
-        return self._by_flag[flag]
+        return option
 
     def _configuration(self, supplied: dict[str, Any]) -> Configuration:
         """Return the configuration of the supplied values after all checks."""
@@ -199,4 +202,6 @@ def _parameter(option: Option) -> Parameter:
     annotation: Any = option.kind | None if option.optional else option.kind
     if option.repeatable:
         annotation = str | Sequence[str]
-    return Parameter(option.field, Parameter.KEYWORD_ONLY, default=option.default, annotation=annotation)
+    return Parameter(
+        option.keyword or option.field, Parameter.KEYWORD_ONLY, default=option.default, annotation=annotation
+    )

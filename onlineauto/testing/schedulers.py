@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from onlineauto.tune.schedulers import Decision, Setting, State
 from onlineauto.tune.searchers import SEARCHERS
-from onlineauto.tune.spaces import Choice, Float, Int, Space
+from onlineauto.tune.spaces import Categorical, Float, Int, Space
 from onlineauto.tune.trial import may_become
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _SPACE = Space(
     {
         "rate": Float(1e-3, 1, log=True),
         "depth": Int(1, 9),
-        "loss": Choice(["squared", "logistic", "hinge"]),
+        "loss": Categorical(["squared", "logistic", "hinge"]),
         "margin": Float(0, 1, when={"loss": "hinge"}),
     }
 )

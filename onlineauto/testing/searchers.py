@@ -8,7 +8,7 @@ from math import inf
 from random import Random
 from typing import TYPE_CHECKING
 
-from onlineauto.tune.spaces import Choice, Float, Int, Space
+from onlineauto.tune.spaces import Categorical, Float, Int, Space
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 _SPACES = (
     Space({"x": Float(-1, 1)}),
-    Space({"one": Choice(["only"]), "n": Int(3, 3)}),
+    Space({"one": Categorical(["only"]), "n": Int(3, 3)}),
     Space(
         {
             "rate": Float(1e-6, 1e3, log=True),
             "n": Int(1, 1000, log=True),
-            "yes": Choice([False, True]),
-            "loss": Choice(["a", "b", "c", None]),
+            "yes": Categorical([False, True]),
+            "loss": Categorical(["a", "b", "c", None]),
             "margin": Float(0, 1, when={"loss": ["a", "b"], "yes": True}),
             "steps": Int(0, 3, when={"margin": [0.0]}),
         }
@@ -61,14 +61,14 @@ def check_searcher(make: Callable[[], Searcher]) -> None:
 
 
 def _check(make: Callable[[], Searcher], space: Space, seed: int, where: str) -> None:
-    def begun() -> Searcher:
+    def make_searcher() -> Searcher:
         searcher = make()
         searcher.begin(space, seed=seed)
         searcher.limit = _CONFIGS
         return searcher
 
     random = Random(seed)
-    first, second, repeating = begun(), begun(), begun()
+    first, second, repeating = make_searcher(), make_searcher(), make_searcher()
     wished = space.decode([0.25] * space.width)
     for each in (first, second, repeating):
         each.enqueue(wished)
@@ -93,7 +93,7 @@ def _check(make: Callable[[], Searcher], space: Space, seed: int, where: str) ->
                 each.on_result(config, 1, loss)
                 each.on_result(config, 3, loss / 2)
         if random.random() < 0.2:
-            first = _loaded(begun(), first, where)
+            first = _loaded(make_searcher(), first, where)
     _require(ended, f"there are more configs than the limit of {_CONFIGS}: {where}")
 
 

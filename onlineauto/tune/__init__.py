@@ -6,7 +6,7 @@ from onlineauto.tune.drawing import draw_study
 from onlineauto.tune.schedulers import SCHEDULERS, Decision, ResumeFrom, Scheduler, Setting, State, Suggestion
 from onlineauto.tune.searchers import SEARCHERS, Searcher
 from onlineauto.tune.spaces import (
-    Choice,
+    Categorical,
     Float,
     Int,
     Parameter,
@@ -30,7 +30,7 @@ __all__ = [
     "SCHEDULERS",
     "SEARCHERS",
     "Callback",
-    "Choice",
+    "Categorical",
     "Decision",
     "Float",
     "Headcount",
@@ -61,3 +61,6 @@ __all__ = [
     "space_of_options",
     "to_configspace",
 ]
+
+Choice = Categorical
+"""The earlier name of `Categorical`."""

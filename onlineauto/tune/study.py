@@ -1,7 +1,8 @@
 """``Study``: ask for a job, tell its value, and read the best trial.
 
->>> from onlineauto.tune import Choice, Float, Study
->>> study = Study({"rate": Float(1e-4, 1, log=True), "loss": Choice(["squared", "logistic"])}, max_trials=9)
+>>> from onlineauto.tune import Categorical, Float, Study
+>>> space = {"rate": Float(1e-4, 1, log=True), "loss": Categorical(["squared", "logistic"])}
+>>> study = Study(space, max_trials=9)
 >>> while (job := study.ask()) is not None:
 ...     study.tell(job, abs(job.config["rate"] - 0.1) + 1 / job.resource)
 >>> study.is_done, len(study.trials), study.best.resource

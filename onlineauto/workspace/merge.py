@@ -157,7 +157,7 @@ def _check_slots(everyone: Sequence[Workspace], *, based: bool) -> None:
 
 def _indexed(everyone: Sequence[Workspace]) -> list[bool | None]:
     """Return for each model whether slots have an index feature yet; None if they never get one."""
-    return [model.state()["slots"]["told"] for model in everyone]
+    return [model.state(copy=False)["slots"]["told"] for model in everyone]
 
 
 def _configuration(model: Workspace) -> Configuration:
@@ -241,8 +241,8 @@ def _fill(made: Workspace, rows: NDArray[np.int64], part: _Part, everyone: Seque
         exploration.counts[LEARNT] = part.explored[0]
         costs = [model.learner.task.exploration.costs for model in everyone]
         exploration.costs[:] = min(each[0] for each in costs), max(each[1] for each in costs)
-    layouts = [model.state()["layout"] for model in everyone]
-    state = made.state()
+    layouts = [model.state(copy=False)["layout"] for model in everyone]
+    state = made.state(copy=False)
     known, left_out = (
         {each for layout in layouts for each in layout[name]} for name in ("known", "left_out")
     )

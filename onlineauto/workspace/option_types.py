@@ -1,4 +1,4 @@
-"""``Options``: the keyword arguments that stand for options, with the types of their values.
+"""Types of the keyword arguments that are options: ``Options``, and ``LearnerOptions`` for `AutoML`.
 
 Generated, by ``python -m tools.generate``.
 
@@ -18,11 +18,10 @@ Word: TypeAlias = "str | float | PathLike[str]"
 """A word; a number or a path is written as one."""
 
 
-class Options(TypedDict, total=False):
-    """The options of a workspace, by name and alias."""
+class LearnerOptions(TypedDict, total=False):
+    """Options of `AutoML` and its kin that are no parameters of their own."""
 
     # Input
-    data: Word | Sequence[Word] | None
     no_stdin: bool | None
     compressed: bool | None
     json: bool | None
@@ -34,35 +33,8 @@ class Options(TypedDict, total=False):
     examples: int | None
 
     # Output
-    predictions: Word | None
-    raw_predictions: Word | None
-    progress: Word | None
-    audit: bool | None
     quiet: bool | None
     driver_output_off: bool | None
-    extra_metrics: Word | None
-    journal: Word | None
-    version: bool | None
-    help: bool | None
-
-    # Models
-    final_regressor: Word | None
-    initial_regressor: Word | Sequence[Word] | None
-    save_every: int | None
-    resume: bool | None
-    predict_only_model: bool | None
-    predict_only_ensemble: bool | None
-    predict_only_stack: bool | None
-    readable_model: Word | None
-    invert_hash: Word | None
-    hexfloat_weights: bool | None
-    preserve_performance_counters: bool | None
-    base: Word | None
-    save_resume: bool | None
-
-    # Inspect
-    format: Word | None
-    largest: int | None
 
     # Run
     testonly: bool | None
@@ -71,12 +43,8 @@ class Options(TypedDict, total=False):
     holdout_period: int | None
     holdout_after: int | None
     early_terminate: int | None
-    cache: bool | None
-    cache_file: Word | None
-    kill_cache: bool | None
     replay: Word | None
     threads: int | None
-    random_seed: int | None
 
     # Features
     hash: Word | None
@@ -84,7 +52,6 @@ class Options(TypedDict, total=False):
     ignore: Word | Sequence[Word] | None
     ignore_linear: Word | Sequence[Word] | None
     keep: Word | Sequence[Word] | None
-    bit_precision: int | None
     noconstant: bool | None
     constant: float | None
     quadratic: Word | Sequence[Word] | None
@@ -111,6 +78,7 @@ class Options(TypedDict, total=False):
     max_prediction: float | None
 
     # Loss and prediction
+    loss: Word | None
     loss_function: Word | None
     quantile_tau: float | None
     expectile_q: float | None
@@ -194,7 +162,6 @@ class Options(TypedDict, total=False):
     ccb_no_slot_index: bool | None
 
     # AutoML
-    automl: int | None
     oracle_type: Word | None
     search: Word | Sequence[Word] | None
     interaction_type: Word | None
@@ -215,10 +182,61 @@ class Options(TypedDict, total=False):
     tol_x: float | None
     reward_as_cost: bool | None
     debug_reversed_learn: bool | None
-    verbose_metrics: bool | None
 
     # Ensemble
     members: Word | Sequence[Word] | None
 
     # Vowpal Wabbit
     vw_exact: bool | None
+
+
+class Options(LearnerOptions, total=False):
+    """All options, by name and alias."""
+
+    # Input
+    data: Word | Sequence[Word] | None
+
+    # Output
+    predictions: Word | None
+    raw_predictions: Word | None
+    progress: Word | None
+    audit: bool | None
+    extra_metrics: Word | None
+    journal: Word | None
+    version: bool | None
+    help: bool | None
+
+    # Models
+    final_regressor: Word | None
+    initial_regressor: Word | Sequence[Word] | None
+    save_every: int | None
+    resume: bool | None
+    predict_only_model: bool | None
+    predict_only_ensemble: bool | None
+    predict_only_stack: bool | None
+    readable_model: Word | None
+    invert_hash: Word | None
+    hexfloat_weights: bool | None
+    preserve_performance_counters: bool | None
+    base: Word | None
+    save_resume: bool | None
+
+    # Inspect
+    format: Word | None
+    largest: int | None
+
+    # Run
+    cache: bool | None
+    cache_file: Word | None
+    kill_cache: bool | None
+    seed: int | None
+    random_seed: int | None
+
+    # Features
+    hash_bits: int | None
+    bit_precision: int | None
+
+    # AutoML
+    live_configs: int | None
+    automl: int | None
+    verbose_metrics: bool | None

@@ -60,12 +60,12 @@ def spin_off(workspace: Workspace, what: PredictOnly = True) -> State:
     """
     if what not in (True, "champion", "ensemble", "stack"):
         raise OptionError(f'predict_only is True, "champion" or "ensemble", and not {what!r}')
-    state, live = workspace.state(), predicting_configs(workspace, what)
+    state, live = workspace.state(copy=False), predicting_configs(workspace, what)
     predictor = _predictor(workspace, what)
     small = type(workspace)(configuration=REGISTRY.from_keywords(**_options(workspace, predictor, len(live))))
     _copy_configs(workspace, small, live)
     if workspace.semantics.spins_off_weights:
-        return small.state() | {"layout": state["layout"], "slots": state["slots"]}
+        return small.state(copy=False) | {"layout": state["layout"], "slots": state["slots"]}
     searching, configs = workspace.searching, workspace.searching.live_configs
     small.searching.live_configs.only_predict()
     if predictor != "champion":
@@ -77,7 +77,7 @@ def spin_off(workspace: Workspace, what: PredictOnly = True) -> State:
         queue=(),
         slots=tuple(LiveConfig(each) for each in range(len(live))),
     )
-    tree = small.state()
+    tree = small.state(copy=False)
     history = {name: state["search"][name] for name in ("events", "changes", "alarms", "latest_changes")}
     if predictor == "ensemble":
         history["predicts_since"] = state["search"]["predicts_since"]

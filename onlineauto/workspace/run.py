@@ -173,7 +173,7 @@ class Run:
             A journal is replayed.
         """
         with self.workspace._lock:  # noqa: SLF001 - no thread may change its arrays while they are written
-            save_model(self.workspace.state(), target, run=self.state())
+            save_model(self.workspace.state(copy=False), target, run=self.state())
 
     @classmethod
     def resume(cls, checkpoint: ModelSource, source: Sources, **options: Unpack[Options]) -> Run:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from copy import deepcopy
 from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -65,12 +66,13 @@ if TYPE_CHECKING:
 class Workspace(Locked):
     r"""A model, with its options and everything that it has learnt.
 
-    Options are keyword arguments, named as on the command line, or one text with a command line of options.
+    Options are keyword arguments, or one text with a command line of options. Four have names of Python, and
+    the flags are aliases: `seed`, `live_configs` (``--automl``), `hash_bits` (``--bit_precision``) and `loss`
+    (``--loss_function``). All others are named as on the command line.
 
     Threads may share a workspace: calls that learn, predict, save or copy run one after the other, and a
     `stream` lets other calls run between its blocks. Only one thread at a time may `fit` or iterate a
-    `stream`. To read the arrays of `weights` or `state` while another thread learns, copy the workspace
-    first.
+    `stream`.
 
     Examples
     --------
@@ -294,8 +296,10 @@ class Workspace(Locked):
 
     # -- models ----------------------------------------------------------------------------------------
 
-    def state(self) -> State:
-        """Return the content of a model file: a tree whose arrays are the ones in use, not copies.
+    def state(self, *, copy: bool = True) -> State:
+        """Return the content of a model file, as a tree of plain values and arrays.
+
+        Without `copy`, arrays are the ones in use: for a caller that reads them before the next event.
 
         Raises
         ------
@@ -303,7 +307,7 @@ class Workspace(Locked):
             A journal is replayed.
         """
         with self._lock:
-            return {
+            state: State = {
                 "options": self.configuration.command(kept=True),
                 "predicts_only": self.predicts_only,
                 "learner": self.learner.state(),
@@ -311,6 +315,7 @@ class Workspace(Locked):
                 "slots": self._runner.state(),
                 "search": self.searching.state(),
             }
+            return deepcopy(state) if copy else state
 
     def restore(self, state: State) -> None:
         """Restore the `state` of a workspace with the same options; a failure leaves this one unchanged.
@@ -360,7 +365,7 @@ class Workspace(Locked):
         options = REGISTRY.from_keywords(**overrides)
         made = type(self)(configuration=changed(self.configuration, options, name="the workspace"))
         with self._lock:
-            made.restore(self.state())
+            made.restore(self.state(copy=False))
         return made
 
     def save(self, target: str | os.PathLike[str] | BinaryIO, *, predict_only: PredictOnly = False) -> None:
@@ -383,7 +388,8 @@ class Workspace(Locked):
             A journal is replayed.
         """
         with self._lock:
-            save_model(spin_off(self, predict_only) if predict_only else self.state(), target)
+            state = spin_off(self, predict_only) if predict_only else self.state(copy=False)
+            save_model(state, target)
 
     @classmethod
     def load(cls, source: ModelSource, **options: Unpack[Options]) -> Workspace:

@@ -156,8 +156,6 @@ def test_a_context_may_change_after_its_decision() -> None:
 
 
 def test_options_are_checked() -> None:
-    with pytest.raises(OptionError, match="it takes one of greedy, softmax"):
-        AutoML(explorer="bag")  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="epsilon"):
         AutoML(epsilon=2)
     with pytest.raises(OptionError, match=r"max_pending cannot be 0; it takes a whole number"):

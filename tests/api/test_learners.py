@@ -168,11 +168,11 @@ def test_frames() -> None:
     model = AutoMLRegressor().fit(frame, label="price", weight="w")
     assert model.predict(events[0][0]) == pytest.approx(AutoMLRegressor().fit(events).predict(events[0][0]))
     features = frame.drop(columns=["price", "w"])
-    assert model.predict_each(features[:9]).tolist() == [
+    assert model.predict(features[:9]).tolist() == [
         pytest.approx(model.predict(each)) for each, _ in events[:9]
     ]
-    with pytest.raises(InputError, match="not DataFrame; methods that end in _each take frames"):
-        model.predict(features)
+    with pytest.raises(InputError, match="not DataFrame; fit and predict take frames"):
+        model.learn(features, 1.0)
     with pytest.raises(InputError, match="names one of its columns: rooms, town"):
         AutoMLRegressor().fit(frame, label="rent")
     with pytest.raises(InputError, match="names a column of a frame"):

@@ -214,7 +214,7 @@ def test_the_first_namespaces_make_the_first_champion_and_later_ones_do_not() ->
     assert search.review == 10, "a tenth of a lease after the first event"
 
 
-def begun() -> tuple[object, Table]:
+def new_search() -> tuple[object, Table]:
     _, table = met()
     search, _ = decide(RULES, start(RULES, random_seed=0), NewNamespaces(NAMES, OF_ACTIONS), table)
     gains = Table(Move("review", learnt=10, gains=(1.0,) * 10), table.counts, 1)
@@ -225,7 +225,7 @@ def begun() -> tuple[object, Table]:
 
 
 def test_a_new_champion_keeps_the_challengers() -> None:
-    search, table = begun()
+    search, table = new_search()
     before = [search.config(slot) for slot in range(3)]  # type: ignore[attr-defined]
     after, decisions = decide(RULES, search, BoundCrossed(2, "loss"), table)  # type: ignore[arg-type]
     assert decisions == (Swap(2, before[2], "loss", keeps=True),)
@@ -244,7 +244,7 @@ def test_reviews_grow_rare_while_nothing_changes(since: int, learnt: int, gap: i
 
 
 def test_what_is_proved_worse_gives_its_place_to_the_next_until_there_is_drift() -> None:
-    search, table = begun()
+    search, table = new_search()
     worse = search.slots[1].index  # type: ignore[attr-defined]
     after, (remove, rotate) = decide(RULES, search, ProvedWorse(1), table)  # type: ignore[arg-type]
     assert remove == Remove(1, worse)

@@ -100,10 +100,10 @@ def squared(x):
 def square_of(x):
     return squared(x)
 
-def begun(configuration):
+def open_workspace(configuration):
     raise InputError(f"{square_of(3)} is enough")
 
-learn.begun = begun
+learn.open_workspace = open_workspace
 sys.exit(main(sys.argv[1:]))
 """
 

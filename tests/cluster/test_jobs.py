@@ -17,7 +17,7 @@ from onlineauto.cluster.elastic.learning.feed import TickFeed
 from onlineauto.cluster.jobs import run_job
 from onlineauto.cluster.jobs.budget import expected_budget, spent
 from onlineauto.errors import InputError, OptionError
-from onlineauto.tune import SCHEDULERS, Callback, Choice, Float, Study
+from onlineauto.tune import SCHEDULERS, Callback, Categorical, Float, Study
 from onlineauto.tune.schedulers.pbt import Pbt
 from tests.tune.workers import trainables
 from tests.waiting import PATIENCE, until
@@ -78,7 +78,7 @@ class Most(Callback):
 
 
 def test_two_studies_and_a_stream_share_a_machine(tmp_path: Path) -> None:
-    space = {"rate": Float(0, 1), "seconds": Choice([0.02])}
+    space = {"rate": Float(0, 1), "seconds": Categorical([0.02])}
     studies = [
         Study(space, "fifo", "random", max_resource=3, max_trials=trials, seed=trials) for trials in (6, 12)
     ]
@@ -116,8 +116,8 @@ def test_a_study_of_which_every_trial_failed_is_a_job_that_failed() -> None:
     cluster = Cluster(slot=0.2, capacity={"CPU": 2})
     studies = []
     for name, space in (
-        ("bad", {"rate": Float(0, 1), "fails_at": Choice([1])}),
-        ("good", {"rate": Float(0, 1), "fails_at": Choice([1, 99])}),
+        ("bad", {"rate": Float(0, 1), "fails_at": Categorical([1])}),
+        ("good", {"rate": Float(0, 1), "fails_at": Categorical([1, 99])}),
     ):
         study = Study(space, "fifo", "random", max_resource=2, max_trials=6, seed=3)
         cluster.submit(study, trainable=trainables.Counter, name=name)
@@ -130,7 +130,7 @@ def test_a_study_of_which_every_trial_failed_is_a_job_that_failed() -> None:
 
 
 def test_a_study_that_is_stopped_goes_on_in_another_cluster(tmp_path: Path) -> None:
-    space = {"rate": Float(0, 1), "seconds": Choice([0.05])}
+    space = {"rate": Float(0, 1), "seconds": Categorical([0.05])}
     storage = f"sqlite:///{tmp_path / 'study.db'}"
 
     def submit() -> tuple[Cluster, Study]:

@@ -122,3 +122,13 @@ for explorer in (own.Halving(), Other()):
     assert "other" not in EXPLORERS
 """)
     assert out == "there is an explorer halving already\n--squarecb is declared twice\n"
+
+
+def test_automl_takes_it_by_its_name_or_with_its_settings() -> None:
+    out = run("""
+from onlineauto import AutoML
+
+for explorer in ("halving", Halving(share=0.25)):
+    print(AutoML(explorer=explorer).predict({"u": 1}, [{"x": 1}, {"y": 1}]).round(2))
+""")
+    assert out == "[0.67 0.33]\n[0.8 0.2]\n"

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-__all__ = ["KERNELS", "begun", "compiled", "ended", "run"]
+__all__ = ["KERNELS", "compiled", "finish", "run", "start"]
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -34,7 +34,7 @@ def total(column):
 """Three kernels; the `total` of 0, 1, 2, 3 is 50."""
 
 
-def begun(script: Path, cache: Path, *words: str) -> subprocess.Popen[str]:
+def start(script: Path, cache: Path, *words: str) -> subprocess.Popen[str]:
     """Start a script that keeps its kernels in `cache`."""
     return subprocess.Popen(
         [sys.executable, str(script), *words],
@@ -46,7 +46,7 @@ def begun(script: Path, cache: Path, *words: str) -> subprocess.Popen[str]:
     )
 
 
-def ended(process: subprocess.Popen[str]) -> tuple[str, str]:
+def finish(process: subprocess.Popen[str]) -> tuple[str, str]:
     """Return what a process has written, once it has ended well."""
     out, err = process.communicate()
     assert process.returncode == 0, err
@@ -57,7 +57,7 @@ def run(text: str, folder: Path, *, cache: str = "cache") -> tuple[str, str]:
     """Run the text of a script in a folder, and return what it has written."""
     script = folder / "script.py"
     script.write_text(text)
-    return ended(begun(script, folder / cache))
+    return finish(start(script, folder / cache))
 
 
 def compiled(cache: Path) -> list[Path]:

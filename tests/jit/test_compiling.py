@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.jit.scripts import KERNELS, begun, compiled, ended, run
+from tests.jit.scripts import KERNELS, compiled, finish, run, start
 from tests.waiting import PATIENCE, until
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ with watch_compiling(lambda program, done, total: print(program, done, flush=Tru
 def test_of_several_processes_one_compiles(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SHOWN)
-    processes = [begun(script, tmp_path / "cache") for _ in range(4)]
-    told = sorted(ended(each)[0] for each in processes)
+    processes = [start(script, tmp_path / "cache") for _ in range(4)]
+    told = sorted(finish(each)[0] for each in processes)
     assert told == ["50.0\n"] * 3 + ["total 1\ntotal 2\ntotal 2\ntotal 3\n50.0\n"]
     assert len(compiled(tmp_path)) == 1
 
@@ -175,7 +175,7 @@ def test_the_command_line_ends_at_once_while_it_compiles(
     by_itself = verb == "learn" or number is signal.SIGINT  # the system ends the others, for shells with 143
     for at in range(TRIES):
         cache = tmp_path / f"cache {at}"
-        with begun(script, cache, *words) as process:
+        with start(script, cache, *words) as process:
             assert process.stderr is not None
             until(lambda: list(cache.rglob(".*.lock")))  # noqa: B023
             time.sleep(2.0)

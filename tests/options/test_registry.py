@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onlineauto.engine.options.registry import RunOptions
+from onlineauto.errors import OptionError
 from onlineauto.explorers.options import ExplorerOptions
 from onlineauto.features.options import FeatureOptions
 from onlineauto.options import Option, Registry
@@ -106,9 +107,19 @@ def test_every_option_has_a_short_clear_help() -> None:
         )
 
 
+def test_a_flag_is_an_alias_of_the_name_in_python() -> None:
+    assert REGISTRY["random_seed"].keyword == "seed"
+    by_name, by_flag = REGISTRY.from_keywords(seed=3), REGISTRY.from_keywords(random_seed=3)
+    assert by_name == by_flag == REGISTRY.parse("--random_seed 3")
+    with pytest.raises(OptionError, match="--random_seed is given twice"):
+        REGISTRY.from_keywords(seed=3, random_seed=3)
+    with pytest.raises(OptionError, match="unknown option --seed"):
+        REGISTRY.parse("--seed 3")
+
+
 def test_the_signature() -> None:
     signature = REGISTRY.signature()
-    assert list(signature.parameters) == [option.field for option in REGISTRY.options]
+    assert list(signature.parameters) == [option.keyword or option.field for option in REGISTRY.options]
     assert all(each.kind is inspect.Parameter.KEYWORD_ONLY for each in signature.parameters.values())
     assert signature.parameters["epsilon"].default == 0.05
     assert str(signature.parameters["epsilon"]) == "epsilon: float = 0.05"

@@ -10,7 +10,7 @@ import pytest
 from onlineauto.cli.main import main
 from onlineauto.errors import InputError
 from onlineauto.pictures.studies import best_so_far, compared, importance
-from onlineauto.tune import Choice, Float, Int, Study
+from onlineauto.tune import Categorical, Float, Int, Study
 from onlineauto.tune.drawing import draw_study
 
 if TYPE_CHECKING:
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 SPACE = {
     "rate": Float(1e-4, 1, log=True),
     "depth": Int(1, 3),
-    "loss": Choice(["squared", "logistic"]),
+    "loss": Categorical(["squared", "logistic"]),
     "decay": Float(0, 1, when={"loss": "logistic"}),
-    "same": Choice([True]),
+    "same": Categorical([True]),
 }
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def said(capfd: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+def run_command(capfd: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
     code = main(words)
     out, err = capfd.readouterr()
     return code, out, err
@@ -60,7 +60,7 @@ def test_mistakes_are_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    code, _, err = said(capfd, "serve", *words, "--port", "0")
+    code, _, err = run_command(capfd, "serve", *words, "--port", "0")
     assert code == 2
     assert message in err
 
@@ -73,7 +73,7 @@ def test_an_address_that_is_taken_is_named(
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = str(taken.getsockname()[1])
-        code, _, err = said(capfd, "serve", "loop", "--cb_explore_adf", "--port", port)
+        code, _, err = run_command(capfd, "serve", "loop", "--cb_explore_adf", "--port", port)
     assert code == 2
     assert f"cannot listen to 127.0.0.1:{port}" in err
 
@@ -93,23 +93,26 @@ def test_the_folder_is_looked_into_and_exported(tmp_path: Path, capfd: pytest.Ca
             assert next(stream.iter_lines()).startswith('data: {"ranked":40')
             assert service.stop() == 0  # a page that watches does not keep it waiting
     assert "e1" not in re.sub(r'"time":"[^"]*"', "", service.log.read_text())  # no ids, no features
-    code, out, _ = said(capfd, "loop", str(folder))
+    code, out, _ = run_command(capfd, "loop", str(folder))
     assert code == 0
     assert re.search(r"joined +40", out)
-    code, out, _ = said(capfd, "loop", str(folder), "--event", "e7")
+    code, out, _ = run_command(capfd, "loop", str(folder), "--event", "e7")
     assert "the action is the one that its id and its probabilities give" in out
     assert out.count('"EventId":"e7"') == 2
-    assert said(capfd, "loop", str(folder), "--event", "nobody")[0] == 1
-    code, token, _ = said(capfd, "loop", str(folder), "--new_token", "rank,reward")
+    assert run_command(capfd, "loop", str(folder), "--event", "nobody")[0] == 1
+    code, token, _ = run_command(capfd, "loop", str(folder), "--new_token", "rank,reward")
     headers = {"authorization": f"Bearer {token.strip()}"}
     assert Tokens(folder / "tokens").scopes(headers) == {"rank", "reward"}
-    assert said(capfd, "loop", str(folder), "--new_token", "root")[0] == 2
+    assert run_command(capfd, "loop", str(folder), "--new_token", "root")[0] == 2
     log, model = tmp_path / "joined.dsjson", tmp_path / "model.oam"
-    assert said(capfd, "loop", str(folder), "--export", str(log))[0] == 0
-    assert said(capfd, "-d", str(log), "--dsjson", *MODEL, "-f", str(model), "--quiet")[0] == 0
+    assert run_command(capfd, "loop", str(folder), "--export", str(log))[0] == 0
+    assert run_command(capfd, "-d", str(log), "--dsjson", *MODEL, "-f", str(model), "--quiet")[0] == 0
     assert weights_of(model) == weights_of(folder / "snapshot.oam")
     assert (
-        said(capfd, "evaluate", str(log), "--dsjson", "--policy", "--cb_explore_adf -q ::", "--quiet")[0] == 0
+        run_command(capfd, "evaluate", str(log), "--dsjson", "--policy", "--cb_explore_adf -q ::", "--quiet")[
+            0
+        ]
+        == 0
     )
 
 
@@ -122,9 +125,9 @@ def weights_of(path: Path) -> bytes:
 
 
 def test_a_folder_without_a_log_is_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    code, _, err = said(capfd, "loop", str(tmp_path))
+    code, _, err = run_command(capfd, "loop", str(tmp_path))
     assert (code, "it has no log" in err) == (1, True)
-    assert said(capfd, "loop")[0] == 2
+    assert run_command(capfd, "loop")[0] == 2
 
 
 def test_events_are_erased_while_no_service_runs(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -133,16 +136,16 @@ def test_events_are_erased_while_no_service_runs(tmp_path: Path, capfd: pytest.C
     log.append(list(records(20)))
     log.close()
     held = FolderLock(folder)
-    code, _, err = said(capfd, "loop", str(folder), "--erase", "e1,e2")
+    code, _, err = run_command(capfd, "loop", str(folder), "--erase", "e1,e2")
     assert code == 1
     assert "stop it before" in err
     held.release()
-    code, out, _ = said(capfd, "loop", str(folder), "--erase", "e1,e2")
+    code, out, _ = run_command(capfd, "loop", str(folder), "--erase", "e1,e2")
     assert (code, out) == (0, "2 decisions have no features now\n")
     lines = [line for _, line in SegmentLog(folder / "log").lines(0) if b'"EventId":"e1"' in line]
     assert b'"article"' not in b"".join(lines)
     assert b'"_tag":"politics"' in lines[0]
-    assert said(capfd, "loop", str(folder), "--erase", "nobody")[0] == 1
+    assert run_command(capfd, "loop", str(folder), "--erase", "nobody")[0] == 1
 
 
 def test_events_are_erased_in_the_logs_of_rank_servers_too(
@@ -155,10 +158,10 @@ def test_events_are_erased_in_the_logs_of_rank_servers_too(
         log.close()
     names = [str(each) for each in folders]
     held = FolderLock(folders[1])
-    assert said(capfd, "loop", *names, "--erase", "e1")[0] == 1
+    assert run_command(capfd, "loop", *names, "--erase", "e1")[0] == 1
     assert b"".join(line for _, line in SegmentLog(folders[0] / "log").lines(0)).count(b'"article"') >= 20
     held.release()
-    code, out, err = said(capfd, "loop", *names, "--erase", "e1,e18,nobody")
+    code, out, err = run_command(capfd, "loop", *names, "--erase", "e1,e18,nobody")
     assert (code, out) == (1, "3 decisions have no features now\n")
     assert "no decision nobody" in err
     for folder in folders:
@@ -176,7 +179,7 @@ def test_an_erasure_goes_on_behind_what_is_damaged_and_says_where_that_is(
         log = SegmentLog(folder / "log")
         log.append(before)
         log.close()
-        code, out, _ = said(capfd, "loop", str(folder), "--erase", "e1,e18")
+        code, out, _ = run_command(capfd, "loop", str(folder), "--erase", "e1,e18")
         assert code == 0
         assert "1 records cannot be read; a feature may be left in them\n" in out
         assert f"the record at byte {sum(map(len, lines[:number]))} of 0" in out
@@ -210,14 +213,14 @@ def test_a_log_without_a_segment_goes_on_once_its_gap_is_filled(
         with pytest.raises(InputError, match=rf"bytes are missing.*onlineauto loop {folder} --fill_gaps"):
             SegmentLog(folder / "log")
         held = FolderLock(folder)
-        assert said(capfd, "loop", str(folder), "--fill_gaps")[0] == 1
+        assert run_command(capfd, "loop", str(folder), "--fill_gaps")[0] == 1
         held.release()
-        code, out, _ = said(capfd, "loop", str(folder), "--fill_gaps")
+        code, out, _ = run_command(capfd, "loop", str(folder), "--fill_gaps")
         wanted = [
             f"the positions {begin} to {end} of the log are lost: {end - begin} bytes" for begin, end in gaps
         ]
         assert (code, out.splitlines()) == (0, wanted)
-        code, out, _ = said(capfd, "loop", str(folder))
+        code, out, _ = run_command(capfd, "loop", str(folder))
         assert (code, len(re.findall("was skipped: ", out))) == (0, len(gaps))
         learner = Loop(folder, CONFIGURATION, settings={"reward_wait": 30.0})
         while learner.learn():
@@ -228,18 +231,18 @@ def test_a_log_without_a_segment_goes_on_once_its_gap_is_filled(
         assert learner.learner.learnt == len(whole) > 30
         assert learner.learner.skipped == len(gaps)
         learner.close()
-        code, out, _ = said(capfd, "loop", str(folder), "--fill_gaps")
+        code, out, _ = run_command(capfd, "loop", str(folder), "--fill_gaps")
         assert (code, out) == (0, "nothing is missing between the segments of the log\n")
     with paths[0].open("ab") as file:
         file.write(b"more")
-    code, _, err = said(capfd, "loop", str(folder), "--fill_gaps")
+    code, _, err = run_command(capfd, "loop", str(folder), "--fill_gaps")
     assert code == 1
     assert f"cut it to {begins[1]} bytes" in err
 
 
 def test_flags_of_others_name_what_there_is(capfd: pytest.CaptureFixture[str]) -> None:
     for flag, name in (("--daemon", "onlineauto serve"), ("--oaa", "AutoMLClassifier")):
-        code, _, err = said(capfd, flag, "3")
+        code, _, err = run_command(capfd, flag, "3")
         assert code == 2
         assert name in err
 
@@ -248,7 +251,7 @@ def test_records_that_cannot_be_applied_are_listed(tmp_path: Path, capfd: pytest
     log = SegmentLog(tmp_path / "loop/log")
     log.append([*records(3), record("settings", 9.0, Settings={"unheard_of": 1}), *records(3)])
     log.close()
-    code, out, _ = said(capfd, "loop", str(tmp_path / "loop"))
+    code, out, _ = run_command(capfd, "loop", str(tmp_path / "loop"))
     assert code == 0
     assert re.search(r"skipped +1\n", out)
     assert re.search(r"the record at byte \d+ of 0+\.dsjson was skipped: .*unheard_of", out)

@@ -38,7 +38,7 @@ def question(event_id: str, user: str = "tom") -> Question:
     return Question(event_id, context, TOPICS, ACTIONS)
 
 
-def nobody(error: Exception | None) -> None:
+def ignore_completion(error: Exception | None) -> None:
     assert error is None
 
 
@@ -59,7 +59,7 @@ class Beside:
 
     def take(self, source: str, position: int, content: bytes) -> int:
         self._lose()
-        wanted = self.loop.take_over(source, position, content, nobody)
+        wanted = self.loop.take_over(source, position, content, ignore_completion)
         self._lose()
         return wanted
 
@@ -86,8 +86,10 @@ def test_what_rank_servers_decide_is_learnt_once(tmp_path: Path, loop: Loop) -> 
         upstream.loses = 0.4
     for number in range(60):
         here, there = followers[number % 2], followers[(number + number // 7) % 2]
-        answer = here.rank(question(f"e{number}"), nobody)
-        there.reward(answer.event_id, float(answer.actions[0]), nobody)  # perhaps on the other server
+        answer = here.rank(question(f"e{number}"), ignore_completion)
+        there.reward(
+            answer.event_id, float(answer.actions[0]), ignore_completion
+        )  # perhaps on the other server
         if number % 5 == 0:
             for each in followers:
                 each.follow()
@@ -108,9 +110,9 @@ def test_a_rank_server_that_starts_again_goes_on(tmp_path: Path, loop: Loop) -> 
     for begin in (0, 10):
         follower = Follower(tmp_path / "rank", Beside(loop))
         for number in range(begin, begin + 10):
-            follower.rank(question(f"e{number}"), nobody)
+            follower.rank(question(f"e{number}"), ignore_completion)
         if begin:
-            assert follower.rank(question("e3"), nobody).ids  # as it was answered before
+            assert follower.rank(question("e3"), ignore_completion).ids  # as it was answered before
         follower.close()
     settled(loop)
     assert loop.join.counts.ranked == 20
@@ -120,19 +122,19 @@ def test_a_rank_server_that_starts_again_goes_on(tmp_path: Path, loop: Loop) -> 
 def test_the_settings_are_those_of_the_learner(tmp_path: Path, loop: Loop) -> None:
     follower = Follower(tmp_path / "rank", Beside(loop))
     assert follower.join.settings == loop.join.settings
-    loop.change({"mode": "apprentice"}, nobody)
-    loop.rank(question("x"), nobody)
-    loop.reward("x", 1.0, nobody)
+    loop.change({"mode": "apprentice"}, ignore_completion)
+    loop.rank(question("x"), ignore_completion)
+    loop.reward("x", 1.0, ignore_completion)
     settled(loop)
     follower.follow()
-    assert follower.rank(question("y"), nobody).probabilities == [1.0, 0.0, 0.0]
+    assert follower.rank(question("y"), ignore_completion).probabilities == [1.0, 0.0, 0.0]
     follower.close()
 
 
 def test_a_rank_server_ranks_with_the_ensemble_of_its_learner(tmp_path: Path, loop: Loop) -> None:
     for number in range(40):
-        loop.rank(question(f"e{number}", user=f"u{number % 4}"), nobody)
-        loop.reward(f"e{number}", float(number % 3 == 0), nobody)
+        loop.rank(question(f"e{number}", user=f"u{number % 4}"), ignore_completion)
+        loop.reward(f"e{number}", float(number % 3 == 0), ignore_completion)
     settled(loop)
     workspace = loop.learner.workspace
     workspace.searching.live_configs.apply(PredictWith("ensemble", "loss"), workspace.learner.model)
@@ -153,32 +155,32 @@ def test_a_rank_server_ranks_with_the_ensemble_of_its_learner(tmp_path: Path, lo
 
 
 def test_names_that_the_learner_knows_count_for_a_rank_server(tmp_path: Path, loop: Loop) -> None:
-    loop.rank(question("x"), nobody)
-    loop.reward("x", 1.0, nobody)
+    loop.rank(question("x"), ignore_completion)
+    loop.reward("x", 1.0, ignore_completion)
     settled(loop)
     follower = Follower(tmp_path / "rank", Beside(loop), limits=Limits(namespaces=2))
-    assert follower.rank(question("y"), nobody).ids
+    assert follower.rank(question("y"), ignore_completion).ids
     with pytest.raises(RefusedError, match="'made-up' is new, and 2 are known"):
-        follower.rank(question("z")._replace(context=[{"made-up": msgspec.Raw(b"{}")}]), nobody)
+        follower.rank(question("z")._replace(context=[{"made-up": msgspec.Raw(b"{}")}]), ignore_completion)
     follower.close()
 
 
 def test_a_learner_that_stops_learning_still_has_its_settings_followed(tmp_path: Path, loop: Loop) -> None:
     now = [time.time()]
     follower = Follower(tmp_path / "rank", Beside(loop), clock=lambda: now[0])
-    loop.change({"mode": "logging-only"}, nobody)
+    loop.change({"mode": "logging-only"}, ignore_completion)
     now[0] += 2.0
     follower.follow()
-    assert follower.rank(question("y"), nobody).probabilities == [1.0, 0.0, 0.0]
+    assert follower.rank(question("y"), ignore_completion).probabilities == [1.0, 0.0, 0.0]
     follower.close()
 
 
 def test_records_that_do_not_follow_are_refused(loop: Loop) -> None:
     with pytest.raises(RefusedError, match="known up to 0") as refused:
-        loop.take_over("rank", 100, b"", nobody)
+        loop.take_over("rank", 100, b"", ignore_completion)
     assert refused.value.status == 409
     with pytest.raises(InputError, match="checksum"):
-        loop.take_over("rank", 0, b'{"Type":"rank"}\n', nobody)
+        loop.take_over("rank", 0, b'{"Type":"rank"}\n', ignore_completion)
 
 
 @pytest.mark.parametrize("rewarded", [True, False])
@@ -188,9 +190,9 @@ def test_a_part_of_more_records_than_may_wait_is_taken_as_far_as_there_is_room(
     loop = Loop(tmp_path / "loop", CONFIGURATION, limits=Limits(pending=10), settings={"reward_wait": 100.0})
     follower = Follower(tmp_path / "rank", Beside(loop))
     for number in range(30):
-        follower.rank(question(f"e{number}"), nobody)
+        follower.rank(question(f"e{number}"), ignore_completion)
         if rewarded:
-            follower.reward(f"e{number}", 1.0, nobody)
+            follower.reward(f"e{number}", 1.0, ignore_completion)
     until(lambda: not follower.unwritten)
     while follower.follow():
         pass
@@ -198,7 +200,7 @@ def test_a_part_of_more_records_than_may_wait_is_taken_as_far_as_there_is_room(
     if not rewarded:
         assert "10 decisions wait for their rewards" in str(follower.failed)
         for number in range(10):
-            loop.reward(f"e{number}", 1.0, nobody)
+            loop.reward(f"e{number}", 1.0, ignore_completion)
         while follower.follow():
             pass
         assert (loop.join.counts.ranked, loop.join.waiting) == (20, 10)
@@ -221,7 +223,7 @@ def test_a_rank_server_restored_from_a_backup_loses_no_decision(
             shutil.copytree(backup, folder)
         follower = Follower(folder, Away() if away and begin == 100 else Beside(loop))
         for number in range(begin, end):
-            follower.rank(question(f"e{number}"), nobody)
+            follower.rank(question(f"e{number}"), ignore_completion)
         assert follower.behind >= 0
         follower.close()
     settled(loop)
@@ -246,9 +248,9 @@ def test_a_restored_rank_server_repeats_no_reward_and_no_decision(
         follower = Follower(folder, Away() if away and turn in (2, 4) else Beside(loop))
         for number in range(15 if turn != 1 else 5):
             event_id = f"e{turn}-{number}" + "x" * turn
-            made += follower.rank(question(event_id), nobody).event_id == event_id
-            follower.reward(event_id, 1.0, nobody)
-            follower.reward(event_id, 2.0, nobody)
+            made += follower.rank(question(event_id), ignore_completion).event_id == event_id
+            follower.reward(event_id, 1.0, ignore_completion)
+            follower.reward(event_id, 2.0, ignore_completion)
         follower.close()
     settled(loop)
     counts = loop.join.counts
@@ -278,23 +280,23 @@ def test_rank_servers_that_are_long_gone_make_room_for_others(tmp_path: Path) ->
     loop = Loop(tmp_path / "loop", CONFIGURATION, clock=lambda: now[0])
     for number in range(MOST_SOURCES):
         now[0] += 1.0
-        assert loop.take_over(f"rank{number}", 0, part(f"e{number}"), nobody) > 0
+        assert loop.take_over(f"rank{number}", 0, part(f"e{number}"), ignore_completion) > 0
     with pytest.raises(RefusedError, match="256 rank servers have handed over records") as refused:
-        loop.take_over("more", 0, part("more"), nobody)
+        loop.take_over("more", 0, part("more"), ignore_completion)
     assert (refused.value.status, refused.value.retry_after is not None) == (429, True)
-    assert loop.take_over("rank0", 0, b"", nobody) > 0  # the others go on
+    assert loop.take_over("rank0", 0, b"", ignore_completion) > 0  # the others go on
     for number in range(1000):  # as many restarts
         now[0] += 900.0
-        known = loop.take_over("rank0", 0, b"", nobody)
-        loop.take_over("rank0", known, part(f"a{number}"), nobody)
+        known = loop.take_over("rank0", 0, b"", ignore_completion)
+        loop.take_over("rank0", known, part(f"a{number}"), ignore_completion)
         if number >= 100:
-            assert loop.take_over(f"restarted{number}", 0, part(f"b{number}"), nobody) > 0
+            assert loop.take_over(f"restarted{number}", 0, part(f"b{number}"), ignore_completion) > 0
     assert len(loop.join.sources) == MOST_SOURCES
     assert "rank0" in loop.join.sources
     assert "rank1" not in loop.join.sources
     assert loop.join.counts.ranked == MOST_SOURCES + 1000 + 900
     with pytest.raises(RefusedError, match="may be learnt already: begin with another folder") as refused:
-        loop.take_over("rank1", 0, decision("e1", 2.0 + 1.7e9 - BEGIN), nobody)
+        loop.take_over("rank1", 0, decision("e1", 2.0 + 1.7e9 - BEGIN), ignore_completion)
     assert refused.value.status == 409
     again = Join.of(msgspec.msgpack.decode(msgspec.msgpack.encode(loop.join.state())))
     assert again.state() == loop.join.state()
@@ -306,14 +308,14 @@ def test_rewards_that_cannot_wait_for_their_rank_are_counted_and_block_nothing(t
         tmp_path / "loop", CONFIGURATION, limits=Limits(pending=10, parts=3), settings={"reward_wait": 9e4}
     )
     follower = Follower(tmp_path / "rank", Beside(loop))
-    loop.rank(question("here"), nobody)
+    loop.rank(question("here"), ignore_completion)
     for number in range(30):
-        follower.reward(f"elsewhere{number}", 1.0, nobody)
-        follower.activate(f"later{number}", nobody)
+        follower.reward(f"elsewhere{number}", 1.0, ignore_completion)
+        follower.activate(f"later{number}", ignore_completion)
     for _ in range(8):
-        follower.reward("elsewhere0", 1.0, nobody)
-    follower.reward("here", 1.0, nobody)
-    follower.rank(question("e"), nobody)
+        follower.reward("elsewhere0", 1.0, ignore_completion)
+    follower.reward("here", 1.0, ignore_completion)
+    follower.rank(question("e"), ignore_completion)
     until(lambda: not follower.unwritten)
     while follower.follow():
         pass
@@ -325,9 +327,9 @@ def test_rewards_that_cannot_wait_for_their_rank_are_counted_and_block_nothing(t
     with pytest.raises(
         RefusedError, match=r"10 rewards wait for their decisions.*--max_pending 10"
     ) as refused:
-        loop.reward("one more", 1.0, nobody)
+        loop.reward("one more", 1.0, ignore_completion)
     assert refused.value.status == 429
-    loop.reward("e", 1.0, nobody)  # of a decision that is there
+    loop.reward("e", 1.0, ignore_completion)  # of a decision that is there
     read = Join(JoinSettings())
     until(lambda: not loop.unwritten)
     for position, line in loop.log.lines(0):
@@ -392,13 +394,13 @@ def test_an_answer_of_something_that_is_no_learner_is_as_if_the_learner_were_awa
             call()
     again = Follower(tmp_path / "rank", upstream)
     assert again.published.name == name
-    assert again.rank(question("e1"), nobody).ids
+    assert again.rank(question("e1"), ignore_completion).ids
     again.close()
 
 
 def test_taken_over_records_say_where_they_are_from(tmp_path: Path, loop: Loop) -> None:
     follower = Follower(tmp_path / "rank", Beside(loop))
-    follower.rank(question("e"), nobody)
+    follower.rank(question("e"), ignore_completion)
     follower.close()
     settled(loop)
     records = [read_record(line) for _, line in loop.log.lines(0)]
@@ -422,18 +424,18 @@ def test_a_rank_server_starts_while_the_learner_is_away(tmp_path: Path, loop: Lo
     with pytest.raises(InputError, match=r"the learner is away.*has no model either"):
         Follower(tmp_path / "rank", Away())
     for number in range(20):
-        loop.rank(question(f"x{number}"), nobody)
-        loop.reward(f"x{number}", 1.0, nobody)
-    loop.change({"default_reward": 0.25}, nobody)
+        loop.rank(question(f"x{number}"), ignore_completion)
+        loop.reward(f"x{number}", 1.0, ignore_completion)
+    loop.change({"default_reward": 0.25}, ignore_completion)
     settled(loop)
     follower = Follower(tmp_path / "rank", Beside(loop))
-    follower.rank(question("before"), nobody)
+    follower.rank(question("before"), ignore_completion)
     follower.close()
     again = Follower(tmp_path / "rank", Away())
     assert again.published.name == follower.published.name == f"{20:012d}"
     assert again.join.settings.default_reward == 0.25
-    assert again.rank(question("before"), nobody).event_id == "before"
-    again.rank(question("while away"), nobody)
+    assert again.rank(question("before"), ignore_completion).event_id == "before"
+    again.rank(question("while away"), ignore_completion)
     assert not again.follow()
     assert "nobody listens" in str(again.failed) or "away" in str(again.failed)
     again._upstream = Beside(loop)  # it is there again
@@ -447,15 +449,15 @@ def test_a_record_that_cannot_be_read_is_not_handed_over_and_stops_nothing(
     tmp_path: Path, loop: Loop
 ) -> None:
     follower = Follower(tmp_path / "rank", Beside(loop))
-    follower.rank(question("before"), nobody)
+    follower.rank(question("before"), ignore_completion)
     until(lambda: not follower.unwritten)
     bad = sealed(
         b'{"Type":"reward","EventId":"e1","RewardValue":"a word where a number belongs, and no time"}'
     )
-    follower._commit.submit(bad, nobody)
-    follower._commit.submit(b"short\n", nobody)  # is shorter than what is sent in its place
-    follower.rank(question("goes with it"), nobody)
-    follower.rank(question("after"), nobody)
+    follower._commit.submit(bad, ignore_completion)
+    follower._commit.submit(b"short\n", ignore_completion)  # is shorter than what is sent in its place
+    follower.rank(question("goes with it"), ignore_completion)
+    follower.rank(question("after"), ignore_completion)
     until(lambda: not follower.unwritten)
     until(lambda: (follower.follow(), not follower.behind)[1])
     settled(loop)

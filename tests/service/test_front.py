@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from onlineauto.service.http.wire import Rank
 from onlineauto.service.join.join import Join, JoinSettings
 from onlineauto.service.log.record import read_record
-from onlineauto.service.loop.front import nobody
+from onlineauto.service.loop.front import ignore_completion
 from onlineauto.service.loop.loop import Loop
 from onlineauto.service.loop.steady_clock import SteadyClock
 from onlineauto.service.ranking.question import Limits, context_of
@@ -124,10 +124,10 @@ def test_a_clock_that_is_set_is_survived_by_the_service_and_its_restart(
     loop = opened()
     ended = 0
     for turn, jump in enumerate((years, -years, -86400.0, 86400.0, 1e12, -1e12)):
-        loop.rank(question(f"before{turn}"), nobody)
+        loop.rank(question(f"before{turn}"), ignore_completion)
         now[0] += jump
         loop.tick()
-        loop.rank(question(f"after{turn}"), nobody)
+        loop.rank(question(f"after{turn}"), ignore_completion)
         assert loop.join.waiting == 2
         if turn % 2:
             loop.close()
@@ -156,14 +156,14 @@ def test_an_idle_service_lets_the_time_pass_as_its_clock_does(
         settings={"reward_wait": 50.0},
         clock=lambda: now[0],
     )
-    loop.rank(question("e"), nobody)
-    loop.reward("e", 1.0, nobody)
-    loop.rank(question("waits"), nobody)
-    loop.reward("early", 1.0, nobody)
+    loop.rank(question("e"), ignore_completion)
+    loop.reward("e", 1.0, ignore_completion)
+    loop.rank(question("waits"), ignore_completion)
+    loop.reward("early", 1.0, ignore_completion)
     before, now[0] = loop.join.now, now[0] + days * 86400.0
     other = {"user": {"other": 1}}
-    loop.rank(question("e", other), nobody)  # the id is free again
-    loop.rank(question("waits", other), nobody)
+    loop.rank(question("e", other), ignore_completion)  # the id is free again
+    loop.rank(question("waits", other), ignore_completion)
     assert loop.join.now - before == pytest.approx(days * 86400.0, abs=1.0)
     counts = loop.join.counts
     assert (counts.ranked, counts.joined, counts.defaulted, counts.dangling) == (4, 1, 1, 1)
@@ -175,7 +175,7 @@ def test_an_idle_service_lets_the_time_pass_as_its_clock_does(
     loop = Loop(
         tmp_path / "loop", REGISTRY.parse("--cb_explore_adf --bit_precision 10"), clock=lambda: now[0]
     )
-    loop.rank(question("after"), nobody)
+    loop.rank(question("after"), ignore_completion)
     assert (loop.join.counts.defaulted, loop.join.counts.clock_jumps) == (3, 0)
     assert "jumped" not in caplog.text
     assert loop.log.end < 12_000 + 400 * days
@@ -199,20 +199,22 @@ def test_a_rank_is_repeated_only_with_what_was_asked(tmp_path: Path) -> None:
         "both": one._replace(deferred=True, excluded=all_out),
     }
     for mode in ("online", "apprentice"):
-        loop.change({"mode": mode}, nobody)
+        loop.change({"mode": mode}, ignore_completion)
         for first, before in asked.items():
             names = {name: each._replace(event_id=f"{mode} {first}") for name, each in asked.items()}
-            answer = loop.rank(names[first], nobody)
+            answer = loop.rank(names[first], ignore_completion)
             until(lambda: not loop.unwritten)
             for name, again in names.items():
                 if name == first:
-                    assert loop.rank(again, nobody) == answer
+                    assert loop.rank(again, ignore_completion) == answer
                     continue
                 with pytest.raises(RefusedError, match="was ranked with other") as refused:
-                    loop.rank(again, nobody)
+                    loop.rank(again, ignore_completion)
                 assert refused.value.status == 409
             unknown = names[first]._replace(excluded=before.excluded | {"nobody"})
-            assert loop.rank(unknown, nobody) == answer  # an id that no action has excludes nothing
+            assert (
+                loop.rank(unknown, ignore_completion) == answer
+            )  # an id that no action has excludes nothing
     loop.close()
 
 
@@ -222,21 +224,21 @@ def test_a_reward_is_held_to_the_range_of_its_decision(tmp_path: Path) -> None:
         REGISTRY.parse("--cb_explore_adf --bit_precision 10"),
         settings={"reward_range": (0.0, 1.0)},
     )
-    loop.rank(question("old"), nobody)
-    loop.change({"reward_range": (0.0, 10.0)}, nobody)
-    loop.rank(question("new"), nobody)
+    loop.rank(question("old"), ignore_completion)
+    loop.change({"reward_range": (0.0, 10.0)}, ignore_completion)
+    loop.rank(question("new"), ignore_completion)
     with pytest.raises(RefusedError, match="not within the reward_range of 0 to 1") as refused:
-        loop.reward("old", 5.0, nobody)
+        loop.reward("old", 5.0, ignore_completion)
     assert refused.value.status == 422
-    loop.reward("new", 5.0, nobody)
-    loop.reward("old", 0.5, nobody)
+    loop.reward("new", 5.0, ignore_completion)
+    loop.reward("old", 0.5, ignore_completion)
     assert (loop.join.counts.joined, loop.join.counts.clipped) == (2, 0)
     loop.close()
 
 
 def test_a_repeated_rank_whose_record_is_damaged_is_refused(tmp_path: Path) -> None:
     loop = Loop(tmp_path / "loop", REGISTRY.parse("--cb_explore_adf --bit_precision 10"))
-    loop.rank(question("e"), nobody)
+    loop.rank(question("e"), ignore_completion)
     until(lambda: not loop.unwritten)
     (path,) = (tmp_path / "loop/log").iterdir()
     at = path.read_bytes().index(b'"p":[0.5')
@@ -244,7 +246,7 @@ def test_a_repeated_rank_whose_record_is_damaged_is_refused(tmp_path: Path) -> N
         file.seek(at + 5)
         file.write(b"1.")
     with pytest.raises(RefusedError, match="no longer has its answer") as refused:
-        loop.rank(question("e"), nobody)
+        loop.rank(question("e"), ignore_completion)
     assert refused.value.status == 409
     loop.close()
 
@@ -279,9 +281,9 @@ def test_fifty_hours_of_traffic_are_taken(tmp_path: Path, rewarded: int) -> None
         now[0] += 1 / rate
         if loop.queued > 5000:
             until(lambda: loop.queued < 1000)
-        loop.rank(with_features._replace(event_id=f"e{number}"), nobody)
+        loop.rank(with_features._replace(event_id=f"e{number}"), ignore_completion)
         if rewarded and number % rewarded == 0:
-            loop.reward(f"e{number}", 1.0, nobody)
+            loop.reward(f"e{number}", 1.0, ignore_completion)
         assert loop.join.waiting <= rate * wait + 1
         assert loop.join.finished <= pending // 8
     counts = loop.join.counts

@@ -365,11 +365,11 @@ def test_health_says_what_is_wrong(serve: Callable[..., TestClient], monkeypatch
 def test_health_is_answered_however_many_requests_are_served(serve: Callable[..., TestClient]) -> None:
     client = serve()
     app: Any = client.app
-    keeper = app._plain["POST", "/v1/rank"].keeper
-    keeper.served = keeper.most
+    guard = app._plain["POST", "/v1/rank"].guard
+    guard.served = guard.most
     assert [client.get(path).status_code for path in ("/healthz", "/readyz")] == [200, 200]
     assert client.post("/v1/rank", json=OWN).status_code == 429
-    keeper.served = 0
+    guard.served = 0
 
 
 def test_tokens_that_are_made_meanwhile_hold(

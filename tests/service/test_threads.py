@@ -40,7 +40,7 @@ def question(event_id: str, user: str) -> Question:
     return Question(event_id, context, TOPICS, ACTIONS)
 
 
-def nobody(error: Exception | None) -> None:
+def ignore_completion(error: Exception | None) -> None:
     assert error is None
 
 
@@ -61,13 +61,13 @@ def test_threads_share_a_loop_while_models_change(tmp_path: Path) -> None:
         try:
             for step in range(250):
                 user = ("tom", "ann")[step % 2]
-                answer = loop.rank(question(f"{number}-{step}", user), nobody)
+                answer = loop.rank(question(f"{number}-{step}", user), ignore_completion)
                 assert sorted(answer.ids) == sorted(TOPICS)
                 assert sum(answer.probabilities) == pytest.approx(1.0)
                 assert answer.probabilities[0] > 0
                 models.add(answer.model)
                 time.sleep(0.001)  # models change meanwhile
-                loop.reward(answer.event_id, float(answer.ids[0] == "music"), nobody)
+                loop.reward(answer.event_id, float(answer.ids[0] == "music"), ignore_completion)
                 if step % 50 == 0:  # they do so now, also if to learn the first event takes long
                     until(lambda: loop.published.name != answer.model)  # noqa: B023 - called at once
         except BaseException as error:
@@ -103,7 +103,7 @@ def test_threads_share_a_loop_while_models_change(tmp_path: Path) -> None:
 def test_any_action_can_be_drawn_again(tmp_path: Path) -> None:
     loop = Loop(tmp_path / "loop", CONFIGURATION, app="shop")
     for number in range(200):
-        loop.rank(question(f"e{number}", "tom"), nobody)
+        loop.rank(question(f"e{number}", "tom"), ignore_completion)
     loop.close()
     lines = [line for _, line in SegmentLog(tmp_path / "loop/log", read_only=True).lines(0)]
     ranks = [line for line in lines if read_record(line).kind == "rank"]
@@ -120,12 +120,12 @@ def test_ranks_go_on_when_learning_has_failed(tmp_path: Path, monkeypatch: pytes
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(LogLearner, "step", broken)
-    loop.rank(question("a", "tom"), nobody)
+    loop.rank(question("a", "tom"), ignore_completion)
     with pytest.raises(OSError, match="Input/output"):
         loop.learn()
     assert loop.failed is not None
     assert loop.learn() == 0
-    assert loop.rank(question("b", "tom"), nobody).ids
+    assert loop.rank(question("b", "tom"), ignore_completion).ids
     monkeypatch.undo()
     loop.close()
     again = Loop(tmp_path / "loop", CONFIGURATION)
@@ -178,7 +178,7 @@ def test_what_is_old_is_removed_and_nothing_that_is_needed(tmp_path: Path) -> No
 
     def rank(event_id: str, *, after: float) -> None:
         now[0] += after
-        loop.rank(question(event_id, "tom"), nobody)
+        loop.rank(question(event_id, "tom"), ignore_completion)
         until(lambda: not loop.unwritten)  # one by one: segments end between groups of records
 
     for number in range(60):
@@ -212,11 +212,11 @@ def test_an_event_that_is_being_ranked_is_not_answered_twice(
     monkeypatch.setattr(loop.log, "sync", slow)
     first = loop.rank(question("e", "tom"), lambda _: answered.set())
     with pytest.raises(RefusedError, match="being ranked") as refused:
-        loop.rank(question("e", "tom"), nobody)
+        loop.rank(question("e", "tom"), ignore_completion)
     assert (refused.value.status, answered.is_set()) == (409, False)  # the disk has not confirmed it
     go_on.set()
     assert answered.wait(PATIENCE)
-    assert loop.rank(question("e", "tom"), nobody) == first
+    assert loop.rank(question("e", "tom"), ignore_completion) == first
     loop.close()
 
 
@@ -226,7 +226,7 @@ import sys
 from onlineauto.jit import code
 from onlineauto.service.loop.loop import Every, Loop
 from onlineauto.service.loop.warm import warm_up
-from tests.service.test_threads import nobody, question
+from tests.service.test_threads import ignore_completion, question
 from tests.waiting import until
 from onlineauto.workspace.options import REGISTRY
 
@@ -239,13 +239,13 @@ warm_up(loop.learner.workspace.configuration)
 assert len(loaded) > 10, loaded
 loaded.clear()
 for number in range(300):
-    loop.rank(question(f"e{number}", f"u{number % 7}"), nobody)
+    loop.rank(question(f"e{number}", f"u{number % 7}"), ignore_completion)
     if number % 3:
-        loop.reward(f"e{number}", float(number % 2), nobody)
+        loop.reward(f"e{number}", float(number % 2), ignore_completion)
     if number % 20 == 0:
         loop.learn()
 until(lambda: (loop.learn(), loop.learner.learnt == 200)[1])
-loop.rank(question("last", "u1"), nobody)
+loop.rank(question("last", "u1"), ignore_completion)
 loop.model()
 loop.close()
 print(loaded)

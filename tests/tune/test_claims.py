@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from onlineauto.errors import OptionError
-from onlineauto.tune import Choice, Float, LeaseLost, State, Study, StudyState, Workers
+from onlineauto.tune import Categorical, Float, LeaseLost, State, Study, StudyState, Workers
 from onlineauto.tune.progress import TRIES
 from onlineauto.tune.store import MemoryStore
 from onlineauto.tune.workers.jobs import claim_of
@@ -199,7 +199,7 @@ def needs_gpu(config: Any, resource: int) -> float:
 
 def test_a_trial_that_waits_for_resources_is_pending(tmp_path: Path) -> None:
     url, go = f"sqlite:///{tmp_path}/s.db", tmp_path / "go"
-    study = Study({**SPACE, "go": Choice([str(go)])}, "fifo", storage=url, max_trials=4, max_resource=3)
+    study = Study({**SPACE, "go": Categorical([str(go)])}, "fifo", storage=url, max_trials=4, max_resource=3)
     workers = Workers(2, has={"gpu": 1}, needs={"gpu": 1})
     thread = threading.Thread(target=lambda: study.run(needs_gpu, workers=workers))
     thread.start()

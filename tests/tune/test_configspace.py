@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from onlineauto.errors import OptionError
-from onlineauto.tune import Choice, Float, Int, Space
+from onlineauto.tune import Categorical, Float, Int, Space
 from onlineauto.tune.spaces.configspace import from_configspace, to_configspace
 
 theirs = pytest.importorskip("ConfigSpace", reason="the extra configspace is not installed")
@@ -16,7 +16,7 @@ def test_there_and_back() -> None:
         {
             "rate": Float(1e-4, 1, log=True),
             "depth": Int(1, 12),
-            "loss": Choice(["squared", "hinge"]),
+            "loss": Categorical(["squared", "hinge"]),
             "margin": Float(0, 1, when={"loss": "hinge", "depth": [1, 2]}),
             "steps": Int(1, 100, log=True, when={"loss": ["squared"]}),
         }

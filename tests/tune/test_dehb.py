@@ -11,7 +11,7 @@ import pytest
 
 from onlineauto.errors import OptionError
 from onlineauto.testing import check_scheduler
-from onlineauto.tune import Choice, Float, Int, Setting, Space, State, Study
+from onlineauto.tune import Categorical, Float, Int, Setting, Space, State, Study
 from onlineauto.tune.schedulers.dehb import Dehb
 from onlineauto.tune.schedulers.evolution.differential_evolution import (
     STRATEGIES,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 SPACE = Space({"x": Float(0, 1), "y": Float(0, 1)})
 
 
-def begun(
+def new_scheduler(
     variant: str = "population",
     *,
     brackets: int | None = None,
@@ -57,7 +57,7 @@ def loss_of(job: Suggestion) -> float:
 
 @pytest.mark.parametrize(("factor", "fill"), [(0.5, 0.2), (0.75, 0.3), (0.1, 0.4)])
 def test_a_mutant_is_repaired_where_it_leaves_the_cube(factor: float, fill: float) -> None:
-    space = Space({"n": Int(0, 5), "word": Choice(["a", "b", "c"])})
+    space = Space({"n": Int(0, 5), "word": Categorical(["a", "b", "c"])})
     rng = np.random.default_rng(3)
     for _ in range(20):
         parents = [space.encode(space.decode(rng.random(space.width))) for _ in range(3)]
@@ -86,7 +86,7 @@ def test_a_word_is_crossed_as_one_block(
 @pytest.mark.parametrize("variant", ["population", "slots"])
 def test_a_losses_of_different_levels_are_never_compared(variant: str) -> None:
     """A trial that is promoted keeps the loss of each level."""
-    scheduler, searcher = begun(variant)
+    scheduler, searcher = new_scheduler(variant)
     seen: dict[int, set[float]] = {}
     for step in range(400):
         job = scheduler.suggest(searcher)
@@ -107,7 +107,7 @@ def test_a_losses_of_different_levels_are_never_compared(variant: str) -> None:
 @pytest.mark.parametrize("variant", ["population", "slots"])
 @pytest.mark.parametrize("brackets", [1, 2, 3, 4])
 def test_b_any_number_of_brackets_works(variant: str, brackets: int) -> None:
-    scheduler, searcher = begun(variant, brackets=brackets)
+    scheduler, searcher = new_scheduler(variant, brackets=brackets)
     for _ in range(300):
         (job,) = asked(scheduler, searcher, 1)
         scheduler.on_result(job.trial, job.resource, loss_of(job))
@@ -115,7 +115,7 @@ def test_b_any_number_of_brackets_works(variant: str, brackets: int) -> None:
 
 
 def test_b_a_parent_slot_has_the_level_of_its_slot() -> None:
-    scheduler, searcher = begun("slots", brackets=3)
+    scheduler, searcher = new_scheduler("slots", brackets=3)
     levels: dict[int, set[int]] = {}
     for _ in range(400):
         (job,) = asked(scheduler, searcher, 1)
@@ -128,7 +128,7 @@ def test_b_a_parent_slot_has_the_level_of_its_slot() -> None:
 
 @pytest.mark.parametrize("variant", ["population", "slots"])
 def test_c_what_has_ended_is_forgotten_and_ends_once(variant: str) -> None:
-    scheduler, searcher = begun(variant)
+    scheduler, searcher = new_scheduler(variant)
     for _ in range(300):
         (job,) = asked(scheduler, searcher, 1)
         assert len(scheduler.state_dict()["running"]) == 1
@@ -140,7 +140,7 @@ def test_c_what_has_ended_is_forgotten_and_ends_once(variant: str) -> None:
 
 @pytest.mark.parametrize("variant", ["population", "slots"])
 def test_d_all_trials_may_fail(variant: str) -> None:
-    scheduler, searcher = begun(variant)
+    scheduler, searcher = new_scheduler(variant)
     for _ in range(200):
         (job,) = asked(scheduler, searcher, 1)
         assert scheduler.on_error(job.trial) == {}
@@ -151,7 +151,7 @@ def test_d_all_trials_may_fail(variant: str) -> None:
 
 def test_e_without_a_parent_slot_there_is_no_selection() -> None:
     """A child without a parent slot stays, however bad; it is not compared with a trial of another level."""
-    scheduler, searcher = begun("slots")
+    scheduler, searcher = new_scheduler("slots")
     jobs = asked(
         scheduler, searcher, 28
     )  # 27 of the first bracket, which is not complete, and one of the second
@@ -167,7 +167,7 @@ def test_e_without_a_parent_slot_there_is_no_selection() -> None:
 
 def test_f_a_job_belongs_to_its_own_bracket_not_to_the_newest() -> None:
     """With forty jobs outstanding, the second rung of the first bracket is still promoted."""
-    scheduler, searcher = begun("population")
+    scheduler, searcher = new_scheduler("population")
     jobs = asked(scheduler, searcher, 60)
     first = [job for job in jobs if scheduler._running[job.trial][0].bracket == 0]
     assert len(first) == 27
@@ -191,7 +191,7 @@ def test_g_children_leave_their_parents_alone() -> None:
 
 
 def test_h_no_rung_is_lost() -> None:
-    scheduler, searcher = begun("population", ladder=(1, 243))
+    scheduler, searcher = new_scheduler("population", ladder=(1, 243))
     assert asked(scheduler, searcher, 1)[0].resource == 1
     assert len(scheduler._brackets.system) == 6
 
@@ -200,13 +200,13 @@ def test_h_no_rung_is_lost() -> None:
 @pytest.mark.parametrize("workers", [1, 4])
 def test_i_a_study_goes_on_from_its_state(variant: str, workers: int) -> None:
     """Also with jobs of four workers outstanding, all that follows is the same."""
-    scheduler, searcher = begun(variant)
+    scheduler, searcher = new_scheduler(variant)
     jobs: list[Suggestion] = []
     for _ in range(150):
         jobs += asked(scheduler, searcher, workers - len(jobs))
         job = jobs.pop(0)
         scheduler.on_result(job.trial, job.resource, loss_of(job))
-    again, other = begun(variant)
+    again, other = new_scheduler(variant)
     again.load_state_dict(json.loads(json.dumps(scheduler.state_dict())))
     other.load_state_dict(json.loads(json.dumps(searcher.state_dict())))
     for _ in range(100):
@@ -248,7 +248,7 @@ def test_k_an_objective_that_raises_ends_its_trial_and_no_more(variant: str) -> 
 
 
 def test_the_first_bracket_has_as_many_new_configs_as_its_first_rung() -> None:
-    scheduler, searcher = begun("population", ladder=(3, 27))
+    scheduler, searcher = new_scheduler("population", ladder=(3, 27))
     assert isinstance(scheduler._parents, Populations)
     sizes = {level: len(each.codes) for level, each in scheduler._parents.levels.items()}
     assert sizes == {3: 9, 9: 3, 27: 3}
@@ -259,7 +259,7 @@ def test_the_first_bracket_has_as_many_new_configs_as_its_first_rung() -> None:
 
 
 def test_the_first_bracket_of_slots_is_successive_halving_of_the_searchers_configs() -> None:
-    scheduler, searcher = begun("slots")
+    scheduler, searcher = new_scheduler("slots")
     other = SEARCHERS["random"]()
     other.begin(SPACE, seed=0)
     jobs = asked(scheduler, searcher, 27)
@@ -272,7 +272,7 @@ def test_the_first_bracket_of_slots_is_successive_halving_of_the_searchers_confi
 
 def test_an_equal_child_takes_a_members_place_but_not_a_slots() -> None:
     for variant, takes in (("population", True), ("slots", False)):
-        scheduler, searcher = begun(variant)
+        scheduler, searcher = new_scheduler(variant)
         for _ in range(500):
             (job,) = asked(scheduler, searcher, 1)
             slot, target = scheduler._running[job.trial]
@@ -287,7 +287,7 @@ def test_an_equal_child_takes_a_members_place_but_not_a_slots() -> None:
 
 
 def test_a_small_space_comes_to_an_end() -> None:
-    study = Study({"n": Int(0, 3), "word": Choice(["a", "b"])}, scheduler="dehb", max_resource=9)
+    study = Study({"n": Int(0, 3), "word": Categorical(["a", "b"])}, scheduler="dehb", max_resource=9)
     jobs = 0
     while (job := study.ask()) is not None:
         study.tell(job, float(job.trial))
@@ -326,7 +326,7 @@ def test_slots_have_one_strategy() -> None:
 
 @pytest.mark.parametrize("searcher", ["random", "quasi"])
 def test_the_log_says_that_a_small_space_has_no_more(searcher: str) -> None:
-    space = {"c": Choice(["a", "b"]), "k": Int(1, 3, when={"c": ["a"]})}
+    space = {"c": Categorical(["a", "b"]), "k": Int(1, 3, when={"c": ["a"]})}
     for seed in range(4):
         store = MemoryStore()
         study = Study(space, "dehb", searcher, max_resource=3, seed=seed, storage=store)

@@ -12,7 +12,7 @@ import pytest
 
 from onlineauto.cli.main import main
 from onlineauto.errors import OptionError
-from onlineauto.tune import SCHEDULERS, Choice, Float, Int, State, Study
+from onlineauto.tune import SCHEDULERS, Categorical, Float, Int, State, Study
 from onlineauto.tune.schedulers.asha import Asha
 from onlineauto.tune.schedulers.dehb import Dehb
 from onlineauto.tune.schedulers.fifo import FifoScheduler
@@ -113,7 +113,7 @@ def test_more_jobs_of_a_study_that_is_done_are_no_silence(url: str, caplog: pyte
 
 @pytest.mark.parametrize("scheduler", ["hyperband", "fifo", "asha"])
 def test_a_config_that_is_enqueued_after_the_end_is_tried(scheduler: str, url: str) -> None:
-    space = {"n": Int(0, 1), "word": Choice(["a", "b"])}
+    space = {"n": Int(0, 1), "word": Categorical(["a", "b"])}
     study = Study(space, scheduler, "grid", storage=url, max_resource=9)
     while (job := study.ask()) is not None:
         study.tell(job, 1.0)
@@ -283,7 +283,7 @@ def test_a_study_that_grows_at_random_comes_to_its_end_in_every_process(schedule
             assert {trial.state for trial in study.trials} <= {State.TERMINATED, State.ERRORED}, seed
 
 
-SPACE_OF_WORDS = {"n": Int(0, 3), "word": Choice(["a", "b"])}
+SPACE_OF_WORDS = {"n": Int(0, 3), "word": Categorical(["a", "b"])}
 
 
 def end(draw: Random, study: Study, job: Job) -> None:

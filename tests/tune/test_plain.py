@@ -17,7 +17,7 @@ import pytest
 from onlineauto.cluster import Cluster, Demand
 from onlineauto.cluster.jobs.job import check_demand
 from onlineauto.errors import OnlineautoError, OptionError
-from onlineauto.tune import Callback, Choice, Float, Headcount, Int, Space, State, Study
+from onlineauto.tune import Callback, Categorical, Float, Headcount, Int, Space, State, Study
 from onlineauto.tune.plain import as_json, number, scalar, whole
 from onlineauto.tune.store.checkpoints import packed, unpacked
 from onlineauto.tune.store.urls import without_password
@@ -74,7 +74,7 @@ def test_whole_numbers_of_any_type_are_whole_numbers(three: Any) -> None:
     assert whole(three) == 3
     space = {
         "n": Int(three, np.int64(9)),  # type: ignore[arg-type]
-        "word": Choice([three, "x"], when={"n": three}),
+        "word": Categorical([three, "x"], when={"n": three}),
     }
     study = Study(
         space, "hyperband", max_resource=three * 3, min_resource=three, max_trials=three, retries=three
@@ -177,7 +177,7 @@ def test_options_of_parts_may_be_numpys_numbers(url: str) -> None:
 def test_nan_is_no_value_of_a_choice() -> None:
     for values in ([nan, 1.0], [np.float32("nan"), "x"], [Decimal("NaN")]):
         with pytest.raises(OptionError, match="NaN does not equal itself"):
-            Choice(values)  # type: ignore[arg-type]
+            Categorical(values)  # type: ignore[arg-type]
 
 
 def test_a_range_beyond_that_of_floats_is_sampled() -> None:
@@ -193,7 +193,7 @@ def test_a_range_beyond_that_of_floats_is_sampled() -> None:
 
 
 def test_a_code_within_a_value_is_uniform() -> None:
-    space = Space({"n": Int(0, 3), "l": Int(1, 50, log=True), "w": Choice(["a", "b", "c"])})
+    space = Space({"n": Int(0, 3), "l": Int(1, 50, log=True), "w": Categorical(["a", "b", "c"])})
     rng = np.random.default_rng(0)
     codes = []
     for _ in range(2000):
@@ -244,7 +244,7 @@ def used(**options: Any) -> None:
     study.tell(job, 0.5)
 
 
-def begun(call: Callable[[Study, Any, Any], object]) -> Callable[[Any], object]:
+def with_job(call: Callable[[Study, Any, Any], object]) -> Callable[[Any], object]:
     """Return a call of a study of which one job runs."""
 
     def called(odd: Any) -> object:
@@ -261,8 +261,8 @@ CALLS: dict[str, Callable[[Any], object]] = {
     "Float.when": lambda odd: Float(0, 1, when=odd),
     "Int.high": lambda odd: Int(0, odd),
     "Int.low": lambda odd: Int(odd, 1),
-    "Choice": Choice,
-    "a value of Choice": lambda odd: Choice([odd, "other"]),
+    "Categorical": Categorical,
+    "a value of Categorical": lambda odd: Categorical([odd, "other"]),
     "space": Space,
     "a parameter": lambda odd: Space({"x": odd}),
     **{
@@ -278,19 +278,19 @@ CALLS: dict[str, Callable[[Any], object]] = {
             *("scheduler", "searcher", "mode", "seed", "name", "max_trials", "lease", "retries", "storage"),
         )
     },
-    "tell": begun(lambda study, _, odd: study.tell(odd, 0.5)),
-    "fail": begun(lambda study, _, odd: study.fail(odd, "why")),
-    "release": begun(lambda study, _, odd: study.release(odd)),
-    "report.job": begun(lambda study, _, odd: study.report(odd, 1, 0.5)),
-    "report.step": begun(lambda study, job, odd: study.report(job, odd, 0.5)),
-    "report.value": begun(lambda study, job, odd: study.report(job, 1, odd)),
-    "tell.value": begun(lambda study, job, odd: study.tell(job, odd)),
-    "history": begun(lambda study, _, odd: study.history(odd)),
-    "enqueue": begun(lambda study, _, odd: study.enqueue(odd)),
-    "enqueue.x": begun(lambda study, _, odd: study.enqueue({"x": odd})),
-    "extend": begun(lambda study, _, odd: study.extend(max_trials=odd)),
+    "tell": with_job(lambda study, _, odd: study.tell(odd, 0.5)),
+    "fail": with_job(lambda study, _, odd: study.fail(odd, "why")),
+    "release": with_job(lambda study, _, odd: study.release(odd)),
+    "report.job": with_job(lambda study, _, odd: study.report(odd, 1, 0.5)),
+    "report.step": with_job(lambda study, job, odd: study.report(job, odd, 0.5)),
+    "report.value": with_job(lambda study, job, odd: study.report(job, 1, odd)),
+    "tell.value": with_job(lambda study, job, odd: study.tell(job, odd)),
+    "history": with_job(lambda study, _, odd: study.history(odd)),
+    "enqueue": with_job(lambda study, _, odd: study.enqueue(odd)),
+    "enqueue.x": with_job(lambda study, _, odd: study.enqueue({"x": odd})),
+    "extend": with_job(lambda study, _, odd: study.extend(max_trials=odd)),
     **{
-        f"run.{name}": begun(lambda study, _, odd, name=name: study.run(max, **{name: odd}, **ends(name)))  # type: ignore[misc]
+        f"run.{name}": with_job(lambda study, _, odd, name=name: study.run(max, **{name: odd}, **ends(name)))  # type: ignore[misc]
         for name in ("jobs", "rounds", "checkpoint_every", "executor", "stoppers", "callbacks")
     },
 }

@@ -42,7 +42,7 @@ SPACE = Space({"x": Float(0, 1), "n": Int(1, 100)})
 C, S = Decision.CONTINUE, Decision.STOP
 
 
-def begun(scheduler: Scheduler, *, limit: int | None = None, **ladder: int) -> Searcher:
+def new_searcher(scheduler: Scheduler, *, limit: int | None = None, **ladder: int) -> Searcher:
     searcher = SEARCHERS["random"]()
     searcher.begin(SPACE, seed=0)
     searcher.limit = limit
@@ -86,7 +86,7 @@ def test_the_suite_finds_a_state_that_is_not_in_the_state() -> None:
 
 def test_hyperband_resumes_the_best_of_a_rung_and_ends_the_others() -> None:
     scheduler = Hyperband()
-    searcher = begun(scheduler, max_resource=9)
+    searcher = new_searcher(scheduler, max_resource=9)
     jobs = [asked(scheduler, searcher) for _ in range(9)]
     assert {(job.resource, job.resume_from) for job in jobs} == {(1, None)}
     changes = [scheduler.on_result(job.trial, 1, abs(job.trial - 4.2)) for job in jobs]
@@ -101,14 +101,14 @@ def test_hyperband_resumes_the_best_of_a_rung_and_ends_the_others() -> None:
 
 def test_hyperband_lets_nobody_wait() -> None:
     scheduler = Hyperband()
-    searcher = begun(scheduler, max_resource=9)
+    searcher = new_searcher(scheduler, max_resource=9)
     jobs = [asked(scheduler, searcher) for _ in range(30)]
     assert [job.resource for job in jobs] == [1] * 9 + [3] * 5 + [9] * 3 + [1] * 9 + [3] * 4
 
 
 def test_hyperband_goes_on_without_failed_trials() -> None:
     scheduler = Hyperband(brackets=1)
-    searcher = begun(scheduler, max_resource=9)
+    searcher = new_searcher(scheduler, max_resource=9)
     jobs = [asked(scheduler, searcher) for _ in range(9)]
     for job in jobs[:7]:
         assert scheduler.on_error(job.trial) == {}
@@ -120,7 +120,7 @@ def test_hyperband_goes_on_without_failed_trials() -> None:
 
 def test_a_rung_is_compared_at_its_level() -> None:
     scheduler = Hyperband()
-    searcher = begun(scheduler, max_resource=9)
+    searcher = new_searcher(scheduler, max_resource=9)
     job = asked(scheduler, searcher)
     assert scheduler.on_report(job.trial, 1, 0.1) is S
     with pytest.raises(ValueError, match="ended at 3, not at its rung's level 1"):
@@ -130,7 +130,7 @@ def test_a_rung_is_compared_at_its_level() -> None:
 @pytest.mark.parametrize("limit", [1, 5, 20, 100])
 def test_hyperband_ends_when_there_are_no_more_trials(limit: int) -> None:
     scheduler = Hyperband()
-    searcher = begun(scheduler, limit=limit)
+    searcher = new_searcher(scheduler, limit=limit)
     states: dict[int, State] = {}
     while (job := scheduler.suggest(searcher)) is not None:
         states |= scheduler.on_result(job.trial, job.resource, job.trial * 0.1)
@@ -140,7 +140,7 @@ def test_hyperband_ends_when_there_are_no_more_trials(limit: int) -> None:
 
 def test_asha_stops_what_is_not_among_the_best_so_far() -> None:
     scheduler = Asha("stopping")
-    searcher = begun(scheduler, min_resource=3, max_resource=81)
+    searcher = new_searcher(scheduler, min_resource=3, max_resource=81)
     decisions = []
     for loss in (1.0, 0.9, 0.8, 1.2):
         job = asked(scheduler, searcher)
@@ -153,7 +153,7 @@ def test_asha_stops_what_is_not_among_the_best_so_far() -> None:
 
 def test_asha_promotes_as_soon_as_there_is_somebody_to_promote() -> None:
     scheduler = Asha()
-    searcher = begun(scheduler, max_resource=9)
+    searcher = new_searcher(scheduler, max_resource=9)
     for loss in (3.0, 2.0):
         job = asked(scheduler, searcher)
         scheduler.on_result(job.trial, job.resource, loss)
@@ -175,7 +175,7 @@ def test_the_quantile_of_a_rung_is_that_of_its_losses() -> None:
     for eta in range(2, 7):
         for mode in (1, -1):
             scheduler = Asha("stopping")
-            searcher = begun(scheduler, eta=eta, max_resource=eta**2)
+            searcher = new_searcher(scheduler, eta=eta, max_resource=eta**2)
             values = rng.standard_normal(20)
             for value in values.tolist():
                 job = asked(scheduler, searcher)
@@ -186,7 +186,7 @@ def test_the_quantile_of_a_rung_is_that_of_its_losses() -> None:
 
 def test_median_stops_what_is_worse_than_half_the_others() -> None:
     scheduler = Median(grace_population=1)
-    searcher = begun(scheduler, max_resource=9)
+    searcher = new_searcher(scheduler, max_resource=9)
     trials = [asked(scheduler, searcher).trial for _ in range(3)]
     decisions = [
         scheduler.on_report(trial, 1, loss) for trial, loss in zip(trials, (2.0, 1.0, 5.0), strict=True)
@@ -196,7 +196,7 @@ def test_median_stops_what_is_worse_than_half_the_others() -> None:
 
 def test_median_compares_running_averages() -> None:
     scheduler = Median(grace_population=1)
-    searcher = begun(scheduler, max_resource=9)
+    searcher = new_searcher(scheduler, max_resource=9)
     first, second = asked(scheduler, searcher).trial, asked(scheduler, searcher).trial
     assert [scheduler.on_report(first, step, 2.0) for step in (1, 2)] == [C, C]
     assert scheduler.on_report(second, 1, 0.0) is C
@@ -205,7 +205,7 @@ def test_median_compares_running_averages() -> None:
 
 def test_pbt_copies_the_best_and_ends_the_worst() -> None:
     scheduler = Pbt(population=2, interval=1, share=0.5)
-    searcher = begun(scheduler, max_resource=9)
+    searcher = new_searcher(scheduler, max_resource=9)
     first, second = asked(scheduler, searcher), asked(scheduler, searcher)
     assert (first.resume_from, second.resume_from) == (None, None)
     assert scheduler.suggest(searcher) is None
@@ -226,7 +226,7 @@ def test_pbt_copies_the_best_and_ends_the_worst() -> None:
 
 def test_the_interval_of_a_copy_counts_from_its_checkpoint() -> None:
     scheduler = Pbt(population=2, interval=2)
-    searcher = begun(scheduler, max_resource=9)
+    searcher = new_searcher(scheduler, max_resource=9)
     jobs = [asked(scheduler, searcher) for _ in range(2)]
     assert [scheduler.on_report(job.trial, 2, float(job.trial)) for job in jobs] == [C, S]
     scheduler.on_result(1, 2, 1.0)
@@ -236,7 +236,7 @@ def test_the_interval_of_a_copy_counts_from_its_checkpoint() -> None:
 
 def test_pbt_compares_once_in_an_interval() -> None:
     scheduler = Pbt(population=2, interval=3)
-    searcher = begun(scheduler, max_resource=9)
+    searcher = new_searcher(scheduler, max_resource=9)
     asked(scheduler, searcher)
     asked(scheduler, searcher)
     decisions = []
@@ -249,7 +249,7 @@ def test_pbt_compares_once_in_an_interval() -> None:
 def test_pbt_has_its_whole_population_with_any_number_of_workers(workers: int) -> None:
     """Copies took the places of members that had not begun: with two workers there were 5 of 8."""
     scheduler = Pbt(population=8, interval=2)
-    searcher = begun(scheduler, max_resource=8)
+    searcher = new_searcher(scheduler, max_resource=8)
     running: dict[int, int] = {}  # by trial: its step
     fresh, compared = set[int](), dict[int, set[int]]()
     draw = Random(workers)
@@ -294,7 +294,7 @@ def test_options_out_of_range_are_refused(make: Callable[[], object]) -> None:
 @pytest.mark.parametrize("name", ["hyperband", "dehb", "asha"])
 def test_a_ladder_of_one_rung_is_refused(name: str) -> None:
     with pytest.raises(OptionError, match="let max_resource be 3 or more"):
-        begun(SCHEDULERS[name](), max_resource=1)
+        new_searcher(SCHEDULERS[name](), max_resource=1)
 
 
 @pytest.mark.parametrize("side_by_side", [1, 3, 8])

@@ -11,7 +11,7 @@ import pytest
 
 from onlineauto.errors import OptionError
 from onlineauto.testing import check_searcher
-from onlineauto.tune import SEARCHERS, Choice, Float, Int, Searcher, Space
+from onlineauto.tune import SEARCHERS, Categorical, Float, Int, Searcher, Space
 from onlineauto.tune.searchers.grid import GridSearcher
 from onlineauto.tune.searchers.parzen import Parzen
 from onlineauto.tune.searchers.quasi import QuasiSearcher
@@ -54,7 +54,12 @@ def asked(searcher: Searcher, space: Space, count: int) -> list[Config]:
 
 def test_a_grid_has_every_combination_once() -> None:
     space = Space(
-        {"x": Float(0, 1), "n": Int(1, 2), "word": Choice(["a", "b"]), "y": Float(0, 1, when={"word": "b"})}
+        {
+            "x": Float(0, 1),
+            "n": Int(1, 2),
+            "word": Categorical(["a", "b"]),
+            "y": Float(0, 1, when={"word": "b"}),
+        }
     )
     configs = asked(GridSearcher(3), space, 100)
     assert len(configs) == 3 * 2 * (1 + 3)
@@ -78,7 +83,8 @@ def test_quasi_random_configs_are_more_even_than_random_ones(sequence: str) -> N
 
 def test_tpe_finds_what_random_configs_do_not() -> None:
     space = Space(
-        {f"x{each}": Float(0, 1) for each in range(4)} | {"word": Choice(["a", "b", "c"]), "n": Int(0, 20)}
+        {f"x{each}": Float(0, 1) for each in range(4)}
+        | {"word": Categorical(["a", "b", "c"]), "n": Int(0, 20)}
     )
 
     def loss(config: Config) -> float:

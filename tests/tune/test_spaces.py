@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onlineauto.errors import OptionError
-from onlineauto.tune import Choice, Float, Int, Parameter, Space, space_of_options
+from onlineauto.tune import Categorical, Choice, Float, Int, Parameter, Space, space_of_options
 from onlineauto.workspace.options import REGISTRY
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ positive = st.floats(1e-6, 1e6)
 def parameters(draw: st.DrawFn) -> Parameter:
     kind = draw(st.sampled_from(["float", "log", "int", "log int", "choice"]))
     if kind == "choice":
-        return Choice(
+        return Categorical(
             draw(st.lists(st.sampled_from(["a", "b", 1, 2.5, None, True]), min_size=1, unique_by=str))
         )
     if kind in ("float", "log"):
@@ -66,23 +66,23 @@ def test_whole_numbers_are_equally_likely() -> None:
 
 
 def test_words_are_equally_likely_and_one_block() -> None:
-    choice = Choice(["a", "b", "c"])
+    choice = Categorical(["a", "b", "c"])
     rng = np.random.default_rng(0)
     drawn = [choice.decode(rng.random(3).tolist()) for _ in range(9000)]
     assert all(abs(drawn.count(each) - 3000) < 300 for each in choice.values)
-    assert (Choice(["a"]).width, Choice([0, 1]).width, choice.width) == (0, 1, 3)
+    assert (Categorical(["a"]).width, Categorical([0, 1]).width, choice.width) == (0, 1, 3)
 
 
 def test_true_is_not_one() -> None:
-    choice = Choice([True, 1, 0, False])
+    choice = Categorical([True, 1, 0, False])
     assert [choice.index(value) for value in (True, 1, 0, False)] == [0, 1, 2, 3]
-    assert not Choice([0, 1]).holds(True)
+    assert not Categorical([0, 1]).holds(True)
 
 
 CONDITIONAL = Space(
     {
         "margin": Float(0, 1, when={"loss": ["hinge"]}),
-        "loss": Choice(["squared", "hinge"]),
+        "loss": Categorical(["squared", "hinge"]),
         "steps": Int(1, 3, when={"margin": 0.0}),
     }
 )
@@ -119,7 +119,7 @@ def test_every_tunable_option_is_a_parameter() -> None:
     tunable = {option.name for option in REGISTRY.options if option.tunable}
     space = space_of_options(REGISTRY)
     assert set(space.parameters) == tunable
-    assert space.parameters["cb_type"] == Choice(("mtr", "dr", "ips"))
+    assert space.parameters["cb_type"] == Categorical(("mtr", "dr", "ips"))
     for name, parameter in space_of_options(REGISTRY, ["power_t"]).parameters.items():
         assert (name, parameter.kind) == ("power_t", "float")
     with pytest.raises(OptionError, match=r"'bit_precision' cannot be searched; these can: learning_rate"):
@@ -130,7 +130,7 @@ def test_every_tunable_option_is_a_parameter() -> None:
     ("declared", "message"),
     [
         ({}, "no parameters"),
-        ({"x": 3}, "x: give a Float, Int or Choice"),
+        ({"x": 3}, "x: give a Float, Int or Categorical"),
         ({"x": {"type": "real"}}, r"type = float \| int \| choice"),
         ({"x": {"type": "float", "low": 0}}, "x: .*high"),
         ({"x": {"type": "float", "low": 2, "high": 1}}, r"x: Float\(2, 1\) has no values"),
@@ -180,3 +180,9 @@ def test_bad_toml_is_refused_by_its_file(tmp_path: Path) -> None:
         Space.from_toml(file)
     with pytest.raises(OptionError, match=r"none\.toml: "):
         Space.from_toml(str(tmp_path / "none.toml"))
+
+
+def test_the_earlier_name_of_a_categorical_is_accepted() -> None:
+    assert Choice is Categorical
+    described = Space({"loss": Choice(["a", "b"])}).described()
+    assert described == {"loss": {"type": "choice", "values": ["a", "b"]}}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from onlineauto.errors import OptionError
 from onlineauto.testing import check_store
 from onlineauto.tune import (
-    Choice,
+    Categorical,
     Decision,
     Float,
     Int,
@@ -33,7 +33,7 @@ from onlineauto.tune.store import MemoryStore, Record, Store
 if TYPE_CHECKING:
     from onlineauto.tune.trial import Job
 
-SPACE = {"rate": Float(1e-4, 1, log=True), "depth": Int(1, 12), "loss": Choice(["squared", "logistic"])}
+SPACE = {"rate": Float(1e-4, 1, log=True), "depth": Int(1, 12), "loss": Categorical(["squared", "logistic"])}
 
 
 class Clock:

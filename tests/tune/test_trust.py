@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from onlineauto.cli.main import main
-from onlineauto.tune import Choice, Float, Int, Searcher, State, Study
+from onlineauto.tune import Categorical, Float, Int, Searcher, State, Study
 from onlineauto.tune.schedulers.dehb import Dehb
 from onlineauto.tune.schedulers.pbt import Pbt
 from onlineauto.tune.workers.trainable import is_of_config_alone
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SPACE = {"x": Float(0, 1)}
-SMALL = {"a": Int(0, 3), "b": Choice(["x", "y", "z"])}
+SMALL = {"a": Int(0, 3), "b": Categorical(["x", "y", "z"])}
 
 
 def from_zero(config: Any, resource: int, report: Any) -> None:
@@ -35,7 +35,7 @@ def from_zero(config: Any, resource: int, report: Any) -> None:
 @pytest.mark.parametrize("scheduler", ["hyperband", "fifo"])
 def test_steps_may_be_counted_from_zero(scheduler: str, workers: int, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/s.db"
-    study = Study({"x": Choice([0.0, 0.5])}, scheduler, storage=url, max_resource=9, max_trials=4)
+    study = Study({"x": Categorical([0.0, 0.5])}, scheduler, storage=url, max_resource=9, max_trials=4)
     best = study.run(from_zero, workers=workers)
     assert best is not None
     assert best.values[9] - best.config["x"] == 8  # type: ignore[operator]
@@ -214,7 +214,7 @@ def rate(config: Any, resource: int, report: Any) -> None:
 
 def branches() -> tuple[dict[str, Any], Callable[[Any], float]]:
     """A space of two branches; the better one is found by few random configs."""
-    space: dict[str, Any] = {"kind": Choice(["a", "b"])}
+    space: dict[str, Any] = {"kind": Categorical(["a", "b"])}
     for place in range(2):
         space |= {f"{kind}{place}": Float(0, 1, when={"kind": kind}) for kind in "ab"}
 

@@ -115,9 +115,7 @@ def _kernels() -> Iterator[_Finding]:
     if library is not None:
         yield _Finding("kernels", f"ahead of time, in {library}")
     else:
-        yield _Finding(
-            "kernels", "compiled at first use, about a minute in all; onlineauto warmup does it now"
-        )
+        yield _Finding("kernels", "compiled at first use; onlineauto warmup compiles all of them now")
         if _version("numba") is None:
             yield _Finding(
                 "compiler",
@@ -167,7 +165,7 @@ def _learn() -> Callable[[], bytes]:
     """Learn the events; return a function that saves and loads the model, and predicts with it."""
     from onlineauto.workspace.workspace import Workspace
 
-    workspace = Workspace(cb_explore_adf=True, automl=2, bit_precision=12).fit(_EVENTS)
+    workspace = Workspace(cb_explore_adf=True, live_configs=2, hash_bits=12).fit(_EVENTS)
 
     def predict() -> bytes:
         file = io.BytesIO()

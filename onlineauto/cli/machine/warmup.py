@@ -91,9 +91,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def warm_up() -> None:
     """Run a small example of everything that needs separate kernels, which compiles them."""
-    ensemble = Workspace(cb_explore_adf=True, automl=2, lease=1, bit_precision=8, members=",".join(MEMBERS))
+    ensemble = Workspace(cb_explore_adf=True, live_configs=2, lease=1, hash_bits=8, members=",".join(MEMBERS))
     ensemble.fit(8 * _EVENT)
-    Workspace(cb_explore_adf=True, automl=2, lease=1, bit_precision=8, vw_exact=True).fit(8 * _EVENT)
+    Workspace(cb_explore_adf=True, live_configs=2, lease=1, hash_bits=8, vw_exact=True).fit(8 * _EVENT)
     sampling = Workspace(cb_explore_adf=True, cb_sample=True).fit(_EVENT)
     at = sampling.learner.task.exploration
     for explorer in EXPLORERS.values():
@@ -101,8 +101,8 @@ def warm_up() -> None:
         kernel: Any = kernel_of(type(explorer))
         kernel.address(at, np.zeros(1, np.int32), np.zeros(1, np.float32), np.zeros((ROWS, 1), np.float32))
     for options in ({"bag": 2}, {"regcb": True}):
-        Workspace(cb_explore_adf=True, bit_precision=8, **options).fit(_EVENT)
-    Workspace(ccb_explore_adf=True, bit_precision=8).fit(_SLOTS)
+        Workspace(cb_explore_adf=True, hash_bits=8, **options).fit(_EVENT)
+    Workspace(ccb_explore_adf=True, hash_bits=8).fit(_SLOTS)
     Workspace(cb_adf=True, quadratic="aa", hash_seed=1).fit(_MANY_FEATURES + _MANY_NAMES)
     drift = Drift()
     drift.alarms(np.ones(100))
@@ -117,9 +117,9 @@ def warm_up() -> None:
 
 def _use_blocks() -> None:
     """Learn events from Python values, check them like a file of blocks, hash a field of VW's files."""
-    drawing = Workspace(cb_explore_adf=True, cb_sample=True, bit_precision=8, hash_seed=1)
+    drawing = Workspace(cb_explore_adf=True, cb_sample=True, hash_bits=8, hash_seed=1)
     event = {"actions": [{"a": {"x": 1}}]}
-    single = Workspace(cb_explore_adf=True, bit_precision=8)
+    single = Workspace(cb_explore_adf=True, hash_bits=8)
     for _ in range(2):  # the second event finds everything that the first one has created
         single.learn(event)
     drawing.learn(event)
@@ -163,4 +163,4 @@ def _test_and_evaluate() -> None:
     test.update_difference(0.5)
     test.update_difference(0.5, bound=1.0)
     _ = test.better, test.worse, test.champion
-    Evaluation({"policy": Workspace(cb_explore_adf=True, bit_precision=8)}).run(_EVENT)
+    Evaluation({"policy": Workspace(cb_explore_adf=True, hash_bits=8)}).run(_EVENT)

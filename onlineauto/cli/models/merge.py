@@ -52,7 +52,7 @@ def run(configuration: Configuration) -> int:
     its_run = {}
     if len(counted) == len(runs):
         its_run["progress"] = _counts(made, counted, learnt, based=base is not None)
-    save_model(made.state(), options.final_regressor, run=its_run)
+    save_model(made.state(copy=False), options.final_regressor, run=its_run)
     if not configuration[OutputOptions].quiet:
         size = Path(options.final_regressor).stat().st_size
         print(

@@ -92,7 +92,7 @@ class TunedStream:
             callbacks=callbacks,
         )
 
-    def said(self, study: Study) -> Iterator[str]:
+    def result_lines(self, study: Study) -> Iterator[str]:
         """Yield the command that learns with the best flags; save the best trial's model if requested."""
         yield _best_of(study)
         best = study.best
@@ -143,7 +143,7 @@ class TunedFunction:
             callbacks=callbacks,
         )
 
-    def said(self, study: Study) -> Iterator[str]:
+    def result_lines(self, study: Study) -> Iterator[str]:
         """Yield the best config, one parameter per line."""
         yield _best_of(study)
         best = {} if study.best is None else study.best.config

@@ -72,7 +72,7 @@ def run(words: Sequence[str]) -> int:
         code = _INTERRUPTED
     if recorder.study is not None:
         recorder.study.refresh()
-        print("\n".join(task.said(recorder.study)))
+        print("\n".join(task.result_lines(recorder.study)))
         if code == 0 and recorder.study.best is None:
             code = _WITHOUT_VALUE
     return code

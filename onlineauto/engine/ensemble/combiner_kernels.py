@@ -48,7 +48,7 @@ from onlineauto.engine.event.live_config_kernels import LEANING, best_action, is
 from onlineauto.engine.event.pass_kernels import run_on
 from onlineauto.engine.records.ensemble import CostSoFar, Known
 from onlineauto.engine.records.loop import Cursor, LoopSignal
-from onlineauto.engine.records.search import Tally, Whose
+from onlineauto.engine.records.search import RewardOwner, Tally
 from onlineauto.engine.records.task import Shape
 from onlineauto.estimators.difference_kernels import (
     observe_any_difference,
@@ -350,8 +350,8 @@ def _test_rewards(run: LoopRun, score: NDArray[np.float32], n: int, column: int,
     champion, choice = best_action(score, 0, n), best_action(score, column, n)
     w1 = np.float64(weight if choice == label.action else _ZERO)
     w0 = np.float64(weight if champion == label.action else _ZERO)
-    observe_policy(test.policies[Whose.SELF], statistics.scale, w1, earned)
-    observe_policy(test.policies[Whose.CHAMPION], statistics.scale, w0, earned)
+    observe_policy(test.policies[RewardOwner.SELF], statistics.scale, w1, earned)
+    observe_policy(test.policies[RewardOwner.CHAMPION], statistics.scale, w0, earned)
     if choice != champion:
         low, high = np.float64(statistics.scale[LOW]), np.float64(statistics.scale[HIGH])
         q1 = min(max(sign * np.float64(score[choice, 0]), low), high)

@@ -9,7 +9,7 @@ import numpy as np
 
 from onlineauto.engine.event.example_kernels import line_of
 from onlineauto.engine.records.loop import Cursor, LoopSignal, Step
-from onlineauto.engine.records.search import GROUP, PLACES, Tally, Whose
+from onlineauto.engine.records.search import GROUP, PLACES, RewardOwner, Tally
 from onlineauto.engine.records.task import Shape
 from onlineauto.estimators.difference_kernels import observe_any_difference, share
 from onlineauto.estimators.draw_kernels import by_draws, events_per_draw, note_draw, tell_of_actions
@@ -211,7 +211,9 @@ def observe_rewards(run: LoopRun, score: NDArray[np.float32], n: int, label: Lab
     chosen = best_action(score, 0, n)
     champion = weight if chosen == label.action else _ZERO
     if tests.paired:
-        observe_policy(statistics.policies[0, Whose.SELF], statistics.scale, np.float64(champion), earned)
+        observe_policy(
+            statistics.policies[0, RewardOwner.SELF], statistics.scale, np.float64(champion), earned
+        )
     for slot in range(1, live.n):
         short_loop()
         live.schedule.updates[slot] += 1
@@ -221,17 +223,22 @@ def observe_rewards(run: LoopRun, score: NDArray[np.float32], n: int, label: Lab
         choice = best_action(score, slot, n)
         own = weight if choice == label.action else _ZERO
         if tests.paired:
-            observe_policy(statistics.policies[slot, Whose.SELF], statistics.scale, np.float64(own), earned)
+            observe_policy(
+                statistics.policies[slot, RewardOwner.SELF], statistics.scale, np.float64(own), earned
+            )
             if choice != chosen:
                 q1, q0 = _predicted(live, score[choice, 0]), _predicted(live, score[chosen, 0])
                 w1, w0, price = np.float64(own), np.float64(champion), tests.prices[slot]
                 pair_up(tests.pairs[slot], statistics.scale, w1, w0, earned, (q1, q0), price)
         else:
-            _observe(live, slot, Whose.SELF, own, reward)
-            _observe(live, slot, Whose.CHAMPION, champion, reward)
+            _observe(live, slot, RewardOwner.SELF, own, reward)
+            _observe(live, slot, RewardOwner.CHAMPION, champion, reward)
             tests.decided[slot] &= own == _ZERO and champion == _ZERO
-        statistics.last[slot, Whose.SELF, 0], statistics.last[slot, Whose.SELF, 1] = own, reward
-        statistics.last[slot, Whose.CHAMPION, 0], statistics.last[slot, Whose.CHAMPION, 1] = champion, reward
+        statistics.last[slot, RewardOwner.SELF, 0], statistics.last[slot, RewardOwner.SELF, 1] = own, reward
+        statistics.last[slot, RewardOwner.CHAMPION, 0], statistics.last[slot, RewardOwner.CHAMPION, 1] = (
+            champion,
+            reward,
+        )
     if tests.paired:
         widen(statistics.scale, earned, np.float64(label.probability), n)
     live.tally[Tally.LEARNT] += 1
@@ -303,7 +310,7 @@ def observe_losses(run: LoopRun, score: NDArray[np.float32], action: int, n: int
         statistics.fresh[0] += 1
     reach, rate = statistics.reach[0], 0.0
     if simple:
-        observe_loss(statistics.policies[0, Whose.SELF], champion, reach)
+        observe_loss(statistics.policies[0, RewardOwner.SELF], champion, reach)
         statistics.reach[0] = max(reach, champion)
         statistics.reach[1] += (champion - statistics.reach[1]) / min(live.tally[Tally.LEARNT] + 1.0, _MEMORY)
         live.tally[Tally.LEARNT] += 1
@@ -321,10 +328,13 @@ def observe_losses(run: LoopRun, score: NDArray[np.float32], action: int, n: int
         if live.mixing:
             live.mix[slot] *= math.exp(-rate * own) if math.isfinite(own) else 0.0
         if simple:
-            observe_loss(statistics.policies[slot, Whose.SELF], own, reach)
+            observe_loss(statistics.policies[slot, RewardOwner.SELF], own, reach)
             statistics.reach[0] = max(statistics.reach[0], own) if math.isfinite(own) else statistics.reach[0]
-            statistics.last[slot, Whose.SELF, 0], statistics.last[slot, Whose.SELF, 1] = weight, -own
-            statistics.last[slot, Whose.CHAMPION, 0], statistics.last[slot, Whose.CHAMPION, 1] = (
+            statistics.last[slot, RewardOwner.SELF, 0], statistics.last[slot, RewardOwner.SELF, 1] = (
+                weight,
+                -own,
+            )
+            statistics.last[slot, RewardOwner.CHAMPION, 0], statistics.last[slot, RewardOwner.CHAMPION, 1] = (
                 weight,
                 -champion,
             )
@@ -370,7 +380,7 @@ def better_challenger(live: Live) -> int:
     for slot in range(1, live.n):
         short_loop()
         if not tests.decided[slot]:
-            own, champion = tests.evidence[slot, Whose.SELF], tests.evidence[slot, Whose.CHAMPION]
+            own, champion = tests.evidence[slot, RewardOwner.SELF], tests.evidence[slot, RewardOwner.CHAMPION]
             better, effort = is_better(own, champion, tests.robust)
             tests.decided[slot] = not better and effort != IN_FULL
             if better:

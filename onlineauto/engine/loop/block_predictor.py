@@ -13,7 +13,7 @@ import numpy as np
 from onlineauto.engine.loop.buffers import make_outcomes, make_results
 from onlineauto.engine.loop.one_event import one_event
 from onlineauto.engine.loop.working_memory import Parts, Predicting, WorkingMemory
-from onlineauto.engine.records.loop import Standing
+from onlineauto.engine.records.loop import EventMode
 from onlineauto.engine.records.search import Screen
 from onlineauto.engine.records.task import Shape
 from onlineauto.features.records import Interactions, make_stream
@@ -98,7 +98,9 @@ class BlockPredictor:
         self._memory.open_block(layout, block)
         context, sizes = self._memory.context(layout, parts, block, stream, results)
         arguments = stream, results, np.zeros(4, np.int64)
-        self._memory.run(self._semantics.run_events, context, sizes, arguments, len(held_out), Standing.ASIDE)
+        self._memory.run(
+            self._semantics.run_events, context, sizes, arguments, len(held_out), EventMode.PREDICT
+        )
         return make_outcomes(block, held_out, results, simple=task.shape == Shape.SIMPLE, slots=slots)
 
     def predict_one(self, reader: ReadsOne, model: Predicting) -> NDArray[np.float32] | None:
@@ -117,7 +119,7 @@ class BlockPredictor:
         if view is None or not self._is_of(model.layout):
             return None
         context, loop = self._memory.kept(view, self._own_parts(model.parts)), self._semantics.run_events
-        return one_event(loop, context, model, view, reader, Standing.ASIDE)
+        return one_event(loop, context, model, view, reader, EventMode.PREDICT)
 
     def _is_of(self, layout: StreamLayout) -> bool:
         """Return whether the view was made from the present state of this layout."""

@@ -10,7 +10,7 @@ from onlineauto.engine.loop.buffers import make_outcomes, make_results
 from onlineauto.engine.loop.one_event import one_event
 from onlineauto.engine.loop.wide_events import WideEvent, report
 from onlineauto.engine.loop.working_memory import Parts, Predicting, WorkingMemory
-from onlineauto.engine.records.loop import Cursor, LoopSignal, Standing
+from onlineauto.engine.records.loop import Cursor, EventMode, LoopSignal
 from onlineauto.engine.records.task import Shape
 from onlineauto.engine.stream.ccb_slots import SlotFinder
 from onlineauto.features.records import make_stream
@@ -186,7 +186,7 @@ class BlockRunner:
         Returns the block, its outcomes, and an empty list. If a wide event stops the stream, returns the part
         of the block before it, the outcomes of that part, and a list with the error (see `report`).
         """
-        outcomes = self._run(block, holdout, Standing.STREAM)
+        outcomes = self._run(block, holdout, EventMode.LEARN)
         errors = report(self._wide, block, found, stopped=self._stopped, limit=self._memory.limit)
         return block.head(self._wide[-1].event) if self._stopped else block, outcomes, errors
 
@@ -196,7 +196,7 @@ class BlockRunner:
         Vowpal Wabbit predicts this way; see `Semantics.notices_predicted`.
         """
         searches = self._searching.live_configs.arrays.searching and not self._searching.replays
-        return self._run(block, None, Standing.NOTICED if searches else Standing.ASIDE)
+        return self._run(block, None, EventMode.PREDICT_AND_COUNT if searches else EventMode.PREDICT)
 
     def learn_one(self, reader: ReadsOne, found: Diagnostics) -> NDArray[np.float32] | None:
         """Predict and learn the event in the records of a reader; return its prediction.
@@ -221,8 +221,8 @@ class BlockRunner:
         self._wide, self._stopped = [], False
         block, holdout = reader.make_block(), np.zeros(1, bool)
         simple = model.parts.task.shape == Shape.SIMPLE
-        self._answer(one.cursor, block, begin=0, n=1, standing=Standing.STREAM)
-        self._loop(block, make_stream(block, holdout), one.results, one.cursor, standing=Standing.STREAM)
+        self._answer(one.cursor, block, begin=0, n=1, mode=EventMode.LEARN)
+        self._loop(block, make_stream(block, holdout), one.results, one.cursor, mode=EventMode.LEARN)
         if errors := report(self._wide, block, found, stopped=self._stopped, limit=self._memory.limit):
             raise errors.pop()
         return make_outcomes(block, holdout, one.results, simple=simple).one_prediction().copy()
@@ -237,10 +237,10 @@ class BlockRunner:
         if self._searching.replays or (model.parts.live.searching and not self._prepared):
             return None
         context, loop = self._memory.kept(self._layout, model.parts), self._semantics.run_events
-        return one_event(loop, context, model, self._layout, reader, Standing.STREAM)
+        return one_event(loop, context, model, self._layout, reader, EventMode.LEARN)
 
-    def _run(self, block: Block, holdout: NDArray[np.bool_] | None, standing: int) -> Outcomes:
-        """Run the loop over a block of this `standing`; the search ignores events of `Standing.ASIDE`."""
+    def _run(self, block: Block, holdout: NDArray[np.bool_] | None, mode: int) -> Outcomes:
+        """Run the loop over a block of this `mode`; the search ignores events of `EventMode.PREDICT`."""
         layout, searching, task = self._layout, self._searching, self._learner.task
         self._wide, self._stopped = [], False
         layout.update(block)
@@ -248,8 +248,8 @@ class BlockRunner:
         held_out = np.zeros(len(block), bool) if holdout is None else np.ascontiguousarray(holdout, bool)
         if slots is not None:
             held_out = held_out[slots.event]
-        results = make_results(block, task, slots=slots, aside=standing != Standing.STREAM)
-        if self._lets_decide(standing):
+        results = make_results(block, task, slots=slots, aside=mode != EventMode.LEARN)
+        if self._lets_decide(mode):
             if not self._prepared:
                 searching.prepare(self._learner.model)
                 self._prepared = True
@@ -257,7 +257,7 @@ class BlockRunner:
         stream = make_stream(block, held_out, slots)
         self._memory.open_block(layout, block)
         cursor = np.zeros(4, np.int64)
-        self._loop(block, stream, results, cursor, slots=slots, standing=standing)
+        self._loop(block, stream, results, cursor, slots=slots, mode=mode)
         if self._stopped:
             done = self._wide[-1].event
             slots = None if slots is None else slots.head(done)
@@ -266,10 +266,10 @@ class BlockRunner:
             results = results._replace(rows=results.rows[:rows])
         return make_outcomes(block, held_out, results, simple=task.shape == Shape.SIMPLE, slots=slots)
 
-    def _lets_decide(self, standing: int) -> bool:
-        """Return whether a search decides on events of this standing; not in a run that only predicts."""
+    def _lets_decide(self, mode: int) -> bool:
+        """Return whether a search decides on events of this mode; not in a run that only predicts."""
         return bool(
-            self._decides and self._searching.live_configs.arrays.searching and standing != Standing.ASIDE
+            self._decides and self._searching.live_configs.arrays.searching and mode != EventMode.PREDICT
         )
 
     def _loop(
@@ -279,26 +279,26 @@ class BlockRunner:
         results: Results,
         cursor: NDArray[np.int64],
         *,
-        standing: int,
+        mode: int,
         slots: Slots | None = None,
     ) -> None:
         """Run the loop over the events of a stream, from the cursor to the end."""
         searching, n, memory = self._searching, len(stream.holdout), self._memory
-        decides, arguments = self._lets_decide(standing), (stream, results, cursor)
+        decides, arguments = self._lets_decide(mode), (stream, results, cursor)
         while True:
             parts = self.predicting().parts
             context, sizes = memory.context(self._layout, parts, block, stream, results)
             begin = int(cursor[Cursor.EVENT])
             stop = searching.stop(begin, n) if decides else n
-            memory.run(self._semantics.run_events, context, sizes, arguments, stop, standing)
+            memory.run(self._semantics.run_events, context, sizes, arguments, stop, mode)
             at = int(cursor[Cursor.EVENT])
-            self._stopped = standing == Standing.STREAM and memory.limit.stops_at(sizes, at)
+            self._stopped = mode == EventMode.LEARN and memory.limit.stops_at(sizes, at)
             for row in sorted(row for row in sizes.wide if begin <= row < at + self._stopped):
                 event = row if slots is None else int(slots.event[row])
                 if not self._wide or self._wide[-1].event < event:  # all slots of an event are one event
                     self._wide.append(WideEvent(event, sizes.wide[row]))
             if decides or cursor[Cursor.SIGNAL] == LoopSignal.BEGIN_AGAIN:
-                self._answer(cursor, block, begin=begin, n=n, standing=standing, slots=slots)
+                self._answer(cursor, block, begin=begin, n=n, mode=mode, slots=slots)
             if self._stopped or (cursor[Cursor.SIGNAL] == LoopSignal.BLOCK_END and cursor[Cursor.EVENT] == n):
                 return
 
@@ -309,17 +309,17 @@ class BlockRunner:
         *,
         begin: int,
         n: int,
-        standing: int,
+        mode: int,
         slots: Slots | None = None,
     ) -> None:
         """Let the search decide on the signal with which the loop stopped, after events from `begin` on."""
         if cursor[Cursor.SIGNAL] == LoopSignal.BEGIN_AGAIN:
             self.begin_again()
             cursor[Cursor.SIGNAL] = LoopSignal.BLOCK_END
-        if not self._lets_decide(standing):
+        if not self._lets_decide(mode):
             return
         at = int(cursor[Cursor.EVENT])
-        through = at - begin if standing == Standing.STREAM else 0
+        through = at - begin if mode == EventMode.LEARN else 0
         event = at if slots is None or at == n else int(slots.event[at])
         draws = self._semantics.search_draws_with_explorer
         random = self._learner.task.exploration.random if draws else None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from onlineauto.engine.loop.run_kernels import Said, Single, run_single
+from onlineauto.engine.loop.run_kernels import EventReport, Single, run_single
 from onlineauto.engine.records.loop import ROW, Results
 from onlineauto.engine.records.task import Shape
 from onlineauto.features.layout import most_spans
@@ -49,8 +49,8 @@ class OneEvent:
         The layout of the context, with a group key for every namespace of the reader.
     reader : ReadsOne
         Writes an event into its records.
-    standing : int
-        `STREAM` or `ASIDE`.
+    mode : int
+        `LEARN` or `PREDICT`.
 
     Attributes
     ----------
@@ -66,9 +66,9 @@ class OneEvent:
         "_named",
         "_prediction",
         "_records",
+        "_report",
         "_run",
         "_run_brief",
-        "_said",
         "_seen",
         "_sizes",
         "cursor",
@@ -83,7 +83,7 @@ class OneEvent:
         model: Predicting,
         layout: StreamLayout,
         reader: ReadsOne,
-        standing: int,
+        mode: int,
     ) -> None:
         self._model, self._records = model, reader.records
         seen = layout.seen(reader.namespaces)
@@ -125,14 +125,14 @@ class OneEvent:
             cursor=self.cursor,
             row=self.results.rows.view(np.uint64),
             prediction=np.empty(most, np.float32),
-            said=np.zeros(3, np.int64),
+            report=np.zeros(3, np.int64),
         )
-        self._prediction, self._said = event.prediction, memoryview(event.said)  # type: ignore[arg-type]
+        self._prediction, self._report = event.prediction, memoryview(event.report)  # type: ignore[arg-type]
         arguments = context, Sealed(stream), Sealed(self.results)
-        address = cast("Any", loop).address(*arguments, self.cursor, 1, standing)
+        address = cast("Any", loop).address(*arguments, self.cursor, 1, mode)
         self._sizes = reader.sizes
-        self._run = Bound(run_single, address, *arguments, event, standing)
-        self._run_brief = Bound(run_single, address, *arguments, event, standing, brief=True)
+        self._run = Bound(run_single, address, *arguments, event, mode)
+        self._run_brief = Bound(run_single, address, *arguments, event, mode, brief=True)
 
     def fits(self, model: Predicting, reader: ReadsOne) -> bool:
         """Return whether the loop is bound to this model, and to the records of this reader."""
@@ -146,7 +146,7 @@ class OneEvent:
         if self._seen is not None and not self._has_seen():
             return False
         (self._run_brief if self._sizes[FEATURES] <= _BRIEF else self._run)()
-        return self._said[Said.RAN] == 1
+        return self._report[EventReport.RAN] == 1
 
     def _has_seen(self) -> bool:
         """Return whether each namespace with features in this event had features in an earlier event."""
@@ -163,11 +163,11 @@ class OneEvent:
     @property
     def ended(self) -> bool:
         """True if the loop has finished the event, so that no decision is due."""
-        return self._said[Said.ENDED] == 1
+        return self._report[EventReport.ENDED] == 1
 
     def prediction(self) -> NDArray[np.float32]:
         """Return the loop's prediction: float32[n_actions], by action, or float32[1]."""
-        return self._prediction[: self._said[Said.PREDICTED]].copy()
+        return self._prediction[: self._report[EventReport.PREDICTED]].copy()
 
 
 def one_event(
@@ -176,7 +176,7 @@ def one_event(
     model: Predicting,
     layout: StreamLayout,
     reader: ReadsOne,
-    standing: int,
+    mode: int,
 ) -> OneEvent | None:
     """Return the loop, bound to a model and a reader; see `OneEvent`.
 
@@ -188,7 +188,7 @@ def one_event(
     task = model.parts.task
     if task.slots or (task.exploration.samples and task.exploration.active):
         return None
-    return OneEvent(loop, context, model, layout, reader, int(standing))
+    return OneEvent(loop, context, model, layout, reader, int(mode))
 
 
 def _widest(layout: StreamLayout, room: int) -> int:

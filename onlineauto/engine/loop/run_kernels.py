@@ -22,7 +22,7 @@ from onlineauto.engine.outliers.outlier_kernels import (
     outlier_of_event,
     without_label,
 )
-from onlineauto.engine.records.loop import Cursor, LoopSignal, Outlier, Standing
+from onlineauto.engine.records.loop import Cursor, EventMode, LoopSignal, Outlier
 from onlineauto.engine.records.task import Shape
 from onlineauto.explorers.explore_kernels import note_cost, note_learnt
 from onlineauto.features._kernels import forget
@@ -45,15 +45,15 @@ def run_events(
     results: Results,
     cursor: NDArray[np.int64],
     stop: int,
-    standing: int,
+    mode: int,
 ) -> None:
     """Predict, learn and account for events up to `stop`, or until a decision is due.
 
-    The cursor contains the event to continue from, and receives the signal. `standing` is a `Standing`.
+    The cursor contains the event to continue from, and receives the signal. `mode` is a `EventMode`.
     """
     run = run_on(context, stream)
     buffers, units = context.buffers, context.units
-    training = bool(run.task.training and standing == Standing.STREAM)
+    training = bool(run.task.training and mode == EventMode.LEARN)
     searching = bool(run.live.searching and training)
     while cursor[Cursor.EVENT] < stop:
         event = cursor[Cursor.EVENT]
@@ -61,7 +61,7 @@ def run_events(
         open_row(run, results, event, actions.n)
         holdout = run.stream.holdout[event]
         learns = training and learns_from(run, label, holdout)
-        counted = standing == Standing.STREAM and learns_from(run, label, False)
+        counted = mode == EventMode.LEARN and learns_from(run, label, False)
         if run.task.slots:
             known = outlier_of_event(stream, results.rows, event)
             if known != Outlier.NONE:
@@ -99,7 +99,7 @@ def run_events(
             column = ensemble_column(buffers) if run.live.ensemble.serves else 0
             rank_actions(results, event, buffers, column)
             if exploration.active:
-                explore(context, run, results, event, label, learns, standing)
+                explore(context, run, results, event, label, learns, mode)
             labelled = settle_bandit(run, results, event, label, learns, buffers)
             if learns:
                 note_cost(exploration, label.cost)
@@ -107,9 +107,9 @@ def run_events(
         row.labelled = labelled
         forget(run.scratch, 0, actions.n_shared)
         if run.task.slots:
-            counts = bool(standing == Standing.STREAM)
+            counts = bool(mode == EventMode.LEARN)
             call_at(units.ccb_slot, (context, stream, results, event, counts, holdout))
-        elif standing == Standing.STREAM:
+        elif mode == EventMode.LEARN:
             account(run.model, label.weight, labelled, holdout)
         cursor[Cursor.EVENT], cursor[Cursor.STEP] = event + 1, 0
         if searching and learns:
@@ -121,8 +121,8 @@ def run_events(
     cursor[Cursor.SIGNAL] = LoopSignal.BLOCK_END
 
 
-class Said(IntEnum):
-    """Entries of `Single.said`, the report on a single event."""
+class EventReport(IntEnum):
+    """Entries of `Single.report`, the report on a single event."""
 
     RAN = 0  # whether the loop was run over the event
     ENDED = 1  # whether the loop reached the end of the event
@@ -137,16 +137,16 @@ class Single(NamedTuple):
     cursor: NDArray[np.int64]
     row: NDArray[np.uint64]  # the event's row in the results, as words
     prediction: NDArray[np.float32]  # by action; for a single line the first entry
-    said: NDArray[np.int64]  # [Said]
+    report: NDArray[np.int64]  # [EventReport]
 
 
 @entry_kernel
 def run_single(
-    loop: int, context: Context, stream: Stream, results: Results, event: Single, standing: int
+    loop: int, context: Context, stream: Stream, results: Results, event: Single, mode: int
 ) -> None:
     """Run the loop at an address over a single event and list its predictions, unless it is too large."""
-    report = event.said
-    report[Said.RAN] = report[Said.ENDED] = 0
+    report = event.report
+    report[EventReport.RAN] = report[EventReport.ENDED] = 0
     for i in range(NAMES, SIZES):
         if event.sizes[i] > event.most[i]:
             return
@@ -154,8 +154,8 @@ def run_single(
     constant.hash, constant.value = CONSTANT_HASH, np.float32(1)
     event.row[:] = 0
     event.cursor[:] = 0
-    call_at(loop, (context, stream, results, event.cursor, len(stream.holdout), standing))
-    report[Said.RAN] = 1
+    call_at(loop, (context, stream, results, event.cursor, len(stream.holdout), mode))
+    report[EventReport.RAN] = 1
     if event.cursor[Cursor.SIGNAL] != LoopSignal.BLOCK_END:
         return
     row, n = results.rows[0], 1
@@ -165,4 +165,4 @@ def run_single(
         n = row.n_actions
         for i in range(n):
             event.prediction[results.action[i]] = results.score[i]
-    report[Said.ENDED], report[Said.PREDICTED] = 1, n
+    report[EventReport.ENDED], report[EventReport.PREDICTED] = 1, n

@@ -9,7 +9,7 @@ from onlineauto.engine.ensemble.states import states_of
 from onlineauto.engine.loop.buffers import enough_room, enough_scratch, make_buffers
 from onlineauto.engine.loop.units import NO_UNITS, make_units
 from onlineauto.engine.loop.wide_events import limit_of, measure, without_widest
-from onlineauto.engine.records.loop import Context, Cursor, LoopSignal, Standing
+from onlineauto.engine.records.loop import Context, Cursor, EventMode, LoopSignal
 from onlineauto.explorers.choice import chosen_explorer
 from onlineauto.jit import Sealed, SealedRecords
 
@@ -161,7 +161,7 @@ class WorkingMemory:
         sizes: EventSizes,
         given: tuple[Stream, Results, NDArray[np.int64]],
         stop: int,
-        standing: int,
+        mode: int,
     ) -> None:
         """Run the loop over a stream from its cursor to `stop`, or until a decision is due.
 
@@ -172,12 +172,12 @@ class WorkingMemory:
         sealed = Sealed(stream).record, Sealed(results).record
         while True:
             begin = int(cursor[Cursor.EVENT])
-            if self.limit.stops_at(sizes, begin) and standing == Standing.STREAM:
+            if self.limit.stops_at(sizes, begin) and mode == EventMode.LEARN:
                 return
             now, end = context, sizes.next_odd(begin, stop)
             if end == begin < stop:
                 now, end = without_widest(context, stream, begin, sizes, self.limit), begin + 1
-            loop(now.record, *sealed, cursor, end, int(standing))
+            loop(now.record, *sealed, cursor, end, int(mode))
             if cursor[Cursor.SIGNAL] != LoopSignal.BLOCK_END or cursor[Cursor.EVENT] == stop:
                 return
 

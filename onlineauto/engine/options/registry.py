@@ -29,6 +29,7 @@ from onlineauto.options import Configuration, option, options_of
 
 __all__ = [
     "CHECKS",
+    "COMMAND_LINE",
     "GROUPS",
     "InspectOptions",
     "ModelOptions",
@@ -97,7 +98,13 @@ class RunOptions:
         metavar="N",
     )
     random_seed: int = option(
-        0, "Seed of everything random.", minimum=0, maximum=2**64 - 1, metavar="SEED", keep=True
+        0,
+        "Seed of everything random.",
+        minimum=0,
+        maximum=2**64 - 1,
+        metavar="SEED",
+        keep=True,
+        keyword="seed",
     )
 
 
@@ -312,24 +319,33 @@ CHECKS: Final = (
 
 
 _INSTEAD: Final = {
-    "journal": "observe is called with the decisions of its search, and AutoML.history has them",
-    "predictions": "stream yields the outcomes of each block",
+    "data": "fit takes the source",
+    "help": "the documentation lists the options",
     "initial_regressor": "load takes the file",
     "final_regressor": "save takes the file",
+    "journal": "observe is called with the decisions of the search, and AutoML.history has them",
+    "predictions": "stream yields the outcomes of each block",
+    "version": "onlineauto.__version__ has it",
+    **dict.fromkeys(("cache", "cache_file", "kill_cache"), "convert writes a file of blocks"),
 }
 """Alternatives in Python to options of the command line."""
 
 
-def refuse_command_line(configuration: Configuration) -> None:
-    """Reject options that have an effect on the command line only; `--quiet` is always on in Python."""
-    others = (
+COMMAND_LINE: Final = (
+    *("data", "cache", "cache_file", "kill_cache", "verbose_metrics"),
+    *(
         option.name
         for group in (OutputOptions, ModelOptions, InspectOptions)
         for option in options_of(group)
         if option.name != "quiet"
-    )
-    names = ("data", "cache", "cache_file", "kill_cache", "verbose_metrics", *others)
-    for name in names:
+    ),
+)
+"""Options that have an effect on the command line only; ``--quiet`` is always on in Python."""
+
+
+def refuse_command_line(configuration: Configuration) -> None:
+    """Reject options that have an effect on the command line only, see `COMMAND_LINE`."""
+    for name in COMMAND_LINE:
         if name in configuration.supplied:
-            instead = _INSTEAD.get(name, "a Workspace has no use for it")
+            instead = _INSTEAD.get(name, "it has no effect in Python: leave it out")
             raise OptionError(f"{name} is for the command line; {instead}")

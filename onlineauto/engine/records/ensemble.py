@@ -73,7 +73,7 @@ class EnsembleTest(NamedTuple):
     loss: NDArray[np.float64]  # [paired SIZE]: test of the ensemble's losses against the champion's
     fair: NDArray[np.float64]  # [2]: sums of propensity-weighted differences of losses and of their squares
     loss_spread: NDArray[np.float64]  # [SPREAD_SIZE]
-    policies: NDArray[np.float64]  # [Whose, POLICY_SIZE]: like those of a live config
+    policies: NDArray[np.float64]  # [RewardOwner, POLICY_SIZE]: like those of a live config
     level: NDArray[np.float64]  # [1]: probability of error of both tests together
     updates: NDArray[np.int64]  # [1]: learnt events with scores of all actions since both tests began
 

@@ -68,12 +68,12 @@ class Step(IntEnum):
     SCHEDULED = 4  # the leases are checked
 
 
-class Standing(IntEnum):
-    """What the loop does with events besides predicting them."""
+class EventMode(IntEnum):
+    """The treatment of events by the loop: learnt, or only predicted."""
 
-    STREAM = 0  # learnt as part of the stream
-    ASIDE = 1  # only predicted
-    NOTICED = 2  # only predicted, but their namespaces are counted
+    LEARN = 0  # learnt as part of the stream
+    PREDICT = 1  # only predicted
+    PREDICT_AND_COUNT = 2  # only predicted, but their namespaces are counted
 
 
 ANY_VALUE = 0

@@ -34,7 +34,7 @@ class Tests(NamedTuple):
     sparing: bool  # rewards are compared, and challengers score all actions, on some events only
     cost_is_reward: bool
     robust: Test  # the constants of bounds on the reward of each
-    evidence: NDArray[np.float64]  # [slots, Whose, LOWER | UPPER, SIZE]: evidence for bounds on rewards
+    evidence: NDArray[np.float64]  # [slots, RewardOwner, LOWER | UPPER, SIZE]: evidence for bounds on rewards
     decided: NDArray[np.bool_]  # [slots]: not better, until it or the champion has a weight other than 0
     pairs: NDArray[np.float64]  # [slots, paired SIZE]: tests of a challenger's rewards against the champion's
     losses: NDArray[np.float64]  # [slots, paired SIZE]: tests of a challenger's losses against the champion's
@@ -48,9 +48,9 @@ class Tests(NamedTuple):
 class LiveStatistics(NamedTuple):
     """Sums over the events so far: rewards and losses of live configs, and statistics of the log."""
 
-    policies: NDArray[np.float64]  # [slots, Whose, POLICY_SIZE]: sums for intervals, if paired: of
+    policies: NDArray[np.float64]  # [slots, RewardOwner, POLICY_SIZE]: sums for intervals, if paired: of
     # the config; and of the champion, at the time when the config became live
-    last: NDArray[np.float64]  # [slots, Whose, 2]: latest importance weight and reward
+    last: NDArray[np.float64]  # [slots, RewardOwner, 2]: latest importance weight and reward
     reach: NDArray[np.float64]  # [2]: largest loss; mean of recent losses
     recent: NDArray[np.float64]  # [groups]: sums of the champion's latest losses, over GROUP events each
     fresh: NDArray[np.int64]  # [1]: number of losses in `recent`
@@ -107,7 +107,7 @@ GROUP = 32
 """Number of events whose mean loss is one observation of the drift detector."""
 
 
-class Whose(IntEnum):
+class RewardOwner(IntEnum):
     """Rows of an estimator: the config's own reward, and the champion's reward over the same events."""
 
     SELF = 0

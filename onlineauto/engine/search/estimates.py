@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from onlineauto.automl.decisions import ENSEMBLE, MemberTerms
 from onlineauto.engine.ensemble.ensemble import prices, terms, worths
 from onlineauto.engine.ensemble.prices import price_of_config
-from onlineauto.engine.records.search import Tally, Whose
+from onlineauto.engine.records.search import RewardOwner, Tally
 from onlineauto.estimators.interval_kernels import interval
 from onlineauto.estimators.robust_kernels import lower_bound, upper_bound
 from onlineauto.jit import prepare
@@ -50,10 +50,10 @@ class Estimates:
         """Compile or load the machine code of the bounds."""
         arrays = self._live_configs.arrays
         if arrays.tests.paired:
-            prepare(interval, self._live_configs.policy(0, Whose.SELF), self._alpha)
+            prepare(interval, self._live_configs.policy(0, RewardOwner.SELF), self._alpha)
         else:
-            prepare(lower_bound, arrays.tests.evidence[0, Whose.SELF], arrays.tests.robust)
-            prepare(upper_bound, arrays.tests.evidence[0, Whose.SELF], arrays.tests.robust)
+            prepare(lower_bound, arrays.tests.evidence[0, RewardOwner.SELF], arrays.tests.robust)
+            prepare(upper_bound, arrays.tests.evidence[0, RewardOwner.SELF], arrays.tests.robust)
 
     def count(self, namespace: bytes) -> int:
         """Return the number of actions so far that have features in this namespace."""
@@ -106,26 +106,26 @@ class Estimates:
 
     def lower(self, live: int) -> float:
         """Return the lower bound on the reward of live config `live`."""
-        return self._bound(live, Whose.SELF, upper=False)
+        return self._bound(live, RewardOwner.SELF, upper=False)
 
     def upper(self, live: int) -> float:
         """Return the upper bound on the reward of live config `live`."""
-        return self._bound(live, Whose.SELF, upper=True)
+        return self._bound(live, RewardOwner.SELF, upper=True)
 
     def champion_lower(self, live: int) -> float:
         """Return the lower bound on the champion's reward over the events of live config `live`."""
-        return self._bound(live, Whose.CHAMPION, upper=False)
+        return self._bound(live, RewardOwner.CHAMPION, upper=False)
 
     def champion_upper(self, live: int) -> float:
         """Return the upper bound on the champion's reward over the events of live config `live`."""
-        return self._bound(live, Whose.CHAMPION, upper=True)
+        return self._bound(live, RewardOwner.CHAMPION, upper=True)
 
     def last(self, live: int) -> tuple[tuple[float, float], tuple[float, float]]:
         """Return the latest (importance weight, reward) of live config `live`, and those of the champion."""
         last = self._live_configs.arrays.statistics.last[live]
-        return (float(last[Whose.SELF, 0]), float(last[Whose.SELF, 1])), (
-            float(last[Whose.CHAMPION, 0]),
-            float(last[Whose.CHAMPION, 1]),
+        return (float(last[RewardOwner.SELF, 0]), float(last[RewardOwner.SELF, 1])), (
+            float(last[RewardOwner.CHAMPION, 0]),
+            float(last[RewardOwner.CHAMPION, 1]),
         )
 
     def _bound(self, live: int, who: int, *, upper: bool) -> float:
@@ -142,7 +142,7 @@ class Estimates:
         """Return a bound from the sums of an interval, clipped to the range of rewards."""
         configs = self._live_configs
         events = configs.champion_events if live == 0 else self.updates(live)
-        if live > 0 and who == Whose.SELF:
+        if live > 0 and who == RewardOwner.SELF:
             events = int(configs.arrays.tests.compared[live])
         low, high = configs.range
         bounds = interval(configs.policy(live, who), self._alpha)

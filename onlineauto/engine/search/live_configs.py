@@ -20,7 +20,7 @@ from onlineauto.automl.decisions import (
 )
 from onlineauto.automl.options import AutomlOptions
 from onlineauto.engine.ensemble import ensemble as ensembles
-from onlineauto.engine.records.search import GROUP, Tally, Whose
+from onlineauto.engine.records.search import GROUP, RewardOwner, Tally
 from onlineauto.engine.records.task import Shape
 from onlineauto.engine.search.drift import LOOK
 from onlineauto.engine.search.lanes import Lanes
@@ -197,19 +197,19 @@ class LiveConfigs:
         return int(self.arrays.tally[Tally.LEARNT]) - self._since
 
     def policy(self, live: int, who: int) -> NDArray[np.float64]:
-        """Return the sums for an interval on the reward of a live config (`who` is `Whose.SELF`).
+        """Return the sums for an interval on the reward of a live config (`who` is `RewardOwner.SELF`).
 
-        With `who` = `Whose.CHAMPION` they are the champion's sums over the same events.
+        With `who` = `RewardOwner.CHAMPION` they are the champion's sums over the same events.
         """
         if live == ENSEMBLE:
             sums: NDArray[np.float64] = self.arrays.ensemble.test.policies[who]
             return sums
         policies = self.arrays.statistics.policies
-        sums = policies[live, Whose.SELF]
-        if who == Whose.SELF:
+        sums = policies[live, RewardOwner.SELF]
+        if who == RewardOwner.SELF:
             return sums
-        sums = policies[0, Whose.SELF] - policies[live, Whose.CHAMPION]
-        sums[[FIRST_BOUND, BOUND]] = policies[0, Whose.SELF, [FIRST_BOUND, BOUND]]
+        sums = policies[0, RewardOwner.SELF] - policies[live, RewardOwner.CHAMPION]
+        sums[[FIRST_BOUND, BOUND]] = policies[0, RewardOwner.SELF, [FIRST_BOUND, BOUND]]
         return sums
 
     @property
@@ -414,7 +414,7 @@ class LiveConfigs:
             sums=model.sums[live].copy(),
             began=began(self._decay, int(self.arrays.tally[Tally.LEARNT])),
             evidence=tuple(state[live].copy() for state in self._states()),
-            champion=self.policy(live, Whose.CHAMPION),
+            champion=self.policy(live, RewardOwner.CHAMPION),
             updates=int(self.arrays.schedule.updates[live]),
             compared=int(self.arrays.tests.compared[live]),
             level=float(self.arrays.tests.levels[live]),
@@ -432,7 +432,7 @@ class LiveConfigs:
         for state, kept in zip(self._states(), parked.evidence, strict=True):
             state[live] = kept
         policies, tests = self.arrays.statistics.policies, self.arrays.tests
-        policies[live, Whose.CHAMPION] = policies[0, Whose.SELF] - parked.champion
+        policies[live, RewardOwner.CHAMPION] = policies[0, RewardOwner.SELF] - parked.champion
         self.arrays.schedule.updates[live], tests.compared[live] = parked.updates, parked.compared
         tests.levels[live] = parked.level
 
@@ -488,13 +488,16 @@ class LiveConfigs:
             self._restart_ensemble_tests()
         self.waiting.clear()
         self._since = int(arrays.tally[Tally.LEARNT]) - int(schedule.updates[live])
-        former = self.policy(live, Whose.CHAMPION)
+        former = self.policy(live, RewardOwner.CHAMPION)
         for column in (tests.evidence, statistics.last):
             column[0] = column[live]
-            column[1] = column[0][[Whose.CHAMPION, Whose.SELF]]
+            column[1] = column[0][[RewardOwner.CHAMPION, RewardOwner.SELF]]
         policies = statistics.policies
-        policies[0, Whose.SELF], policies[1, Whose.SELF] = policies[live, Whose.SELF].copy(), former
-        policies[:2, Whose.CHAMPION] = 0
+        policies[0, RewardOwner.SELF], policies[1, RewardOwner.SELF] = (
+            policies[live, RewardOwner.SELF].copy(),
+            former,
+        )
+        policies[:2, RewardOwner.CHAMPION] = 0
         schedule.updates[:2], tests.compared[:2] = schedule.updates[live], tests.compared[live]
         self._reset(slice(2, None))
         self._restart_test(1)
@@ -517,7 +520,7 @@ class LiveConfigs:
         """Reset the estimators of one or several live configs, but not the paired tests."""
         tests, statistics = self.arrays.tests, self.arrays.statistics
         tests.evidence[live] = 0
-        statistics.policies[live, Whose.SELF] = 0
-        statistics.policies[live, Whose.CHAMPION] = statistics.policies[0, Whose.SELF]
+        statistics.policies[live, RewardOwner.SELF] = 0
+        statistics.policies[live, RewardOwner.CHAMPION] = statistics.policies[0, RewardOwner.SELF]
         statistics.last[live] = 0
         self.arrays.schedule.updates[live] = tests.compared[live] = 0

@@ -159,7 +159,7 @@ def report(state: Records, code: ProblemCode, start: int, end: int, fatal: bool)
     if state.fatal:
         return
     state.fatal = fatal
-    state.problem_count[code.value] += 1
+    state.problem_count[code] += 1
     n = state.problems
     if n == KEPT_PROBLEMS and fatal:
         n -= 1

@@ -94,7 +94,7 @@ def vw_model_bytes(workspace: Workspace) -> bytes:
     decay = workspace.learner.task.decay
     file = VwFile(
         head=VwHead(low=low, high=high, bits=bits, options=options),
-        indexed=bool(workspace.state()["slots"]["told"]),
+        indexed=bool(workspace.state(copy=False)["slots"]["told"]),
         decay=_decay(decay),
         explorer=_explorer(workspace, explorer) if kinds else (),
         averages=_averages(workspace, len(parts) if several else 1) if bandit else (),

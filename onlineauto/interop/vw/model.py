@@ -11,7 +11,7 @@ import numpy as np
 
 from onlineauto.automl.config import Config, ConfigKind
 from onlineauto.automl.search import Candidate, ConfigState, LiveConfig
-from onlineauto.engine.records.search import Tally, Whose
+from onlineauto.engine.records.search import RewardOwner, Tally
 from onlineauto.engine.report.progress import ProgressTable
 from onlineauto.errors import InputError
 from onlineauto.explorers._kernels import LEARNT as EXPLORED
@@ -108,7 +108,7 @@ def load_vw_model(
         _fill_decay(workspace.learner.task.decay, file.decay)
         if workspace.searching.live_configs.arrays.searching:
             _fill_search(workspace, file.search)
-        state = workspace.state() | ({"slots": {"told": True}} if indexed else {})
+        state = workspace.state(copy=False) | ({"slots": {"told": True}} if indexed else {})
         workspace.restore(state)  # applies the checks of onlineauto's model files
         run = {} if file.descent is None else {"progress": _counts(workspace, file.descent)}
         return workspace, stored_run(Stored(run, "run"), workspace)
@@ -214,7 +214,7 @@ def _fill_search(workspace: Workspace, found: VwSearch) -> None:
     tally[Tally.LEARNT] = found.learnt
     for live, each in enumerate(found.live):
         arrays["updates"][live] = each.own.updates
-        for who, estimator in ((Whose.SELF, each.own), (Whose.CHAMPION, each.champion)):
+        for who, estimator in ((RewardOwner.SELF, each.own), (RewardOwner.CHAMPION, each.champion)):
             arrays["evidence"][live, who] = evidence_of(estimator)
             arrays["last"][live, who] = estimator.weight, estimator.reward
     known = {

@@ -153,7 +153,7 @@ def _reasons(workspace: Workspace, configuration: Configuration) -> Iterator[str
     ):
         if not REGISTRY[name].vw:
             yield f"it has no --{name}"
-    layout = workspace.state()["layout"]
+    layout = workspace.state(copy=False)["layout"]
     names = sorted({*layout["known"], *workspace.searching.live_configs.namespaces})
     for name, other in pairwise(names):
         if name[:1] == other[:1]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from llvmlite import binding
 from numba import types
 
+from onlineauto.jit.compiler.enumerations import without_enumerations
 from onlineauto.jit.compiler.intrinsics import enter, result_of
 from onlineauto.jit.compiler.numba_private import PRIVATE_SETTINGS, Inner, optimized_module, processor
 
@@ -21,7 +22,7 @@ _inner: list[Inner] = []
 
 def type_for_callers(function: Callable[..., Any], *, inline: bool) -> Any:
     """Return Numba's type of a kernel that other kernels call."""
-    _inner.append(Inner(function, _SETTINGS | {"forceinline": inline}))
+    _inner.append(Inner(without_enumerations(function), _SETTINGS | {"forceinline": inline}))
     return types.Dispatcher(_inner[-1])
 
 
@@ -31,7 +32,7 @@ def compile_kernel(function: Callable[..., Any], packed: Packed, symbol: str) ->
     The code exports one function, `symbol`. It is relocatable, so it can be loaded alone or linked into a
     library.
     """
-    kernel = Inner(function, _SETTINGS)
+    kernel = Inner(without_enumerations(function), _SETTINGS)
     run, result = enter(kernel, packed)
     module, name = optimized_module(run, _SETTINGS, (types.int64,))
     for each in (*module.functions, *module.global_variables):

@@ -13,8 +13,8 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from onlineauto.jit import is_compiling
-from onlineauto.service.http.direct.direct_endpoint import DirectEndpoint, Turn
-from onlineauto.service.http.endpoint import Endpoint, Keeper, no_such_endpoint
+from onlineauto.service.http.direct.direct_endpoint import DirectEndpoint, RequestBatch
+from onlineauto.service.http.endpoint import Endpoint, RequestGuard, no_such_endpoint
 from onlineauto.service.http.front_handlers import FollowerHandlers, FrontHandlers
 from onlineauto.service.http.handlers import Handlers
 from onlineauto.service.http.metrics import ServiceMetrics
@@ -67,8 +67,8 @@ def application(
         Accepted host names; with none, every name is accepted.
     """
     metrics = ServiceMetrics(partial(status_of, loop))
-    keeper = Keeper(Tokens() if tokens is None else tokens, metrics, most=most, hosts=hosts)
-    return _application(loop, Handlers(loop, metrics), keeper, waiting, partial(_learn, loop))
+    guard = RequestGuard(Tokens() if tokens is None else tokens, metrics, most=most, hosts=hosts)
+    return _application(loop, Handlers(loop, metrics), guard, waiting, partial(_learn, loop))
 
 
 def follower_application(
@@ -81,29 +81,29 @@ def follower_application(
 ) -> Application:
     """Return the application of a rank server; the parameters are those of `application`."""
     metrics = ServiceMetrics(partial(follower_status, follower))
-    keeper = Keeper(Tokens() if tokens is None else tokens, metrics, most=most, hosts=hosts)
+    guard = RequestGuard(Tokens() if tokens is None else tokens, metrics, most=most, hosts=hosts)
     handlers = FollowerHandlers(follower, metrics)
-    return _application(follower, handlers, keeper, waiting, partial(_follow, follower))
+    return _application(follower, handlers, guard, waiting, partial(_follow, follower))
 
 
 def _application(
     front: Loop | Follower,
     handlers: FrontHandlers,
-    keeper: Keeper,
+    guard: RequestGuard,
     waiting: Waiting,
     work: Callable[[threading.Event], None],
 ) -> Application:
     """Return the application with all endpoints that `handlers` has; `work` runs in a thread."""
-    routes, direct, turn = [], {}, Turn(front.together)
+    routes, direct, batch = [], {}, RequestBatch(front.together)
     connections = handlers.metrics.connections
     for route in ROUTES:
         if not hasattr(handlers, route.name):
             continue
         size = _BINARY_BYTES if route.body is bytes else front.limits.body_bytes
         about: _About = {"name": route.name, "scope": route.scope, "body_bytes": size}
-        endpoint = Endpoint(keeper, getattr(handlers, route.name), **about)
+        endpoint = Endpoint(guard, getattr(handlers, route.name), **about)
         if (begin := getattr(handlers, f"begin_{route.name}", None)) is not None:
-            direct[route.path] = DirectEndpoint(keeper, begin, turn=turn, **about)
+            direct[route.path] = DirectEndpoint(guard, begin, batch=batch, **about)
         path = route.path.replace("{event_id}", "{event_id:path}")  # an id may have slashes
         routes.append(Route(path, endpoint, methods=[route.method]))
 

@@ -77,7 +77,7 @@ Handler: TypeAlias = Callable[[AdmittedRequest], Awaitable[Response]]
 """Answers an admitted request."""
 
 
-class Keeper:
+class RequestGuard:
     """Guards all endpoints: checks tokens, limits simultaneous requests, records metrics.
 
     Parameters
@@ -135,7 +135,7 @@ class Endpoint:
 
     Parameters
     ----------
-    keeper : Keeper
+    guard : RequestGuard
         Checks tokens and limits, and counts requests.
     handler : callable
         Answers.
@@ -148,31 +148,31 @@ class Endpoint:
     """
 
     def __init__(
-        self, keeper: Keeper, handler: Handler, *, name: str, scope: str | None, body_bytes: int = 0
+        self, guard: RequestGuard, handler: Handler, *, name: str, scope: str | None, body_bytes: int = 0
     ) -> None:
-        self.keeper, self.handler, self.name, self.scope = keeper, handler, name, scope
+        self.guard, self.handler, self.name, self.scope = guard, handler, name, scope
         self.body_bytes = body_bytes
         self._is_counted = name not in _UNCOUNTED
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
-        began, keeper = time.perf_counter(), self.keeper
+        began, guard = time.perf_counter(), self.guard
         headers = Headers(scope=scope)
         try:
-            keeper.check(headers, self.scope)
+            guard.check(headers, self.scope)
             async with asyncio.timeout(_PATIENCE):
                 body = await _read(headers, receive, self.body_bytes)
             if self._is_counted:  # a slow body does not use up the limit on requests
-                keeper.admit()
+                guard.admit()
             try:
                 answer = await self.handler(AdmittedRequest(headers, body, scope.get("path_params", {})))
             finally:
-                keeper.served -= self._is_counted
+                guard.served -= self._is_counted
         except TimeoutError:
             answer = problem(f"the body did not come within {_PATIENCE:g} seconds", 408).response()
         except Exception as error:
             answer = reply_to_error(error, self.name).response()
-        account(keeper, self.name, answer.status_code, time.perf_counter() - began)
+        account(guard, self.name, answer.status_code, time.perf_counter() - began)
         await answer(scope, receive, send)
 
 
@@ -195,9 +195,9 @@ def reply_to_error(error: Exception, endpoint: str) -> Reply:
     return problem("the service has failed; its log has the reason", 500)
 
 
-def account(keeper: Keeper, endpoint: str, status: int, seconds: float) -> None:
+def account(guard: RequestGuard, endpoint: str, status: int, seconds: float) -> None:
     """Count a request, and log it if it failed or if all requests are logged."""
-    keeper.metrics.request(endpoint, status, seconds)
+    guard.metrics.request(endpoint, status, seconds)
     if status >= 500 or _LOG.isEnabledFor(logging.DEBUG):
         fields = {"event": "request", "endpoint": endpoint, "status": status, "seconds": round(seconds, 6)}
         _LOG.log(logging.ERROR if status >= 500 else logging.DEBUG, "request", extra=fields)

@@ -22,7 +22,7 @@ from onlineauto.service.log.group_commit import call_all
 from onlineauto.service.log.record import read_record, sealed, stamp
 from onlineauto.service.log.segment_log import SegmentLog
 from onlineauto.service.loop.folder_lock import FolderLock
-from onlineauto.service.loop.front import Front, nobody
+from onlineauto.service.loop.front import Front, ignore_completion
 from onlineauto.service.loop.log_parts import LogParts
 from onlineauto.service.loop.steady_clock import SteadyClock
 from onlineauto.service.loop.warm import warm_predictor
@@ -253,7 +253,7 @@ class Follower(Front):
         """Adopt the settings of the learner."""
         if settings != self.join.settings or not self.log.end:
             with self._lock:
-                self._append("settings", nobody, Settings=msgspec.to_builtins(settings))
+                self._append("settings", ignore_completion, Settings=msgspec.to_builtins(settings))
 
 
 def _readable(line: bytes, now: float) -> bytes:

@@ -20,7 +20,7 @@ from onlineauto.service.log.group_commit import GroupCommit
 from onlineauto.service.log.record import LogRecord, read_record, sealed, stamp
 from onlineauto.service.loop.steady_clock import SteadyClock
 from onlineauto.service.ranking.answer import Ranked, answer_of, line_of, read_answer
-from onlineauto.service.ranking.choice import choose, only, seed_of
+from onlineauto.service.ranking.choice import certain_choice, choose, seed_of
 from onlineauto.service.ranking.path import path_at
 from onlineauto.service.ranking.question import Limits, Question, context_of
 from onlineauto.service.refused import RefusedError
@@ -181,7 +181,7 @@ class Front:
             )
         with self._lock:
             if self._commit.failed is None and self.join.is_due(self._now()):
-                self._append("tick", nobody)
+                self._append("tick", ignore_completion)
 
     def leave(self) -> None:
         """Write queued records before the process ends; the folder is left as after a kill."""
@@ -225,8 +225,8 @@ class Front:
         """
         now, latest = self.clock() % _LAST, self._latest
         if _DAY < now - latest <= _LONGEST:
-            self._append("tick", nobody, latest)
-            self._append("tick", nobody, now, Passed=now - latest)
+            self._append("tick", ignore_completion, latest)
+            self._append("tick", ignore_completion, now, Passed=now - latest)
         return now
 
     def _again(self, position: int, size: int, one: _Ranking) -> Ranked:
@@ -296,7 +296,7 @@ class Front:
             choice = choose(one.pmf, out, one.seed)
         else:
             count = len(question.ids)
-            choice = only(next(index for index in range(count) if index not in out), count)
+            choice = certain_choice(next(index for index in range(count) if index not in out), count)
         model = one.published.name
         one.answer = answer_of(choice, question.ids, event_id=question.event_id, model=model)
 
@@ -416,6 +416,6 @@ def _predict(one: _Ranking) -> None:
         raise RefusedError(f"the features make {len(one.pmf)} actions, and there are {len(one.question.ids)}")
 
 
-def nobody(error: Exception | None) -> None:
+def ignore_completion(error: Exception | None) -> None:
     """Append a record without waiting for the disk; a write error is raised by the next append."""
     del error

@@ -26,7 +26,7 @@ from onlineauto.service.log.record import read_record, sealed, stamp, taken_over
 from onlineauto.service.log.segment_log import SegmentLog
 from onlineauto.service.loop.board import board_of
 from onlineauto.service.loop.folder_lock import FolderLock
-from onlineauto.service.loop.front import WAITING, Front, nobody
+from onlineauto.service.loop.front import WAITING, Front, ignore_completion
 from onlineauto.service.loop.steady_clock import SteadyClock
 from onlineauto.service.ranking.question import Limits
 from onlineauto.service.refused import RefusedError
@@ -158,7 +158,7 @@ class Loop(Front):
         options = {"options": configuration.command(kept=True)}
         changed = _changed(self.join.settings, {**(settings or {}), **options})
         if changed != self.join.settings or not self.log.end:
-            self._append("settings", nobody, Settings=msgspec.to_builtins(changed))
+            self._append("settings", ignore_completion, Settings=msgspec.to_builtins(changed))
 
     def take_over(self, source: str, position: int, content: bytes, done: Done) -> int:
         """Take over records of the log of a rank server; return its position from which the next are wanted.
@@ -205,7 +205,7 @@ class Loop(Front):
                     self._check_room(self.join.waiting if waits else 0, WAITING, now)
                 no_room = record.kind in ("reward", "activate") and not self._has_room(record)
                 moved = taken_over(line, source=source, behind=behind, time=now, no_room=no_room)
-                self._submit(moved, nobody)
+                self._submit(moved, ignore_completion)
                 known = behind
             if known > begin:
                 self._write(b"", done)  # calls `done` once all records are written
@@ -423,7 +423,7 @@ class Loop(Front):
         if not old or self._closing:
             return
         with self._lock:  # the settings must be in the remaining part of the log
-            self._append("settings", nobody, Settings=msgspec.to_builtins(self.join.settings))
+            self._append("settings", ignore_completion, Settings=msgspec.to_builtins(self.join.settings))
         self.log.remove_first(old)
 
 

@@ -52,10 +52,10 @@ def choose(pmf: Sequence[float], excluded: Iterable[int], seed: int) -> RankedAc
     return _first(drawn(chances, uniform_of(seed)), chances)
 
 
-def only(action: int, count: int) -> RankedActions:
+def certain_choice(action: int, count: int) -> RankedActions:
     """Return the choice of an action with probability 1.
 
-    >>> only(1, 3)
+    >>> certain_choice(1, 3)
     RankedActions(actions=[1, 0, 2], probabilities=[1.0, 0.0, 0.0])
     """
     return _first(action, [float(each == action) for each in range(count)])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.engine.options.registry import RunOptions, refuse_command_line
 from onlineauto.errors import OptionError
-from onlineauto.tune.spaces import Choice, Float, Int, Space, space_of_options
+from onlineauto.tune.spaces import Categorical, Float, Int, Space, space_of_options
 from onlineauto.workspace.options import REGISTRY
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def space_of_flags(names: Sequence[str], events: Events) -> Space:
     options = [name for name in names if name != INTERACTIONS]
     parameters = dict(space_of_options(REGISTRY, options).parameters) if options else {}
     if INTERACTIONS in names:
-        parameters |= {names: Choice([False, True]) for names in _crossed(events)}
+        parameters |= {names: Categorical([False, True]) for names in _crossed(events)}
     return Space(parameters)
 
 

@@ -64,7 +64,7 @@ def hand_over(
     >>> from onlineauto.tune.live import tune_stream
     >>> events = [f"{i % 2} |a x{i % 2} |b y{i % 3}" for i in range(270)]
     >>> study = tune_stream(events, search=["learning_rate"], max_trials=9)
-    >>> search = Workspace(automl=2).fit(events)
+    >>> search = Workspace(live_configs=2).fit(events)
     >>> hand_over(study, search)
     1
     """

@@ -171,7 +171,7 @@ class LiveLearner:
             file = io.BytesIO(saved)
             losses = Losses.read(file)
             source, stored = load_run(file.read(), REGISTRY.parse(""))
-            workspace.restore(source.state())
+            workspace.restore(source.state(copy=False))
         if self._missed == "match" and losses.end < scored:
             skipped = losses.skipped + scored - losses.end
             losses = Losses(scored, skipped=skipped)

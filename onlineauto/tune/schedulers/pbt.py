@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from onlineauto.errors import OptionError
 from onlineauto.tune.schedulers.fifo import FifoScheduler
 from onlineauto.tune.schedulers.scheduler import Decision, ResumeFrom, Setting, State, Suggestion
-from onlineauto.tune.spaces import Choice, Int
+from onlineauto.tune.spaces import Categorical, Int
 from onlineauto.tune.spaces.draw import Draw
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ class Pbt(FifoScheduler):
 
     def _moved(self, parameter: Parameter, value: Value, rng: np.random.Generator) -> Value:
         """Return a number times a random factor, clipped to its bounds; a word is returned unchanged."""
-        if isinstance(parameter, Choice):
+        if isinstance(parameter, Categorical):
             return value
         low, high = parameter.described()["low"], parameter.described()["high"]
         moved = float(value or 0) * self._factors[int(rng.integers(len(self._factors)))]

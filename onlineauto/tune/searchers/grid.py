@@ -22,7 +22,7 @@ class GridSearcher(Searcher):
     Parameters
     ----------
     points : int
-        Number of values of each numeric parameter; a `Choice` contributes all its values.
+        Number of values of each numeric parameter; a `Categorical` contributes all its values.
 
     Raises
     ------

@@ -21,7 +21,7 @@ import numpy as np
 from onlineauto.errors import OptionError
 from onlineauto.tune.searchers.parzen import ConditionalParzen, Parzen
 from onlineauto.tune.searchers.searcher import Searcher
-from onlineauto.tune.spaces import Choice
+from onlineauto.tune.spaces import Categorical
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -68,7 +68,7 @@ class TpeSearcher(Searcher):
 
     def begin(self, space: Space, *, seed: int) -> None:  # noqa: D102
         super().begin(space, seed=seed)
-        self._choices = [name for name, each in space.parameters.items() if isinstance(each, Choice)]
+        self._choices = [name for name, each in space.parameters.items() if isinstance(each, Categorical)]
         self._plain = [name for name in space.parameters if name not in self._choices]
         self._is_conditional = any(each.when for each in space.parameters.values())
         self._categories = [space.parameters[name].categories for name in self._choices]
@@ -96,7 +96,7 @@ class TpeSearcher(Searcher):
                 self._numbers[row, column] = self.space.parameters[name].encode(config[name])[0]
         for column, name in enumerate(self._choices):
             choice = self.space.parameters[name]
-            if name in config and isinstance(choice, Choice):
+            if name in config and isinstance(choice, Categorical):
                 self._words[row, column] = choice.index(config[name])
         self._exist[row] = self._names_exist(config)
         self._rows[tuple(config.items())] = row
@@ -182,7 +182,7 @@ class TpeSearcher(Searcher):
             code[self.space.blocks[name]] = number
         for name, word in zip(self._choices, words.tolist(), strict=True):
             choice = self.space.parameters[name]
-            if isinstance(choice, Choice):
+            if isinstance(choice, Categorical):
                 code[self.space.blocks[name]] = choice.encode(choice.values[word])
         return self.space.decode(code)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.errors import OptionError, install_hint
-from onlineauto.tune.spaces.parameter import Choice, Float, Int, Parameter
+from onlineauto.tune.spaces.parameter import Categorical, Float, Int, Parameter
 from onlineauto.tune.spaces.space import Space
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def from_configspace(theirs: Any) -> Space:
     """Return the space of a `ConfigSpace.ConfigurationSpace`.
 
-    An ordinal hyperparameter becomes a `Choice`, and so does a constant.
+    An ordinal hyperparameter becomes a `Categorical`, and so does a constant.
 
     Raises
     ------
@@ -53,11 +53,11 @@ def _parameter(theirs: Any, when: dict[str, list[Value]]) -> Parameter:
     if kind == "UniformIntegerHyperparameter":
         return Int(int(theirs.lower), int(theirs.upper), log=bool(theirs.log), when=when)
     if kind == "CategoricalHyperparameter" and theirs.weights is None:
-        return Choice([_plain(each) for each in theirs.choices], when=when)
+        return Categorical([_plain(each) for each in theirs.choices], when=when)
     if kind == "OrdinalHyperparameter":
-        return Choice([_plain(each) for each in theirs.sequence], when=when)
+        return Categorical([_plain(each) for each in theirs.sequence], when=when)
     if kind == "Constant":
-        return Choice([_plain(theirs.value)], when=when)
+        return Categorical([_plain(theirs.value)], when=when)
     raise OptionError(f"{theirs.name}: a parameter is uniform; {theirs} is not")
 
 
@@ -81,7 +81,7 @@ def to_configspace(space: Space) -> Any:
         raise OptionError(f"a ConfigSpace needs its package: {install_hint('configspace')}") from error
     made = Theirs.ConfigurationSpace()
     for name, parameter in space.parameters.items():
-        if isinstance(parameter, Choice):
+        if isinstance(parameter, Categorical):
             made.add(Theirs.CategoricalHyperparameter(name, list(parameter.values)))
         elif isinstance(parameter, Float | Int):
             if parameter.low == parameter.high:

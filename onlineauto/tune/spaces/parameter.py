@@ -1,4 +1,4 @@
-"""``Parameter``: one number or word that a tuner chooses. The kinds are ``Float``, ``Int`` and ``Choice``.
+"""``Parameter``: one number or word that a tuner chooses: ``Float``, ``Int`` or ``Categorical``.
 
 Each value has a code: a block of numbers between 0 and 1. Uniform codes decode to the distribution of the
 parameter: uniform, log-uniform, or every integer and every word equally likely.
@@ -286,7 +286,7 @@ class Int(Parameter):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice(Parameter):
+class Categorical(Parameter):
     """One of a few words or numbers without an order.
 
     The code of three or more values has one number per value, and the highest number wins. The code of two
@@ -306,7 +306,7 @@ class Choice(Parameter):
 
     Examples
     --------
-    >>> Choice(["a", "b", "c"]).encode("b")
+    >>> Categorical(["a", "b", "c"]).encode("b")
     [0.0, 1.0, 0.0]
     """
 
@@ -316,20 +316,20 @@ class Choice(Parameter):
 
     def __post_init__(self) -> None:
         if isinstance(self.values, str | bytes) or not isinstance(self.values, Iterable):
-            raise OptionError(f"Choice({self.values!r}): give a list of values, not one text or number")
+            raise OptionError(f"Categorical({self.values!r}): give a list of values, not one text or number")
         values: tuple[Any, ...] = tuple(map(scalar, self.values))
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "when", _conditions(self.when))
         if not values:
-            raise OptionError("Choice([]) has no values: name at least one")
+            raise OptionError("Categorical([]) has no values: name at least one")
         if plain := [each for each in values if not isinstance(each, Value)]:
-            raise OptionError(f"Choice: {plain[0]!r} is not a text, number, boolean or None")
+            raise OptionError(f"Categorical: {plain[0]!r} is not a text, number, boolean or None")
         for each in values:
-            as_json(each, "a value of Choice")
+            as_json(each, "a value of Categorical")
         if any(isinstance(each, float) and math.isnan(each) for each in values):
-            raise OptionError(f"Choice({list(values)}): NaN does not equal itself; give None or a text")
+            raise OptionError(f"Categorical({list(values)}): NaN does not equal itself; give None or a text")
         if len({_key(each) for each in values}) < len(values):
-            raise OptionError(f"Choice({list(values)}): a value is repeated")
+            raise OptionError(f"Categorical({list(values)}): a value is repeated")
 
     @property
     def categories(self) -> int:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto.errors import OptionError, shown
-from onlineauto.tune.spaces.parameter import Choice, Float, Int, Parameter, Value
+from onlineauto.tune.spaces.parameter import Categorical, Float, Int, Parameter, Value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Config = dict[str, Value]
 """Values by the names of parameters; a parameter that does not exist in this config is absent."""
 
-_KINDS = {kind.kind: kind for kind in (Float, Int, Choice)}
+_KINDS = {kind.kind: kind for kind in (Float, Int, Categorical)}
 
 
 class Space:
@@ -46,7 +46,7 @@ class Space:
 
     Examples
     --------
-    >>> space = Space({"rate": Float(1e-4, 1, log=True), "loss": Choice(["squared", "logistic"])})
+    >>> space = Space({"rate": Float(1e-4, 1, log=True), "loss": Categorical(["squared", "logistic"])})
     >>> space.decode([0.5, 0.9])
     {'rate': 0.01, 'loss': 'logistic'}
     >>> space.encode({"rate": 0.01, "loss": "logistic"}).tolist()
@@ -201,7 +201,9 @@ class Space:
 def _read(name: str, declared: object) -> Parameter:
     """Return a parameter from its declaration in TOML or JSON."""
     if not isinstance(declared, dict) or declared.get("type") not in _KINDS:
-        raise OptionError(f"{name}: give a Float, Int or Choice, or a table with type = {' | '.join(_KINDS)}")
+        raise OptionError(
+            f"{name}: give a Float, Int or Categorical, or a table with type = {' | '.join(_KINDS)}"
+        )
     try:
         return _KINDS[declared["type"]](**{key: each for key, each in declared.items() if key != "type"})
     except OptionError as error:

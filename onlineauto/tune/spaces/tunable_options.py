@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from onlineauto.errors import OptionError
 from onlineauto.options import Log
-from onlineauto.tune.spaces.parameter import Choice, Float, Int, Parameter
+from onlineauto.tune.spaces.parameter import Categorical, Float, Int, Parameter
 from onlineauto.tune.spaces.space import Space
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def _parameter(option: Option) -> Parameter:
     tunable = option.tunable
     assert tunable is not None
     if not isinstance(tunable, Log):
-        return Choice(tunable.values)
+        return Categorical(tunable.values)
     if option.kind is int:
         return Int(int(tunable.low), int(tunable.high), log=True)
     return Float(tunable.low, tunable.high, log=True)

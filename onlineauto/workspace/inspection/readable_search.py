@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from onlineauto.automl.config import ConfigKind
-from onlineauto.engine.records.search import Tally, Whose
+from onlineauto.engine.records.search import RewardOwner, Tally
 from onlineauto.estimators.robust_kernels import HISTOGRAM, LOW, LOWER, MID, SUM, UPPER, USED, T
 
 if TYPE_CHECKING:
@@ -52,11 +52,11 @@ def readable_search(searching: Searching, *, by_letter: bool = False) -> Iterato
     yield f"{_PREFIX}_estimators.size() = {len(search.slots)}"
     for i, each in enumerate(search.slots):
         if not live_configs.arrays.tests.paired:
-            yield from _estimator(live_configs, i, Whose.SELF, f"{_PREFIX}_estimators[{i}].first")
+            yield from _estimator(live_configs, i, RewardOwner.SELF, f"{_PREFIX}_estimators[{i}].first")
         yield f"{_PREFIX}_estimators[{i}].first_index = {each.index}"
         yield f"{_PREFIX}_estimators[{i}].first_eligible_to_inactivate = {str(each.gives_way).lower()}"
         if not live_configs.arrays.tests.paired:
-            yield from _estimator(live_configs, i, Whose.CHAMPION, f"{_PREFIX}_estimators[{i}].second")
+            yield from _estimator(live_configs, i, RewardOwner.CHAMPION, f"{_PREFIX}_estimators[{i}].second")
     yield f"{_PREFIX}_index_queue.size() = {len(search.queue)}"
     for i, (priority, index) in enumerate(search.queue):
         yield f"{_PREFIX}_index_queue[{i}].first = {_number(priority)}"
@@ -85,7 +85,7 @@ def _estimator(live_configs: LiveConfigs, live: int, who: int, name: str) -> Ite
     yield f"{name}_last_r = {_number(reward)}"
     for row, side in ((LOWER, "lower"), (UPPER, "upper")):
         state = arrays.tests.evidence[live, who, row].copy()
-        if live == 0 and who == Whose.CHAMPION:  # VW has moved its histogram to live config 1.
+        if live == 0 and who == RewardOwner.CHAMPION:  # VW has moved its histogram to live config 1.
             state[USED] = 0
         yield from _sequence(state, f"{name}_{side}")
 

@@ -64,7 +64,7 @@ def begin_with(workspace: Workspace, config: Config, *, namespaces: Iterable[byt
     Examples
     --------
     >>> from onlineauto import Workspace
-    >>> search = Workspace(automl=4)
+    >>> search = Workspace(live_configs=4)
     >>> begin_with(search, config_of_names(["user*page"]))
     >>> search.fit(["1 |user tom |page a |hour x"]).searching.interactions(0)
     ((b'page', b'user'),)
@@ -79,7 +79,7 @@ def begin_with(workspace: Workspace, config: Config, *, namespaces: Iterable[byt
             raise OptionError(f"the first champion crosses {text}: a search crosses two or three namespaces")
     known = sorted({*namespaces}.union(*config.elements))
     with workspace.lock:
-        tree, search = workspace.state(), workspace.searching.search
+        tree, search = workspace.state(copy=False), workspace.searching.search
         first = replace(search.candidates[0], config=config, state=ConfigState.LIVE)
         if first.config.kind is not search.candidates[0].config.kind:
             raise OptionError(

@@ -76,7 +76,7 @@ def warm_start(
     --------
     >>> from onlineauto import Workspace
     >>> events = ["1 |user tom |page a", "0 |user ann |page a", "1 |user ann |page b"] * 9
-    >>> old, new = Workspace(quadratic="up").fit(events), Workspace(automl=4)
+    >>> old, new = Workspace(quadratic="up").fit(events), Workspace(live_configs=4)
     >>> warm_start(new, old)
     >>> new.searching.interactions(0)
     ((b'user', b'page'),)
@@ -122,7 +122,7 @@ def challenge(
     --------
     >>> from onlineauto import Workspace
     >>> events = ["1 |user tom |page a", "0 |user ann |page a", "1 |user ann |page b"] * 9
-    >>> search, other = Workspace(automl=2).fit(events), Workspace(quadratic="up").fit(events)
+    >>> search, other = Workspace(live_configs=2).fit(events), Workspace(quadratic="up").fit(events)
     >>> search.searching.interactions(challenge(search, other))
     ((b'user', b'page'),)
     """

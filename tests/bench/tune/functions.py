@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onlineauto.tune.spaces import Choice, Float, Space
+from onlineauto.tune.spaces import Categorical, Float, Space
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -88,7 +88,7 @@ FUNCTIONS = {
     ),
     "counting ones": Function(
         Space(
-            {f"word{each}": Choice([0, 1]) for each in range(_HALF)}
+            {f"word{each}": Categorical([0, 1]) for each in range(_HALF)}
             | {f"chance{each}": Float(0, 1) for each in range(_HALF)}
         ),
         9,

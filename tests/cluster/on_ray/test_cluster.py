@@ -9,7 +9,7 @@ import pytest
 
 from onlineauto.cluster import Cluster, ClusterPolicy, ShardedLearner, StreamJob
 from onlineauto.cluster.policies.actions import NEVER, scores
-from onlineauto.tune import Choice, Float, Study
+from onlineauto.tune import Categorical, Float, Study
 from tests.cluster.elastic.streams import BANDIT, EXPLORING, FINE, same
 from tests.tune.on_ray.trainables_on_ray import Placed, noted
 
@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.ray, pytest.mark.filterwarnings("default")]
 
 def test_two_studies_share_the_nodes(nodes: Nodes, tmp_path: Path) -> None:
     cluster, notes = Cluster("fair", slot=1.0, backend="ray"), tmp_path / "notes"
-    space = {"rate": Float(0, 1), "notes": Choice([str(notes)]), "seconds": Choice([0.05])}
+    space = {"rate": Float(0, 1), "notes": Categorical([str(notes)]), "seconds": Categorical([0.05])}
     for name in ("a", "b"):
         study = Study(space, "fifo", "random", max_resource=4, max_trials=4, seed=len(name))
         cluster.submit(study, trainable=Placed, name=name)

@@ -29,7 +29,7 @@ SETTING = Setting(space=Space({"rate": Float(0, 1)}), min_resource=BATCHES, max_
 
 def rung(losses: NDArray[np.float64], *, alpha: float = 0.05, reloads: bool = False) -> list[int]:
     """Return how many batches each trial of a first rung was given; `losses` are by trial and batch."""
-    race, searcher = begun(alpha)
+    race, searcher = new_race(alpha)
     given = []
     for means in losses:
         job = race.suggest(searcher)
@@ -41,7 +41,7 @@ def rung(losses: NDArray[np.float64], *, alpha: float = 0.05, reloads: bool = Fa
             )
             if reloads:
                 state = json.loads(json.dumps(race.state_dict()))
-                race = begun(alpha)[0]
+                race = new_race(alpha)[0]
                 race.load_state_dict(state)
             if race.on_report(job.trial, end, float(means[:end].mean())) is Decision.STOP:
                 break
@@ -50,7 +50,7 @@ def rung(losses: NDArray[np.float64], *, alpha: float = 0.05, reloads: bool = Fa
     return given
 
 
-def begun(alpha: float) -> tuple[Race, Searcher]:
+def new_race(alpha: float) -> tuple[Race, Searcher]:
     race, searcher = Race(brackets=1, alpha=alpha), SEARCHERS["random"]()
     race.begin(SETTING)
     searcher.begin(SETTING.space, seed=0)

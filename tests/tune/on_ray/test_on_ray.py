@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from onlineauto.errors import OptionError
-from onlineauto.tune import Callback, Choice, Float, Headcount, RayWorkers, Study, Workers
+from onlineauto.tune import Callback, Categorical, Float, Headcount, RayWorkers, Study, Workers
 from onlineauto.tune.store import open_store
 from onlineauto.tune.workers.jobs import claim_of
 from tests.tune.on_ray.conftest import until
-from tests.tune.on_ray.driver import STEPS, begun
+from tests.tune.on_ray.driver import STEPS, new_study
 from tests.tune.on_ray.trainables_on_ray import Placed, noted, nothing
 from tests.tune.workers import trainables
 from tests.tune.workers.trainables import rate_of
@@ -68,7 +68,7 @@ def test_what_cannot_be_imported_is_sent_by_ray_and_what_fails_is_told(nodes: No
             raise ValueError("too large")
         return {"text": "many", "none": None, "list": [1]}[config["how"]]
 
-    study = Study({"how": Choice(["raises", "text", "none", "list"])}, "fifo", "grid", max_resource=2)
+    study = Study({"how": Categorical(["raises", "text", "none", "list"])}, "fifo", "grid", max_resource=2)
     study.run(fails, workers=1, executor="ray")
     assert {each.config["how"]: each.error for each in study.trials} == {
         "raises": "ValueError: too large",
@@ -112,7 +112,7 @@ def test_a_trial_whose_node_died_goes_on_behind_its_last_checkpoint(
 
     victims: list[int] = []
     kept: dict[int, int] = {}
-    study = begun(storage, str(notes), seconds=0.5)
+    study = new_study(storage, str(notes), seconds=0.5)
     study.run(Placed, workers=2, executor="ray", checkpoint_every=3, callbacks=[Killer()])
     assert study.is_done
     assert {str(each.state) for each in study.trials} == {"TERMINATED"}
@@ -146,7 +146,7 @@ def records_of(storage: str) -> list[Any]:
 @pytest.fixture
 def driver_of_a_study(nodes: Nodes, storage: str, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """A driver of another process that has reported three steps of a trial."""
-    begun(storage, str(tmp_path / "notes"), lease=3)
+    new_study(storage, str(tmp_path / "notes"), lease=3)
     driver = drivers(nodes, storage, tmp_path / "notes", 3)
     until(
         lambda: (
@@ -170,7 +170,7 @@ def test_a_driver_that_was_killed_loses_nothing(
     assert study.is_done
     records = records_of(storage)
     assert sorted(each["trial"] for each in records if each["kind"] == "told") == [0, 1]
-    alone = begun(f"sqlite:///{tmp_path / 'alone.db'}", str(tmp_path / "alone"), seconds=0.3)
+    alone = new_study(f"sqlite:///{tmp_path / 'alone.db'}", str(tmp_path / "alone"), seconds=0.3)
     assert [each.config["rate"] for each in study.trials] == [
         job.config["rate"] for job in (alone.ask() for _ in range(2)) if job is not None
     ]
@@ -268,7 +268,9 @@ def test_bundles_are_a_placement_group_that_is_removed(nodes: Nodes, tmp_path: P
 
     notes = tmp_path / "notes"
     workers = RayWorkers(1, needs=[{"CPU": 1}, {"CPU": 1}], strategy="STRICT_SPREAD")
-    study = Study({"rate": Float(0, 1), "notes": Choice([str(notes)])}, "fifo", max_resource=2, max_trials=2)
+    study = Study(
+        {"rate": Float(0, 1), "notes": Categorical([str(notes)])}, "fifo", max_resource=2, max_trials=2
+    )
     study.run(Placed, workers=workers, executor="ray")
     assert {bundles for *_, bundles in noted(notes)} == {2}
     until(lambda: {each["state"] for each in ray.util.placement_group_table().values()} <= {"REMOVED"})
@@ -283,7 +285,7 @@ def test_needs_of_a_config_say_where_a_trial_runs(nodes: Nodes, tmp_path: Path) 
             raise ValueError("too large")
         return {"CPU": 0.5, "here" if config["rate"] < 0.5 else "there": 1}
 
-    space = {"rate": Float(0, 1), "notes": Choice([str(notes)])}
+    space = {"rate": Float(0, 1), "notes": Categorical([str(notes)])}
     study = Study(space, "fifo", "random", max_resource=1, max_trials=8, seed=3)
     study.run(Placed, workers=RayWorkers(2, needs=needs), executor="ray")
     assert study.is_done

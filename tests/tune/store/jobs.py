@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
     from onlineauto.tune.store.protocol import Record
 
-__all__ = ["STUDY", "Counting", "begun", "jobs", "reported", "told"]
+__all__ = ["STUDY", "Counting", "jobs", "new_store", "reported", "told"]
 
 STUDY = {"kind": "study", "settings": {"seed": 0}}
 
 
-def begun(url: str, name: str = "rates") -> SqlStore:
+def new_store(url: str, name: str = "rates") -> SqlStore:
     """Return the store of a study that is made if it is not there."""
     store = SqlStore(url, name)
     assert store.begin(STUDY) == STUDY

@@ -11,7 +11,7 @@ from onlineauto.errors import OptionError
 from onlineauto.tune.store.checkpoints import MemoryCheckpoints, packed, unpacked
 from onlineauto.tune.store.protocol import Claim, LeaseLost
 from onlineauto.tune.store.stored_checkpoints import StoredCheckpoints
-from tests.tune.store.jobs import Counting, begun, told
+from tests.tune.store.jobs import Counting, new_store, told
 
 if TYPE_CHECKING:
     from onlineauto.tune.store.checkpoints import Checkpoints
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def claimed(url: str) -> tuple[SqlStore, Claim]:
-    store = begun(url)
+    store = new_store(url)
     claim = Counting(store, "me").claim()
     assert claim is not None
     return store, claim

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # of Optuna: what is experime
 from optuna.testing.pytest_storages import StorageTestCase  # noqa: E402
 
 from onlineauto.tune.optuna_storage import StoreBackend, optuna_storage  # noqa: E402
-from tests.tune.store.jobs import begun  # noqa: E402
+from tests.tune.store.jobs import new_store  # noqa: E402
 
 if TYPE_CHECKING:
     from optuna.storages import JournalStorage
@@ -56,7 +56,7 @@ class TestPostgres(StorageTestCase):
 
 def test_a_study_that_is_not_of_optuna_is_refused(url: str) -> None:
     with pytest.raises(OptionError, match="not a log of Optuna"):
-        StoreBackend(begun(url))
+        StoreBackend(new_store(url))
 
 
 def test_waiting_trials_are_given_to_one_worker_each(url: str) -> None:

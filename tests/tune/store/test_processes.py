@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.tune.store.jobs import begun, jobs
+from tests.tune.store.jobs import jobs, new_store
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,7 +63,7 @@ def check_one_owner_at_a_time(records: Sequence[Record]) -> None:
 
 @pytest.mark.parametrize("most", [200, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_no_job_is_claimed_twice_by_four_processes(url: str, most: int) -> None:
-    store = begun(url)
+    store = new_store(url)
     processes = started_together(url, 4, most=most)
     assert [process.wait(600) for process in processes] == 4 * [0]
     records = jobs(store)
@@ -75,7 +75,7 @@ def test_no_job_is_claimed_twice_by_four_processes(url: str, most: int) -> None:
 
 @pytest.mark.parametrize(("most", "kills"), [(150, 3), pytest.param(5000, 60, marks=pytest.mark.slow)])
 def test_killed_workers_lose_no_trial(url: str, most: int, kills: int) -> None:
-    store = begun(url)
+    store = new_store(url)
     draw = random.Random(most)
     processes = [start(url, f"worker {each}", most=most, lease=1) for each in range(2)]
     killed = 0

@@ -15,7 +15,7 @@ from onlineauto.errors import OptionError, StoreError, UnreachableError
 from onlineauto.tune.store.connecting import connect, writing
 from onlineauto.tune.store.protocol import Claim, LeaseLost, StudySnapshot
 from onlineauto.tune.store.sql_store import SqlStore, names_of_studies
-from tests.tune.store.jobs import STUDY, Counting, begun, jobs, reported, told
+from tests.tune.store.jobs import STUDY, Counting, jobs, new_store, reported, told
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def wait_until_over(store: SqlStore, owner: str, lease: float) -> Claim:
 
 
 def test_a_log_is_read_as_it_was_written(url: str) -> None:
-    store = begun(url)
+    store = new_store(url)
     mine = Counting(store, "me")
     claim = mine.claim()
     assert claim == Claim(0, 0, "me")
@@ -60,14 +60,14 @@ def test_a_log_is_read_as_it_was_written(url: str) -> None:
 
 
 def test_studies_are_apart(url: str) -> None:
-    first, second = begun(url, "first"), begun(url, "second")
+    first, second = new_store(url, "first"), new_store(url, "second")
     assert Counting(first, "me").claim() == Counting(second, "me").claim() == Claim(0, 0, "me")
     assert len(jobs(first)) == len(jobs(second)) == 1
     assert names_of_studies(url) == ["first", "second"]
 
 
 def test_a_claim_ends_once(url: str) -> None:
-    store = begun(url)
+    store = new_store(url)
     claim = Counting(store, "me").claim()
     assert claim is not None
     for not_mine in (Claim(0, 0, "you"), Claim(0, 1, "me"), Claim(1, 0, "me")):
@@ -83,7 +83,7 @@ def test_a_claim_ends_once(url: str) -> None:
 
 
 def test_a_step_is_reported_once_by_an_attempt(url: str) -> None:
-    store = begun(url)
+    store = new_store(url)
     claim = Counting(store, "me").claim()
     assert claim is not None
     assert [store.commit(claim, reported(claim, step)) for step in (1, 2, 2, 1, 3)] == [3, 4, 0, 0, 5]
@@ -91,7 +91,7 @@ def test_a_step_is_reported_once_by_an_attempt(url: str) -> None:
 
 
 def test_a_lease_that_is_over_is_somebody_elses(url: str) -> None:
-    store = begun(url)
+    store = new_store(url)
     mine = Counting(store, "me", most=1, lease=60).claim()
     assert mine is not None
     assert Counting(store, "you", most=1).claim() is None
@@ -106,7 +106,7 @@ def test_a_lease_that_is_over_is_somebody_elses(url: str) -> None:
 
 
 def test_a_lease_that_nobody_else_has_claimed_still_holds(url: str) -> None:
-    store = begun(url)
+    store = new_store(url)
     claim = Counting(store, "me", lease=0.01).claim()
     assert claim is not None
     time.sleep(0.1)
@@ -116,12 +116,12 @@ def test_a_lease_that_nobody_else_has_claimed_still_holds(url: str) -> None:
 
 
 def test_a_lease_that_is_renewed_while_another_one_asks_holds(url: str) -> None:
-    store = begun(url)
+    store = new_store(url)
     claim = Counting(store, "me", most=1, lease=0.01).claim()
     assert claim is not None
     time.sleep(0.05)
     asked: list[Claim | None] = []
-    other = Counting(begun(url), "you", most=1)
+    other = Counting(new_store(url), "you", most=1)
     thread = threading.Thread(target=lambda: asked.append(other.claim()))
     with writing(store.engine) as connection:
         store.check(connection, claim)  # from here on, other writers wait
@@ -135,11 +135,11 @@ def test_a_lease_that_is_renewed_while_another_one_asks_holds(url: str) -> None:
 
 def test_a_store_that_was_replaced_is_refused(url: str) -> None:
     with pytest.raises(StoreError, match="has 1 records, and 5 were read before"):
-        begun(url).load(5)
+        new_store(url).load(5)
 
 
 def test_nothing_is_written_if_deciding_fails(url: str) -> None:
-    store = begun(url)
+    store = new_store(url)
 
     def fail(records: object) -> None:
         raise ZeroDivisionError
@@ -152,7 +152,7 @@ def test_nothing_is_written_if_deciding_fails(url: str) -> None:
 
 def test_a_reader_sees_one_history_while_others_commit(url: str) -> None:
     """What was read at a claim is what those first records are for ever."""
-    store, other = begun(url), SqlStore(url, "rates")
+    store, other = new_store(url), SqlStore(url, "rates")
     mine, theirs = Counting(store, "me"), Counting(other, "you")
     first = mine.claim()
     seen = list(mine.records)
@@ -168,7 +168,7 @@ def test_a_reader_sees_one_history_while_others_commit(url: str) -> None:
 
 
 def test_the_newest_snapshot_is_kept(url: str) -> None:
-    store = begun(url)
+    store = new_store(url)
     assert store.snapshot() is None
     for version in (3, 7, 5):
         store.save(StudySnapshot(version, {"best": version}))
@@ -186,7 +186,7 @@ def test_the_newest_snapshot_is_kept(url: str) -> None:
     ],
 )
 def test_damage_is_refused_by_name(url: str, damage: str, message: str) -> None:
-    store = begun(url)
+    store = new_store(url)
     mine = Counting(store, "me")
     for _ in range(2):
         claim = mine.claim()
@@ -208,7 +208,7 @@ def test_damage_is_refused_by_name(url: str, damage: str, message: str) -> None:
     ],
 )
 def test_a_damaged_record_is_read_as_one(url: str, damage: str, position: int, kind: str) -> None:
-    store = begun(url)
+    store = new_store(url)
     mine = Counting(store, "me")
     for _ in range(2):
         claim = mine.claim()
@@ -223,14 +223,14 @@ def test_a_damaged_record_is_read_as_one(url: str, damage: str, position: int, k
 
 def test_bytes_that_are_no_text_are_a_damaged_record(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'study.db'}"
-    store = begun(url)
+    store = new_store(url)
     store.append({"kind": "named", "trainable": "m:f"})
     execute(url, "UPDATE onlineauto_record SET body = CAST(x'7bff7d' AS TEXT) WHERE version = 2")
     assert [each["kind"] for each in SqlStore(url, "rates").load()] == ["study", "damaged"]
 
 
 def test_a_damaged_snapshot_is_refused_by_name(url: str) -> None:
-    store = begun(url)
+    store = new_store(url)
     store.save(StudySnapshot(3, {"best": 1}))
     execute(url, "UPDATE onlineauto_snapshot SET body = '{}'")
     with pytest.raises(StoreError, match=r"snapshot 3 in study 'rates' of .* is damaged"):
@@ -241,12 +241,12 @@ def test_a_torn_file_is_refused_by_name(tmp_path: Path) -> None:
     path = tmp_path / "study.db"
     path.write_bytes(b"SQLite format 3\0" + bytes(50))
     with pytest.raises(StoreError, match=r"study\.db"):
-        begun(f"sqlite:///{path}")
+        new_store(f"sqlite:///{path}")
 
 
 def test_a_schema_that_is_no_text_is_refused_by_name(tmp_path: Path) -> None:
     path = tmp_path / "study.db"
-    begun(f"sqlite:///{path}")
+    new_store(f"sqlite:///{path}")
     with sqlite3.connect(path) as file:
         file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     whole = path.read_bytes()
@@ -254,11 +254,11 @@ def test_a_schema_that_is_no_text_is_refused_by_name(tmp_path: Path) -> None:
     other = tmp_path / "other.db"
     other.write_bytes(whole[:at] + b" \x92" + whole[at + 2 :])
     with pytest.raises(StoreError, match=r"other\.db is damaged"):
-        begun(f"sqlite:///{other}")
+        new_store(f"sqlite:///{other}")
 
 
 def test_studies_are_named_where_one_is_missing(url: str) -> None:
-    begun(url)
+    new_store(url)
     missing = SqlStore(url, "rate")
     assert missing.load() == []
     with pytest.raises(OptionError, match="has no study 'rate'; it has 'rates'"):
@@ -267,7 +267,7 @@ def test_studies_are_named_where_one_is_missing(url: str) -> None:
 
 
 def test_who_begins_second_gets_what_the_first_one_wrote(url: str) -> None:
-    store, other = begun(url), SqlStore(url, "rates")
+    store, other = new_store(url), SqlStore(url, "rates")
     assert other.begin({"kind": "study", "settings": {"seed": 1}}) == STUDY
     assert store.load() == other.load() == [STUDY]
 
@@ -294,6 +294,6 @@ def test_no_server_is_said_without_the_password(tmp_path: Path) -> None:
 
 
 def test_a_full_commit_is_asked_of_sqlite(tmp_path: Path) -> None:
-    store = begun(f"sqlite:///{tmp_path / 'x.db'}?synchronous=full")
+    store = new_store(f"sqlite:///{tmp_path / 'x.db'}?synchronous=full")
     with store.engine.connect() as connection:
         assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from onlineauto.errors import OptionError
-from onlineauto.tune import Callback, Choice, Float, Headcount, RayWorkers, Study, Workers
+from onlineauto.tune import Callback, Categorical, Float, Headcount, RayWorkers, Study, Workers
 from onlineauto.tune.workers.stoppers import Stopper
 from tests.tune.workers import trainables
 from tests.waiting import PATIENCE, until
@@ -49,7 +49,7 @@ class Once(Stopper):
 
 
 def study_of(folder: Path, trials: int | None = None) -> Study:
-    space = {"rate": Float(0, 1), "seconds": Choice([0.05])}
+    space = {"rate": Float(0, 1), "seconds": Categorical([0.05])}
     storage = f"sqlite:///{folder / 'study.db'}"
     return Study(space, "fifo", "random", max_resource=2, max_trials=trials, storage=storage)
 

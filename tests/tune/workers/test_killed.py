@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import sqlalchemy as sa
 
-from onlineauto.tune import Choice, Float, Study
+from onlineauto.tune import Categorical, Float, Study
 from onlineauto.tune.schedulers.asha import Asha
 from onlineauto.tune.schedulers.dehb import Dehb
 from onlineauto.tune.schedulers.pbt import Pbt
@@ -58,9 +58,9 @@ class Lineage(Trainable):
         self.rates = saved
 
 
-def begun(folder: Path, name: str) -> Study:
+def new_study(folder: Path, name: str) -> Study:
     return Study(
-        {"rate": Float(0, 1), "loss": Choice(["squared", "logistic"])},
+        {"rate": Float(0, 1), "loss": Categorical(["squared", "logistic"])},
         SCHEDULERS[name](),
         max_resource=6,
         eta=2,
@@ -90,7 +90,7 @@ def run(folder: Path, name: str, *, dies_at: int = 0) -> bool:
         sa.event.listen(sa.Engine, "begin", tick)
         sa.event.listen(sa.Engine, "commit", tick)
         try:
-            begun(folder, name).run(Lineage)
+            new_study(folder, name).run(Lineage)
             os._exit(0)
         finally:
             os._exit(1)
@@ -101,7 +101,7 @@ def run(folder: Path, name: str, *, dies_at: int = 0) -> bool:
 
 def found(folder: Path, name: str) -> Any:
     """What a study has come to."""
-    study = begun(folder, name)
+    study = new_study(folder, name)
     assert study.is_done
     history = study.history()
     told = [tuple(row.values()) for row in history if row["told"]]

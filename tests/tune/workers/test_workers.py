@@ -17,7 +17,7 @@ from onlineauto.tune.workers.callbacks import Callback
 from onlineauto.tune.workers.controller import Controller
 from onlineauto.tune.workers.executors import run_here, run_in_processes
 from onlineauto.tune.workers.stoppers import Plateau, Stopper, Target, Timeout
-from tests.tune.store.jobs import begun, jobs
+from tests.tune.store.jobs import jobs, new_store
 from tests.tune.workers import trainables
 from tests.tune.workers.ladder import Ladder
 
@@ -58,7 +58,7 @@ class Heard(Callback):
 
 @pytest.fixture
 def store(tmp_path: Path) -> SqlStore:
-    return begun(f"sqlite:///{tmp_path / 'study.db'}")
+    return new_store(f"sqlite:///{tmp_path / 'study.db'}")
 
 
 def run(study: Ladder, what: What, *, workers: int = 0, **options: Any) -> list[Record]:
@@ -284,7 +284,7 @@ def test_what_is_no_trainable_is_refused(store: SqlStore, what: Callable[..., An
 
 @pytest.mark.postgres
 def test_a_server_that_is_away_for_a_while_loses_nothing(server: Server) -> None:
-    store = begun(server.new_database())
+    store = new_store(server.new_database())
     configs = 4 * [{"rate": 1.0, "seconds": 0.1}]
     study = Ladder(store, "me", configs=configs, resources=(5,))
     result: list[list[Record]] = []

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    from onlineauto.service.http.endpoint import Keeper
+    from onlineauto.service.http.endpoint import RequestGuard
     from onlineauto.service.log.group_commit import Done
 
 Begin: TypeAlias = "Callable[[Sequence[tuple[AdmittedRequest, Done]]], list[Reply | Exception]]"
@@ -26,7 +26,7 @@ class DirectEndpoint:
 
     Parameters
     ----------
-    keeper : Keeper
+    guard : RequestGuard
         Checks tokens and limits, and counts requests.
     begin : callable
         Begins an answer.
@@ -36,15 +36,22 @@ class DirectEndpoint:
         The scope that a token needs; None needs no token.
     body_bytes : int
         Maximum size of a body.
-    turn : Turn
+    batch : RequestBatch
         Collects requests until the event loop has read all connections.
     """
 
     def __init__(
-        self, keeper: Keeper, begin: Begin, *, name: str, scope: str | None, body_bytes: int, turn: Turn
+        self,
+        guard: RequestGuard,
+        begin: Begin,
+        *,
+        name: str,
+        scope: str | None,
+        body_bytes: int,
+        batch: RequestBatch,
     ) -> None:
-        self.keeper, self.begin, self.name, self.scope = keeper, begin, name, scope
-        self.body_bytes, self.turn = body_bytes, turn
+        self.guard, self.begin, self.name, self.scope = guard, begin, name, scope
+        self.body_bytes, self.batch = body_bytes, batch
 
     def take(
         self, headers: Mapping[str, str], body: bytes, path: dict[str, str], answer: Callable[[Reply], object]
@@ -52,13 +59,13 @@ class DirectEndpoint:
         """Accept a request, and call `answer` with the reply, now or later."""
         waiting = _Waiting(self, answer)
         try:
-            self.keeper.check(headers, self.scope)
-            self.keeper.admit()
+            self.guard.check(headers, self.scope)
+            self.guard.admit()
         except RefusedError as error:
             waiting.end(reply_to_error(error, self.name))
             return
         waiting.counted = True
-        self.turn.add(self, AdmittedRequest(headers, body, path), waiting)
+        self.batch.add(self, AdmittedRequest(headers, body, path), waiting)
 
     def answer(self, asked: Sequence[tuple[AdmittedRequest, _Waiting]]) -> None:
         """Answer requests, once the log has their records."""
@@ -67,10 +74,10 @@ class DirectEndpoint:
         except Exception as error:
             replies = [error] * len(asked)
         for (_, waiting), reply in zip(asked, replies, strict=True):
-            waiting.begun(reply)
+            waiting.set_reply(reply)
 
 
-class Turn:
+class RequestBatch:
     """The requests of one turn of the event loop.
 
     Requests that arrived over all connections are answered endpoint by endpoint, once everything is read: a
@@ -95,8 +102,8 @@ class Turn:
     def _answer(self) -> None:
         requests, self._asked = self._asked, {}
         with self._together():
-            for endpoint, turn in requests.items():
-                endpoint.answer(turn)
+            for endpoint, batch in requests.items():
+                endpoint.answer(batch)
 
 
 class _Waiting:
@@ -109,7 +116,7 @@ class _Waiting:
         self.reply: Reply | None = None
         self.written = self.ended = self.counted = False
 
-    def begun(self, reply: Reply | Exception) -> None:
+    def set_reply(self, reply: Reply | Exception) -> None:
         """Store the reply: send it now if the log has the record or there is an error, else later."""
         if isinstance(reply, Exception):
             self.end(reply_to_error(reply, self._endpoint.name))
@@ -132,6 +139,6 @@ class _Waiting:
         if self.ended:
             return
         self.ended = True
-        self._endpoint.keeper.served -= self.counted
-        account(self._endpoint.keeper, self._endpoint.name, reply.status, time.perf_counter() - self._began)
+        self._endpoint.guard.served -= self.counted
+        account(self._endpoint.guard, self._endpoint.name, reply.status, time.perf_counter() - self._began)
         self._answer(reply)
