@@ -275,7 +275,7 @@ def test_the_history_survives_a_kill(tmp_path: Path) -> None:
         ({"backend": "dask"}, "backend = 'dask' is unknown; valid are local, ray"),
         ({"slot": 0}, "slot = 0: give a number of seconds above 0"),
         ({"places": 0}, "places = 0: give a whole number from 1 to"),
-        ({"capacity": {}}, "the cluster has nothing"),
+        ({"capacity": {}}, "the capacity is empty"),
         ({"capacity": {"CPU": -1}}, "capacity CPU = -1"),
     ],
 )

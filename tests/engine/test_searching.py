@@ -325,7 +325,7 @@ def test_a_journal_of_other_options_or_another_stream_is_refused(tmp_path: Path)
         InputError, match="after 40 events: the journal to be replayed belongs to another stream"
     ):
         Workspace(cb_explore_adf=True, **QUICK, replay=path).fit("".join(stream(100, late=40)).encode())
-    with pytest.raises(InputError, match="of another stream"):
+    with pytest.raises(InputError, match="belongs to another stream"):
         Workspace(cb_explore_adf=True, **QUICK, replay=path).fit("".join(stream(100, seed=1)).encode())
     Workspace(cb_explore_adf=True, **QUICK, epsilon=0.05, replay=path)  # the default, said
 
