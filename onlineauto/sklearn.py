@@ -42,7 +42,7 @@ class _Rows(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
 
     def _learn(self, X: NDArray[Any], labels: list[Any], sample_weight: Any, passes: int | None) -> Self:
         if passes is not None and passes < 1:
-            raise ValueError(f"passes must be at least 1, and is {passes}")
+            raise ValueError(f"passes is {passes}: it must be at least 1")
         weights = [1.0] * len(labels)
         if sample_weight is not None:
             weights = _check_sample_weight(sample_weight, X).tolist()

@@ -164,7 +164,7 @@ def _review(
     reopens = signal.drift and rules.on_drift != "ignore"
     search = replace(search, of_actions=search.of_actions | signal.of_actions, late=frozenset())
     if reopens:
-        search = _reopened(rules, search, statistics)
+        search = _reopen(rules, search, statistics)
     if rules.renews:
         search = renew(rules, search, statistics)
     search = reviewed(rules, search, statistics)
@@ -173,7 +173,7 @@ def _review(
     return search, ((Reopen(rules.on_drift, indices),) if reopens else ()) + rests
 
 
-def _reopened(rules: SearchRules, search: Search, statistics: Statistics) -> Search:
+def _reopen(rules: SearchRules, search: Search, statistics: Statistics) -> Search:
     """Return the search with no config removed, and every lease reset to a first lease."""
     candidates = tuple(
         replace(

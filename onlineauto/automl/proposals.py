@@ -48,7 +48,7 @@ def renew(rules: SearchRules, search: Search, statistics: Statistics) -> Search:
 
 
 def reviewed(rules: SearchRules, search: Search, statistics: Statistics) -> Search:
-    """Return the search with the time of its next review, which is later the longer nothing has changed.
+    """Return the search with the time of its next review. The delay grows while nothing changes.
 
     The interval is an eighth, later a quarter, of a first lease. After that, it is a sixteenth of the number
     of learnt events since the last change of champion or drift.
@@ -65,7 +65,11 @@ def space_of(
     """Return the components that are now available to configs."""
     if not rules.renews:
         return SearchSpace(
-            search.namespaces, rules.interaction_type, new, search.of_actions, telling=rules.telling
+            search.namespaces,
+            rules.interaction_type,
+            new,
+            search.of_actions,
+            slot_namespaces=rules.slot_namespaces,
         )
     return SearchSpace(
         search.namespaces,

@@ -29,7 +29,7 @@ class RandomOrder(ABC):
     Attributes
     ----------
     state : int
-        The present state.
+        The current state.
     """
 
     def __init__(self, state: int) -> None:

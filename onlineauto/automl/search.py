@@ -123,7 +123,7 @@ class SearchRules:
         Hyperparameters on the command line.
     on_drift : {"ignore", "reopen", "reset_challengers", "reset_model"}
         What to do when the champion's loss rises.
-    telling : tuple of bytes
+    slot_namespaces : tuple of bytes
         Namespaces by which VW distinguishes the slots of an event, the one of the slot's number last; no
         config leaves them out.
     member_budget : float
@@ -143,7 +143,7 @@ class SearchRules:
     tunable: Mapping[str, Tunable] = field(default_factory=dict)
     defaults: Mapping[str, float | str] = field(default_factory=dict)
     on_drift: str = "ignore"
-    telling: tuple[bytes, ...] = ()
+    slot_namespaces: tuple[bytes, ...] = ()
     member_budget: float = 0.0
 
     @staticmethod
@@ -153,7 +153,7 @@ class SearchRules:
         control: Control,
         tunable: Mapping[str, Tunable] | None = None,
         defaults: Mapping[str, float | str] | None = None,
-        telling: tuple[bytes, ...] = (),
+        slot_namespaces: tuple[bytes, ...] = (),
         members: bool = False,
     ) -> SearchRules:
         """Return the rules from the options and the hyperparameters of the command line.
@@ -180,7 +180,7 @@ class SearchRules:
             tunable=tunable or {},
             defaults=defaults or {},
             on_drift=options.on_drift if control.follows_drift else "ignore",
-            telling=telling,
+            slot_namespaces=slot_namespaces,
             member_budget=options.member_budget if members else 0.0,
         )
 

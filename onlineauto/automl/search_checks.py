@@ -43,7 +43,7 @@ def search_problem(rules: SearchRules, search: Search) -> str:
 
 
 def config_problem(rules: SearchRules, config: Config) -> str:
-    """Return what makes a config impossible under these rules; "" if it is possible.
+    """Return the reason why a config is invalid under these rules, or "".
 
     A hyperparameter that is not searched can be fatal: ``--cb_type dr`` needs lanes that exist only if it is
     searched.

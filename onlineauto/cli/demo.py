@@ -34,7 +34,7 @@ _LAST: Final = 5000
 """Number of visits at the end over which the clicks are counted."""
 
 
-def run(words: Sequence[str]) -> int:
+def run(argv: Sequence[str]) -> int:
     """Simulate a log, learn it without and with the search, print and draw the result; return 0.
 
     Raises
@@ -49,7 +49,7 @@ def run(words: Sequence[str]) -> int:
     )
     parser.add_argument("--into", metavar="FOLDER", type=Path, default=Path("onlineauto-demo"))
     parser.add_argument("--seed", metavar="N", type=int, default=1, help="seed of the made-up log")
-    options = parser.parse_args(words)
+    options = parser.parse_args(argv)
     folder: Path = options.into
     log, journal, model, picture = (
         folder / name for name in ("log.txt", "journal.jsonl", "demo.model", "story.svg")

@@ -115,12 +115,12 @@ Examples:
 )
 
 
-def run(words: Sequence[str]) -> int:
+def run(argv: Sequence[str]) -> int:
     """Evaluate policies, print a table, write the report and the picture if requested, and return 0.
 
     Parameters
     ----------
-    words : sequence of str
+    argv : sequence of str
         The command line after the verb.
 
     Raises
@@ -130,7 +130,7 @@ def run(words: Sequence[str]) -> int:
     InputError
         If the log or a model cannot be read, or the log has no propensities.
     """
-    configuration = REGISTRY.parse(words)
+    configuration = REGISTRY.parse(argv)
     options, inputs = configuration[EvaluateOptions], configuration[InputOptions]
     if options.help:
         print(help_text(REGISTRY, width=shutil.get_terminal_size().columns, page=_PAGE))
@@ -216,14 +216,14 @@ def _nothing(evaluation: Evaluation, configuration: Configuration) -> str:
 def _policy(spec: str, configuration: Configuration) -> Workspace:
     """Return a policy from a model file or from flags; it reads events as the log requires."""
     try:
-        words = shlex.split(spec)
+        argv = shlex.split(spec)
     except ValueError as error:
         raise OptionError(f"--policy {spec}: {error}") from None
     if Path(spec).is_file():
-        words = [spec]
-    if len(words) == 1 and Path(words[0]).is_file():
-        words = ["-i", words[0], "-t"]
-    flags = POLICIES.parse(words)
+        argv = [spec]
+    if len(argv) == 1 and Path(argv[0]).is_file():
+        argv = ["-i", argv[0], "-t"]
+    flags = POLICIES.parse(argv)
     if flags[InputOptions].data:
         raise OptionError(f"{spec}: there is no file {flags[InputOptions].data[0]}, and no flag of that name")
     reading = {option.name for option in options_of(InputOptions)} & configuration.supplied - {"data"}
@@ -300,10 +300,10 @@ def table(values: Sequence[PolicyValue], *, alpha: float) -> Iterator[str]:
     )
     rows = [
         (
-            _shortened(each.policy),
-            _bounded(each.dr),
-            _bounded(each.snips),
-            _bounded(each.ips),
+            _shorten(each.policy),
+            _estimate_text(each.dr),
+            _estimate_text(each.snips),
+            _estimate_text(each.ips),
             f"{each.effective_sample_size:.0f}",
             f"{each.average_loss:.6f}",
         )
@@ -323,7 +323,7 @@ def _bars(values: Sequence[PolicyValue]) -> Iterator[str]:
     if not known:
         return
     low, high = min(each.dr.low for each in known), max(each.dr.high for each in known)
-    width = max(len(_shortened(each.policy)) for each in known)
+    width = max(len(_shorten(each.policy)) for each in known)
 
     def place(cost: float) -> int:
         return round((min(max(cost, low), high) - low) / (high - low or 1.0) * (_WIDE - 1))
@@ -334,14 +334,14 @@ def _bars(values: Sequence[PolicyValue]) -> Iterator[str]:
         bar[first : last + 1] = "-" * (last + 1 - first)
         bar[first], bar[last] = "[", "]"
         bar[place(each.dr.value)] = "o"
-        yield f"{_shortened(each.policy).ljust(width)}  {''.join(bar).rstrip()}"
+        yield f"{_shorten(each.policy).ljust(width)}  {''.join(bar).rstrip()}"
     yield f"{''.ljust(width)}  {f'{low:.3f}'.ljust(_WIDE - 6)}{high:.3f}"
 
 
-def _shortened(policy: str) -> str:
+def _shorten(policy: str) -> str:
     """Return the name of a policy, truncated if it is long."""
     return policy if len(policy) <= _WIDE else policy[: _WIDE - 3] + "..."
 
 
-def _bounded(estimate: Bounded) -> str:
+def _estimate_text(estimate: Bounded) -> str:
     return f"{estimate.value:.4f} [{estimate.low:.4f}, {estimate.high:.4f}]"

@@ -86,7 +86,7 @@ Examples:
 )
 
 
-def run(words: Sequence[str]) -> int:
+def run(argv: Sequence[str]) -> int:
     """Perform the requested action, and return 0.
 
     Raises
@@ -96,7 +96,7 @@ def run(words: Sequence[str]) -> int:
     InputError
         If there is no log, or segments of it are missing.
     """
-    options = REGISTRY.parse(words)[LoopOptions]
+    options = REGISTRY.parse(argv)[LoopOptions]
     if options.help:
         print(help_text(REGISTRY, width=shutil.get_terminal_size().columns, page=_PAGE))
         return 0
@@ -246,10 +246,10 @@ def _is_of(line: bytes, event_id: str) -> bool:
 
 def _print_counts(log: SegmentLog) -> None:
     from onlineauto.service.join.join import Join, JoinSettings
-    from onlineauto.service.join.replay import replayed
+    from onlineauto.service.join.replay import replay
 
     join = Join(JoinSettings())
-    skipped = [each.skipped for each in replayed(join, log, log.begin) if each.skipped is not None]
+    skipped = [each.skipped for each in replay(join, log, log.begin) if each.skipped is not None]
     print(f"log        {log.begin} to {log.end} bytes")
     for name, value in msgspec.structs.asdict(join.settings).items():
         print(f"{name:18} {value}")

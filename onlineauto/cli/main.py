@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _INTERRUPTED: Final = 130
 _TERMINATED: Final = 143
-_OF_WORDS: Final = {
+_COMMAND_MODULES: Final = {
     "evaluate": "onlineauto.cli.evaluate",
     "warmup": "onlineauto.cli.machine.warmup",
     "doctor": "onlineauto.cli.machine.doctor",
@@ -38,8 +38,8 @@ _OF_WORDS: Final = {
     "simulate": "onlineauto.cli.cluster.simulate",
     "completion": "onlineauto.cli.machine.completion",
 }
-"""Commands with separate options: the module whose ``run`` takes the remaining words."""
-_OF_OPTIONS: Final = {
+"""Commands with separate options: the module whose ``run`` takes the remaining arguments."""
+_CONFIGURED_MODULES: Final = {
     "learn": "onlineauto.cli.learn",
     "columns": "onlineauto.cli.columns",
     "convert": "onlineauto.cli.convert",
@@ -47,7 +47,7 @@ _OF_OPTIONS: Final = {
     "merge": "onlineauto.cli.models.merge",
 }
 """Commands with the common options: the module whose ``run`` takes the configuration."""
-VERBS: Final = (*_OF_OPTIONS, *_OF_WORDS, "help")
+VERBS: Final = (*_CONFIGURED_MODULES, *_COMMAND_MODULES, "help")
 """All commands."""
 
 
@@ -57,14 +57,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv : sequence of str, optional
-        The words after the program's name; by default those of the process. Without a verb, or if the first
-        word begins with ``-``, the verb is ``learn``.
+        The arguments after the program's name; by default those of the process. Without a verb, or if the
+        first argument begins with ``-``, the verb is ``learn``.
     """
-    words = list(sys.argv[1:] if argv is None else argv)
+    arguments = list(sys.argv[1:] if argv is None else argv)
     log = logging.getLogger("onlineauto")
     level = log.level
     try:
-        code = _run(words)
+        code = _run(arguments)
         sys.stdout.flush()
     except OptionError as error:
         return _fail(f"{error}", code=2)
@@ -102,21 +102,21 @@ def _leave_compiler(code: int) -> None:
         os._exit(code)
 
 
-def _run(words: list[str]) -> int:
-    if not words and sys.stdin is not None and sys.stdin.isatty():
+def _run(argv: list[str]) -> int:
+    if not argv and sys.stdin is not None and sys.stdin.isatty():
         return _print_help(None)  # without arguments on a terminal, print the overview
-    named = bool(words) and not words[0].startswith("-")
-    verb = words.pop(0) if named else "learn"
+    named = bool(argv) and not argv[0].startswith("-")
+    verb = argv.pop(0) if named else "learn"
     if verb not in VERBS:
         if not _is_input(verb):
             raise _unknown_verb(verb)
-        words.insert(0, verb)  # a file of events, before which the verb may also be omitted
+        argv.insert(0, verb)  # a file of events, before which the verb may also be omitted
         verb, named = "learn", False
     if verb == "help":
-        return _run([words[0], "--help"]) if words and words[0] in VERBS[:-1] else _print_help(None)
-    if verb in _OF_WORDS:
-        return int(import_module(_OF_WORDS[verb]).run(words))
-    configuration = REGISTRY.parse(words)
+        return _run([argv[0], "--help"]) if argv and argv[0] in VERBS[:-1] else _print_help(None)
+    if verb in _COMMAND_MODULES:
+        return int(import_module(_COMMAND_MODULES[verb]).run(argv))
+    configuration = REGISTRY.parse(argv)
     output = configuration[OutputOptions]
     if output.help:
         return _print_help(verb if named else None)
@@ -130,7 +130,7 @@ def _run(words: list[str]) -> int:
     if verb != "merge" and configuration[ModelOptions].base is not None:
         raise OptionError("--base is for merge: onlineauto merge A B --base BASE -f OUT")
     with importing():
-        module = import_module(_OF_OPTIONS[verb])
+        module = import_module(_CONFIGURED_MODULES[verb])
     return int(module.run(configuration))
 
 

@@ -71,7 +71,7 @@ Examples:
 )
 
 
-def run(words: Sequence[str]) -> int:
+def run(argv: Sequence[str]) -> int:
     """Draw a picture and return 0.
 
     Raises
@@ -83,7 +83,7 @@ def run(words: Sequence[str]) -> int:
     OSError
         If a file cannot be read or written.
     """
-    options = REGISTRY.parse(words)[PlotOptions]
+    options = REGISTRY.parse(argv)[PlotOptions]
     if options.help:
         print(help_text(REGISTRY, width=shutil.get_terminal_size().columns, page=_PAGE))
         return 0
@@ -105,10 +105,13 @@ def _draw(options: PlotOptions) -> Picture:
         return rewards(courses, losses=options.loss, title=options.heading, dark=options.dark)
     if _is_metrics(first):
         raise InputError(
-            f"{first} has metrics, of the end of a run alone; plot takes its journal, or what runs printed"
+            f"{first} has metrics, which describe only the end of a run: give its journal, or the output "
+            "of runs"
         )
     if others:
-        raise OptionError("plot takes one journal; runs are compared by what they print: 2> run.txt")
+        raise OptionError(
+            "plot takes one journal; to compare runs, give what they printed on standard error: 2> run.txt"
+        )
     if not options.crossings:
         return race(first, title=options.heading, dark=options.dark)
     story = story_of(first)

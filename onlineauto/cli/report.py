@@ -119,7 +119,7 @@ class RunReport:
         """Open the output of option `name`, and return it positioned after a resumed run's bytes."""
         path, (before, at) = getattr(self._options, name), self._written.get(name, ("", 0))
         if before and before != path:
-            raise OptionError(f"--{name} {path}: the run that is resumed has written it to {before}")
+            raise OptionError(f"--{name} {path}: the resumed run has written to {before}: name that file")
         sink = self._sinks[name] = self._files.enter_context(open_sink(path, at=at))
         return sink
 
@@ -208,7 +208,7 @@ def _by_code(diagnostics: Diagnostics) -> dict[str, int]:
 
 
 def _counted(diagnostics: Diagnostics) -> str:
-    """Return one line with the number of problems in the input, by kind."""
+    """Return a line with the numbers of problems in the input, by kind."""
     counts = "; ".join(f"{count} x {summary_of(code)}" for code, count in sorted(diagnostics.counts.items()))
     hidden = diagnostics.total - len(diagnostics.kept)
     limit = f", the first {len(diagnostics.kept)} shown" if hidden else ""

@@ -157,7 +157,7 @@ Examples:
 )
 
 
-def run(words: Sequence[str]) -> int:
+def run(argv: Sequence[str]) -> int:
     """Serve until a signal arrives, and return 0.
 
     Raises
@@ -167,7 +167,7 @@ def run(words: Sequence[str]) -> int:
     InputError
         If the folder cannot be used.
     """
-    configuration = REGISTRY.parse(words)
+    configuration = REGISTRY.parse(argv)
     options, output = configuration[ServeOptions], configuration[OutputOptions]
     if output.help:
         print(help_text(REGISTRY, width=shutil.get_terminal_size().columns, page=_PAGE))

@@ -41,5 +41,5 @@ def checked_capacity(capacity: Mapping[str, float]) -> dict[str, float]:
         if not is_amount(amount) or not 0 < amount < math.inf:
             raise OptionError(f"capacity {name} = {amount!r}: give a number, more than 0")
     if not capacity:
-        raise OptionError("the cluster has nothing: give a capacity, as {'CPU': 8}")
+        raise OptionError("the capacity is empty: give one, such as {'CPU': 8}")
     return {name: float(amount) for name, amount in capacity.items()}

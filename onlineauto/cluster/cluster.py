@@ -106,7 +106,7 @@ class Cluster:
         if backend not in BACKENDS:
             raise OptionError(f"backend = {backend!r} is unknown; valid are {', '.join(BACKENDS)}")
         if not is_amount(slot) or not 0 < slot < math.inf:
-            raise OptionError(f"slot = {slot!r}: seconds, more than 0")
+            raise OptionError(f"slot = {slot!r}: give a number of seconds above 0")
         most: Any = places
         if type(most) is not int or not 1 <= most <= _MOST_PLACES:
             raise OptionError(f"places = {places!r}: give a whole number from 1 to {_MOST_PLACES:,}")
@@ -130,7 +130,7 @@ class Cluster:
 
     @property
     def at(self) -> float:
-        """The present time, in slots."""
+        """The current time, in slots."""
         return self._slots + (0 if self._began is None else (time.monotonic() - self._began) / self.slot)
 
     def submit(
@@ -177,7 +177,7 @@ class Cluster:
             if not isinstance(name, str):
                 raise OptionError(f"name = {name!r}: give a text")
             if any("\ud800" <= letter <= "\udfff" for letter in name + kind):
-                raise OptionError(f"name = {name!r}, kind = {kind!r}: a text that UTF-8 cannot write")
+                raise OptionError(f"name = {name!r}, kind = {kind!r}: UTF-8 cannot represent this text")
             if name in taken:
                 raise OptionError(f"there is a job {name!r} already")
             entry = Submitted(name, kind, job, demand, self.at, endless)
@@ -226,16 +226,16 @@ class Cluster:
     def _open(self, stack: ExitStack) -> HistoryFile | None:
         """Connect to the backend, check the jobs, and open the history and continue it."""
         if self.backend == "ray":
-            from onlineauto.tune.workers.on_ray.connecting import connected
+            from onlineauto.tune.workers.on_ray.connecting import ray_connection
 
-            stack.enter_context(connected(self._address))
+            stack.enter_context(ray_connection(self._address))
             has = capacity_of("ray")
             if self._capacity is None:
                 self._capacity = has
             for name, amount in self._capacity.items():
                 if name in has and amount > has[name]:
                     _LOG.warning(
-                        "the capacity is %s = %g, and Ray has %g now: jobs that do not fit wait",
+                        "the capacity is %s = %g, but Ray has %g now: jobs that do not fit wait",
                         *(name, amount, has[name]),
                     )
         assert self._capacity is not None
@@ -367,5 +367,7 @@ def _check_fits(entry: Submitted, capacity: Mapping[str, float]) -> None:
         needs[name] = needs.get(name, 0) + amount
     for name, amount in needs.items():
         if amount > capacity.get(name, 0) * (1 + _ROUNDING):
-            has = f"there is {capacity[name]:g}" if name in capacity else "the cluster has none"
-            raise OptionError(f"the job {entry.name!r} takes {name} = {amount:g} at least, and {has}")
+            has = f"only {capacity[name]:g}" if name in capacity else "none"
+            raise OptionError(
+                f"the job {entry.name!r} needs at least {name} = {amount:g}, but the cluster has {has}"
+            )

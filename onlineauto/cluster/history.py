@@ -242,7 +242,7 @@ def _read(line: bytes, head: Head | None, where: str) -> Head | Record:
         return each
     _check_amounts(each.capacity, where)
     if head is not None and each.capacity.keys() != head.capacity.keys():
-        raise InputError(f"{where}: the cluster has other resources from here on")
+        raise InputError(f"{where}: the resources of the cluster change at this line")
     return each
 
 
@@ -264,7 +264,7 @@ def _check_record(record: Record, head: Head | None, where: str) -> None:
     numbers = (record.before, record.done, record.total, record.used, record.arrived)
     counts = (record.slot, record.workers, record.servers, record.most_workers, record.most_servers)
     if not all(0 <= number < 1e300 for number in numbers) or not all(0 <= n < 2**53 for n in counts):
-        raise InputError(f"{where}: a number of job {record.job!r} is negative or without bounds")
+        raise InputError(f"{where}: a number of job {record.job!r} is negative, infinite or too large")
 
 
 def _check_amounts(amounts: dict[str, float], where: str) -> None:

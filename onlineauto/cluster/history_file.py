@@ -54,7 +54,7 @@ class HistoryFile:
             if self.found.head.capacity.keys() != head.capacity.keys():
                 ours, theirs = sorted(head.capacity), sorted(self.found.head.capacity)
                 raise InputError(
-                    f"{os.fspath(path)}: the history of a cluster with {', '.join(theirs)}, and this one has "
+                    f"{os.fspath(path)}: the history of a cluster with {', '.join(theirs)}, but this one has "
                     f"{', '.join(ours)}; give it another file"
                 )
             torn = len(content) - (content.rfind(b"\n") + 1)
@@ -81,6 +81,4 @@ class HistoryFile:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise InputError(
-                f"another cluster writes {os.fspath(path)}; give this one another file"
-            ) from None
+            raise InputError(f"{os.fspath(path)} is in use by another cluster: give another file") from None

@@ -43,9 +43,7 @@ def policy_named(name: str, *, learned: str | os.PathLike[str] | None = None) ->
     if learned is None:
         return NAMED[name]()
     if name != Learned.name:
-        raise OptionError(
-            f"learned = {str(learned)!r} is the file of policy = 'learned', and policy = {name!r}"
-        )
+        raise OptionError(f"learned = {str(learned)!r} needs policy = 'learned', but policy = {name!r}")
     return _guarded(Learned.load(learned))
 
 

@@ -32,7 +32,7 @@ class Submitted:
     endless : bool
         True for a stream without end.
     workers, servers : int
-        The present numbers.
+        The current numbers.
     wanted : tuple of int
         The numbers that the job gets in this slot, as soon as the resources are free.
     done, total : float

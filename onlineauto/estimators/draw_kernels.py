@@ -79,5 +79,5 @@ def tell_of_actions(draws: NDArray[np.float64]) -> bool:
 
 @inline_kernel
 def by_draws(level: float, events: float) -> float:
-    """Return the level that a proof needs if `events` events share a draw."""
+    """Return the significance level to use if `events` events share one random draw."""
     return level if events == 1.0 else level**events

@@ -169,7 +169,7 @@ class Evaluation:
         self._given_range, self._given_floor = cost_range is not None, min_prob is not None
         self._losses = dict.fromkeys((LOGGED, *policies), 0.0)
         self._weight = 0.0
-        self._usual = np.zeros(0, np.float32)
+        self._first_weight = np.zeros(0, np.float32)
 
     def run(self, source: Sources) -> list[PolicyValue]:
         """Evaluate the policies on a whole log and return their values; see `stream`."""
@@ -230,7 +230,8 @@ class Evaluation:
             more = f" and {n - min(len(lines), _LISTED)} more" if n > _LISTED else ""
             raise InputError(
                 f"{self.diagnostics.of_file}lines {listed}{more} log an action without its probability, "
-                "which is no evidence on other policies; if chosen uniformly: --missing_probability uniform"
+                "so they cannot be used to estimate other policies; if actions were chosen uniformly: "
+                "--missing_probability uniform"
             )
 
     def _refuse_skipped(self) -> None:
@@ -252,15 +253,15 @@ class Evaluation:
         weights indicate different probabilities, which no estimate here corrects.
         """
         known = np.flatnonzero(predicted.labelled)
-        if len(self._usual) == 0:
-            self._usual = predicted.weight[known[:1]]
-        other = known[predicted.weight[known] != self._usual]
+        if len(self._first_weight) == 0:
+            self._first_weight = predicted.weight[known[:1]]
+        other = known[predicted.weight[known] != self._first_weight]
         if len(other):
             line = block.event_start[other[0]]
             raise InputError(
                 f"{self.diagnostics.of_file}{block.place_of(line)}: the event has the weight "
-                f"{block.weight[line]} (by pdrop), and those before it {self._usual[0]}; estimates here take "
-                "all events of a log alike"
+                f"{block.weight[line]} (by pdrop), but earlier events have {self._first_weight[0]}: "
+                "an evaluation needs the same weight for all events"
             )
 
     def _take(self, block: Block, *, trace: bool) -> dict[str, NDArray[np.float64]]:
@@ -316,10 +317,12 @@ def _check(
         if policy.kind not in ("cb_adf", "cb_explore_adf"):
             raise OptionError(f"{name}: a policy to evaluate is one of --cb_explore_adf or --cb_adf")
         if policy.learner.task.exploration.samples:
-            raise OptionError(f"{name}: --cb_sample draws an action, where its probability is wanted")
+            raise OptionError(
+                f"{name}: --cb_sample draws an action, but an evaluation needs the probability of each action"
+            )
         rules = [*rules, rules_of(policy.configuration)]
         if rules[-1] != rules[0]:
-            raise OptionError(f"{name} and {next(iter(policies))} read events differently")
+            raise OptionError(f"{name} and {next(iter(policies))} have different options for reading events")
     if not 0.0 < alpha < 1.0:
         raise OptionError(f"alpha cannot be {alpha}; it is a probability between 0 and 1")
     if cost_range is not None and not cost_range[0] < cost_range[1]:

@@ -132,9 +132,13 @@ def check_search(configuration: Configuration) -> None:
             f"--oracle_type cannot be {automl.oracle_type} with --vw_exact: it is onlineauto's own"
         )
     if automl.is_paired(VW.paired):
-        raise OptionError("--estimator cannot be paired with --vw_exact, which decides as Vowpal Wabbit does")
+        raise OptionError(
+            "--estimator paired cannot be used with --vw_exact, which decides as Vowpal Wabbit does"
+        )
     if automl.interaction_type == "both":
-        raise OptionError("--interaction_type cannot be both with --vw_exact: Vowpal Wabbit does not know it")
+        raise OptionError(
+            "--interaction_type cannot be both with --vw_exact: Vowpal Wabbit has no such value"
+        )
 
 
 def check_audit(configuration: Configuration) -> None:

@@ -187,7 +187,7 @@ class Block:
         for name, end in ends:
             starts = getattr(self, name)
             if not len(starts) or starts[0] < 0 or starts[-1] > end or (starts[1:] < starts[:-1]).any():
-                raise InputError(f"a block cannot be made: {name} must ascend, and end at {end} at most")
+                raise InputError(f"a block cannot be made: {name} must ascend and end at or below {end}")
         numbers = self.span_namespace
         if len(numbers) and not 0 <= numbers.min() <= numbers.max() < len(self.namespaces):
             raise InputError("a block cannot be made: span_namespace has a number without a namespace")
@@ -248,7 +248,7 @@ class Block:
 
     @property
     def shared(self) -> NDArray[np.bool_]:
-        """Marks of ``shared`` headers: bool[n_lines]."""
+        """True for each line with a ``shared`` header: bool[n_lines]."""
         return self.lines["shared"][:-1]  # type: ignore[no-any-return]
 
     @property
@@ -322,6 +322,7 @@ def _kernel_array(name: str, value: object, dtype: np.dtype[Any]) -> NDArray[Any
     array: NDArray[Any] = np.asarray(value)
     if array.ndim != 1 or array.dtype != dtype:
         raise InputError(
-            f"a block cannot be made: {name} is of {array.dtype} in {array.ndim} axes, not of {dtype} in one"
+            f"a block cannot be made: {name} has the type {array.dtype} and {array.ndim} axes, not the "
+            f"type {dtype} and one axis"
         )
     return np.require(array, requirements=["C", "A", "W"])

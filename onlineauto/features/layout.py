@@ -361,7 +361,7 @@ class StreamLayout:
         )
 
     def _keys_of(self, names: Sequence[bytes]) -> Keys:
-        """Return a key for every namespace: 0 for the constant, then slots' namespaces, then the others."""
+        """Return a key for each namespace: 0 for the constant, then keys of slots, then all others."""
         first = 1 + len(self._own)
         return Keys(
             key=np.arange(first, first + len(names), dtype=np.int32),

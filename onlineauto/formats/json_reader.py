@@ -152,11 +152,11 @@ class JsonReader(InPlaceReader):
         ):
             start, end = log[bounds].tolist()
             if end > start:
-                setattr(counts, name, _decoded(self._buffer[start:end].tobytes()))
+                setattr(counts, name, _decode(self._buffer[start:end].tobytes()))
                 log[bounds] = 0
 
 
-def _decoded(string: bytes) -> str:
+def _decode(string: bytes) -> str:
     """Return the text of a JSON string; malformed bytes are replaced."""
     try:
         return msgspec.json.decode(string, type=str)

@@ -93,9 +93,9 @@ def from_arrays(
 def _column(value: ArrayLike, n: int, what: str) -> NDArray[np.generic]:
     column: NDArray[np.generic] = np.asarray(value)
     if column.shape != (n,):
-        raise InputError(f"{what} is of shape {column.shape}, and context has {n} rows")
+        raise InputError(f"{what} has the shape {column.shape}, but context has {n} rows")
     if column.dtype.kind not in "biuf" or (what == "chosen" and column.dtype.kind not in "iu"):
-        raise InputError(f"{what} is of {column.dtype}, not of {'whole ' * (what == 'chosen')}numbers")
+        raise InputError(f"{what} has the type {column.dtype}, not {'whole ' * (what == 'chosen')}numbers")
     return column
 
 
@@ -111,12 +111,14 @@ def _rows(matrix: Any, namespace: str, names: Sequence[str] | None, hashes: Name
     sparse = hasattr(matrix, "tocsr")
     values: Any = matrix.tocsr() if sparse else np.asarray(matrix)
     if values.ndim != 2:
-        raise InputError(f"{what} is of shape {values.shape}; it takes a row of features for each")
+        raise InputError(
+            f"{what} has the shape {values.shape}: give a matrix with a row of features for each"
+        )
     if values.dtype.kind not in "biuf":
-        raise InputError(f"{what} is of {values.dtype}, not of numbers")
+        raise InputError(f"{what} has the type {values.dtype}, not numbers")
     columns = [str(i) for i in range(values.shape[1])] if names is None else list(names)
     if len(columns) != values.shape[1]:
-        raise InputError(f"there are {len(columns)} names, and {values.shape[1]} columns of {what}")
+        raise InputError(f"there are {len(columns)} names, but {values.shape[1]} columns of {what}")
     of_columns = hashes.features(columns, number)
     if not sparse:
         return rows_of_matrix(number, of_columns, _finite(values, what))
@@ -149,13 +151,13 @@ def _actions(
     """Return the rows of the actions, shared or for each event, and the number of actions per event."""
     if isinstance(actions, int | np.integer):
         if actions < 1:
-            raise InputError(f"there are {actions} actions; an event has one at least")
+            raise InputError(f"there are {actions} actions; an event needs at least one")
         return _rows(np.eye(int(actions)), namespace, names, hashes, "actions"), int(actions)
     if not hasattr(actions, "tocsr"):
         actions = np.asarray(actions)
         if actions.ndim == 3:
             if len(actions) != n or actions.shape[1] == 0:
-                raise InputError(f"actions is of shape {actions.shape}, and context has {n} rows")
+                raise InputError(f"actions has the shape {actions.shape}, but context has {n} rows")
             return _rows(
                 actions.reshape(-1, actions.shape[2]), namespace, names, hashes, "actions"
             ), actions.shape[1]
@@ -189,7 +191,7 @@ def _events(
     chosen = np.asarray(given.get("chosen", np.full(n, -1)), np.int64)
     if ((chosen < -1) | (chosen >= k)).any():
         bad = int(np.argmax((chosen < -1) | (chosen >= k)))
-        raise InputError(f"row {bad}: chosen is {chosen[bad]}, and there are {k} actions, numbered from 0")
+        raise InputError(f"row {bad}: chosen is {chosen[bad]}, but there are {k} actions, numbered from 0")
     logged = np.flatnonzero(chosen >= 0)
     weight = checked_weights(given["weight"]) if "weight" in given else None
     none = np.zeros(n, np.float32)

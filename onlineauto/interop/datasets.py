@@ -46,9 +46,9 @@ def decisions_in(source: Any, columns: Columns, **named: Any) -> DatasetSource:
         dataset = DatasetSource(source, columns)
         return dataset if columns is not None else dataset.with_columns(_like_dicts(dataset, decides=True))
     if columns is not None:
-        raise InputError(f"columns says what the columns are, and so does {next(iter(named))}: give one")
+        raise InputError(f"columns and {next(iter(named))} both describe the columns: give only one")
     if isinstance(named.get("choices"), Mapping):
-        raise InputError("choices of a dataset are a list: features of the actions belong into its columns")
+        raise InputError("choices of a dataset must be a list: put features of actions into columns")
     columns_of: dict[str, Any] = {
         name: named[name] for name in ("cost", "reward", "probability", "weight") if name in named
     }
@@ -99,7 +99,7 @@ def dataset_rows(
         No column is the label, or the columns do not fit the dataset.
     """
     if columns is not None and (label is not None or weight is not None):
-        raise InputError("columns says what the columns are, and so do label and weight: give one")
+        raise InputError("columns excludes label and weight, because all of them describe the columns")
     dataset = DatasetSource(source, columns)
     if label is None:
         of = _like_dicts(dataset, decides=False) if columns is None else dataset.columns(decides=False)

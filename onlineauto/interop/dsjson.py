@@ -64,7 +64,7 @@ def event_dsjson(
         event = named_event(event)
     lines: list[NamedLine | Line] = list(event.lines)
     if isinstance(event, NamedEvent) and not event.multiline:
-        raise InputError("event: it has no actions, which a decision has to choose from")
+        raise InputError("event: it has no actions to choose from")
     names = NameHashes(hash_seed=hash_seed)
     shared = lines.pop(0) if lines and lines[0].shared else None
     slots = [line for line in lines if line.slot]
@@ -72,12 +72,12 @@ def event_dsjson(
     context = [] if shared is None else list(_members(shared, names, hash_seed))
     objects = [_object(_members(action, names, hash_seed)) for action in actions]
     context.append(f'"_multi":[{",".join(objects)}]')
-    objects = [_object([*_confined(slot), *_members(slot, names, hash_seed)]) for slot in slots]
+    objects = [_object([*_allowed_actions(slot), *_members(slot, names, hash_seed)]) for slot in slots]
     context += [f'"_slots":[{",".join(objects)}]'] * bool(slots)
     members = [*_label(actions), *_drop(event.lines)]
     members += [f'"EventId":{_string(event_id)}'] * bool(event_id)
     members += [f'"Timestamp":{_string(timestamp)}'] * bool(timestamp)
-    members.append(f'"a":[{",".join(map(str, _ranked(actions)))}]')
+    members.append(f'"a":[{",".join(map(str, _ranking(actions)))}]')
     members.append(f'"c":{_object(context)}')
     return _object([*members, *_outcomes(slots)]) + "\n"
 
@@ -104,27 +104,27 @@ def write_dsjson(
     )
 
 
-def _chosen(lines: list[NamedLine | Line]) -> list[int]:
+def _labelled_actions(lines: list[NamedLine | Line]) -> list[int]:
     """Return the indices of the actions that have a label."""
     return [i for i, line in enumerate(lines) if any(cost is not None for _, cost, _ in line.costs)]
 
 
-def _ranked(lines: list[NamedLine | Line]) -> list[int]:
+def _ranking(lines: list[NamedLine | Line]) -> list[int]:
     """Return the actions, counted from 1, with the logged action first."""
-    first = _chosen(lines)[:1]
+    first = _labelled_actions(lines)[:1]
     return [each + 1 for each in (*first, *(i for i in range(len(lines)) if i not in first))]
 
 
 def _label(lines: list[NamedLine | Line]) -> Iterator[str]:
-    chosen = _chosen(lines)
+    chosen = _labelled_actions(lines)
     if not chosen:
         return
     costs = lines[chosen[0]].costs
     if len(chosen) > 1 or len(costs) > 1:
-        raise InputError("event: it has more than one label, and a decision has one")
+        raise InputError("event: it has more than one label, but a decision has only one")
     _, cost, probability = costs[0]
     if not probability:
-        raise InputError("event: its label has no probability, which a decision has to have")
+        raise InputError("event: its label has no probability, which a decision requires")
     assert cost is not None
     yield f'"_label_cost":{_number(cost)}'
     yield f'"_label_probability":{_number(probability)}'
@@ -136,23 +136,23 @@ def _drop(lines: Iterable[NamedLine | Line]) -> Iterator[str]:
     """Yield the share of such events that was not logged, if the event represents several."""
     weights = {float(np.float32(line.weight)) for line in lines}
     if len(weights) > 1:
-        raise InputError("event: its lines have several weights, and a decision has one")
+        raise InputError("event: its lines have several weights, but a decision has only one")
     weight = np.float32(weights.pop())
     if weight == 1:
         return
     if not 1 < weight < np.inf:
-        raise InputError(f"event: its weight is {weight}, and none in a log is less than 1")
+        raise InputError(f"event: its weight is {weight}, but weights in a log are at least 1")
     near = np.float32(1 - 1 / np.float64(weight))
     drops = [near, np.nextafter(near, np.float32(0)), np.nextafter(near, np.float32(1))]
     drop = min(drops, key=lambda each: abs(np.float64(_ONE / (_ONE - each)) - weight) if each < 1 else np.inf)
     yield f'"pdrop":{_number(drop)}'
 
 
-def _confined(slot: NamedLine | Line) -> Iterator[str]:
-    """Yield the list of a slot's allowed actions, if there is one."""
-    confined = outcomes_of(slot)[1]
-    if confined:
-        yield f'"_inc":[{",".join(map(str, confined))}]'
+def _allowed_actions(slot: NamedLine | Line) -> Iterator[str]:
+    """Yield the member ``_inc``, the allowed actions of a slot, if the slot restricts them."""
+    allowed = outcomes_of(slot)[1]
+    if allowed:
+        yield f'"_inc":[{",".join(map(str, allowed))}]'
 
 
 def _outcomes(slots: list[NamedLine | Line]) -> Iterator[str]:
@@ -162,7 +162,7 @@ def _outcomes(slots: list[NamedLine | Line]) -> Iterator[str]:
         members = []
         for action, cost, probability in outcomes_of(slot)[0]:
             if not probability:
-                raise InputError("event: a slot's label has no probability, which a decision has to have")
+                raise InputError("event: a slot's label has no probability, which a decision requires")
             members = [f'"_label_cost":{_number(cost)}', f'"_a":[{action}]', f'"_p":[{_number(probability)}]']
         objects.append(_object(members))
     while objects and objects[-1] == "{}":

@@ -91,7 +91,7 @@ class Columns:
     def _column(self, name: str) -> Any:
         native = self._native.get(str(name))
         if native is None:
-            raise InputError(f"there is no column {name!r}; there are {', '.join(self._native)}")
+            raise InputError(f"there is no column {name!r}; the columns are {', '.join(self._native)}")
         return self._frame.get_column(native)
 
     def is_there(self, name: str) -> NDArray[np.bool_]:
@@ -117,7 +117,7 @@ class Columns:
         if not there.any():  # the type of an empty column has no meaning
             return np.full(len(self), np.nan)
         if not column.dtype.is_numeric() and column.dtype != self._nw.Boolean:
-            raise InputError(f"column {name!r} is of {column.dtype}, not of numbers")
+            raise InputError(f"column {name!r} has the type {column.dtype}, not numbers")
         numbers: NDArray[np.generic] = _filled(column, self._nw)
         return numbers if there.all() else np.where(there, numbers, np.nan)
 
@@ -196,14 +196,16 @@ class Columns:
         return np.append(hashes, np.uint32(0))[codes], there.astype(np.float32)
 
     def _words(self, name: str) -> tuple[NDArray[np.int64], list[str]]:
-        """Return the index of each row's string among the distinct ones, -1 for none, and these strings."""
+        """Return the index of each row's string in the distinct strings (-1 if missing), and the latter."""
         column = self._column(name)
         kinds = self._nw.String, self._nw.Categorical, self._nw.Enum
         if column.dtype not in kinds:
             advice = "cast it to numbers or strings"
             if column.dtype.is_temporal():
                 advice = "give what matters of it as numbers or strings, such as the weekday and the hour"
-            raise InputError(f"column {name!r} is of {column.dtype}, which has no features; {advice}")
+            raise InputError(
+                f"column {name!r} has the type {column.dtype}, which cannot be a feature: {advice}"
+            )
         if column.dtype in kinds[1:]:
             column = column.cast(self._nw.String)
         place: dict[str, int] = {}
@@ -225,12 +227,10 @@ class Columns:
             valid = sorted(present)
             if not needed:
                 raise InputError(
-                    f"without costs, choices has to say which actions there are: not all need be in {name}"
+                    f"without costs, list the actions in choices: column {name} may lack some of them"
                 )
         if not valid:
-            nothing = (
-                "choices is empty" if len(self) else "the frame has no rows, and choices does not say any"
-            )
+            nothing = "choices is empty" if len(self) else "the frame has no rows, and choices lists none"
             raise InputError(f"there is no action: {nothing}")
         place = {value: i for i, value in enumerate(valid)}
         if stray := present - place.keys():

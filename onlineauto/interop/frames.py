@@ -140,7 +140,7 @@ class _Logs(NamedTuple):
 
 
 def _check_kind(actions: object, given: dict[str, object]) -> None:
-    """Reject parameters that do not match the kind of the rows."""
+    """Reject parameters that do not apply to the kind of rows that `actions` implies."""
     refused, why = ["label"], "is for frames without actions"
     if actions is None:
         refused, why = ["event", "choices", "cost"], "is for frames with actions"
@@ -209,7 +209,7 @@ def _rows_are_events(
     features = choices if isinstance(choices, Mapping) else {each: {taken: str(each)} for each in valid}
     own = _rows_of_choices([features[each] for each in valid], columns.names)
     n, k = len(columns), len(valid)
-    logged, costs, probabilities = _logged(columns, logs, place >= 0)
+    logged, costs, probabilities = _logged_rows(columns, logs, place >= 0)
     if problems is not None:
         _add_missing(problems, columns, (*logs[:2], taken), np.setdiff1d(np.arange(n), logged))
     has_shared = int(bool(shared))
@@ -266,11 +266,13 @@ def _rows_are_actions(
 ) -> Iterator[Block]:
     first = columns.first_rows(event)
     n_events, has_shared = len(first) - 1, int(bool(shared))
-    logged, costs, probabilities = _logged(columns, logs, np.ones(len(columns), bool))
+    logged, costs, probabilities = _logged_rows(columns, logs, np.ones(len(columns), bool))
     of_event = np.searchsorted(first, logged, side="right") - 1
     if (np.diff(of_event) == 0).any():
         second = int(logged[1:][np.diff(of_event) == 0][0])
-        raise InputError(f"row {second}: a second cost of one event; only the action that was chosen has one")
+        raise InputError(
+            f"row {second}: a second cost of the same event: only the chosen action can have a cost"
+        )
     if problems is not None:
         unknown = np.setdiff1d(np.arange(n_events), of_event)
         _add_missing(problems, columns, logs[:2], first[unknown])
@@ -299,7 +301,7 @@ def _rows_are_actions(
         )
 
 
-def _logged(
+def _logged_rows(
     columns: Columns, logs: _Logs, may: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]]:
     """Return the rows that have a cost and a propensity, among the allowed ones, and these numbers."""

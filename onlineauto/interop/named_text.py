@@ -64,7 +64,7 @@ def read_named(
     if dialect_of(configuration) is not NATIVE or configuration[FeatureOptions].hash == "all":
         raise OptionError("names cannot be read with vw_exact or hash='all'")
     if format_of(configuration) != "text":
-        raise OptionError("names are read from VW's text only")
+        raise OptionError("names can be read only from VW text")
     names = NameHashes(hash_seed=configuration[FeatureOptions].hash_seed)
     kind = kind_of(configuration)
     multiline, slots = kind.endswith("adf"), kind == "ccb_explore_adf"
@@ -74,7 +74,7 @@ def read_named(
             for event, (first, last) in zip(events(block), pairwise(bounds), strict=True):
                 texts = [lines.text(line.number) for line in event.lines]
                 named = [
-                    _named(line, block, i, _names_in(text, names))
+                    _named_line(line, block, i, _names_in(text, names))
                     for line, i, text in zip(event.lines, range(first, last), texts, strict=True)
                 ]
                 yield NamedEvent(lines=tuple(named), multiline=multiline, slots=slots)
@@ -91,7 +91,7 @@ def _names_in(text: str, names: NameHashes) -> dict[tuple[str, int], str]:
     return result
 
 
-def _named(line: Line, block: Block, i: int, names: dict[tuple[str, int], str]) -> NamedLine:
+def _named_line(line: Line, block: Block, i: int, names: dict[tuple[str, int], str]) -> NamedLine:
     """Return line `i` of a block with the names of its features."""
     spans = []
     for span in range(block.line_start[i], block.line_start[i + 1]):

@@ -34,7 +34,7 @@ class RememberedLines(io.BufferedIOBase):
         return data
 
     def close(self) -> None:
-        """Close the source, if it was opened here."""
+        """Close the source if this object opened it."""
         self._source.close()
         super().close()
 

@@ -84,7 +84,7 @@ def _compiler() -> tuple[str, ...]:
     return ()
 
 
-def kept(symbol: str) -> tuple[bytes, str] | None:
+def load_object(symbol: str) -> tuple[bytes, str] | None:
     """Return the object code of a kernel and the kind of its result, None if it is missing or damaged."""
     for directory in _directories():
         with suppress(OSError, ValueError, KeyError, TypeError):
@@ -140,7 +140,7 @@ def _warn_unwritable(reason: str) -> None:
 
 
 @contextmanager
-def locked(symbol: str) -> Iterator[None]:
+def kernel_lock(symbol: str) -> Iterator[None]:
     """Hold the lock of a kernel, so that only one of several processes compiles it.
 
     The system releases the lock when the process ends, even if it is killed. Without file locks, each process

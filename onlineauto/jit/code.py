@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from onlineauto.errors import CompilerError, install_hint
 from onlineauto.jit import library
-from onlineauto.jit.cache import kept
+from onlineauto.jit.cache import load_object
 from onlineauto.jit.compiling import compiled
 from onlineauto.jit.fingerprint import fingerprint_of, kernels_of
 from onlineauto.jit.packing import ArrayKind, Kind, Number, RecordKind, TupleKind
@@ -124,8 +124,8 @@ def code_for(function: FunctionType, packed: Packed) -> Code:
         if error.name not in _COMPILER:
             raise
         raise CompilerError(
-            f"the kernel {function.__module__}.{function.__qualname__} must be compiled, and there is no "
-            f"Numba: {install_hint('compiler')}"
+            f"the kernel {function.__module__}.{function.__qualname__} must be compiled, but Numba is not "
+            f"installed: {install_hint('compiler')}"
         ) from error
     return Code(function.__qualname__, address, packed, _kind_from(json.loads(text)))
 
@@ -134,7 +134,7 @@ def _load_or_compile(function: FunctionType, packed: Packed, symbol: str) -> tup
     """Return the address of a kernel and the kind of its result, from the disk or from the compiler."""
     from onlineauto.jit.loading import load
 
-    code = kept(symbol)
+    code = load_object(symbol)
     if code is None:
         make = partial(_compile, function, packed, symbol)
         code = compiled(symbol, make, name=function.__qualname__, total=kernels_of(function))

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
-from onlineauto.jit.cache import cache_directory, can_keep, keep, kept, locked
+from onlineauto.jit.cache import cache_directory, can_keep, keep, kernel_lock, load_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -126,8 +126,8 @@ def compiled(
 
     def work(future: Future[tuple[bytes, str]]) -> None:
         try:
-            with locked(symbol):
-                result = kept(symbol)
+            with kernel_lock(symbol):
+                result = load_object(symbol)
                 if result is None:
                     can_keep()
                     _current.program = program

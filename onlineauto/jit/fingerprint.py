@@ -38,7 +38,7 @@ def _file_digest(path: str) -> bytes:
 
 
 def _bytecode(code: CodeType) -> bytes:
-    """Return bytes that identify code without a file, such as code in a notebook or a shell."""
+    """Return bytes that identify code that has no source file, such as code from a notebook or a shell."""
     inner = (
         _bytecode(each) if isinstance(each, CodeType) else repr(each).encode() for each in code.co_consts
     )

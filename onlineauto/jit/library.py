@@ -23,7 +23,7 @@ _FOLDER = Path(__file__).resolve().parent.parent / "_kernels"
 
 def find(symbol: str) -> tuple[int, str] | None:
     """Return the address of a kernel and the kind of its result; None if the library does not contain it."""
-    shared, results, _ = _opened()
+    shared, results, _ = _open_library()
     if shared is None or symbol not in results:
         return None
     return ctypes.cast(getattr(shared, symbol), ctypes.c_void_p).value or 0, results[symbol]
@@ -31,11 +31,11 @@ def find(symbol: str) -> tuple[int, str] | None:
 
 def library_file() -> str | None:
     """Return the path of the loaded shared object; None if all kernels are compiled."""
-    return _opened()[2]
+    return _open_library()[2]
 
 
 @cache
-def _opened() -> tuple[Any, dict[str, str], str | None]:
+def _open_library() -> tuple[Any, dict[str, str], str | None]:
     """Return the shared object for this processor, the kinds of the results of its kernels, and its path.
 
     ``ONLINEAUTO_KERNELS`` names another folder than the wheel's. No library is used if an environment

@@ -150,7 +150,7 @@ Flat = dict[int, tuple[tuple[Any, ...], list[Any], list[Any]]]
 def pack(
     values: tuple[Any, ...], before: Flat | None = None, after: Flat | None = None
 ) -> tuple[Packed, list[Any]]:
-    """Return the `Packed` of arguments of these kinds, and their words for its `struct`.
+    """Return the `Packed` layout for arguments of these kinds, and their words for its `struct`.
 
     Tuples in `before` are not packed again; all tuples are added to `after`.
     """
@@ -304,7 +304,7 @@ class SealedRecords:
 
     @property
     def array(self) -> NDArray[np.int64]:
-        """Return this object, typed as the array of addresses that kernels see."""
+        """Return this object; its type is the array of addresses that kernels receive."""
         return cast("NDArray[np.int64]", self)
 
     def __reduce__(self) -> tuple[type[SealedRecords], tuple[tuple[Any, ...]]]:

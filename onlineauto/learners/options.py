@@ -241,12 +241,10 @@ def check_loss(configuration: Configuration) -> None:
     ):
         if name in configuration.supplied and options.loss_function != loss:
             raise OptionError(
-                f"--{name} is for --loss_function {loss}, and the loss is {options.loss_function}"
+                f"--{name} is for --loss_function {loss}, but the loss is {options.loss_function}"
             )
     if options.loss_function == "expectile" and options.expectile_q is None:
-        raise OptionError(
-            "--loss_function expectile needs --expectile_q, a number above 0 and of at most 0.5"
-        )
+        raise OptionError("--loss_function expectile needs --expectile_q, a number above 0 and at most 0.5")
     if options.logistic_min >= options.logistic_max:
         raise OptionError(
             f"--logistic_min {options.logistic_min} has to be less than --logistic_max {options.logistic_max}"

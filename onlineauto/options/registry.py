@@ -121,7 +121,9 @@ class Registry:
         configuration = self.parse(words)
         for option in self.options:
             if option.name in configuration.supplied and not option.keep:
-                raise OptionError(f"{option.flag} is for the command line, and not kept in models")
+                raise OptionError(
+                    f"{option.flag} applies only to the command line and is not stored in models"
+                )
         return configuration
 
     def from_keywords(self, **keywords: object) -> Configuration:

@@ -26,10 +26,10 @@ _HALF: Final = 0.34
 """Half of the height of a bar; the distance between lanes is 1."""
 _LETTER: Final = 0.0068
 """Width of a letter of a label, as a fraction of the width of the plot."""
-_NARROW: Final = 0.5
-"""An interval is drawn if it has at least this fraction of the events of the one before."""
+_PRECISE: Final = 0.5
+"""An interval is drawn if it rests on at least this fraction of the events of the interval before it."""
 _FEW: Final = 8
-"""The axis fits the intervals with at least this fraction of the maximum number of events."""
+"""The axis fits the intervals that rest on at least 1/8 of the maximum number of events."""
 _OUTCOMES: Final = (
     ("champion", "champion"),
     ("rising", "became the champion"),
@@ -244,7 +244,7 @@ def _draw_reward(axes: Axes, story: Story, *, colour: str, dashes: str) -> None:
     drawn: list[Interval] = []
     ends = [0, *(now for now, _ in story.swaps), story.events]
     for begin, end in pairwise(ends):
-        intervals = list(_narrow(each for each in story.intervals if begin < each.events <= end))
+        intervals = list(_precise(each for each in story.intervals if begin < each.events <= end))
         drawn += intervals
         events = [each.events for each in intervals]
         low, high = [each.low for each in intervals], [each.high for each in intervals]
@@ -268,14 +268,14 @@ def _fit(axes: Axes, intervals: Iterable[Interval]) -> None:
     axes.set_ylim(low - margin, high + margin)
 
 
-def _narrow(intervals: Iterable[Interval]) -> Iterator[Interval]:
-    """Yield the intervals with many events, one for each number of completed events."""
+def _precise(intervals: Iterable[Interval]) -> Iterator[Interval]:
+    """Yield the most precise interval at each time, unless it has far fewer events than the last one."""
     at: dict[int, Interval] = {}
     for each in intervals:
         if each.events not in at or each.updates > at[each.events].updates:
             at[each.events] = each
     many = 0
     for each in at.values():
-        if each.updates >= _NARROW * many:
+        if each.updates >= _PRECISE * many:
             many = each.updates
             yield each

@@ -244,7 +244,7 @@ def importance(rows: Sequence[Mapping[str, Any]], space: Mapping[str, Mapping[st
     are not measured.
     """
     ranks = np.argsort(np.argsort([row["value"] for row in rows], kind="stable"), kind="stable")
-    return {name: _explained(ranks, _bins(rows, name, declared)) for name, declared in space.items()}
+    return {name: _explained_variance(ranks, _bins(rows, name, declared)) for name, declared in space.items()}
 
 
 def _bins(rows: Sequence[Mapping[str, Any]], name: str, declared: Mapping[str, Any]) -> NDArray[np.intp]:
@@ -260,7 +260,7 @@ def _bins(rows: Sequence[Mapping[str, Any]], name: str, declared: Mapping[str, A
     return np.unique(codes, return_inverse=True)[1]
 
 
-def _explained(ranks: NDArray[np.intp], bins: NDArray[np.intp]) -> float:
+def _explained_variance(ranks: NDArray[np.intp], bins: NDArray[np.intp]) -> float:
     count, total = int(bins.max()) + 1, float(((ranks - ranks.mean()) ** 2).sum())
     if count == 1 or count == len(ranks) or not total:
         return 0.0

@@ -71,7 +71,7 @@ def values(
                 course.fill_between(events, low, high, color=colour, alpha=0.16, linewidth=0)
                 course.plot(events, low, color=colour, linewidth=0.9)
                 course.plot(events, high, color=colour, linewidth=0.9)
-        ends.set_yticks(range(len(estimates)), [_shortened(policy) for policy in estimates])
+        ends.set_yticks(range(len(estimates)), [_shorten(policy) for policy in estimates])
         for label in ends.get_yticklabels():
             label.set_color(look.ink)
         ends.set_ylim(len(estimates) - 0.5, -0.5)
@@ -94,8 +94,8 @@ def _narrowing(points: Sequence[Point]) -> Iterator[Point]:
     return iter(finite[max(at - 1, 0) :])
 
 
-def _shortened(policy: str) -> str:
-    """Return the name of a policy in at most two lines."""
+def _shorten(policy: str) -> str:
+    """Return the name of a policy, wrapped or truncated to two lines."""
     if len(policy) <= _MOST_LETTERS // 2:
         return policy
     cut = policy.rfind(" -", 0, _MOST_LETTERS // 2 + 6)

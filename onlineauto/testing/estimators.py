@@ -127,7 +127,7 @@ def check_estimator(
 
 
 def _run(estimator: Estimator, log: Iterator[_Event]) -> str:
-    """Return "better" if the challenger is ever found better, else "worse" if ever found worse, else ""."""
+    """Return "better" or "worse" if the test ever decides so about the challenger, else ""."""
     worse = False
     for event in log:
         estimator.update(int(event.differ), 0, logged=event.logged, p=event.p, reward=event.reward)

@@ -267,7 +267,7 @@ class Progress:
         self._extended = True
 
     def _nothing(self, refusals: int) -> Record:
-        """Return the ``idle`` record for the present number of trials and the given number of refusals."""
+        """Return the ``idle`` record for the current number of trials and the given number of refusals."""
         position = {"trials": len(self.trials), "refusals": refusals}
         return {"kind": "idle", **(position if self.scheduler.setting.rules >= 2 else {})}
 

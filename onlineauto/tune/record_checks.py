@@ -61,7 +61,7 @@ def check_record(record: Record, trials: Mapping[int, Trial], *, has_gaps: bool 
     Raises
     ------
     UnfitRecord
-        A key is missing or not valid, or the job of the record is not the present job of its trial.
+        A key is missing or not valid, or the job of the record is not the current job of its trial.
     """
     try:
         kind = record["kind"]

@@ -129,7 +129,7 @@ class StudySettings:
         }
 
     def grown(self, max_trials: int | None, setting: Setting) -> StudySettings:
-        """Return these settings with the present limits of the study."""
+        """Return these settings with the current limits of the study."""
         return replace(self, max_trials=max_trials, setting=setting)
 
     def of_study(self, found: Mapping[str, Any]) -> StudySettings:
@@ -160,8 +160,8 @@ class StudySettings:
         if differ := [key for key in ours if key not in skips and ours[key] != found.get(key)]:
             key = differ[0]
             raise OptionError(
-                f"the study {name!r} exists already, with {key} = {found.get(key)!r} and not {ours[key]!r}"
-                "; give it another name, or take it as it is by Study.load"
+                f"the study {name!r} exists already with {key} = {found.get(key)!r}, not {ours[key]!r}"
+                ": give another name, or open the study with Study.load"
             )
 
 
@@ -169,7 +169,7 @@ def seconds_of(lease: Any) -> float:
     """Return the seconds of a lease; raise `OptionError` if it is not a number above 0."""
     seconds = number(lease)
     if isinstance(lease, bool) or not seconds > 0:
-        raise OptionError(f"lease = {shown(lease)}: seconds, more than 0")
+        raise OptionError(f"lease = {shown(lease)}: give a number of seconds above 0")
     return seconds
 
 

@@ -28,7 +28,7 @@ from onlineauto.tune.store.urls import without_password
 from onlineauto.tune.study_view import StudyState, StudyView
 from onlineauto.tune.workers.callbacks import Callback
 from onlineauto.tune.workers.jobs import claim_of
-from onlineauto.tune.workers.naming import OF_STREAM, about_stream, imported, name_of_trainable
+from onlineauto.tune.workers.naming import OF_STREAM, about_stream, import_trainable, name_of_trainable
 from onlineauto.tune.workers.owners import free_jobs_of_dead
 from onlineauto.tune.workers.stoppers import Rounds, Stopper
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from onlineauto.tune.trial import Job, Trial
     from onlineauto.tune.workers.on_ray.ray_workers import RayWorkers
     from onlineauto.tune.workers.resources import Workers
-    from onlineauto.tune.workers.trainable import What
+    from onlineauto.tune.workers.trainable import AnyTrainable
 
 _LOG = logging.getLogger("onlineauto")
 _MAX_RESOURCE = 81
@@ -143,7 +143,7 @@ class Study(StudyView):
         searcher: Searcher | None = None,
         lease: float | None = None,
     ) -> Study:
-        """Return an existing study of a store, in its present state.
+        """Return an existing study of a store, in its current state.
 
         Parameters
         ----------
@@ -322,9 +322,9 @@ class Study(StudyView):
             before = inf if now.max_trials is None else now.max_trials
             if (inf if trials is None else trials) < before or resource < now.setting.max_resource:
                 raise OptionError(
-                    f"the study {self.name!r} exists already, with max_trials = {now.max_trials} and "
-                    f"max_resource = {now.setting.max_resource}, and not {max_trials} and {max_resource}: "
-                    "these may only grow; give it another name, or take it as it is by Study.load"
+                    f"the study {self.name!r} exists already with max_trials = {now.max_trials} and "
+                    f"max_resource = {now.setting.max_resource}, not {max_trials} and {max_resource}: "
+                    "these limits may only grow; give another name, or open the study with Study.load"
                 )
             now.check_growth(resource)
             record = {"kind": "extended", "max_trials": trials, "max_resource": resource}
@@ -368,7 +368,7 @@ class Study(StudyView):
 
     def run(
         self,
-        trainable: What | str | None = None,
+        trainable: AnyTrainable | str | None = None,
         *,
         workers: int | Workers | RayWorkers = 0,
         executor: str = "processes",
@@ -478,7 +478,7 @@ class Study(StudyView):
         with self._lock:
             return self._current().trials[job.trial].value if resumes else None
 
-    def _trainable(self, given: What | str | None) -> What:
+    def _trainable(self, given: AnyTrainable | str | None) -> AnyTrainable:
         """Return the trainable of the study, and record its name if other processes can import it."""
         noted = self._current().trainable
         if given is None and (noted is None or noted.startswith(OF_STREAM)):
@@ -486,14 +486,16 @@ class Study(StudyView):
                 f"the study {self.name!r} has no trainable: pass one; or, if its trials learn a stream, "
                 "start it the same way as before"
             )
-        what: What = imported(given or noted or "") if given is None or isinstance(given, str) else given
-        about = about_stream(what, noted, self.name)
-        name = about or (given if isinstance(given, str) else name_of_trainable(what))
+        trainable: AnyTrainable = (
+            import_trainable(given or noted or "") if given is None or isinstance(given, str) else given
+        )
+        about = about_stream(trainable, noted, self.name)
+        name = about or (given if isinstance(given, str) else name_of_trainable(trainable))
         if name is not None and name != noted:
             with self._lock:
                 record = {"kind": "named", "trainable": name}
                 self._replica.follow(record, self._store.append(record))
-        return what
+        return trainable
 
 
 def _lease(lease: Any, of_study: float | None, storage: object) -> float:

@@ -29,7 +29,7 @@ class StudyState(StrEnum):
     NEEDS_RESOURCES = "needs resources"
     """A job was given back for lack of resources, and waits for a process that has them."""
     BUSY = "busy"
-    """Other processes run all present jobs: call `wait`."""
+    """Other processes run all current jobs: call `wait`."""
     DONE = "done"
     """No job is running, and there will be no other job."""
 
@@ -50,7 +50,7 @@ class StudyView:
 
     @property
     def settings(self) -> StudySettings:
-        """The settings of the study, with its present limits."""
+        """The settings of the study, with its current limits."""
         progress = self._replica.progress
         return self._settings.grown(progress.searcher.limit, progress.scheduler.setting)
 

@@ -132,7 +132,8 @@ def _check(models: Sequence[Workspace], everyone: Sequence[Workspace]) -> None:
     for command in commands:
         if command != commands[0]:
             raise OptionError(
-                f"models of other options cannot be merged: one is of {commands[0]!r}, one of {command!r}"
+                f"models with different options cannot be merged: one is of {commands[0]!r}, one of "
+                f"{command!r}"
             )
 
 

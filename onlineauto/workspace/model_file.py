@@ -73,16 +73,16 @@ def encoded(tree: Mapping[str, Any]) -> Iterator[bytes | memoryview]:
             raise TypeError(f"a model cannot hold {type(value).__name__}")
         array = np.ascontiguousarray(value, value.dtype.newbyteorder("<"))
         arrays.append(array)
-        at, end = end, _aligned(end + array.nbytes)
+        at, end = end, _align(end + array.nbytes)
         return {"dtype": array.dtype.str, "shape": array.shape, "at": at}
 
     description = msgspec.msgpack.encode(tree, enc_hook=describe, order="deterministic")
     head = np.zeros((), HEAD)
     head["version"], head["description_bytes"] = VERSION, len(description)
     begin = _BEGIN + len(description)
-    head["file_bytes"] = _aligned(begin) + end + _DIGEST
+    head["file_bytes"] = _align(begin) + end + _DIGEST
     digest = hashlib.sha256()
-    for part in _parts(head.tobytes(), description + bytes(_aligned(begin) - begin), arrays):
+    for part in _parts(head.tobytes(), description + bytes(_align(begin) - begin), arrays):
         digest.update(part)
         yield part
     yield digest.digest()
@@ -95,10 +95,10 @@ def _parts(head: bytes, description: bytes, arrays: Iterable[NDArray[Any]]) -> I
     for array in arrays:
         if array.nbytes:
             yield array.reshape(-1).view(np.uint8).data
-        yield bytes(_aligned(array.nbytes) - array.nbytes)
+        yield bytes(_align(array.nbytes) - array.nbytes)
 
 
-def _aligned(size: int) -> int:
+def _align(size: int) -> int:
     """Return a size rounded up to the alignment of arrays."""
     return -(-size // _ALIGNMENT) * _ALIGNMENT
 
@@ -128,13 +128,13 @@ def decoded(data: bytes | mmap.mmap, *, name: str) -> State:
     head = np.frombuffer(data, HEAD, count=1, offset=len(MAGIC))[0]
     if head["version"] > VERSION:
         raise InputError(
-            f"{name} is a model file of version {head['version']}, and this program knows those up to "
-            f"version {VERSION}: load it with a later onlineauto, or the file is damaged"
+            f"{name} is a model file of version {head['version']}, but this onlineauto reads versions "
+            f"up to {VERSION}: load it with a later onlineauto, or the file is damaged"
         )
     if int(head["file_bytes"]) != len(data):
         raise InputError(
-            f"{name} is a model file of {head['file_bytes']} bytes, and {len(data)} are there: it was cut "
-            "off or changed"
+            f"{name} has {len(data)} bytes, but its header says {head['file_bytes']}: it was cut off or "
+            "changed"
         )
     with memoryview(data) as view:
         digest = hashlib.sha256(view[:-_DIGEST]).digest()
@@ -143,7 +143,7 @@ def decoded(data: bytes | mmap.mmap, *, name: str) -> State:
     end = _BEGIN + int(head["description_bytes"])
     try:
         tree = msgspec.msgpack.decode(data[_BEGIN:end])
-        return {key: _with_arrays(value, data, _aligned(end)) for key, value in tree.items()}
+        return {key: _with_arrays(value, data, _align(end)) for key, value in tree.items()}
     except (msgspec.DecodeError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"{name} is not a model file that this program understands: {error}") from None
 
@@ -163,7 +163,7 @@ def _with_arrays(value: Any, data: bytes | mmap.mmap, begin: int) -> Any:
         raise ValueError(f"there is no array of the shape {shape!r} at {at!r}")
     dtype, count, first = np.dtype(kind), math.prod(shape), begin + at
     if first + count * dtype.itemsize > len(data) - _DIGEST:
-        raise ValueError("an array of it ends behind the file")
+        raise ValueError("one of its arrays ends beyond the end of the file")
     return np.frombuffer(data, dtype, count=count, offset=first).reshape(shape)
 
 
@@ -181,7 +181,7 @@ def read_file(path: str | os.PathLike[str]) -> State:
             if not stat.S_ISREG(status.st_mode):
                 return decoded(file.read(), name=os.fspath(path))
             if not status.st_size:
-                raise InputError(f"{os.fspath(path)} is empty, and not a model file")
+                raise InputError(f"{os.fspath(path)} is empty, so it is not a model file")
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except OSError as error:
         raise InputError(f"cannot read the model {os.fspath(path)}: {error.strerror}") from None

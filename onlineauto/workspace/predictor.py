@@ -47,7 +47,7 @@ class ParsingPredictor(BlockPredictor):
         Raises
         ------
         InputError
-            It is not exactly one event.
+            The argument is not exactly one event.
         """
         reader = self._readers.reader_of(event)
         prediction = self.predict_one(reader, model) if reader.read(event) else None
@@ -104,7 +104,7 @@ class Predictor:
         self._semantics = semantics_of(configuration)
         if self._semantics.notices_predicted:
             raise OptionError(
-                "a model of --vw_exact changes when it predicts, as in Vowpal Wabbit: it has no predictor"
+                "a model of --vw_exact changes when it predicts, as in Vowpal Wabbit, so it has no predictor"
             )
         self.configuration = configuration
         self.kind = kind_of(configuration)
@@ -137,9 +137,9 @@ class Predictor:
         Raises
         ------
         InputError
-            It is not exactly one event.
+            The argument is not exactly one event.
         """
-        return self._asked().predict_event(event, self._model)
+        return self._thread_state().predict_event(event, self._model)
 
     def predict_block(self, block: Block) -> Outcomes:
         """Predict the events of a block; return the outcomes.
@@ -150,9 +150,9 @@ class Predictor:
             The block was read with other options.
         """
         check_rules(block, self._rules)
-        return self._asked().predict(block, self._model)
+        return self._thread_state().predict(block, self._model)
 
-    def _asked(self) -> ParsingPredictor:
+    def _thread_state(self) -> ParsingPredictor:
         """Return the parser and the working memory of this thread."""
         block_predictor: ParsingPredictor | None = getattr(self._of_thread, "asked", None)
         if block_predictor is None:

@@ -33,7 +33,7 @@ class RunSink(Protocol):
     """Receives the blocks that a run has learnt."""
 
     def take(self, block: Block, outcomes: Outcomes) -> None:
-        """Process a learnt block and its outcomes."""
+        """Receive a learnt block and its outcomes."""
 
     def state(self) -> State:
         """Return the state of this sink for a resumed run, which has it in `Run.stored`."""
@@ -112,7 +112,7 @@ class Run:
         self._source, self._every = with_datasets(source, workspace.configuration), every
         self._start = Position(**self.stored.get("position", {}))
         self._stream: Iterator[tuple[Block, Outcomes]] | None = None
-        self._wanted: int | None = None
+        self._events_left: int | None = None
 
     @property
     def position(self) -> Position:
@@ -127,7 +127,7 @@ class Run:
         InputError
             As for `Workspace.stream`; all events before are learnt and passed to the sinks.
         """
-        self._wanted = None
+        self._events_left = None
         while (taken := self._next()) is not None:
             yield taken
 
@@ -143,12 +143,12 @@ class Run:
         """
         if n is not None and n < 0:
             raise OptionError(f"a run cannot step by {n} events")
-        done, self._wanted = 0, n
-        while self._wanted != 0 and (taken := self._next()) is not None:
+        done, self._events_left = 0, n
+        while self._events_left != 0 and (taken := self._next()) is not None:
             events = len(taken[0])
             done += events
-            if self._wanted is not None:
-                self._wanted -= events
+            if self._events_left is not None:
+                self._events_left -= events
         return done
 
     def state(self) -> State:
@@ -219,7 +219,7 @@ class Run:
         """Yield the blocks of a source, none with more events than the step still needs."""
         for block in self.read(source, configuration, found):
             rest = block
-            while self._wanted is not None and len(rest) > (wanted := self._wanted):
+            while self._events_left is not None and len(rest) > (wanted := self._events_left):
                 yield rest.head(wanted)
                 rest = rest.tail(wanted)
             yield rest

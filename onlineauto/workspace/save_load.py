@@ -97,7 +97,7 @@ def _check_versions(stored: Stored, name: str) -> None:
         )
 
 
-def _configured(configuration: Configuration, tree: State, *, name: str) -> Configuration:
+def _stored_options(configuration: Configuration, tree: State, *, name: str) -> Configuration:
     """Return the options of a stored model, with those of `configuration` added; `name` is for messages.
 
     Raises
@@ -171,7 +171,7 @@ def load_model(
         An option that the model stores has another value and cannot change.
     """
     tree, name = _read(source)
-    workspace = make(configuration=_configured(configuration, tree, name=name))
+    workspace = make(configuration=_stored_options(configuration, tree, name=name))
     try:
         workspace.restore(tree["model"])
         return workspace, stored_run(Stored(tree.get("run", {}), "run"), workspace)

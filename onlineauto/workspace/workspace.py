@@ -19,7 +19,7 @@ from onlineauto.engine.search.factory import make_layout
 from onlineauto.engine.search.search_engine import Searching
 from onlineauto.engine.stream.event_readers import event_readers
 from onlineauto.engine.stream.event_sources import with_datasets
-from onlineauto.engine.stream.position import Position, cut
+from onlineauto.engine.stream.position import Position, split_every
 from onlineauto.engine.stream.positioned_blocks import PositionedBlocks
 from onlineauto.engine.stream.source import (
     kind_of,
@@ -247,7 +247,7 @@ class Workspace(Locked):
             heard = found if number == 0 else Diagnostics()
             events.seek(start.where() if number == start.passes else None)
             blocks = events.blocks(heard)
-            for block in blocks if every is None else cut(every, blocks):
+            for block in blocks if every is None else split_every(every, blocks):
                 with self._lock:
                     part, outcomes, problems = self._learn_part(block, holdout, heard)
                 locate_outliers(part, outcomes, heard)
@@ -427,7 +427,7 @@ class Workspace(Locked):
         Raises
         ------
         InputError
-            It is not exactly one event.
+            The argument is not exactly one event.
         """
         with self._lock:
             reader = self._readers.reader_of(event)
@@ -443,7 +443,7 @@ class Workspace(Locked):
         Raises
         ------
         InputError
-            It is not exactly one event.
+            The argument is not exactly one event.
         """
         with self._lock:
             if self.semantics.notices_predicted:
@@ -471,7 +471,7 @@ class Workspace(Locked):
         check_rules(block, self._rules)
         if holdout is not None and np.shape(holdout) != (len(block),):
             raise InputError(
-                f"holdout is of shape {np.shape(holdout)}, and the block has {len(block)} events"
+                f"holdout has the shape {np.shape(holdout)}, but the block has {len(block)} events"
             )
         _, message = first_invalid_event(block, self.kind)
         if message:

@@ -111,7 +111,7 @@ def test_columns_are_given_as_a_file_or_a_mapping_and_only_once(tmp_path: Path) 
     columns = {"rows": "events", "action": "arm", "reward": "reward", "probability": "probability"}
     columns["context"] = ["user"]  # type: ignore[assignment]
     assert AutoML(live_configs=None).fit(path, columns=columns).events == 600
-    with pytest.raises(InputError, match="columns says what the columns are, and so does actions"):
+    with pytest.raises(InputError, match="columns and actions both describe the columns"):
         AutoML().fit(path, columns=columns, actions="arm")
     with pytest.raises(InputError, match="columns names a column of a frame"):
         AutoML().fit([], columns=columns)

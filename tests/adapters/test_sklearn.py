@@ -54,7 +54,7 @@ def test_frames_have_texts_and_names() -> None:
 
 
 def test_no_passes_are_refused() -> None:
-    with pytest.raises(ValueError, match="passes must be at least 1, and is 0"):
+    with pytest.raises(ValueError, match="passes is 0: it must be at least 1"):
         AutoMLRegressor(passes=0).fit([[1.0]], [1.0])
 
 

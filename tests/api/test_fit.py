@@ -95,7 +95,7 @@ def test_frames_are_learnt(fitted: AutoML) -> None:
 def test_a_frame_that_cannot_be_read_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
     polars = pytest.importorskip("polars")
     frame = polars.DataFrame({"user": ["tom"], "took": ["x"], "p": [1.0], "earned": [1.0]})
-    with pytest.raises(InputError, match="no column 'earnt'; there are user"):
+    with pytest.raises(InputError, match="no column 'earnt'; the columns are user"):
         AutoML().fit(frame, actions="took", reward="earnt", probability="p")
     with pytest.raises(InputError, match="LazyFrame is not a source of events: give a path, a frame"):
         AutoML().fit(frame.lazy())

@@ -83,7 +83,7 @@ def test_namespaces_that_a_model_has_not_kept_are_asked_for(tmp_path: Path) -> N
     path = tmp_path / "vw.model"
     old = Workspace(cb_explore_adf=True, vw_exact=True, quadratic="::").fit(_texts())
     write_vw_model(old, path)
-    with pytest.raises(OptionError, match=r"crosses '::', .* namespaces=\[…\]\) names them"):
+    with pytest.raises(OptionError, match=r"crosses '::', .* namespaces=\[…\]\) takes them"):
         AutoML().warm_start(path)
     names = ["user", "article", "price", "new", "tags"]
     assert _same_predictions(AutoML().warm_start(path, namespaces=names).workspace, old)
@@ -91,7 +91,7 @@ def test_namespaces_that_a_model_has_not_kept_are_asked_for(tmp_path: Path) -> N
 
 def test_the_table_has_to_have_as_many_rows() -> None:
     old = Workspace(cb_explore_adf=True, bit_precision=20)
-    with pytest.raises(OptionError, match=r"a table of 1048576 rows, .* make this one with hash_bits=20"):
+    with pytest.raises(OptionError, match=r"a table of 1048576 rows, .* make this model with hash_bits=20"):
         AutoML().warm_start(_bytes(old))
     AutoML(hash_bits=20).warm_start(_bytes(old))
 
@@ -105,7 +105,7 @@ def test_weights_have_to_mean_the_same() -> None:
     serve(bandit, 3)
     with pytest.raises(OptionError, match="has learnt already"):
         bandit.warm_start(_bytes(Workspace(cb_explore_adf=True)))
-    with pytest.raises(OptionError, match="for a model that searches"):
+    with pytest.raises(OptionError, match="needs a model that searches"):
         AutoML(live_configs=None).warm_start(_bytes(Workspace(cb_explore_adf=True)))
     with pytest.raises(
         OptionError, match=r"crosses user\*article\*tags\*price: a search crosses two or three"

@@ -143,7 +143,7 @@ def test_an_interrupt_ends_all_and_the_same_command_goes_on(folder: Path) -> Non
         (
             "slot = 0.5",
             'policy = "fair"\nlearned = "train.txt"',
-            "jobs.toml:4: learned = .* is the file of policy",
+            "jobs.toml:4: learned = .* needs policy",
         ),
         ("slot = 0.5", "learned = 3", "jobs.toml:3: learned = 3: give the path of a file"),
         ("slot = 0.5", "slots = 1", "jobs.toml:3: slots is unknown here; valid are"),
@@ -154,7 +154,7 @@ def test_an_interrupt_ends_all_and_the_same_command_goes_on(folder: Path) -> Non
         ('stream = "train.txt"\n', "", "jobs.toml:14: a job has either a stream, or a study"),
         ('flags = "--l2 0.001"', 'flags = "--l3 1"', r"jobs.toml:1[46]: "),
         ('flags = "--l2 0.001"', "flags = 3", "jobs.toml:16: flags = 3: give a text"),
-        ('model = "learnt.model"', "worker = {GPU = 1}", "jobs.toml:.*takes GPU = 1 at least"),
+        ('model = "learnt.model"', "worker = {GPU = 1}", "jobs.toml:.*needs at least GPU = 1"),
         (
             'model = "learnt.model"',
             'model = "no/m"',

@@ -80,7 +80,7 @@ def test_plot(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         (["missing", "-o", "p.svg"], 1, "missing: no such file"),
         (["some.txt", "-o", "p.doc"], 2, "ends with .svg, .png or .pdf"),
         (["some.txt", "-o", "p.svg"], 1, "not a line of a journal"),
-        (["metrics", "-o", "p.svg"], 1, "plot takes its journal"),
+        (["metrics", "-o", "p.svg"], 1, "give its journal"),
         (["some.txt", "some.txt", "-o", "p.svg"], 2, "plot takes one journal"),
     ],
 )

@@ -106,7 +106,7 @@ def test_no_option_that_is_not_kept_is_taken_from_a_model_of_vw(
     assert vw_model_bytes(data, str) == data
     forged = vw_model_bytes(data, lambda options: f"{options} {word(REGISTRY[option])}")
     (directory / "forged.vw").write_bytes(forged)
-    message = "forged.vw was made with options that are not reproduced: .*--"
+    message = "forged.vw was made with options that onlineauto does not reproduce: .*--"
     check_refused("convert forged.vw out.model", directory, capsys, message)
 
 
@@ -116,13 +116,13 @@ def test_no_option_that_is_not_kept_is_taken_from_a_model_of_vw(
         (
             {"predictions": ["victim.txt", 0]},
             2,
-            "--predictions p.txt: the run .* has written it to victim.txt",
+            "--predictions p.txt: the resumed run has written to victim.txt",
         ),
         ({"predictions": ["", 3]}, 1, "forged.model does not fit its own options: run.outputs.predictions"),
         ({"predictions": ["p.txt", -1]}, 1, "forged.model does not fit"),
         ({"predictions": ["p.txt", 1.5]}, 1, "forged.model does not fit"),
         ({"predictions": ["p.txt", 2**63]}, 1, "forged.model does not fit"),
-        ({"predictions": ["p.txt", 10**9]}, 1, "p.txt has .* bytes, and the run that is resumed had written"),
+        ({"predictions": ["p.txt", 10**9]}, 1, "p.txt has .* bytes, but the resumed run had written"),
         ({"predictions": [b"p.txt", 3]}, 1, "forged.model does not fit"),
         ({"predictions": ["p.txt"]}, 1, "forged.model does not fit"),
         ({"predictions": "p.txt"}, 1, "forged.model does not fit"),
@@ -216,7 +216,9 @@ def test_a_journal_of_what_cannot_be_decided_is_refused(
     capsys.readouterr()
     assert run(f"-d log.txt --replay j {flags}") == 1
     (found,) = capsys.readouterr().err.splitlines()
-    assert re.search("the journal to be replayed is of another stream|j:2: not a line of a journal", found)
+    assert re.search(
+        "the journal to be replayed belongs to another stream|j:2: not a line of a journal", found
+    )
 
 
 def test_a_journal_without_end_is_refused(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -227,5 +229,5 @@ def test_a_journal_without_end_is_refused(directory: Path, capsys: pytest.Captur
 def test_a_journal_brings_no_options(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = "--cb_explore_adf --automl 3 -b 10 --predictions stolen"
     (directory / "j").write_text(f'{{"decision":"search","command":"{command}"}}\n')
-    message = "j is the journal of a run with other options: --predictions is for the command line"
+    message = "j is the journal of a run with other options: --predictions applies only to the command line"
     check_refused(f"-d log.txt --replay j {FLAGS} --automl 3", directory, capsys, message)

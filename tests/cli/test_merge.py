@@ -38,7 +38,7 @@ def test_models_become_one(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
     [
         ("merge one -f all", "merge takes two models or more, and -f"),
         ("merge one two", "merge takes two models or more, and -f"),
-        ("merge one other -f all", "models of other options cannot be merged"),
+        ("merge one other -f all", "models with different options cannot be merged"),
         ("merge one small -f all", "it cannot learn, be merged or be converted"),
         ("-d events --base base", "--base is for merge"),
     ],

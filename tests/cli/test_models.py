@@ -158,11 +158,11 @@ def test_outputs_are_not_mixed_up(log: Path, tmp_path: Path, capsys: pytest.Capt
                 run(f"{words} {output}")
     (tmp_path / "other.p").write_bytes(b"precious\n" * 100_000)
     assert run(f"{words} -p other.p") == 2
-    assert "the run that is resumed has written it to m.p" in capsys.readouterr().err
+    assert "the resumed run has written to m.p" in capsys.readouterr().err
     assert (tmp_path / "other.p").read_bytes() == b"precious\n" * 100_000
     (tmp_path / "m.p").unlink()
     assert run(f"{words} -p m.p") == 1
-    assert "m.p has 0 bytes, and the run that is resumed had written" in capsys.readouterr().err
+    assert "m.p has 0 bytes, but the resumed run had written" in capsys.readouterr().err
 
 
 def test_a_run_that_is_complete_says_so(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -224,7 +224,7 @@ def test_a_run_that_is_killed_at_any_instant_is_resumed(log: Path, tmp_path: Pat
         (
             "-d short.txt --resume -f m.model",
             1,
-            "the input has 10 events, and the run that is resumed",
+            "the input has 10 events, but the resumed run",
         ),
         ("-d log.txt -t --resume -f alone.model", 1, "alone.model was not saved by a run"),
     ],

@@ -237,10 +237,10 @@ def test_the_history_is_written_slot_by_slot_and_gone_on_with(tmp_path: Path) ->
 def test_a_history_has_one_writer_and_one_kind_of_cluster(tmp_path: Path) -> None:
     path = tmp_path / "history.jsonl"
     file = HistoryFile(path, Head(capacity={"CPU": 4}))
-    with pytest.raises(InputError, match="another cluster writes"):
+    with pytest.raises(InputError, match="is in use by another cluster"):
         HistoryFile(path, Head(capacity={"CPU": 4}))
     file.close()
-    with pytest.raises(InputError, match="a cluster with CPU, and this one has CPU, GPU"):
+    with pytest.raises(InputError, match="a cluster with CPU, but this one has CPU, GPU"):
         HistoryFile(path, Head(capacity={"CPU": 4, "GPU": 1}))
     (tmp_path / "other").write_text("rate,loss\n1,2\n")
     with pytest.raises(InputError, match="not a line of a cluster's history"):
@@ -273,9 +273,9 @@ def test_the_history_survives_a_kill(tmp_path: Path) -> None:
     [
         ({"policy": "chance"}, "policy = 'chance' is unknown; valid are"),
         ({"backend": "dask"}, "backend = 'dask' is unknown; valid are local, ray"),
-        ({"slot": 0}, "slot = 0: seconds, more than 0"),
+        ({"slot": 0}, "slot = 0: give a number of seconds above 0"),
         ({"places": 0}, "places = 0: give a whole number from 1 to"),
-        ({"capacity": {}}, "the cluster has nothing"),
+        ({"capacity": {}}, "the capacity is empty"),
         ({"capacity": {"CPU": -1}}, "capacity CPU = -1"),
     ],
 )
@@ -286,13 +286,15 @@ def test_what_cannot_be_is_an_error(options: dict[str, Any], message: str) -> No
 
 def test_what_is_no_job_is_an_error() -> None:
     cluster, account = cluster_of(), Account()
-    with pytest.raises(OptionError, match="no job of a cluster, as it has no progress, resize, demand"):
+    with pytest.raises(
+        OptionError, match="cannot be a job of a cluster, because it has no progress, resize, demand"
+    ):
         cluster.submit(object())
-    with pytest.raises(OptionError, match="takes CPU = 5 at least, and there is 4"):
+    with pytest.raises(OptionError, match="needs at least CPU = 5, but the cluster has only 4"):
         cluster.submit(Work(account, 1, demand=Demand({"CPU": 5.0})))
-    with pytest.raises(OptionError, match="takes GPU = 1 at least, and the cluster has none"):
+    with pytest.raises(OptionError, match="needs at least GPU = 1, but the cluster has none"):
         cluster.submit(Work(account, 1, demand=Demand({"CPU": 1.0}, {"GPU": 1})))
-    with pytest.raises(OptionError, match="a worker takes nothing"):
+    with pytest.raises(OptionError, match="the demand of a worker is empty"):
         cluster.submit(Work(account, 1, demand=Demand({"CPU": 0.0})))
     cluster.submit(Work(account, 1), name="a")
     with pytest.raises(OptionError, match="there is a job 'a' already"):

@@ -94,13 +94,13 @@ def test_every_job_has_space_in_the_simulated_cluster() -> None:
     more = [msgspec.structs.replace(each, workers=1, servers=0, **stream) for each in log.records]
     assert fit_workload(History(log.head, [*log.records, *more])).capacity["CPU"] == 2
     log.head.capacity["CPU"] = 0.5
-    with pytest.raises(InputError, match=r"take . CPU, and the cluster of this history has 0\.5"):
+    with pytest.raises(InputError, match=r"take . CPU, but the cluster of this history has 0\.5"):
         simulate(log)
 
 
 def test_a_history_of_nothing_is_refused() -> None:
     log = history(10)
-    with pytest.raises(InputError, match="0 jobs with an end that worked, and 3 are the fewest"):
+    with pytest.raises(InputError, match="0 jobs of the history made progress, but a workload needs 3"):
         simulate(History(log.head))
     idle = [msgspec.structs.replace(each, done=each.before) for each in log.records]
     with pytest.raises(InputError, match="never made progress"):

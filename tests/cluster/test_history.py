@@ -154,4 +154,4 @@ def test_a_history_begins_with_its_cluster() -> None:
     with pytest.raises(InputError, match=":1: the first line"):
         History.parse(b"".join(made().text().encode().splitlines(keepends=True)[1:]))
     two = made().text() + '{"type":"head","capacity":{"GPU":1}}\n'
-    assert "other resources" in History.parse(two.encode()).skipped[0]
+    assert "resources of the cluster change" in History.parse(two.encode()).skipped[0]

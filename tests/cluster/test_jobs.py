@@ -262,7 +262,7 @@ def test_a_stream_that_cannot_be_read_is_the_error_of_its_job() -> None:
 def test_how_many_workers_there_are_is_the_clusters_word() -> None:
     study = Study({"rate": Float(0, 1)}, max_trials=2)
     options: Any = {"workers": 2}
-    with pytest.raises(OptionError, match="workers is not for a job of a cluster"):
+    with pytest.raises(OptionError, match="workers cannot be passed"):
         StudyJob(study, trainables.Counter, **options)
 
 

@@ -118,7 +118,7 @@ def test_fair_is_level_with_itself_and_humps_are_worth_knowing() -> None:
 
 
 def test_an_unknown_policy_to_compare_with_is_refused() -> None:
-    with pytest.raises(OptionError, match="by = 'srtf' is none of the policies, which are fair"):
+    with pytest.raises(OptionError, match="by = 'srtf' is unknown; valid are fair"):
         compare({"fair": Fair()}, draw_traces(Workload(), range(2)), by="srtf")
 
 

@@ -157,12 +157,12 @@ def test_lines_are_counted_in_texts_only(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "converted with events = cb_adf, and this run has events = simple: give the same options"),
-        ({"cb": 2}, "converted with events = cb_adf, and this run has events = cb"),
-        ({"cb_adf": True, "hash": "all"}, "with hash = strings, and this run has hash = all"),
-        ({"cb_adf": True, "hash_seed": 7}, "with hash_seed = 0, and this run has hash_seed = 7"),
-        ({"cb_adf": True, "vw_exact": True}, "with vw_exact = False, and this run has vw_exact = True"),
-        ({"cb_adf": True, "missing_probability": "uniform"}, "with missing_probability = refuse, and"),
+        ({}, "converted with events = cb_adf, but this run has events = simple: give the same options"),
+        ({"cb": 2}, "converted with events = cb_adf, but this run has events = cb"),
+        ({"cb_adf": True, "hash": "all"}, "with hash = strings, but this run has hash = all"),
+        ({"cb_adf": True, "hash_seed": 7}, "with hash_seed = 0, but this run has hash_seed = 7"),
+        ({"cb_adf": True, "vw_exact": True}, "with vw_exact = False, but this run has vw_exact = True"),
+        ({"cb_adf": True, "missing_probability": "uniform"}, "with missing_probability = refuse, but"),
     ],
 )
 def test_other_rules_are_refused(tmp_path: Path, options: dict[str, Any], message: str) -> None:
@@ -179,7 +179,7 @@ def test_blocks_whose_names_were_cut_for_rnd_are_refused(tmp_path: Path) -> None
     reader = BlockReader(tmp_path / "b")
     write_blocks(tmp_path / "cut", list(reader), rules=reader.rules | {"rnd": True, "bit_precision": 18})
     for options in ({"vw_exact": True}, {"rnd": 1}):
-        with pytest.raises(InputError, match=r"converted with (rnd|vw_exact) = True, and this run has"):
+        with pytest.raises(InputError, match=r"converted with (rnd|vw_exact) = True, but this run has"):
             learnt(tmp_path / "cut", cb_explore_adf=True, **options)
 
 
@@ -235,7 +235,7 @@ def test_what_text_cannot_have(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="blocks made with --hash all cannot become text"):
         convert(tmp_path / "all", tmp_path / "text", hash="all")
     convert(b"1 |a x:inf\n", tmp_path / "exact", vw_exact=True)
-    with pytest.raises(InputError, match="infinite or NaN, as --vw_exact may read it"):
+    with pytest.raises(InputError, match="infinite or NaN, which only --vw_exact can read"):
         convert(tmp_path / "exact", tmp_path / "text", vw_exact=True)
     convert(b"1 |a\x01b x\n", tmp_path / "exact", vw_exact=True)
     with pytest.raises(

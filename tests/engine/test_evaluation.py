@@ -79,7 +79,9 @@ def test_weights_may_not_differ() -> None:
             other.snips,
             other.effective_sample_size,
         )
-    with pytest.raises(InputError, match=r"line 8: the event has the weight 2\.0 .* before it 1\.0"):
+    with pytest.raises(
+        InputError, match=r"line 8: the event has the weight 2\.0 .* earlier events have 1\.0"
+    ):
         values([*lines[:7], *dropped[7:]])
 
 
@@ -136,7 +138,11 @@ def test_a_log_that_was_uniform_may_say_so() -> None:
         ({}, {}, "there is no policy to evaluate"),
         ({"simple": Workspace()}, {}, "simple: a policy to evaluate is one of --cb_explore_adf or --cb_adf"),
         ({"sampled": policy(cb_sample=True)}, {}, "sampled: --cb_sample draws an action"),
-        ({"a": policy(), "b": policy(vw_exact=True)}, {}, "b and a read events differently"),
+        (
+            {"a": policy(), "b": policy(vw_exact=True)},
+            {},
+            "b and a have different options for reading events",
+        ),
         ({"a": policy()}, {"alpha": 1.0}, "alpha cannot be 1.0"),
         ({"a": policy()}, {"cost_range": (0, 0)}, "the lowest cost has to be below the highest"),
         ({"a": policy()}, {"min_prob": 0.0}, "min_prob cannot be 0.0"),

@@ -10,7 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onlineauto.engine.report.progress import FLOAT_MAX, ProgressTable, fixed, format_row, trimmed
+from onlineauto.engine.report.progress import (
+    FLOAT_MAX,
+    ProgressTable,
+    format_fixed,
+    format_row,
+    format_trimmed,
+)
 from onlineauto.workspace.options import REGISTRY
 from tests.engine import bandit, part, simple
 
@@ -240,10 +246,10 @@ def test_a_large_factor_is_suspect(text: str, warned: bool) -> None:
 
 
 def test_nan_keeps_its_sign() -> None:
-    assert fixed(math.nan, digits=6) == "nan"
-    assert fixed(-math.nan, digits=6) == "-nan"
-    assert trimmed(-math.inf, digits=6) == "-inf"
-    assert trimmed(-0.0, digits=6) == "-0"
+    assert format_fixed(math.nan, digits=6) == "nan"
+    assert format_fixed(-math.nan, digits=6) == "-nan"
+    assert format_trimmed(-math.inf, digits=6) == "-inf"
+    assert format_trimmed(-0.0, digits=6) == "-0"
 
 
 def test_cells_too_long_are_cut() -> None:

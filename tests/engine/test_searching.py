@@ -294,7 +294,7 @@ def test_bounds_of_costs_outside_the_range_are_cut_off_and_counted() -> None:
         ({"automl": 2, "oracle_type": "one_diff"}, "needs a bandit"),
         ({"automl": 2, "vw_exact": True}, "needs a bandit"),
         ({"automl": 2, "cb_adf": True, "quadratic": ["ab"]}, "exclude each other"),
-        ({"automl": 2, "cb_adf": True, "vw_exact": True, "interaction_type": "both"}, "does not know it"),
+        ({"automl": 2, "cb_adf": True, "vw_exact": True, "interaction_type": "both"}, "has no such value"),
         ({"automl": 0, "cb_adf": True}, "from 1 to 128"),
         ({"automl": 2, "cb_adf": True, "oracle_type": "delphi"}, "one of one_diff"),
     ],
@@ -326,9 +326,11 @@ def test_a_journal_of_other_options_or_another_stream_is_refused(tmp_path: Path)
         first.fit("".join(stream(100)).encode())
     with pytest.raises(InputError, match="with other options"):
         Workspace(cb_explore_adf=True, **{**QUICK, "automl": 3}, replay=path)
-    with pytest.raises(InputError, match="after 40 events: the journal to be replayed is of another stream"):
+    with pytest.raises(
+        InputError, match="after 40 events: the journal to be replayed belongs to another stream"
+    ):
         Workspace(cb_explore_adf=True, **QUICK, replay=path).fit("".join(stream(100, late=40)).encode())
-    with pytest.raises(InputError, match="of another stream"):
+    with pytest.raises(InputError, match="belongs to another stream"):
         Workspace(cb_explore_adf=True, **QUICK, replay=path).fit("".join(stream(100, seed=1)).encode())
     Workspace(cb_explore_adf=True, **QUICK, epsilon=0.05, replay=path)  # the default, said
 

@@ -80,7 +80,7 @@ def test_a_prediction_is_a_row_for_each_slot_and_changes_nothing() -> None:
 def test_a_table_of_scores_is_that_of_one_event() -> None:
     workspace = Workspace(ccb_explore_adf=True)
     [(_, outcomes)] = workspace.stream(2 * f"{EVENT}\n".encode())
-    with pytest.raises(InputError, match="for one event, and there are 2"):
+    with pytest.raises(InputError, match="needs a single event, but there are 2"):
         outcomes.by_action()
 
 

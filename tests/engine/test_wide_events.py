@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from onlineauto import AutoML, OptionError, ParseError, Workspace, read
 from onlineauto.cli.main import main
-from onlineauto.engine.loop.wide_events import _narrowed
+from onlineauto.engine.loop.wide_events import _without_widest
 from onlineauto.features.records import Interactions
 from onlineauto.formats.lines.diagnostics import ProblemCode
 from onlineauto.workspace.run import Run
@@ -303,14 +303,14 @@ def test_the_interactions_of_the_champion_do_not_depend_on_challengers() -> None
         start = np.arange(0, 2 * n + 1, 2)
         made = Interactions(start=start, factor=factors, permutations=False, n_slots=3, holders=held)
         most = int(rng.integers(0, 60))
-        both = _narrowed(made, sizes, most)
+        both = _without_widest(made, sizes, most)
         own = held[1:, 0]
         fewer = made._replace(
             start=np.arange(0, 2 * own.sum() + 1, 2),
             factor=factors.reshape(n, 2)[own].ravel(),
             holders=held[np.append(True, own)],
         )
-        by_itself = _narrowed(fewer, sizes[own], most)
+        by_itself = _without_widest(fewer, sizes[own], most)
         champions = both.factor.reshape(-1, 2)[both.holders[1:, 0]]
         assert champions.tolist() == by_itself.factor.reshape(-1, 2).tolist()
 

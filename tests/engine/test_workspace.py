@@ -286,7 +286,7 @@ def test_scores_by_action_are_those_of_exactly_one_event() -> None:
     workspace = Workspace(cb_explore_adf=True)
     two = "|a x\n|a y\n\n|a x\n|a y\n|a z\n\n"
     [(block, outcomes)] = workspace.stream(two.encode())
-    with pytest.raises(InputError, match=r"for one event, and there are 2: .*action_start\[i \+ 1\]"):
+    with pytest.raises(InputError, match=r"needs a single event, but there are 2: .*action_start\[i \+ 1\]"):
         outcomes.by_action()
     with pytest.raises(InputError, match="there are 0"):
         workspace.predict_block(make_block([])).by_action()

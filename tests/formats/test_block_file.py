@@ -242,7 +242,7 @@ def test_frames_in_another_order_are_found(path: Path) -> None:
         assert "is out of order" in reading(head + b"".join(others))[1]
     assert "it is truncated" in reading(head + b"".join(frames[:-1]))[1]
     n, message = reading(data + b"\0")
-    assert f"something follows its end at byte {len(data)}; the {n} events before" in message
+    assert f"there are bytes after its end, at byte {len(data)}; the {n} events before" in message
 
 
 def test_a_newer_file_is_refused(path: Path) -> None:
@@ -251,7 +251,7 @@ def test_a_newer_file_is_refused(path: Path) -> None:
     n, message = reading(bytes(data))
     assert n == 0
     assert message.startswith(
-        "these blocks are of format 9, of a newer onlineauto, and this one reads format 1:"
+        "these blocks have format 9 of a newer onlineauto, but this one reads format 1:"
     )
 
 

@@ -100,8 +100,8 @@ def test_sparse_input_is_left_as_it_is_and_its_duplicates_add_up() -> None:
 @pytest.mark.parametrize(
     ("context", "options", "message"),
     [
-        ([1, 2], {}, "context is of shape (2,); it takes a row of features for each"),
-        ([["a"]], {}, "context is of <U1, not of numbers"),
+        ([1, 2], {}, "context has the shape (2,): give a matrix with a row of features for each"),
+        ([["a"]], {}, "context has the type <U1, not numbers"),
         (
             [[1], [np.inf]],
             {},
@@ -112,17 +112,17 @@ def test_sparse_input_is_left_as_it_is_and_its_duplicates_add_up() -> None:
             {},
             "context has the value inf, which is infinite or too large for a float32",
         ),
-        ([[1]], {"names": (["a", "b"], None)}, "there are 2 names, and 1 columns of context"),
-        ([[1]], {"label": [1, 2]}, "label is of shape (2,), and context has 1 rows"),
-        ([[1]], {"label": ["x"]}, "label is of <U1, not of numbers"),
+        ([[1]], {"names": (["a", "b"], None)}, "there are 2 names, but 1 columns of context"),
+        ([[1]], {"label": [1, 2]}, "label has the shape (2,), but context has 1 rows"),
+        ([[1]], {"label": ["x"]}, "label has the type <U1, not numbers"),
         ([[1]], {"label": [np.inf]}, "row 0: label inf is infinite, NaN or too large"),
         ([[1]], {"label": [1], "weight": [-1]}, "row 0: weight is negative"),
         ([[1]], {"chosen": [0]}, "chosen is for events with actions"),
         ([[1]], {"actions": 2, "label": [0]}, "label is for single lines, without actions"),
         ([[1]], {"actions": 2, "chosen": [0]}, "chosen, cost and probability go together"),
-        ([[1]], {"actions": 0}, "there are 0 actions; an event has one at least"),
+        ([[1]], {"actions": 0}, "there are 0 actions; an event needs at least one"),
         ([[1]], {"actions": np.zeros((0, 2))}, "there is no action: actions has no rows"),
-        ([[1]], {"actions": np.zeros((2, 2, 2))}, "actions is of shape (2, 2, 2), and context has 1 rows"),
+        ([[1]], {"actions": np.zeros((2, 2, 2))}, "actions has the shape (2, 2, 2), but context has 1 rows"),
     ],
 )
 def test_what_is_refused(context: Any, options: dict[str, Any], message: str) -> None:
@@ -134,9 +134,9 @@ def test_what_is_refused(context: Any, options: dict[str, Any], message: str) ->
 @pytest.mark.parametrize(
     ("logs", "message"),
     [
-        (([2], [1.0], [1.0]), "row 0: chosen is 2, and there are 2 actions, numbered from 0"),
-        (([-2], [1.0], [1.0]), "row 0: chosen is -2, and there are 2 actions"),
-        (([0.0], [1.0], [1.0]), "chosen is of float64, not of whole numbers"),
+        (([2], [1.0], [1.0]), "row 0: chosen is 2, but there are 2 actions, numbered from 0"),
+        (([-2], [1.0], [1.0]), "row 0: chosen is -2, but there are 2 actions"),
+        (([0.0], [1.0], [1.0]), "chosen has the type float64, not whole numbers"),
         (([0], [np.nan], [1.0]), "row 0: cost nan is infinite, NaN or too large for a float32"),
         (([0], [1.0], [0.0]), "row 0: probability 0.0 is not above 0 and at most 1"),
     ],

@@ -215,19 +215,19 @@ LOGS: dict[str, Any] = {"actions": "arm", "cost": "c", "probability": "p"}
 @pytest.mark.parametrize(
     ("changes", "options", "message"),
     [
-        ({}, {"context": ["v"]}, "there is no column 'v'; there are u, arm, c, p, id, when"),
+        ({}, {"context": ["v"]}, "there is no column 'v'; the columns are u, arm, c, p, id, when"),
         ({}, {"context": "u"}, "context is a list of columns, or a dict of them: ['u']"),
         (
             {},
             {"context": ["when"]},
-            "column 'when' is of Date, which has no features; give what matters of it as numbers or strings",
+            "column 'when' has the type Date, which cannot be a feature: give what matters of it",
         ),
         (
             {"c": [1, float("inf")]},
             {"context": ["c"]},
             "row 1: c is inf, which is infinite or too large for a float32",
         ),
-        ({}, {"label": "u"}, "column 'u' is of String, not of numbers"),
+        ({}, {"label": "u"}, "column 'u' has the type String, not numbers"),
         ({"c": [1, float("inf")]}, {"label": "c"}, "row 1: c inf is infinite, NaN or too large"),
         ({"c": [1, -1]}, {"label": "p", "weight": "c"}, "row 1: weight is negative"),
         ({}, {"cost": "c"}, "cost and probability go together"),
@@ -236,11 +236,11 @@ LOGS: dict[str, Any] = {"actions": "arm", "cost": "c", "probability": "p"}
         ({}, LOGS | {"actions": ["arm"]}, "rows are events if actions is one column"),
         ({}, LOGS | {"choices": ["a"]}, "row 1: arm is 'b', which is not one of the choices"),
         ({}, LOGS | {"choices": []}, "there is no action: choices is empty"),
-        ({}, {"actions": "arm"}, "without costs, choices has to say which actions there are"),
+        ({}, {"actions": "arm"}, "without costs, list the actions in choices"),
         ({"p": [1, 0]}, LOGS, "row 1: probability 0 is not above 0 and at most 1"),
         ({"c": [float("inf"), 1]}, LOGS, "row 0: cost inf is infinite, NaN or too large for a float32"),
         ({}, LOGS | {"event": "id", "choices": ["a"]}, "choices is for frames whose rows are events"),
-        ({"id": [1, 1]}, LOGS | {"event": "id"}, "row 1: a second cost of one event"),
+        ({"id": [1, 1]}, LOGS | {"event": "id"}, "row 1: a second cost of the same event"),
         ({"id": [1, None]}, LOGS | {"event": "id"}, "row 1: id is null"),
     ],
 )

@@ -89,7 +89,7 @@ def test_names_cannot_be_told_in_exact_mode(options: dict[str, Any]) -> None:
 
 
 def test_names_are_told_of_text() -> None:
-    with pytest.raises(OptionError, match="names are read from VW's text only"):
+    with pytest.raises(OptionError, match="names can be read only from VW text"):
         list(read_named(b'{"_multi":[{"a":1}]}', cb_adf=True, json=True))
 
 

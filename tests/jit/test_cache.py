@@ -110,12 +110,12 @@ def test_a_damaged_file_is_no_kernel(name: str, tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(cache, "cache_directory", lambda: tmp_path)
     code = bytes(range(256)) * 9
     cache.keep("some", code, '["n"]')
-    assert cache.kept("some") == (code, '["n"]')
+    assert cache.load_object("some") == (code, '["n"]')
     path = tmp_path / "some.o"
     path.write_bytes(DAMAGES[name](path.read_bytes()))
-    assert cache.kept("some") is None
+    assert cache.load_object("some") is None
     cache.keep("some", code, '["n"]')
-    assert cache.kept("some") == (code, '["n"]')
+    assert cache.load_object("some") == (code, '["n"]')
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -175,7 +175,7 @@ def killed(tmp_path: Path, times: int) -> None:
 def cache_entry(path: Path) -> tuple[bytes, str] | None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cache, "_directories", lambda: [path.parent])
-        return cache.kept(path.stem)
+        return cache.load_object(path.stem)
 
 
 def test_a_killed_process_leaves_the_next_one_well(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_the_directory_of_a_level_is_searched_by_processors_of_it(
         for switch in levels.compiles_for("x86-64-v3"):
             inner.delenv(switch)
         forget()
-        assert cache.kept("symbol") == ((b"code", '"q"') if found else None)
+        assert cache.load_object("symbol") == ((b"code", '"q"') if found else None)
     forget()
 
 

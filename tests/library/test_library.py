@@ -86,6 +86,6 @@ def test_without_the_library_and_without_numba_it_is_said_what_to_install(tmp_pa
     assert process.returncode == 1
     assert process.stderr.startswith("onlineauto: error: the kernel onlineauto.formats.")
     assert process.stderr.endswith(
-        " must be compiled, and there is no Numba: "
+        " must be compiled, but Numba is not installed: "
         "run pip install '.[compiler]' in a checkout of onlineauto\n"
     )

@@ -55,16 +55,16 @@ def test_options_that_go_together(words: str) -> None:
             "--experimental_full_name_interactions 'user|a:'",
             "--experimental_full_name_interactions 'user|a:': ':' stands for any namespace",
         ),
-        ("--quantile_tau 0.9", "--quantile_tau is for --loss_function quantile, and the loss is squared"),
-        ("--expectile_q 0.2", "--expectile_q is for --loss_function expectile, and the loss is squared"),
+        ("--quantile_tau 0.9", "--quantile_tau is for --loss_function quantile, but the loss is squared"),
+        ("--expectile_q 0.2", "--expectile_q is for --loss_function expectile, but the loss is squared"),
         (
             "--logistic_min -1 --loss_function hinge",
-            "--logistic_min is for --loss_function logistic, and the loss is hinge",
+            "--logistic_min is for --loss_function logistic, but the loss is hinge",
         ),
-        ("--logistic_max 1", "--logistic_max is for --loss_function logistic, and the loss is squared"),
+        ("--logistic_max 1", "--logistic_max is for --loss_function logistic, but the loss is squared"),
         (
             "--loss_function expectile",
-            "--loss_function expectile needs --expectile_q, a number above 0 and of at most 0.5",
+            "--loss_function expectile needs --expectile_q, a number above 0 and at most 0.5",
         ),
         (
             "--loss_function logistic --logistic_min 1",
@@ -74,10 +74,10 @@ def test_options_that_go_together(words: str) -> None:
         ("--cb 3 --cb_adf", "--cb and --cb_adf exclude each other"),
         ("--cb_explore 3 --cb_explore_adf", "--cb_explore and --cb_explore_adf exclude each other"),
         ("--cb_adf --cb_explore_adf", "--cb_adf and --cb_explore_adf exclude each other"),
-        ("--cb_adf -r scores", "--raw_predictions is for single-line learning, and not with --cb_adf"),
+        ("--cb_adf -r scores", "--raw_predictions is for single-line learning, not for --cb_adf"),
         (
             "--automl --cb_adf --search epsilon",
-            "--search cannot have epsilon: by logged rewards, less exploration always looks better, since",
+            "--search cannot have epsilon: logged rewards always favour less exploration, because",
         ),
         ("--automl --search cb_type", "--search cannot have cb_type on single lines, which log no action"),
         ("--automl --cb_adf --search lr", "--search cannot be lr; it takes some of interactions, "),
@@ -108,7 +108,7 @@ def test_options_that_go_together(words: str) -> None:
         ("--automl --cb_adf --vw_exact --min_prob 0.1", "--min_prob has no effect with --vw_exact, which"),
         (
             "--automl --cb_adf --automl_significance_level 1.5",
-            "--automl_significance_level 1.5 is no probability below 1",
+            "--automl_significance_level 1.5 is not a probability below 1",
         ),
         ("-P 0", "--progress cannot be 0; it takes a number of events, such as 1000, or a factor above 1"),
         ("-P 1.0", "--progress cannot be 1.0;"),

@@ -81,13 +81,16 @@ def test_forms(words: list[str], expected: dict[str, object] | None) -> None:
         (
             ["-ia", "-ib"],
             (
-                "-i takes one model, and this is a and b: data follow -d; `onlineauto merge` makes one model "
-                "of several"
+                "-i takes one model, not a and b: files of data follow -d; `onlineauto merge` makes one "
+                "model of several"
             ),
         ),
         (
             ["-fa", "--predict_only_model", "--resume"],
-            "--predict_only_model and --resume exclude each other: no run can go on with one",
+            (
+                "--predict_only_model and --resume exclude each other: a model that only predicts cannot "
+                "learn on"
+            ),
         ),
         (["--csv"], f"--csv {VW_ONLY}: this version reads Vowpal Wabbit's text format and its JSON"),
     ],

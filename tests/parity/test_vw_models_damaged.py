@@ -97,7 +97,9 @@ def test_what_is_no_model_is_refused_by_name(saved: bytes, tmp_path: Path) -> No
 
 def test_options_that_are_not_reproduced_are_named(wheel: Wheel, tmp_path: Path) -> None:
     _saved(ModelCase("numbers", "--nn 3"), wheel, tmp_path)
-    with pytest.raises(InputError, match=r"model.vw was made with options that are not reproduced: .*--nn"):
+    with pytest.raises(
+        InputError, match=r"model.vw was made with options that onlineauto does not reproduce: .*--nn"
+    ):
         read_vw_model(tmp_path / "model.vw")
 
 

@@ -188,10 +188,10 @@ def test_what_is_wrong_with_a_file_is_said(model: bytes) -> None:
         (b"", "the model is not a model file of onlineauto"),
         (b"1 |a b\n", "the model is not a model file of onlineauto"),
         (model[:20], "the model is a model file that was cut off"),
-        (model[:-1], "the model is a model file of .* bytes, and .* are there"),
+        (model[:-1], "the model has .* bytes, but its header says"),
         (
             bytes(later),
-            "the model is a model file of version 99, and this program knows those up to version 3",
+            "the model is a model file of version 99, but this onlineauto reads versions up to 3",
         ),
         (model[:-40] + bytes([model[-40] ^ 1]) + model[-39:], "the model is damaged: its checksum"),
     ]:

@@ -49,7 +49,7 @@ def run_command(capfd: pytest.CaptureFixture[str], *words: str) -> tuple[int, st
         (["loop", "--cb_explore_adf", "--cost_range", "0,1"], "give their range as --reward_range LOW,HIGH"),
         (["loop", "--cb_explore_adf", "--reward_range", "1"], "takes two numbers"),
         (["loop", "--cb_explore_adf", "--reward_range", "1,0"], "the lower one first"),
-        (["loop", "--cb_explore_adf", "--reward_range", "1,2"], "has the default reward in it"),
+        (["loop", "--cb_explore_adf", "--reward_range", "1,2"], "with the default reward between them"),
     ],
 )
 def test_mistakes_are_named(

@@ -281,7 +281,7 @@ def test_rank_servers_that_are_long_gone_make_room_for_others(tmp_path: Path) ->
     for number in range(MOST_SOURCES):
         now[0] += 1.0
         assert loop.take_over(f"rank{number}", 0, part(f"e{number}"), ignore_completion) > 0
-    with pytest.raises(RefusedError, match="256 rank servers have handed over records") as refused:
+    with pytest.raises(RefusedError, match="256 rank servers have sent records") as refused:
         loop.take_over("more", 0, part("more"), ignore_completion)
     assert (refused.value.status, refused.value.retry_after is not None) == (429, True)
     assert loop.take_over("rank0", 0, b"", ignore_completion) > 0  # the others go on

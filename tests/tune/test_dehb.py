@@ -122,7 +122,7 @@ def test_b_a_parent_slot_has_the_level_of_its_slot() -> None:
         levels.setdefault(job.trial, set()).add(job.resource)
         slot, target = scheduler._running[job.trial]
         if target is not None:
-            assert slot.place.level in levels[target]
+            assert slot.rung_slot.level in levels[target]
         scheduler.on_result(job.trial, job.resource, loss_of(job))
 
 
@@ -283,7 +283,10 @@ def test_an_equal_child_takes_a_members_place_but_not_a_slots() -> None:
                 took = parents.levels[job.resource].trials[target] == job.trial
                 assert took is takes
             elif slot.bracket > 0 and target is not None:
-                assert scheduler._brackets[slot.bracket].trials[slot.place.rung][slot.place.slot] != job.trial
+                assert (
+                    scheduler._brackets[slot.bracket].trials[slot.rung_slot.rung][slot.rung_slot.slot]
+                    != job.trial
+                )
 
 
 def test_a_small_space_comes_to_an_end() -> None:

@@ -52,11 +52,11 @@ def test_the_same_script_with_more_trials_goes_on(scheduler: str, url: str) -> N
 def test_a_study_may_only_grow(url: str) -> None:
     study = Study(SPACE, storage=url, max_trials=5, max_resource=27)
     for smaller in ({"max_trials": 4}, {"max_resource": 9}):
-        with pytest.raises(OptionError, match="these may only grow"):
+        with pytest.raises(OptionError, match="these limits may only grow"):
             study.extend(**smaller)
-    with pytest.raises(OptionError, match="with max_resource = 27 and not 81"):
+    with pytest.raises(OptionError, match="with max_resource = 27, not 81"):
         Study(SPACE, storage=url, max_trials=5)
-    with pytest.raises(OptionError, match="with max_trials = 5 and not None"):
+    with pytest.raises(OptionError, match="with max_trials = 5, not None"):
         Study(SPACE, storage=url, max_resource=27)
     study.extend(max_trials=5)
     assert len(study._store.load()) == 1

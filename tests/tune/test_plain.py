@@ -314,7 +314,7 @@ def test_an_odd_value_is_used_or_rejected_by_name(call: Callable[[Any], object])
         (lambda: Study(SPACE, max_resource=10**30), "max_resource = 10+: give a whole number from 1 to"),
         (
             lambda: Study(SPACE, max_resource=2**52),
-            "first rung would have .* trials.*let min_resource be larger",
+            "first rung would have .* trials.*increase min_resource",
         ),
         (lambda: Study(SPACE, "dehb", max_resource=2**52), "the first rung would have"),
         (lambda: Study(SPACE, max_trials=10**30), "max_trials = 10+: give a whole number"),
@@ -323,12 +323,12 @@ def test_an_odd_value_is_used_or_rejected_by_name(call: Callable[[Any], object])
         (lambda: Study(SPACE, seed=10**5000), "seed = a whole number of 16610 bits: give"),
         (lambda: Study(SPACE, max_trials=10**5000), "max_trials = a whole number of 16610 bits: give"),
         (lambda: Study(SPACE).extend(max_trials=10**5000), "max_trials = a whole number of 16610 bits: give"),
-        (lambda: Study(SPACE, lease=10**5000), "lease = a whole number of 16610 bits: seconds"),
+        (lambda: Study(SPACE, lease=10**5000), "lease = a whole number of 16610 bits: give"),
         (lambda: Study(SPACE).enqueue({"x": 10**5000}), "x = a whole number of 16610 bits is outside"),
         (lambda: Float(0, 10**400), "Float: the bounds must be finite, and up to 1.797e308"),
         (lambda: Int(-(10**400), 1), "Int: the bounds must be finite, and up to 1e300"),
         (lambda: Study(SPACE).enqueue(None), "config = None: give values by names; the space has x"),  # type: ignore[arg-type]
-        (lambda: Study(SPACE).tell(None, 1), "job = None: give what Study.ask returned, unless that is None"),  # type: ignore[arg-type]
+        (lambda: Study(SPACE).tell(None, 1), "job = None: give a job that Study.ask returned"),  # type: ignore[arg-type]
         (lambda: Study(SPACE).run(max, callbacks=Callback()), "callbacks = .*: give a list of Callback"),  # type: ignore[arg-type]
         (lambda: Study(SPACE).saved(3), "there is no trial 3; the study 'study' has 0"),
         (lambda: check_demand(Demand({"CPU": 1}, most_workers=2**60)), "most_workers = .* to 1,000,000"),

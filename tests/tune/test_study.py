@@ -351,7 +351,7 @@ def test_the_same_name_is_the_same_study_or_an_error() -> None:
     store = MemoryStore()
     Study(SPACE, storage=store, name="rates")
     Study(SPACE, storage=store, name="rates")
-    with pytest.raises(OptionError, match="'rates' exists already, with eta = 3 and not 4"):
+    with pytest.raises(OptionError, match="'rates' exists already with eta = 3, not 4"):
         Study(SPACE, storage=store, name="rates", eta=4)
     with pytest.raises(OptionError, match="there is no study 'other'"):
         Study.load("other", storage=MemoryStore())

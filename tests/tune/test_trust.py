@@ -14,7 +14,7 @@ from onlineauto.cli.main import main
 from onlineauto.tune import Categorical, Float, Int, Searcher, State, Study
 from onlineauto.tune.schedulers.dehb import Dehb
 from onlineauto.tune.schedulers.pbt import Pbt
-from onlineauto.tune.workers.trainable import is_of_config_alone
+from onlineauto.tune.workers.trainable import takes_config_only
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,9 +86,9 @@ def test_a_function_of_the_config_alone_ends_with_its_round() -> None:
 
 
 def test_what_takes_a_resource_is_called_again() -> None:
-    assert is_of_config_alone(lambda config: 0)  # noqa: ARG005
-    assert not is_of_config_alone(lambda config, resource: 0)  # noqa: ARG005
-    assert not is_of_config_alone(lambda *_: 0)
+    assert takes_config_only(lambda config: 0)  # noqa: ARG005
+    assert not takes_config_only(lambda config, resource: 0)  # noqa: ARG005
+    assert not takes_config_only(lambda *_: 0)
     calls: list[int] = []
 
     def f(config: Any, resource: int) -> float:

@@ -129,11 +129,11 @@ def test_why_no_trial_has_a_value_is_said(folder: Path, capsys: pytest.CaptureFi
     ("words", "message"),
     [
         ([], "tune takes a stream: onlineauto tune -d train.txt"),
-        (["--space", "space.toml"], "tune takes what trials run: --trainable"),
+        (["--space", "space.toml"], "tune needs a function to run: --trainable"),
         (["--trainable", "a:b", "--space", "space.tml"], "the space: "),
         (["--trainable", "a:b", "--space", "none.toml"], "none.toml: No such file or directory"),
         (["--trainable", "no_such:f", "--space", "space.toml"], "there is no module 'no_such' here"),
-        (["--study", "sqlite:///s.db", "--eta", "2"], "--eta is of a new study"),
+        (["--study", "sqlite:///s.db", "--eta", "2"], "--eta applies only to a new study"),
         (["--study", "sqlite:///s.db"], "there is no study 'study' in sqlite:///s.db"),
         ([*NEW[:4], "--max_resource", "1"], "max_resource"),
         ([*NEW, "--scheduler", "hyperbend"], "--scheduler"),
@@ -185,7 +185,7 @@ def test_the_best_flags_of_a_stream(workers: str, folder: Path, capsys: pytest.C
         (["--search", "rate"], "'rate' cannot be searched; these can: learning_rate"),
         (
             ["--search", "learning_rate", "--max_resource", "9"],
-            "--max_resource is of a function; a stream has",
+            "--max_resource applies only to a function: for a stream,",
         ),
         (["--automl"], "automl: a trial is one config, without a search"),
         (["--max_examples", "1"], "one rung"),
@@ -202,6 +202,6 @@ def test_what_is_wrong_with_a_stream_is_said(
 def test_what_is_of_a_stream_needs_one(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for words, flag in ((["--search", "power_t"], "--search"), (["--missed", "match"], "--missed")):
         assert main(["tune", *NEW, *words]) == 2
-        assert f"{flag} is of a stream, which takes -d FILE" in capsys.readouterr().err
+        assert f"{flag} applies only to a stream: add -d FILE" in capsys.readouterr().err
     assert main(["tune", "-d", "none.txt"]) == 1
     assert "none.txt: no such file" in capsys.readouterr().err

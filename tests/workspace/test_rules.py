@@ -27,9 +27,9 @@ def block_of(**options: Any) -> Block:
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"hash_seed": 7}, "hash_seed = 0, and this workspace has hash_seed = 7"),
-        ({"hash": "all"}, "hash = strings, and this workspace has hash = all"),
-        ({"vw_exact": True}, "vw_exact = False, and this workspace has vw_exact = True"),
+        ({"hash_seed": 7}, "hash_seed = 0, but this workspace has hash_seed = 7"),
+        ({"hash": "all"}, "hash = strings, but this workspace has hash = all"),
+        ({"vw_exact": True}, "vw_exact = False, but this workspace has vw_exact = True"),
         ({"missing_probability": "uniform"}, "missing_probability = refuse"),
     ],
     ids=str,
@@ -45,7 +45,7 @@ def test_a_block_of_other_rules_is_refused_and_nothing_is_learnt(options: dict[s
 
 
 def test_a_block_of_events_of_another_kind_is_refused() -> None:
-    with pytest.raises(InputError, match="events = cb_adf, and this workspace has events = simple"):
+    with pytest.raises(InputError, match="events = cb_adf, but this workspace has events = simple"):
         Workspace().learn_block(block_of(cb_adf=True))
 
 

@@ -52,7 +52,7 @@ class SearchSpace:
         The search space of each hyperparameter, in the order in which they are tried.
     defaults : mapping of str to float or str
         Values of hyperparameters on the command line.
-    telling : tuple of bytes
+    slot_namespaces : tuple of bytes
         Namespaces that no config leaves out, see `onlineauto.automl.search.SearchRules`.
     grows : bool
         True if challengers can have interactions that the first champion lacks.
@@ -69,7 +69,7 @@ class SearchSpace:
     searched: frozenset[str] = frozenset({"interactions"})
     tunable: Mapping[str, Tunable] = field(default_factory=dict)
     defaults: Mapping[str, float | str] = field(default_factory=dict)
-    telling: tuple[bytes, ...] = ()
+    slot_namespaces: tuple[bytes, ...] = ()
     grows: bool = True
 
     def interactions(self, *orders: int) -> tuple[Interaction, ...]:
@@ -84,15 +84,15 @@ class SearchSpace:
     def crossed_by(self, config: Config) -> tuple[Interaction, ...]:
         """Return the interactions of a config, with those that distinguish slots, by length, then by name."""
         crossed = self.interactions_of(config)
-        if not self.telling:
+        if not self.slot_namespaces:
             return crossed
         alone = ((name,) for name in self.namespaces)
-        indexed = ((*names, self.telling[-1]) for names in (*crossed, *alone))
+        indexed = ((*names, self.slot_namespaces[-1]) for names in (*crossed, *alone))
         return tuple(sorted((*crossed, *indexed), key=lambda names: (len(names), names)))
 
     def toggled(self, config: Config, interaction: Interaction) -> Config:
         """Return the config with `interaction` toggled; unchanged if no config may leave that out."""
-        return config.toggled(interaction) if set(self.telling).isdisjoint(interaction) else config
+        return config.toggled(interaction) if set(self.slot_namespaces).isdisjoint(interaction) else config
 
     def terms(self, interactions: Iterable[Interaction]) -> float:
         """Return the mean number of features of interactions in an event; those of contexts alone count once.
@@ -153,7 +153,7 @@ class Oracle(ABC):
     in_vw : bool
         True if VW has this oracle too.
     renews : bool
-        Call again as evidence grows, for the present champion. Configs that were never tried and are not
+        Call again as evidence grows, for the current champion. Configs that were never tried and are not
         proposed again are dropped. A change of champion then keeps the challengers, and proposals must be in
         order, the best first.
     """

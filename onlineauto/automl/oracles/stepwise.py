@@ -59,7 +59,7 @@ class Stepwise(Oracle):
 
         If these interactions are too many, and can be found by screening, the config has none.
         """
-        crossed = _crossed(space)
+        crossed = _cross_with_actions(space)
         begins = crossed if len(crossed) <= _AT_ONCE or not space.grows else ()
         return Config.of((*_singles(space), *begins), self.kind)
 
@@ -80,7 +80,7 @@ class Stepwise(Oracle):
     def propose(self, champion: Config, *, space: SearchSpace, draw: RandomOrder) -> Sequence[Config]:  # noqa: ARG002
         """Return the most promising challengers, best first."""
         if space.new:
-            offered = (*_singles(space), *_crossed(space))
+            offered = (*_singles(space), *_cross_with_actions(space))
             late = [each for each in offered if not space.new.isdisjoint(each)]
             proposals = [champion.crossing((*champion.elements, *late))]
         else:
@@ -128,7 +128,7 @@ def _steps(champion: Config, space: SearchSpace, turn: int) -> Iterator[Interact
             if len(pair) == 2 and name not in pair:
                 yield _sorted((*pair, name))
         return
-    yield from _crossed(space)
+    yield from _cross_with_actions(space)
     yield from combinations_with_replacement(actions, 2)
     many = max(int(_CONTEXTS / math.sqrt(len(actions))), 1)
     pairs = combinations_with_replacement(_in_turn(contexts, space, turn, many), 2)
@@ -161,7 +161,7 @@ def _family(space: SearchSpace) -> Iterable[Interaction]:
             else combinations_with_replacement(space.namespaces, 2)
         )
     deep = (_sorted((*pair, name)) for pair, name in product(combinations(contexts, 2), actions))
-    return chain(_crossed(space), deep)
+    return chain(_cross_with_actions(space), deep)
 
 
 def _is_searched(interaction: Interaction, space: SearchSpace) -> bool:
@@ -173,7 +173,7 @@ def _singles(space: SearchSpace) -> tuple[Interaction, ...]:
     return tuple((name,) for name in space.namespaces) if "namespaces" in space.searched else ()
 
 
-def _crossed(space: SearchSpace) -> tuple[Interaction, ...]:
+def _cross_with_actions(space: SearchSpace) -> tuple[Interaction, ...]:
     """Return every context crossed with every namespace of the action."""
     return tuple(_sorted(names) for names in product(_contexts(space), sorted(space.of_actions)))
 

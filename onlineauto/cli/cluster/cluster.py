@@ -88,7 +88,7 @@ Examples:
 )
 
 
-def run(words: Sequence[str]) -> int:
+def run(argv: Sequence[str]) -> int:
     """Run the jobs of a file; return 0, 1 if a job failed, or 130 after an interruption.
 
     Raises
@@ -98,15 +98,15 @@ def run(words: Sequence[str]) -> int:
     InputError
         A file cannot be read or used.
     """
-    subject, *rest = [*words] or [""]
+    subject, *rest = [*argv] or [""]
     if subject == "run":
-        words = rest
-    options = REGISTRY.parse(words)[ClusterOptions]
+        argv = rest
+    options = REGISTRY.parse(argv)[ClusterOptions]
     if options.help:
         print(help_text(REGISTRY, width=shutil.get_terminal_size().columns, page=_PAGE))
         return 0
     if subject != "run" or len(options.file) != 1:
-        raise OptionError("cluster takes what to do, and the jobs: onlineauto cluster run jobs.toml")
+        raise OptionError("cluster needs a command and a file of jobs: onlineauto cluster run jobs.toml")
     from onlineauto.cli.cluster.job_file import JobFile
     from onlineauto.cli.tuning.running import ending_well
 

@@ -13,7 +13,7 @@ from onlineauto.cluster.named import policy_named
 from onlineauto.cluster.until_known import UntilKnown
 from onlineauto.errors import InputError, OnlineautoError, OptionError, StoreError
 from onlineauto.tune import Space, Study
-from onlineauto.tune.workers.naming import imported
+from onlineauto.tune.workers.naming import import_trainable
 from onlineauto.workspace.model_file import check_target
 from onlineauto.workspace.options import given_options
 from onlineauto.workspace.run import Run, load_run
@@ -233,7 +233,7 @@ class JobFile:
         options = {key: job[key] for key in ("worker", "server") if key in job}
         if sharded:
             with _about("sharded"):
-                learner = ShardedLearner(configuration=configuration, **_cut(sharded))
+                learner = ShardedLearner(configuration=configuration, **_shard_options(sharded))
             return StreamJob(learner, source, **options)
         options |= {key: job[key] for key in ("events", "save_every") if key in job}
         if "model" not in job:
@@ -330,7 +330,7 @@ def _about(key: str) -> Iterator[None]:
 def _check_trainable(name: str) -> None:
     """Reject a trainable that cannot be imported, before anything runs."""
     try:
-        imported(name)
+        import_trainable(name)
     except OnlineautoError:
         raise
     except Exception as error:  # a module may raise anything
@@ -338,7 +338,7 @@ def _check_trainable(name: str) -> None:
         raise OptionError(f"trainable = {name!r} cannot be imported: {why}") from error
 
 
-def _cut(sharded: bool | dict[str, int]) -> dict[str, int]:
+def _shard_options(sharded: bool | dict[str, int]) -> dict[str, int]:
     return sharded if isinstance(sharded, dict) else {}
 
 

@@ -82,7 +82,7 @@ Examples:
 )
 
 
-def run(words: Sequence[str]) -> int:
+def run(argv: Sequence[str]) -> int:
     """Print the table and return 0.
 
     Raises
@@ -94,14 +94,14 @@ def run(words: Sequence[str]) -> int:
     OSError
         If a file cannot be read or written.
     """
-    options = REGISTRY.parse(words)[SimulateOptions]
+    options = REGISTRY.parse(argv)[SimulateOptions]
     if options.help:
         print(help_text(REGISTRY, width=shutil.get_terminal_size().columns, page=_PAGE))
         return 0
     if len(options.file) > 1:
         raise OptionError("simulate takes one log: onlineauto simulate log.jsonl")
     if options.file:
-        rows, by, note = _of_log(options)
+        rows, by, note = _compare_on_log(options)
     else:
         rows, by, note = _made_up(options)
     for line in (note, *_table(rows, by)):
@@ -109,7 +109,7 @@ def run(words: Sequence[str]) -> int:
     return 0
 
 
-def _of_log(options: SimulateOptions) -> tuple[list[Compared], str, str]:
+def _compare_on_log(options: SimulateOptions) -> tuple[list[Compared], str, str]:
     """Compare policies on simulated jobs that resemble those of a log."""
     from onlineauto.cluster.history import History
     from onlineauto.cluster.simulator import simulate
@@ -123,7 +123,7 @@ def _of_log(options: SimulateOptions) -> tuple[list[Compared], str, str]:
             f"onlineauto: warning: left out {jobs_of}, as none of this kind made any progress in the log",
             file=sys.stderr,
         )
-    policies = _chosen(options, simulated.workload, learned=bool(options.learned))
+    policies = _compared_policies(options, simulated.workload, learned=bool(options.learned))
     by = _by(options, policies, simulated.policy)
     seeds = range(options.seed, options.seed + options.traces)
     jobs = int((simulated.replay.work > 0).sum())
@@ -133,7 +133,7 @@ def _of_log(options: SimulateOptions) -> tuple[list[Compared], str, str]:
     if not math.isnan(error):
         more = "more" if error > 0 else "less"
         note += f"; its own jobs, simulated, take {abs(error):.1%} {more} time than they did"
-    return _compared(policies, simulated.traces(seeds), by), by, note
+    return _compare(policies, simulated.traces(seeds), by), by, note
 
 
 def _made_up(options: SimulateOptions) -> tuple[list[Compared], str, str]:
@@ -141,7 +141,7 @@ def _made_up(options: SimulateOptions) -> tuple[list[Compared], str, str]:
     from onlineauto.cluster.simulator import Workload, draw_traces, record
 
     workload = Workload(rate=options.rate)
-    policies = _chosen(options, workload, learned=True)
+    policies = _compared_policies(options, workload, learned=True)
     by = _by(options, policies, "fair")
     seeds = range(options.seed, options.seed + options.traces)
     traces = draw_traces(workload, seeds, jobs=options.jobs)
@@ -149,16 +149,18 @@ def _made_up(options: SimulateOptions) -> tuple[list[Compared], str, str]:
         check_target(options.record)
         record(policies[by], traces).save(options.record)
     note = f"{options.traces} made-up traces of {options.jobs} jobs, {options.rate:g} a slot"
-    return _compared(policies, traces, by), by, note
+    return _compare(policies, traces, by), by, note
 
 
-def _compared(policies: dict[str, ClusterPolicy], traces: Traces, by: str) -> list[Compared]:
+def _compare(policies: dict[str, ClusterPolicy], traces: Traces, by: str) -> list[Compared]:
     from onlineauto.cluster.simulator import compare
 
     return sorted(compare(policies, traces, by=by), key=lambda row: row.ratio)
 
 
-def _chosen(options: SimulateOptions, workload: Workload, *, learned: bool) -> dict[str, ClusterPolicy]:
+def _compared_policies(
+    options: SimulateOptions, workload: Workload, *, learned: bool
+) -> dict[str, ClusterPolicy]:
     """Return the policies to compare, by name, including the one of --by."""
     from onlineauto.cluster.learned import Learned
     from onlineauto.cluster.simulator import policies_for

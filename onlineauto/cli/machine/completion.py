@@ -37,7 +37,7 @@ _MOST: Final = 70
 """Maximum number of characters of an option's meaning in a shell."""
 
 
-def run(words: Sequence[str]) -> int:
+def run(argv: Sequence[str]) -> int:
     """Print the script for a shell, and return 0."""
     parser = argparse.ArgumentParser(
         "onlineauto completion",
@@ -48,7 +48,7 @@ def run(words: Sequence[str]) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("shell", choices=tuple(_SCRIPTS))
-    print("\n".join(_SCRIPTS[parser.parse_args(words).shell]()))
+    print("\n".join(_SCRIPTS[parser.parse_args(argv).shell]()))
     return 0
 
 

@@ -53,11 +53,11 @@ class _Finding:
     problem: str = ""
 
 
-def run(words: Sequence[str]) -> int:
+def run(argv: Sequence[str]) -> int:
     """Print the versions and the results of the checks; return 0 if there is no problem, else 1."""
     argparse.ArgumentParser(
         "onlineauto doctor", description="Check this installation. Exit code 0: all is well; 1: it is not."
-    ).parse_args(words)
+    ).parse_args(argv)
     problems = []
     for look in (_versions, _processor, _kernels, _self_test):
         for finding in look():

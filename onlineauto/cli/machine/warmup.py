@@ -47,9 +47,9 @@ _SLOTS = b"ccb shared |a x\nccb action |b y\nccb action |b z\nccb slot 0:-1:0.5 
 _JSON = b'{"c":{"a":1}}'
 
 
-def run(words: Sequence[str]) -> int:
+def run(argv: Sequence[str]) -> int:
     """Compile all kernels that are not on disk yet, and print their folder."""
-    options = _parser().parse_args(words)
+    options = _parser().parse_args(argv)
     if options.library is not None:
         try:
             build_library(options.library, [sys.executable, "-m", "onlineauto", "warmup"])
@@ -149,7 +149,7 @@ def _learn_a_part() -> None:
     shards = recipe.shards()
     blocks = {block: shards.make(block) for block in shards.sizes}
     work = ModelWork(recipe.workspace(), recipe.feed(0), shards.shift)
-    wanted = work.wants(0, 0, 1) or {}
+    wanted = work.needed_keys(0, 0, 1) or {}
     updates = work.compute(0, 0, 1, {block: blocks[block].read(keys) for block, keys in wanted.items()})
     for block, update in updates.items():
         blocks[block].apply([update])

@@ -135,12 +135,12 @@ def markdown(tables: Iterable[Table]) -> str:
     parts = []
     for table in tables:
         rows = [table.columns, ("---",) * len(table.columns), *table.rows]
-        lines = ["| " + " | ".join(_escaped(cell) for cell in row) + " |" for row in rows]
+        lines = ["| " + " | ".join(_escape(cell) for cell in row) + " |" for row in rows]
         parts.append("\n".join([f"## {table.title}", "", *lines]))
     return "\n\n".join(parts) + "\n"
 
 
-def _escaped(cell: str) -> str:
+def _escape(cell: str) -> str:
     return cell.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ")
 
 

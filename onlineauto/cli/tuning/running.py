@@ -53,7 +53,7 @@ def only_name(url: str) -> str:
     names = names_of_studies(url)
     if len(names) != 1:
         some = ", ".join(names) or "none"
-        raise OptionError(f"--name is needed, as the store has not one study but these: {some}")
+        raise OptionError(f"name a study of the store with --name; it has: {some}")
     return names[0]
 
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def run(words: Sequence[str]) -> int:
+def run(argv: Sequence[str]) -> int:
     """Print one line for each study and return 0.
 
     Raises
@@ -24,7 +24,7 @@ def run(words: Sequence[str]) -> int:
         "onlineauto studies", description="List the studies of a store: their trials by state, and the best."
     )
     parser.add_argument("url", metavar="URL", help="sqlite:///FILE or postgresql://USER@HOST/DATABASE")
-    options = parser.parse_args(words)
+    options = parser.parse_args(argv)
     from onlineauto.tune.store.sql_store import names_of_studies
     from onlineauto.tune.study import Study
 

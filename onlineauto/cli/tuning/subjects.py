@@ -54,7 +54,9 @@ class TunedStream:
     """
 
     def __init__(self, configuration: Configuration) -> None:
-        _refuse(configuration, FunctionOptions, "a function; a stream has --max_examples and --min_examples")
+        _refuse(
+            configuration, FunctionOptions, "a function: for a stream, use --max_examples and --min_examples"
+        )
         self._options, self._stream = configuration[TuneOptions], configuration[StreamOptions]
         self._data = list(configuration[InputOptions].data)
         self._model = configuration[ModelOptions].final_regressor
@@ -122,12 +124,12 @@ class TunedFunction:
     """
 
     def __init__(self, configuration: Configuration) -> None:
-        _refuse(configuration, StreamOptions, "a stream, which takes -d FILE")
+        _refuse(configuration, StreamOptions, "a stream: add -d FILE")
         learners = [
             each for each in LEARNERS.options if each.name in configuration.supplied and each.name != "quiet"
         ]
         if learners:
-            raise OptionError(f"{learners[0].flag} is of a stream, which takes -d FILE")
+            raise OptionError(f"{learners[0].flag} applies only to a stream: add -d FILE")
         self._options, self._function = configuration[TuneOptions], configuration[FunctionOptions]
         self._supplied = configuration.supplied
 
@@ -152,12 +154,14 @@ class TunedFunction:
             yield f"  {name:{wide}}  {value if isinstance(value, str) else json.dumps(value)}"
 
     def _study(self) -> Study:
-        """Return the study of the options, new or continued."""
+        """Create the study that the options describe, or open it if it exists."""
         options, function = self._options, self._function
         storage = options.study or None
         if function.space:
             if not function.trainable:
-                raise OptionError("tune takes what trials run: --trainable train:loss, for loss in train.py")
+                raise OptionError(
+                    "tune needs a function to run: --trainable train:loss, for loss in train.py"
+                )
             return Study(
                 Space.from_toml(function.space),
                 options.scheduler or "hyperband",
@@ -178,16 +182,18 @@ class TunedFunction:
                 "trainable and its space: onlineauto tune --trainable train:loss --space space.toml"
             )
         if new := [name for name in _OF_A_NEW_STUDY if name in self._supplied]:
-            raise OptionError(f"--{new[0]} is of a new study, which takes --space too; this one has its own")
+            raise OptionError(
+                f"--{new[0]} applies only to a new study, which needs --space: the stored study has a space"
+            )
         study = Study.load(options.name, storage=storage)
         largest = function.max_resource if "max_resource" in self._supplied else None
         study.extend(max_trials=options.max_trials, max_resource=largest)
         return study
 
 
-def _refuse(configuration: Configuration, group: Group, whose: str) -> None:
+def _refuse(configuration: Configuration, group: Group, subject: str) -> None:
     if wrong := [option for option in options_of(group) if option.name in configuration.supplied]:
-        raise OptionError(f"{wrong[0].flag} is of {whose}")
+        raise OptionError(f"{wrong[0].flag} applies only to {subject}")
 
 
 def _best_of(study: Study) -> str:

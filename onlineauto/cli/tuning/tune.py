@@ -42,7 +42,7 @@ Examples:
 )
 
 
-def run(words: Sequence[str]) -> int:
+def run(argv: Sequence[str]) -> int:
     """Run a study and print its best config; return 0, 1 if no trial has a value, or 130 if interrupted.
 
     Raises
@@ -54,12 +54,12 @@ def run(words: Sequence[str]) -> int:
     StoreError
         If the store cannot be reached or read.
     """
-    configuration = REGISTRY.parse(words)
+    configuration = REGISTRY.parse(argv)
     options, output = configuration[TuneOptions], configuration[OutputOptions]
     if output.help:
         print(help_text(Registry(OWN), width=shutil.get_terminal_size().columns, page=_PAGE))
         return 0
-    recorder = _Begun()
+    recorder = _StudyRecorder()
     task = TunedStream(configuration) if configuration[InputOptions].data else TunedFunction(configuration)
     code = 0
     try:
@@ -78,7 +78,7 @@ def run(words: Sequence[str]) -> int:
     return code
 
 
-class _Begun(Callback):
+class _StudyRecorder(Callback):
     """Stores the running study."""
 
     study: Study | None = None

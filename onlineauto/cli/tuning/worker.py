@@ -79,7 +79,7 @@ Examples:
 )
 
 
-def run(words: Sequence[str]) -> int:
+def run(argv: Sequence[str]) -> int:
     """Run jobs and return 0, or 1 if jobs failed and no trial of the study has a value.
 
     Raises
@@ -89,7 +89,7 @@ def run(words: Sequence[str]) -> int:
     StoreError
         If the store cannot be reached or read.
     """
-    options = REGISTRY.parse(words)[WorkerOptions]
+    options = REGISTRY.parse(argv)[WorkerOptions]
     if options.help:
         print(help_text(REGISTRY, width=shutil.get_terminal_size().columns, page=_PAGE))
         return 0

@@ -81,10 +81,10 @@ class ShardedLearner:
         counts: tuple[Any, ...] = parts, part_events, blocks, warm_up
         if not all(isinstance(each, int) for each in counts) or min(counts[:3]) < 1 or warm_up < 0:
             raise OptionError(
-                "parts, part_events and blocks are whole numbers, at least 1, and warm_up is at least 0"
+                "parts, part_events and blocks must be whole numbers of 1 or more, and warm_up of 0 or more"
             )
         if blocks & (blocks - 1) or blocks > cells:
-            raise OptionError(f"blocks must be a power of two, at most {cells}, and is {blocks}")
+            raise OptionError(f"blocks is {blocks}: it must be a power of two, at most {cells}")
 
     def __repr__(self) -> str:
         """Return the options and the division as text."""
@@ -132,11 +132,14 @@ class ShardedLearner:
         check_layout(workers, servers)
         if margin < 0 or (snapshot_every is not None and snapshot_every < 1):
             raise OptionError(
-                f"margin = {margin} and snapshot_every = {snapshot_every}: ticks, at least 0 and at least 1"
+                f"margin = {margin} and snapshot_every = {snapshot_every}: give a margin of 0 ticks or "
+                "more, and snapshot_every of 1 tick or more"
             )
         command = self._fresh.configuration.command()
         if begin is not None and (begin.command, begin.cutting) != (command, self.cutting):
-            raise OptionError("the snapshot is of other options, and its weights mean something else")
+            raise OptionError(
+                "the snapshot was made with other options, so its weights do not fit this model"
+            )
         if backend == "ray" and not can_be_read_again(source):
             raise OptionError("on Ray each worker reads the stream: give a path that all nodes can read")
         demand = NodeDemand(

@@ -11,24 +11,24 @@ from onlineauto.tune.study import Study
 from onlineauto.workspace.run import Run
 
 
-def job_of(given: Any, **options: Any) -> Any:
-    """Return a study as a `StudyJob` and a run as a `RunJob`, with these options; a job is unchanged.
+def job_of(job: Any, **options: Any) -> Any:
+    """Return a `StudyJob` for a study, a `RunJob` for a run, and any other job unchanged.
 
     Raises
     ------
     OptionError
         The object is not a job, or is a job that takes no options.
     """
-    if isinstance(given, Study):
-        return StudyJob(given, **options)
-    if isinstance(given, Run):
-        return RunJob(given, **options)
-    missing = [name for name in ("progress", "resize", "demand") if not hasattr(given, name)]
+    if isinstance(job, Study):
+        return StudyJob(job, **options)
+    if isinstance(job, Run):
+        return RunJob(job, **options)
+    missing = [name for name in ("progress", "resize", "demand") if not hasattr(job, name)]
     if missing:
         raise OptionError(
-            f"{given!r} is no job of a cluster, as it has no {', '.join(missing)}: give a Study, a Run, or "
-            "anything with progress(), resize(workers, servers) and demand"
+            f"{job!r} cannot be a job of a cluster, because it has no {', '.join(missing)}: give a "
+            "Study, a Run, or an object with progress(), resize(workers, servers) and demand"
         )
     if options:
         raise OptionError(f"{', '.join(options)}: options are for a Study or a Run")
-    return given
+    return job

@@ -83,14 +83,20 @@ def check_demand(demand: Demand) -> Demand:
     amounts: list[dict[str, float]] = []
     for what, takes in demands:
         if not isinstance(takes, Mapping):
-            raise OptionError(f"a {what} takes {takes!r}: give amounts by name, as in {{'CPU': 1}}")
+            raise OptionError(
+                f"the demand of a {what} is {takes!r}: give amounts by name, as in {{'CPU': 1}}"
+            )
         numbers = {name: _number(amount) for name, amount in takes.items()}
         for name, amount in numbers.items():
             if amount is None:
-                raise OptionError(f"a {what} takes {name} = {takes[name]!r}: give a number, 0 or more")
+                raise OptionError(
+                    f"the demand of a {what} has {name} = {takes[name]!r}: give a number, 0 or more"
+                )
         amounts.append({name: amount for name, amount in numbers.items() if amount is not None})
     if not any(amounts[0].values()):
-        raise OptionError("a worker takes nothing, so there could be any number: give it some CPU")
+        raise OptionError(
+            "the demand of a worker is empty, which would allow any number of workers: give it some CPU"
+        )
     counts = [_count(name, count, least) for name, count, least in most]
     return Demand(amounts[0], amounts[1], counts[0], counts[1])
 
@@ -172,4 +178,4 @@ def check_stopped(thread: Thread | None) -> None:
         The thread is still alive.
     """
     if thread is not None and thread.is_alive():
-        raise OnlineautoError("it was stopped, and what it did then has not ended yet: try again later")
+        raise OnlineautoError("the job was stopped, but its last step has not ended yet: try again later")

@@ -96,7 +96,7 @@ class RunJob:
         return done, max(self._events or 0, done + _STEP)
 
     def resize(self, workers: int, servers: int) -> None:
-        """Learn, or pause after the present step of 1000 events."""
+        """Learn, or pause after the current step of 1000 events."""
         del servers
         if workers and self._stops:  # the cluster runs again after a stop
             check_stopped(self._thread)
@@ -110,7 +110,7 @@ class RunJob:
             self._thread.start()
 
     def stop(self) -> None:
-        """Stop learning after the present step of 1000 events."""
+        """Stop learning after the current step of 1000 events."""
         self._stops = True
         self._works.set()
         if self._thread is not None:

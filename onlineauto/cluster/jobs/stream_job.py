@@ -58,8 +58,8 @@ class StreamJob:
         self._learner, self._source, self._options = learner, source, options
         self._can_wait = can_be_read_again(source)
         self._changed = threading.Condition()
-        self._wanted = (0, 0)
-        self._given = (0, 0)
+        self._requested = (0, 0)
+        self._applied = (0, 0)
         self._run: ShardedRun | None = None
         self._begin: Snapshot | None = None
         self._known: tuple[float, float] = (0.0, 1.0)
@@ -69,8 +69,8 @@ class StreamJob:
 
     @property
     def held(self) -> tuple[int, int]:
-        """The larger numbers of workers and servers of the present and of the requested layout."""
-        run, given = self._run, self._given
+        """The resources in use: the larger numbers of the current and of the requested layout."""
+        run, given = self._run, self._applied
         if run is None or run.ended:
             return given
         workers, servers = run.layout
@@ -103,9 +103,9 @@ class StreamJob:
             if workers and self._stops:  # the cluster runs again after a stop
                 self._begin_again()
             if not (workers and servers):
-                workers, servers = (1, 1) if any(self._given) and not self._can_wait else (0, 0)
-            self._wanted = workers, servers
-            if any(self._wanted) and self._thread is None:
+                workers, servers = (1, 1) if any(self._applied) and not self._can_wait else (0, 0)
+            self._requested = workers, servers
+            if any(self._requested) and self._thread is None:
                 self._thread = threading.Thread(target=self._direct, name="onlineauto stream", daemon=True)
                 self._thread.start()
             self._changed.notify()
@@ -122,7 +122,7 @@ class StreamJob:
             self._thread.join(60)
         if self._run is not None:
             self._run.stop()  # The other thread may have begun another run before it ended.
-        self._given = 0, 0
+        self._applied = 0, 0
 
     def _begin_again(self) -> None:
         """Drop the stopped run; a new run begins at the last snapshot, if there is one."""
@@ -142,12 +142,12 @@ class StreamJob:
         try:
             while True:
                 with self._changed:
-                    self._changed.wait_for(lambda: self._stops or self._wanted != self._given)
-                    wanted = self._wanted
+                    self._changed.wait_for(lambda: self._stops or self._requested != self._applied)
+                    wanted = self._requested
                     if self._stops:
                         return
                     if any(wanted):
-                        self._given = wanted
+                        self._applied = wanted
                 self._bring_to(*wanted)
         except BaseException as error:
             if not self._stops:  # stop() itself makes the run raise an error
@@ -171,7 +171,7 @@ class StreamJob:
             self._run = run.start()
         elif self._run is not None:
             self._pause(self._run)
-            self._given = 0, 0
+            self._applied = 0, 0
 
     def _pause(self, run: ShardedRun) -> None:
         """Take a snapshot and end all nodes; a run that has ended is unchanged."""

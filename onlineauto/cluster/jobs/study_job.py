@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from onlineauto.tune.study import Study
-    from onlineauto.tune.workers.trainable import What
+    from onlineauto.tune.workers.trainable import AnyTrainable
 
 
 class StudyJob:
     """Runs a study in a thread, with the number of workers that the cluster allocates.
 
-    A removed worker first ends its present job; an added worker begins at once. Work is measured in units of
+    A removed worker first ends its current job; an added worker begins at once. Work is measured in units of
     resource.
 
     Parameters
@@ -45,7 +45,7 @@ class StudyJob:
     def __init__(
         self,
         study: Study,
-        trainable: What | str | None = None,
+        trainable: AnyTrainable | str | None = None,
         *,
         worker: Mapping[str, float] | None = None,
         most_workers: int = 16,
@@ -54,7 +54,7 @@ class StudyJob:
     ) -> None:
         if extra := {"workers", "jobs"} & options.keys():
             raise OptionError(
-                f"{min(extra)} is not for a job of a cluster, which says how many workers there are"
+                f"{min(extra)} cannot be passed: the cluster sets the number of workers of its jobs"
             )
         self.study = study
         self.demand = check_demand(Demand(worker or {"CPU": 1.0}, most_workers=most_workers))

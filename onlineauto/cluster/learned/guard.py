@@ -25,10 +25,10 @@ _SEED: Final = 700_000
 
 
 class Guarded(ClusterPolicy):
-    """Decide like `policy` while its shadow is faster than that of `by`, and like `by` otherwise.
+    """Use `policy` while its simulated jobs finish faster than those of `by`, and `by` otherwise.
 
-    The shadows of both policies work in simulated clusters: those of `judge`, or those fitted to the observed
-    records. `by` decides before the first judgement, and while the 95 % interval of the ratio of completion
+    Both policies are compared in simulated clusters: those of `judge`, or clusters fitted to the observed
+    records. `by` decides before the first comparison, and while the 95 % interval of the ratio of completion
     times contains 1.
 
     Parameters

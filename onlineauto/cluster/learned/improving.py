@@ -85,7 +85,7 @@ class _Slot:
 
 
 def improved(policy: Learned, workload: Workload, settings: Improving, *, seed: int) -> Learned:
-    """Return a better policy, or the same one; see `Learned.improve`."""
+    """Train a policy on simulated clusters; return the better one of the old and the new policy."""
     torch = require_torch()
     torch.set_num_threads(1)
     torch.manual_seed(seed)
@@ -161,7 +161,7 @@ class _Training:
         self._size = 1.0
 
     def policy(self) -> Learned:
-        """Return the present policy."""
+        """Return the current policy."""
         return Learned(self._kinds, self._scales, as_weights(self._weights))
 
     def slot(self, simulation: Simulation, *, part: float) -> None:
@@ -173,7 +173,7 @@ class _Training:
         done = simulation.advance(given)
         reward = done.progress / np.maximum(done.total, 1e-12)
         if settings.permuted:
-            reward = self._permuted(reward)
+            reward = self._permute(reward)
         self._store(decisions, reward)
         for group in self._steps.param_groups:
             group["lr"] = settings.rate * (1 - 0.8 * part)
@@ -183,7 +183,7 @@ class _Training:
         if not settings.replay:
             self._replay.clear()
 
-    def _permuted(self, reward: Floats) -> Floats:
+    def _permute(self, reward: Floats) -> Floats:
         """Return random rewards of other clusters and earlier slots."""
         self._rewards = [*self._rewards[-31:], reward]
         other = self._rewards[self._draw.integers(len(self._rewards))]

@@ -84,7 +84,7 @@ def _read(file: IO[bytes]) -> tuple[tuple[str, ...], Floats, Weights]:
     with np.load(file, allow_pickle=False) as arrays:
         about = json.loads(_array(arrays, "about", np.uint8).tobytes())
         if not isinstance(about, dict) or about.get("format") != _FORMAT:
-            raise ValueError("its format is another one")
+            raise ValueError("its format is unknown")
         kinds = about.get("kinds")
         if not isinstance(kinds, list) or not all(isinstance(each, str) for each in kinds):
             raise ValueError("it does not name its kinds of jobs")

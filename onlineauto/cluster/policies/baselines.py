@@ -123,7 +123,7 @@ def _check_asked(asked: int) -> int:
         The number is not positive.
     """
     if asked < 1:
-        raise OptionError(f"asked = {asked}: a job asks for one bundle at least")
+        raise OptionError(f"asked = {asked}: a job needs at least one bundle")
     return asked
 
 

@@ -40,7 +40,7 @@ class MarginalGain(Modelled):
     def __init__(self, speeds: Speeds | None = None, *, least: float = 0.12) -> None:
         super().__init__(speeds)
         if not 0 <= least < 10:
-            raise OptionError(f"least = {least:g}: a relative gain is at least 0, as 0.12")
+            raise OptionError(f"least = {least:g}: give a relative gain of 0 or more, such as 0.12")
         self.least = least
 
     def score(self, situation: Situation) -> Floats:

@@ -177,7 +177,7 @@ class Situation:
         return np.where(has, self.free / np.where(has, self.capacity, 1.0), 1.0)
 
     def cleared(self) -> Situation:
-        """Return the situation without any allocation."""
+        """Return the situation with nothing allocated."""
         nothing = np.zeros_like(self.workers)
         return replace(self, workers=nothing, servers=nothing, free=self.capacity)
 

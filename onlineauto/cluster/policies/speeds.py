@@ -143,7 +143,7 @@ class Speeds:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Kinds that have coefficients or observations."""
+        """The kinds of jobs whose speeds are known: given as coefficients, or observed."""
         return tuple(sorted({*self._given, *self._seen}))
 
     def coefficients(self, kind: str) -> Floats:

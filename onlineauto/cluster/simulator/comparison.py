@@ -48,7 +48,7 @@ class Compared:
 
 
 def paired(times: Floats, others: Floats) -> tuple[float, float, float]:
-    """Return the mean of the ratios of two runs over the same traces, and its 95 % interval.
+    """Return the mean ratio of two runs over the same traces, and the 95 % interval of this mean.
 
     Parameters
     ----------
@@ -91,12 +91,12 @@ def compare(policies: Mapping[str, ClusterPolicy], traces: Traces, *, by: str) -
     (1.0, True)
     """
     if by not in policies:
-        raise OptionError(f"by = {by!r} is none of the policies, which are {', '.join(policies)}")
+        raise OptionError(f"by = {by!r} is unknown; valid are {', '.join(policies)}")
     ran = {name: run(policy, traces) for name, policy in policies.items()}
-    return [_compared(name, each, ran[by]) for name, each in ran.items()]
+    return [_compare_runs(name, each, ran[by]) for name, each in ran.items()]
 
 
-def _compared(name: str, ran: Ran, other: Ran) -> Compared:
+def _compare_runs(name: str, ran: Ran, other: Ran) -> Compared:
     ratio, low, high = paired(ran.mean, other.mean)
     exists = ~np.isnan(ran.times)
     return Compared(

@@ -181,8 +181,7 @@ def fit_workload(history: History, *, places: int = 12) -> Workload:
         never = sorted({job.kind for job in finite} - {*speeds.kinds})
         why = f"; jobs of kind {', '.join(never)} never made progress" if never else ""
         raise InputError(
-            f"the history has {len(jobs)} jobs with an end that worked, and {_FEWEST} are the fewest to go by"
-            f"{why}"
+            f"{len(jobs)} jobs of the history made progress, but a workload needs {_FEWEST} or more{why}"
         )
     ended = [each for each in ended if each.kind in speeds.kinds]
     last = {each.kind: each for each in ended}
@@ -270,7 +269,7 @@ def _capacity(history: History, kinds: Sequence[JobKind]) -> dict[str, float]:
             bundle = kind.worker.get(name, 0.0) + kind.server.get(name, 0.0)
             if bundle > has[name]:
                 raise InputError(
-                    f"jobs of kind {kind.name} take {bundle:g} {name}, and the cluster of this history has "
+                    f"jobs of kind {kind.name} take {bundle:g} {name}, but the cluster of this history has "
                     f"{has[name]:g}"
                 )
             free[name] = max(left, bundle)

@@ -120,7 +120,7 @@ class Simulation:
         return self._rows
 
     def situation(self) -> Situation:
-        """Return the present situation for a policy, before any allocation."""
+        """Return the current situation for a policy, before any allocation."""
         workload, rows = self.traces.workload, self._rows
         kind = np.take_along_axis(self.traces.kind, rows, 1)
         left = np.take_along_axis(self._left, rows, 1)

@@ -125,7 +125,7 @@ class Workload:
 
     def __post_init__(self) -> None:
         if not self.kinds or not self.capacity or self.places < 1:
-            raise OptionError("a workload has a kind of jobs, a resource and a row at least")
+            raise OptionError("a workload needs at least one kind of jobs, one resource and one row")
         if not self.rate > 0 or not 0 <= self.swing < 1 or not self.period > 0:
             raise OptionError(
                 f"rate = {self.rate:g}, swing = {self.swing:g}, period = {self.period:g}: valid is a rate "

@@ -86,8 +86,9 @@ class Outcomes:
         n_events = len(self) if self.slots is None else len(self.slots.start) - 1
         if n_events != 1:
             raise InputError(
-                f"by_action() is for one event, and there are {n_events}: row i has the actions "
-                "action[action_start[i]:action_start[i + 1]], and their scores at the same places of score"
+                f"by_action() needs a single event, but there are {n_events}: row i has the actions "
+                "action[action_start[i]:action_start[i + 1]], and their scores are at the same indices "
+                "of score"
             )
         if self.slots is not None:
             return self.slots.by_action(self.action_start, self.action, self.score)

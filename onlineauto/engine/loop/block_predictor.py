@@ -122,7 +122,7 @@ class BlockPredictor:
         return one_event(loop, context, model, view, reader, EventMode.PREDICT)
 
     def _is_of(self, layout: StreamLayout) -> bool:
-        """Return whether the view was made from the present state of this layout."""
+        """Return whether the view was made from the current state of this layout."""
         of = self._of
         return of is not None and of[1] == layout.version and of[0] is layout and of[2] is layout.interactions
 

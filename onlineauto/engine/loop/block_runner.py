@@ -158,7 +158,7 @@ class BlockRunner:
         self.slot_finder.restore(stored)
 
     def predicting(self) -> Predicting:
-        """Return the present model: the same object as before if its arrays are the same."""
+        """Return the current model: the same object as before if its arrays are the same."""
         learner, layout, searching, last = self._learner, self._layout, self._searching, self._predicting
         live, screen = searching.live_configs.arrays, searching.screening.screen
         if last is not None:

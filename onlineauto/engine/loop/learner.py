@@ -204,7 +204,9 @@ class Learner:
             materialize(self.model, 0)
         self._take_over(
             {
-                part: {name: _restored(name, stored[part][name], array) for name, array in arrays.items()}
+                part: {
+                    name: _restore_array(name, stored[part][name], array) for name, array in arrays.items()
+                }
                 for part, arrays in self._lasting().items()
             }
         )
@@ -218,13 +220,13 @@ class Learner:
         }
 
     def _take_over(self, state: Mapping[str, Any]) -> None:
-        """Copy the arrays of `state` into the present ones."""
+        """Copy the arrays of `state` into the current ones."""
         for part, arrays in self._lasting().items():
             for name, array in arrays.items():
                 array[...] = state[part][name]
 
 
-def _restored(name: str, stored: Stored, array: NDArray[Any]) -> NDArray[Any]:
+def _restore_array(name: str, stored: Stored, array: NDArray[Any]) -> NDArray[Any]:
     """Return the stored array of the explorer called `name`, which must have the shape of `array`."""
     if name in _COUNTS:
         return stored.counts(array.shape)

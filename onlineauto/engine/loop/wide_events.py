@@ -127,7 +127,7 @@ def without_widest(
         return Sealed(value._replace(screen=screen), like=context)
     products = np.zeros(len(value.interactions.start) - 1)
     _count(context, stream, np.zeros((1, 4)), event, products)
-    narrowed = _narrowed(value.interactions, products, limit.crossed)
+    narrowed = _without_widest(value.interactions, products, limit.crossed)
     live = value.live._replace(ensemble=value.live.ensemble._replace(on=False, serves=False))
     return Sealed(
         value._replace(interactions=narrowed, again=narrowed, live=live, screen=screen), like=context
@@ -176,7 +176,7 @@ def kept_interactions(
     return retained
 
 
-def _narrowed(interactions: Interactions, sizes: NDArray[np.float64], limit: int) -> Interactions:
+def _without_widest(interactions: Interactions, sizes: NDArray[np.float64], limit: int) -> Interactions:
     """Return the interactions without the widest ones; `sizes` are the features of each."""
     retained = kept_interactions(interactions, sizes, limit)
     start, factor = interactions.start, interactions.factor

@@ -52,7 +52,7 @@ class Predicting(NamedTuple):
 
     @classmethod
     def of(cls, layout: StreamLayout, parts: Parts, slot_finder: SlotFinder) -> Predicting:
-        """Return a model with the present state of its layout."""
+        """Return a model with the current state of its layout."""
         return cls(layout, layout.kernel_layout, layout.interactions, parts, slot_finder)
 
 

@@ -117,8 +117,8 @@ def check_models(configuration: Configuration) -> None:
     if len(models.initial_regressor) > 1:
         names = " and ".join(map(str, models.initial_regressor))
         raise OptionError(
-            f"-i takes one model, and this is {names}: data follow -d; `onlineauto merge` makes one model of "
-            "several"
+            f"-i takes one model, not {names}: files of data follow -d; `onlineauto merge` makes one model "
+            "of several"
         )
     if models.resume and configuration.get("audit"):
         raise OptionError("--audit and --resume exclude each other: what was printed cannot be continued")
@@ -131,4 +131,6 @@ def check_models(configuration: Configuration) -> None:
             raise OptionError(f"--{name} needs -f, which names the file for the model")
         if models.predict_only():
             flag = "predict_only_ensemble" if models.predict_only_ensemble else "predict_only_model"
-            raise OptionError(f"--{flag} and --{name} exclude each other: no run can go on with one")
+            raise OptionError(
+                f"--{flag} and --{name} exclude each other: a model that only predicts cannot learn on"
+            )

@@ -172,7 +172,7 @@ def check_bandit(configuration: Configuration) -> None:
     if len(kinds) > 1:
         raise OptionError(f"{kinds[0]} and {kinds[1]} exclude each other")
     if kinds and "raw_predictions" in configuration.supplied:
-        raise OptionError(f"--raw_predictions is for single-line learning, and not with {kinds[0]}")
+        raise OptionError(f"--raw_predictions is for single-line learning, not for {kinds[0]}")
 
 
 def check_automl(configuration: Configuration) -> None:
@@ -200,8 +200,8 @@ def check_automl(configuration: Configuration) -> None:
     searched = automl.searched()
     if "epsilon" in searched:
         raise OptionError(
-            "--search cannot have epsilon: by logged rewards, less exploration always looks better, since "
-            "they do not show what it is worth later"
+            "--search cannot have epsilon: logged rewards always favour less exploration, because "
+            "they cannot measure its long-term value"
         )
     offered = (*ELEMENTS, *configuration.tunable())
     if not searched or searched - set(offered):
@@ -269,7 +269,7 @@ def _refuse_contradictions(configuration: Configuration, *, bandit: bool, renews
         raise OptionError(f"--predict_with ensemble and {what} exclude each other")
     if paired and automl.automl_significance_level >= 1:
         raise OptionError(
-            f"--automl_significance_level {automl.automl_significance_level} is no probability below 1"
+            f"--automl_significance_level {automl.automl_significance_level} is not a probability below 1"
         )
 
 

@@ -47,7 +47,7 @@ def _age(decay: Decay, model: int) -> int:
 
 @inline_kernel
 def epsilon_of(run: LoopRun, model: int) -> F32:
-    """Return the present ε (float32) of a model."""
+    """Return the current ε (float32) of a model."""
     decay = run.task.decay
     if decay.constant:
         return run.task.exploration.epsilon
@@ -75,9 +75,9 @@ def _probability(run: LoopRun, action: int, n: int, model: int, explores: bool, 
 
 @kernel
 def _reward(run: LoopRun, label: Label, counts: bool) -> F32:
-    """Return the reward (float32) of a label as a part of its range, clipped to [0, 1].
+    """Return the reward (float32) of a label, scaled from the range of rewards to [0, 1] and clipped.
 
-    If it `counts`, a reward outside the range is added to the tally.
+    If `counts`, the tally counts a reward outside the range.
     """
     decay = run.task.decay
     reward = label.cost if decay.cost_is_reward else -label.cost
@@ -90,7 +90,7 @@ def _reward(run: LoopRun, label: Label, counts: bool) -> F32:
 
 @kernel
 def _observe(run: LoopRun, label: Label, model: int, n: int, buffers: Buffers) -> None:
-    """Add an event to the evidence on a model, from its scores before it learnt the event (`FILLED`)."""
+    """Add an event to the evidence on a model, from the scores (`FILLED`) computed before it was learnt."""
     decay, champion = run.task.decay, model == run.task.exploration.policies - 1
     reward, explores = _reward(run, label, champion), champion or decay.explores
     share = _probability(run, int(label.action), n, model, explores, buffers)

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from onlineauto.engine.report.progress import fixed, trimmed
+from onlineauto.engine.report.progress import format_fixed, format_trimmed
 from onlineauto.errors import InputError
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def open_sink(path: str, *, at: int = 0) -> Iterator[Sink]:
 def _open(path: str, at: int) -> BinaryIO:
     size = Path(path).stat().st_size if at and Path(path).exists() else 0
     if size < at:
-        raise InputError(f"{path} has {size} bytes, and the run that is resumed had written {at} to it")
+        raise InputError(f"{path} has {size} bytes, but the resumed run had written {at} bytes to it")
     try:
         file = Path(path).open("r+b" if at else "wb")  # noqa: SIM115 - the caller closes it
     except OSError as error:
@@ -168,11 +168,11 @@ class _Spelled(dict[int, str]):
 
 def spell_number(value: float) -> str:
     """Return a prediction of a single line as text; a whole number has no decimals."""
-    return fixed(value, digits=0 if value.is_integer() else 6)
+    return format_fixed(value, digits=0 if value.is_integer() else 6)
 
 
 def _spell_score(value: float) -> str:
-    return trimmed(value, digits=6)
+    return format_trimmed(value, digits=6)
 
 
 def _best_actions(outcomes: Outcomes) -> list[str]:

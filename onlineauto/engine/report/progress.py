@@ -305,7 +305,7 @@ class ProgressTable(Counters):
             average,
             since,
             str(totals.example_number[row]),
-            fixed(weight, digits=1),
+            format_fixed(weight, digits=1),
             label,
             prediction,
             str(outcomes.shown_features[row]),
@@ -319,9 +319,9 @@ class ProgressTable(Counters):
         labelled = float(totals.labelled[row])
         average = since = "n.a."
         if labelled > 0:
-            average = fixed(float(totals.loss[row]) / labelled, digits=6)
+            average = format_fixed(float(totals.loss[row]) / labelled, digits=6)
         if labelled != self._old_labelled:
-            since = fixed(self._recent_loss / (labelled - self._old_labelled), digits=6)
+            since = format_fixed(self._recent_loss / (labelled - self._old_labelled), digits=6)
         return average, since
 
     def _holdout_losses(self, totals: _Totals, row: int) -> tuple[str, str]:
@@ -331,12 +331,12 @@ class ProgressTable(Counters):
         return average, since
 
 
-def fixed(value: float, *, digits: int) -> str:
+def format_fixed(value: float, *, digits: int) -> str:
     """Return a number as text with `digits` decimals, in the format of C: NaN keeps its sign.
 
     Examples
     --------
-    >>> fixed(2 / 3, digits=4)
+    >>> format_fixed(2 / 3, digits=4)
     '0.6667'
     """
     if math.isnan(value):
@@ -344,15 +344,15 @@ def fixed(value: float, *, digits: int) -> str:
     return f"{value:.{digits}f}"
 
 
-def trimmed(value: float, *, digits: int) -> str:
+def format_trimmed(value: float, *, digits: int) -> str:
     """Return a number as text with at most `digits` decimals, and without trailing zeros.
 
     Examples
     --------
-    >>> trimmed(0.5, digits=6), trimmed(10, digits=2), trimmed(2 / 3, digits=2)
+    >>> format_trimmed(0.5, digits=6), format_trimmed(10, digits=2), format_trimmed(2 / 3, digits=2)
     ('0.5', '10', '0.67')
     """
-    return fixed(value, digits=digits).rstrip("0").rstrip(".")
+    return format_fixed(value, digits=digits).rstrip("0").rstrip(".")
 
 
 def format_row(*cells: str) -> str:
@@ -375,8 +375,8 @@ def format_row(*cells: str) -> str:
 
 def _simple_cells(outcomes: Outcomes, row: int) -> tuple[str, str]:
     label = float(outcomes.label[row])
-    text = fixed(label, digits=4) if label < FLOAT_MAX else "unknown"
-    return text, fixed(float(outcomes.prediction[row]), digits=4)
+    text = format_fixed(label, digits=4) if label < FLOAT_MAX else "unknown"
+    return text, format_fixed(float(outcomes.prediction[row]), digits=4)
 
 
 def _bandit_cells(outcomes: Outcomes, row: int) -> tuple[str, str]:
@@ -387,13 +387,13 @@ def _bandit_cells(outcomes: Outcomes, row: int) -> tuple[str, str]:
     start, stop = outcomes.action_start[row : row + 2]
     if start == stop:
         return label, "no action"
-    return label, f"{outcomes.action[start]}:{trimmed(float(outcomes.score[start]), digits=2)}"
+    return label, f"{outcomes.action[start]}:{format_trimmed(float(outcomes.score[start]), digits=2)}"
 
 
 def _average(loss: float, weight: float) -> str:
     if loss == 0 and weight == 0:
         return "unknown"
-    return fixed(float(np.divide(loss, weight)), digits=6)
+    return format_fixed(float(np.divide(loss, weight)), digits=6)
 
 
 def _running(start: float, terms: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from onlineauto.engine.report.progress import FLOAT_MAX, fixed
+from onlineauto.engine.report.progress import FLOAT_MAX, format_fixed
 from onlineauto.learners.options import LossOptions
 
 if TYPE_CHECKING:
@@ -69,14 +69,14 @@ def summary(
     else:
         yield f"number of examples per pass = {progress.example_number // progress.current_pass}"
         yield f"passes used = {progress.current_pass}"
-    yield f"weighted example sum = {fixed(progress.weighted_examples, digits=6)}"
-    yield f"weighted label sum = {fixed(progress.weighted_labels, digits=6)}"
+    yield f"weighted example sum = {format_fixed(progress.weighted_examples, digits=6)}"
+    yield f"weighted label sum = {format_fixed(progress.weighted_labels, digits=6)}"
     yield f"average loss = {_average_loss(progress)}"
     best = best_constant(progress, configuration[LossOptions])
     if best is not None:
-        yield f"best constant = {fixed(best.value, digits=6)}"
+        yield f"best constant = {format_fixed(best.value, digits=6)}"
         if best.loss is not None:
-            yield f"best constant's loss = {fixed(best.loss, digits=6)}"
+            yield f"best constant's loss = {format_fixed(best.loss, digits=6)}"
     yield f"total feature number = {progress.total_features}"
 
 
@@ -86,10 +86,10 @@ def _average_loss(progress: ProgressTable) -> str:
         return (
             "undefined (no holdout)"
             if progress.best_loss in none
-            else fixed(progress.best_loss, digits=6) + " h"
+            else format_fixed(progress.best_loss, digits=6) + " h"
         )
     if progress.weighted_labelled > 0:
-        return fixed(progress.sum_loss / progress.weighted_labelled, digits=6)
+        return format_fixed(progress.sum_loss / progress.weighted_labelled, digits=6)
     return "n.a."
 
 

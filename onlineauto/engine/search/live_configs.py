@@ -253,7 +253,7 @@ class LiveConfigs:
         self.arrays = self.arrays._replace(schedule=schedule)
 
     def review(self, learnt: int, *, looks: bool) -> None:
-        """Let the loop stop for a review once `learnt` events are learnt in total.
+        """Set the event at which the loop stops for the next review: after `learnt` events in total.
 
         If it `looks` for drift, the loop also stops as soon as `LOOK` losses are available.
         """

@@ -117,7 +117,7 @@ class Searching:
     def __init__(self, configuration: Configuration, layout: StreamLayout, learner: Learner) -> None:
         options, control = configuration[AutomlOptions], control_of(configuration)
         hyperparameters = Hyperparameters(configuration)
-        telling = (SLOT_NAME, INDEX_NAME) if control.tells_slots and layout.slots else ()
+        slot_namespaces = (SLOT_NAME, INDEX_NAME) if control.tells_slots and layout.slots else ()
         self.options = options
         predictor = predicts_with(configuration, simple=learner.task.shape == Shape.SIMPLE)
         has_members = predictor == "ensemble" and can_have_members(learner.task)
@@ -127,7 +127,7 @@ class Searching:
             control=control,
             defaults=hyperparameters.defaults,
             tunable=hyperparameters.tunable,
-            telling=telling,
+            slot_namespaces=slot_namespaces,
             members=bool(members),
         )
         self._feature_cost = options.feature_cost
@@ -200,9 +200,7 @@ class Searching:
             This is a replay, which does not have the state behind its decisions.
         """
         if self.replays:
-            raise OptionError(
-                "a replay cannot be saved: it has the decisions, and not the search that made them"
-            )
+            raise OptionError("a replay cannot be saved: it has decisions, but not the search that made them")
         return {
             "search": self.search,
             "events": self.n_events,
@@ -226,7 +224,7 @@ class Searching:
             The state was stored with other options, or is not one of a search.
         """
         if self.replays:
-            raise OptionError("a replay begins with the stream, and not with a model")
+            raise OptionError("a replay must begin with an empty model, at the start of the stream")
         self.search = stored["search"].of(Search)
         configs = stored["slots"]["configs"].of(list[Config])
         problems = [search_problem(self._rules, self.search)]
@@ -339,8 +337,8 @@ class Searching:
         """
         if self.replays or not self._rules.renews or self._rules.max_live == 1:
             raise OptionError(
-                "a challenger from outside needs a search by --oracle_type stepwise with --automl 2 or more, "
-                "and not a replay"
+                "a challenger can be added only to a search with --oracle_type stepwise and --automl 2 or "
+                "more, not to a replay"
             )
         if problem := config_problem(self._rules, config):
             raise OptionError(f"{problem} here: name it in search= (--search)")
@@ -370,7 +368,7 @@ class Searching:
         if reason == LoopSignal.NEW_NAMESPACE:
             return NewNamespaces(self.live_configs.new_names(), of_actions(block, event))
         if reason == LoopSignal.REVIEW_DUE:
-            drifted = self._drifted()
+            drifted = self._has_drifted()
             due = drifted or self.n_learnt >= self.search.review
             return ReviewDue(drifted, of_actions(block, event)) if due else None
         if reason in (LoopSignal.BOUND_CROSSED, LoopSignal.LOSS_CROSSED):
@@ -385,7 +383,7 @@ class Searching:
             return EnsembleCrossed(False, "loss" if reason == LoopSignal.CHAMPION_PREDICTS else "reward")
         return LeaseDue()
 
-    def _drifted(self) -> bool:
+    def _has_drifted(self) -> bool:
         """Return whether the champion predicts worse than before."""
         losses = self.live_configs.take_losses()
         drifted = self._rules.on_drift != "ignore" and self._drift.alarms(losses)
@@ -393,7 +391,7 @@ class Searching:
         return drifted
 
     def _replay(self, model: Model) -> None:
-        """Apply the journal's decisions up to the present event."""
+        """Apply the journal's decisions up to the current event."""
         assert self._replayed is not None
         new = self.live_configs.new_names()
         while self._next is not None and self._next.events <= self.n_events:
@@ -442,7 +440,9 @@ class Searching:
     def _check(self, fits: bool) -> None:
         """Raise an error if a replayed journal does not fit the stream."""
         if not fits:
-            raise InputError(f"after {self.n_events} events: the journal to be replayed is of another stream")
+            raise InputError(
+                f"after {self.n_events} events: the journal to be replayed belongs to another stream"
+            )
 
     def _carry_out(self, decision: Decision, model: Model) -> None:
         """Report a decision to the observers, then apply it."""

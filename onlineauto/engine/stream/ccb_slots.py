@@ -39,7 +39,7 @@ class SlotFinder:
         return slots
 
     def found(self, block: Block, layout: StreamLayout) -> Slots:
-        """Return the slots of a block, like `find`, without changing the state."""
+        """Return the slots of a block like `find`, but leave the state unchanged."""
         return find_slots(block, layout, hash_seed=self._hash_seed, indexed=self._indexed)
 
     def state(self) -> dict[str, Any]:

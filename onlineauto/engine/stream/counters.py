@@ -36,7 +36,7 @@ class Counters:
         return {name: getattr(self, name) for name in self.counted}
 
     def recount(self, counts: Mapping[str, Count]) -> None:
-        """Restore the numbers, each converted to the type of its present value.
+        """Restore the numbers, each converted to the type of its current value.
 
         Raises
         ------
@@ -58,7 +58,7 @@ def _of_kind(kind: type[Any], name: str, value: object) -> Any:
     else:
         fits = isinstance(value, float | np.floating) and issubclass(kind, float | np.floating)
     if not fits:
-        raise ValueError(f"{name} is {value!r}, and not of the kind {kind.__name__}")
+        raise ValueError(f"{name} is {value!r}, not of the type {kind.__name__}")
     with np.errstate(over="ignore"):
         return value if kind is NoneType else kind(value)
 

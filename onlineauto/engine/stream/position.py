@@ -21,7 +21,7 @@ class Position(NamedTuple):
     passes : int
         Number of completed passes.
     events : int
-        Number of events completed in the present pass, including held-out ones.
+        Number of events completed in the current pass, including held-out ones.
     held_out : mapping of str to number, or None
         Counts of the held-out events, if any; see `onlineauto.engine.loop.holdout.Holdout`.
     at : mapping, optional
@@ -54,11 +54,11 @@ def behind(n: int, blocks: Iterable[Block]) -> Iterator[Block]:
             yield block.tail(skipped)
     if left:
         raise InputError(
-            f"the input has {n - left} events, and the run that is resumed had done {n}: is it another input?"
+            f"the input has {n - left} events, but the resumed run had completed {n}: is it another input?"
         )
 
 
-def cut(every: int, blocks: Iterable[Block]) -> Iterator[Block]:
+def split_every(every: int, blocks: Iterable[Block]) -> Iterator[Block]:
     """Yield the blocks, split so that one ends after every `every` events."""
     left = every
     for block in blocks:

@@ -241,7 +241,7 @@ def open_source(
     if opened.begins_with(STREAMED[:4]) and opened.begins_with(STREAMED):  # do not wait for a fifth byte
         opened.close()
         raise InputError(
-            f"{opened.name}: Parquet is read from a file, and not from bytes or a stream: name it"
+            f"{opened.name}: Parquet is read from a file, not from bytes or a stream: name the file"
         )
     if not opened.begins_with(BEGIN):
         return open_lines(opened, configuration, diagnostics=diagnostics)

@@ -36,7 +36,7 @@ def check_rules(block: Block, rules: Rules) -> None:
     for option, theirs in block.rules.items():
         if theirs != (ours := rules.get(option)):
             raise InputError(
-                f"this block was read with {option} = {theirs}, and this workspace has {option} = {ours}: "
+                f"this block was read with {option} = {theirs}, but this workspace has {option} = {ours}: "
                 "read the events with the same options"
             )
 
@@ -52,12 +52,12 @@ def _check_kind(block: Block, *, simple: bool) -> None:
     begin, end = int(block.event_start[0]), int(block.event_start[-1])
     if simple and (len(block.costs) or end - begin > len(block)):
         raise InputError(
-            "these are events of a contextual bandit, with actions, and this workspace learns single lines: "
+            "these are events of a contextual bandit, with actions, but this workspace learns single lines: "
             "make it with cb_explore_adf=True, or use AutoML"
         )
     if not simple and (block.label[begin:end] != UNLABELLED).any():
         raise InputError(
-            "these are single lines with labels, and this workspace is a contextual bandit: make it without "
+            "these are single lines with labels, but this workspace is a contextual bandit: make it without "
             "cb_explore_adf, or use AutoMLRegressor"
         )
 

@@ -66,7 +66,7 @@ class Bag(Explorer):
 
     @staticmethod
     def kernel() -> Callable[..., None]:
-        """Return the kernel, which reads votes and summed scores and lists the likeliest action first."""
+        """Return the kernel, which reads votes and summed scores, and sorts actions by probability."""
         import numpy as np
 
         from onlineauto.explorers._kernels import rank_by_probability

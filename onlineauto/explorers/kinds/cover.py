@@ -89,7 +89,7 @@ class Cover(Explorer):
 
     @staticmethod
     def kernel() -> Callable[..., None]:
-        """Return the kernel, which reads shares and summed scores and lists the likeliest action first."""
+        """Return the kernel, which reads shares and summed scores, and sorts actions by probability."""
         import numpy as np
 
         from onlineauto.explorers._kernels import rank_by_probability

@@ -33,7 +33,7 @@ class Greedy(Explorer):
 
     @staticmethod
     def kernel() -> Callable[..., None]:
-        """Return the kernel for callers other than the loop, which computes ε-greedy directly."""
+        """Return the kernel. The loop does not call it, because the loop computes ε-greedy itself."""
         from onlineauto.explorers.pmf_kernels import greedy as spread
         from onlineauto.jit import entry_kernel
 

@@ -82,7 +82,9 @@ class Regcb(Explorer):
         float_max = np.float32(np.finfo(np.float32).max)
 
         @kernel
-        def among_left(order: NDArray[np.int32], pmf: NDArray[np.float32], room: NDArray[np.float32]) -> None:
+        def spread_over_plausible(
+            order: NDArray[np.int32], pmf: NDArray[np.float32], room: NDArray[np.float32]
+        ) -> None:
             """Give the same probability to each action whose range begins below the end of every other."""
             n = len(pmf)
             limit, left = best_highest(room, n), 0
@@ -117,6 +119,6 @@ class Regcb(Explorer):
             if at.numbers[0] > 0.0:
                 lowest(at, order, score, room)
             else:
-                among_left(order, score, room)
+                spread_over_plausible(order, score, room)
 
         return regcb

@@ -82,7 +82,7 @@ class Rnd(Explorer):
 
     @staticmethod
     def kernel() -> Callable[..., None]:
-        """Return the kernel, which reads the bonus of each action: how little is known of it."""
+        """Return the kernel, which reads the bonus of each action: a measure of its uncertainty."""
         import numpy as np
 
         from onlineauto.explorers.explore_kernels import BONUS, WORK

@@ -98,7 +98,7 @@ class Squarecb(Explorer):
         float_max = np.float32(np.finfo(np.float32).max)
 
         @kernel
-        def among_all(score: NDArray[np.float32], n: int, gamma: F32) -> None:
+        def spread_over_all(score: NDArray[np.float32], n: int, gamma: F32) -> None:
             """Replace ranked scores by 1 / (n + γ Δ), and the first one by the remaining probability."""
             best, total = score[0], zero
             for i in range(1, n):
@@ -107,7 +107,7 @@ class Squarecb(Explorer):
             score[0] = one - total
 
         @kernel
-        def among_left(
+        def spread_over_plausible(
             order: NDArray[np.int32],
             score: NDArray[np.float32],
             n: int,
@@ -115,7 +115,7 @@ class Squarecb(Explorer):
             plausible: NDArray[np.float32],
             miscounts: bool,
         ) -> None:
-            """Do so for the actions that may be the best; give the others probability 0."""
+            """Replace scores like `spread_over_all` for actions that may be the best; set the others to 0."""
             limit = best_highest(plausible, n)
             first, left = -1, 0
             for i in range(n):
@@ -139,9 +139,9 @@ class Squarecb(Explorer):
             n, scale, exponent = len(score), np.float32(at.numbers[0]), np.float32(at.numbers[1])
             gamma = scale * np.float32(np.float64(at.counts[LEARNT]) ** np.float64(exponent))
             if at.numbers[2] > 0.0:
-                among_left(order, score, n, gamma, room, at.quirks.miscounts_left)
+                spread_over_plausible(order, score, n, gamma, room, at.quirks.miscounts_left)
             else:
-                among_all(score, n, gamma)
+                spread_over_all(score, n, gamma)
             if at.numbers[2] == 0.0 or not at.quirks.no_floor_of_left:
                 hold_floor(score, n, at.epsilon, True, room[WORK])
 

@@ -69,7 +69,7 @@ class Synthcover(Explorer):
     sees_costs = True
 
     def numbers(self, configuration: Configuration) -> tuple[float, ...]:
-        """Return how far the whole probability would raise a cost, and the number of its parts."""
+        """Return the amount by which a probability of 1 raises a cost, and the number of steps to 1."""
         options = configuration[SynthcoverOptions]
         return options.synthcoverpsi, options.synthcoversize
 
@@ -83,7 +83,7 @@ class Synthcover(Explorer):
 
     @staticmethod
     def kernel() -> Callable[..., None]:
-        """Return the kernel, which lists the likeliest action first, and the last one first among equals."""
+        """Return the kernel, which sorts actions by probability, and ties in reverse order."""
         import numpy as np
 
         from onlineauto.explorers._kernels import HIGH, LOW, rank_by_probability

@@ -102,7 +102,7 @@ class BlockReader:
         descriptor = self._source.plain_file()
         self._bytes: _Mapped | _Streamed
         self._bytes = _Streamed(self._source) if descriptor is None else _Mapped(descriptor)
-        self._at, self._over = 0, False
+        self._at, self._is_done = 0, False
         self._n_frames = self._n_events = 0
         try:
             self.rules: Rules = self._read_header()
@@ -118,10 +118,10 @@ class BlockReader:
         """Yield the blocks, from a generator that must be closed if it is not exhausted."""
         with self._turn:
             try:
-                while not self._over and (block := self._read_frame()) is not None:
+                while not self._is_done and (block := self._read_frame()) is not None:
                     yield block
             finally:
-                self._over = True
+                self._is_done = True
                 self._source.close()
 
     def check_rules(self, rules: Mapping[str, str | int | bool]) -> None:
@@ -137,7 +137,7 @@ class BlockReader:
             if theirs != ours:
                 theirs = str(theirs).encode("unicode_escape").decode()  # keeps the message on one line
                 raise InputError(
-                    f"{self.name}: these blocks were converted with {option} = {theirs}, and this run has "
+                    f"{self.name}: these blocks were converted with {option} = {theirs}, but this run has "
                     f"{option} = {ours}: give the same options, or convert the text again"
                 )
 
@@ -149,8 +149,8 @@ class BlockReader:
         version, size = int(head["version"]), int(head["header_bytes"])
         if version > VERSION:
             raise self._error(
-                f"these blocks are of format {version}, of a newer onlineauto, and this one reads format "
-                f"{VERSION}: upgrade it, or convert the text again"
+                f"these blocks have format {version} of a newer onlineauto, but this one reads format "
+                f"{VERSION}: upgrade onlineauto, or convert the text again"
             )
         header = self._take(size, "its header").tobytes()
         if header_checksum(version, header) != head["checksum"]:
@@ -185,7 +185,7 @@ class BlockReader:
             raise self._damage(f"the head of {which} has an invalid kind or invalid counts")
         if head["kind"] == LAST:
             if len(self._bytes.take(self._at, 1)):
-                raise self._damage(f"something follows its end at byte {self._at}")
+                raise self._damage(f"there are bytes after its end, at byte {self._at}")
             return None
         body = self._take(sum(map(padded, sizes)), which)
         if checksum(body) != head["body_checksum"]:

@@ -100,15 +100,18 @@ class DatasetColumns:
         for each in fields(self):
             name, value = each.name, getattr(self, each.name)
             if value and name not in ("rows", "categories", "left_out", *_TAKES[self.rows]):
-                raise InputError(f'{name} does not go with rows = "{self.rows}"')
+                raise InputError(f'{name} cannot be used with rows =  "{self.rows}"')
         groups = (*self.context.values(), *self.actions.values())
         for name in self.categories:
             if not any(name in columns for columns in groups):
-                raise InputError(f"categories has {name!r}, which no namespace has")
+                raise InputError(f"categories has {name!r}, which is not a column of any namespace")
         if self.cost is not None and self.reward is not None:
             raise InputError("cost and reward exclude each other: use one of them")
         if self.cost_column is not None and self.rows == "lists" and self.chosen is None:
-            raise InputError(f"{self.cost_column} is the cost of an action, and chosen does not say of which")
+            raise InputError(
+                f"{self.cost_column} is the cost of the chosen action: name the column of that action in "
+                "chosen"
+            )
 
     @property
     def cost_column(self) -> str | None:
@@ -120,7 +123,7 @@ class DatasetColumns:
         """True if rows are decisions, not events with a label."""
         return self.rows != "labels"
 
-    def used(self) -> dict[str, str]:
+    def required(self) -> dict[str, str]:
         """Return the required columns, each with its purpose, without the fields of `list`."""
         single = (
             "label",
@@ -152,14 +155,14 @@ class DatasetColumns:
         for name in ("label", "event", "list", "chosen", "action", "choices", *_OUTCOMES, "categories"):
             value = getattr(self, name)
             if isinstance(value, str):
-                yield f"{name} = {_quoted(value)}"
+                yield f"{name} = {_quote(value)}"
             elif value:
-                yield f"{name} = [{', '.join(map(_quoted, value))}]"
+                yield f"{name} = [{', '.join(map(_quote, value))}]"
         for name, groups in (("context", self.context), ("actions", self.actions)):
             if groups:
                 yield f"\n[{name}]  # namespace = columns"
                 for namespace, columns in groups.items():
-                    yield f"{_key(namespace)} = [{', '.join(map(_quoted, columns))}]"
+                    yield f"{_key(namespace)} = [{', '.join(map(_quote, columns))}]"
         if self.left_out:
             yield "\n# left out:"
             yield from (f"#   {_on_one_line(each)}" for each in self.left_out)
@@ -198,7 +201,7 @@ def read_columns(path: str | os.PathLike[str]) -> DatasetColumns:
 def columns_of(found: Mapping[str, Any]) -> DatasetColumns:
     """Return the columns that a mapping describes, which has the keys of the TOML file.
 
-    >>> columns_of({"rows": "labels", "label": "y", "context": {"user": ["age"]}}).used()
+    >>> columns_of({"rows": "labels", "label": "y", "context": {"user": ["age"]}}).required()
     {'y': 'label', 'age': 'features'}
 
     Raises
@@ -210,7 +213,7 @@ def columns_of(found: Mapping[str, Any]) -> DatasetColumns:
     values: dict[str, Any] = {}
     for name, value in found.items():
         if name not in known:
-            raise InputError(f"unknown key {name!r}; there are {', '.join(known)}")
+            raise InputError(f"unknown key {name!r}; valid are {', '.join(known)}")
         if name in ("context", "actions"):
             values[name] = _groups(name, value)
         elif name == "choices":
@@ -247,10 +250,10 @@ def _groups(name: str, value: object) -> dict[str, tuple[str, ...]]:
 
 def _key(name: str) -> str:
     """Return a name as a key of TOML."""
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _quoted(name)
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _quote(name)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """Return a text as a string of TOML."""
     escaped = "".join(
         f"\\u{ord(each):04x}" if ord(each) < 32 or ord(each) == 127 else each

@@ -135,7 +135,7 @@ class DatasetReader:
                 with self._open(index) as opened:
                     first = 0
                     for group, n_rows in enumerate(opened.groups if opened is not None else ()):
-                        yield from self._batches(opened, group, list(self._columns.used()), first)
+                        yield from self._batches(opened, group, list(self._columns.required()), first)
                         first += n_rows
 
     def _of_file(self, index: int, start: int) -> Generator[Block]:
@@ -156,14 +156,14 @@ class DatasetReader:
             yield None
             return
         try:
-            problem = problem_of_schema(self._columns, opened.schema) or self._changed(opened.schema)
+            problem = problem_of_schema(self._columns, opened.schema) or self._type_change(opened.schema)
             if problem:
                 self._add_problem(ProblemCode.OTHER_COLUMNS, 1, problem)
             yield None if problem else opened
         finally:
             opened.close()
 
-    def _changed(self, schema: Any) -> str:
+    def _type_change(self, schema: Any) -> str:
         """Return a message about a column whose type differs from the first file, or ""."""
         for name, family in families(self._columns, schema).items():
             if self._families.setdefault(name, family) != family:
@@ -173,7 +173,7 @@ class DatasetReader:
     def _tables(self, opened: Any, start: int) -> Iterator[EventTable]:
         """Yield the events of a file from a row on; if rows are actions, an event has all its rows."""
         together = self._columns.rows == "actions"
-        used = list(self._columns.used())
+        used = list(self._columns.required())
         first, rest = 0, None
         for group, n_rows in enumerate(opened.groups):
             end = first + n_rows

@@ -145,9 +145,7 @@ class DatasetSource:
             first.close()
         if columns.rows == "events" and columns.choices is None and columns.action is not None:
             if self._once:
-                raise InputError(
-                    "a reader of batches is read once: choices has to say which actions there are"
-                )
+                raise InputError("a reader of batches can be read only once: name the actions in choices")
             values = all_values(self._batches(columns.action), columns.action)
             columns = replace(columns, choices=values)
         return columns
@@ -235,7 +233,7 @@ class DatasetSource:
         if columns.cost_column is not None and columns.probability is None and not rules.uniform:
             raise InputError(
                 f"{self.name}: {columns.cost_column} has costs, and no column has the probabilities of the "
-                "actions; --missing_probability uniform takes them as drawn uniformly"
+                "actions; --missing_probability uniform assumes that actions were chosen uniformly"
             )
         return DatasetReader(
             self.files,

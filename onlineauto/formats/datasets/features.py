@@ -126,12 +126,12 @@ class Encoder:
         """Number in the block of each namespace of the columns: int32[n]."""
         return np.array([self.names.namespace(name) for _, name in self._namespaces], np.int32)
 
-    def namespace(self, of: str, name: str) -> int:
-        """Return the index of a namespace; `of` says whether it is one of the context or of actions."""
-        return self._namespaces.setdefault((of, name), len(self._namespaces))
+    def namespace(self, owner: str, name: str) -> int:
+        """Return the index of a namespace; `owner` tells namespaces of the context from those of actions."""
+        return self._namespaces.setdefault((owner, name), len(self._namespaces))
 
     def encode(self, array: Any, column: str, namespace: int, name: str) -> ColumnFeatures:
-        """Return the features of a column in the namespace of an index and a name."""
+        """Return the features of an Arrow array of a column; `namespace` is the index of namespace `name`."""
         start: NDArray[np.int64] | None = None
         number = self.names.namespace(name)
         if column in self._categories:

@@ -113,14 +113,14 @@ class ParquetPart:
 
         self._parquet = pq
         self._source = filesystem.open_input_file(path)
-        self._file = self._opened(None)
+        self._file = self._open_parquet(None)
         self.metadata = self._file.metadata
         self._values = _with_nulls(values, self._file.schema_arrow, declared)
         self.schema = _with_values(self._file.schema_arrow, self._values)
         self.groups = [self.metadata.row_group(i).num_rows for i in range(self.metadata.num_row_groups)]
         self._read_by: tuple[str, ...] | None = None
 
-    def _opened(self, dictionaries: Sequence[str] | None) -> Any:
+    def _open_parquet(self, dictionaries: Sequence[str] | None) -> Any:
         known = {} if dictionaries is None else {"metadata": self.metadata}
         return self._parquet.ParquetFile(
             self._source,
@@ -138,7 +138,7 @@ class ParquetPart:
         wanted = [leaf for leaf in leaves if _top(leaf.path_in_schema, tops) in tops]
         texts = tuple(leaf.path_in_schema for leaf in wanted if _repeats(leaf))
         if texts != self._read_by:
-            self._file, self._read_by = self._opened(texts), texts
+            self._file, self._read_by = self._open_parquet(texts), texts
         paths = [leaf.path_in_schema for leaf in wanted]
         size = sum(leaf.total_uncompressed_size for leaf in wanted)
         rows = max(metadata.num_rows, 1)

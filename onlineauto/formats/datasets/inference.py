@@ -210,7 +210,7 @@ def all_values(batches: Iterable[Any], column: str) -> tuple[str, ...]:
         numeric = not is_text(array.type)
         texts = texts_of(array if not numeric else array.cast(pyarrow().string()))
         present = np.unique(texts.code[texts.code >= 0])
-        values.update(_decoded(each) for each in set(texts.values.take(pyarrow().array(present)).to_pylist()))
+        values.update(_decode(each) for each in set(texts.values.take(pyarrow().array(present)).to_pylist()))
     if not values:
         raise InputError(f"there is no action: all values of {column} are null")
     try:
@@ -219,5 +219,5 @@ def all_values(batches: Iterable[Any], column: str) -> tuple[str, ...]:
         return tuple(sorted(values))
 
 
-def _decoded(value: str | bytes) -> str:
+def _decode(value: str | bytes) -> str:
     return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value

@@ -91,7 +91,7 @@ class RowDecoder:
         rows = np.arange(first_row, first_row + batch.num_rows)
         if self._columns.rows == "actions":
             return self._table_of_actions(batch, rows)
-        context = self._encoded(batch, self._context)
+        context = self._encode_columns(batch, self._context)
         table = EventTable(
             row=rows,
             end=first_row + len(rows),
@@ -113,7 +113,7 @@ class RowDecoder:
         table.weight = self._weights(batch, table, None)
         return table
 
-    def _encoded(self, batch: Any, columns: Sequence[tuple[str, int, str]]) -> list[ColumnFeatures]:
+    def _encode_columns(self, batch: Any, columns: Sequence[tuple[str, int, str]]) -> list[ColumnFeatures]:
         return [
             self.encoder.encode(column_at(batch, column), column, namespace, name)
             for column, namespace, name in columns
@@ -126,7 +126,7 @@ class RowDecoder:
         lists = column_at(batch, self._columns.list or "")
         sizes = lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
         table.element_start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        elements = self._encoded(fields_of(lists.flatten()), self._actions)
+        elements = self._encode_columns(fields_of(lists.flatten()), self._actions)
         table.elements = elements
         self._refuse(table, sizes == 0, ProblemCode.NO_ACTIONS, [self._columns.list or ""])
         self._refuse_infinite(table, elements, table.element_start)
@@ -152,7 +152,10 @@ class RowDecoder:
     def _table_of_actions(self, batch: Any, rows: NDArray[np.int64]) -> EventTable:
         first = self.first_rows(batch)
         start = np.append(first, len(rows))
-        context, elements = self._encoded(batch, self._context), self._encoded(batch, self._actions)
+        context, elements = (
+            self._encode_columns(batch, self._context),
+            self._encode_columns(batch, self._actions),
+        )
         table = EventTable(
             row=rows[first],
             end=int(rows[-1]) + 1,

@@ -22,10 +22,10 @@ _MOST_NAMED: Final = 20
 
 def problem_of_schema(columns: DatasetColumns, schema: Any) -> str:
     """Return the reason why a file with this schema lacks one of the columns, or ""."""
-    for name, purpose in columns.used().items():
+    for name, purpose in columns.required().items():
         kind = type_at(schema, name)
         if kind is None:
-            return f"there is no column {name!r} ({purpose}); there are {_named(schema.names)}"
+            return f"there is no column {name!r} ({purpose}); there are {_list_names(schema.names)}"
         if problem := _problem(name, kind, purpose):
             return problem
     if columns.list is None:
@@ -34,7 +34,7 @@ def problem_of_schema(columns: DatasetColumns, schema: Any) -> str:
     for name in (each for group in columns.actions.values() for each in group):
         kind = type_at(structs, name)
         if kind is None:
-            there = _named(structs.names)
+            there = _list_names(structs.names)
             return f"the structs in {columns.list!r} have no field {name!r}; there are {there}"
         if why := why_unsupported(kind):
             return f"field {name!r} of {columns.list!r} is {why}"
@@ -61,7 +61,7 @@ def families(columns: DatasetColumns, schema: Any) -> dict[str, str]:
     """Return the family of each column with features: texts, numbers, or lists of these."""
     result = {
         name: _family(type_at(schema, name))
-        for name, purpose in columns.used().items()
+        for name, purpose in columns.required().items()
         if purpose in ("features", "action", "event")
     }
     if columns.list is not None:
@@ -79,6 +79,6 @@ def _family(kind: Any) -> str:
     return "texts" if is_text(kind) else "numbers"
 
 
-def _named(names: list[str]) -> str:
+def _list_names(names: list[str]) -> str:
     more = len(names) - _MOST_NAMED
     return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -64,7 +64,7 @@ class InPlaceReader(LineReader):
             return False
         fits = kernels is not None and kernels.buffer is self._buffer and kernels.reader is self.records
         if kernels is None or not fits or end > kernels.most_bytes:
-            self._kernels = kernels = self._bound(min(2 * end, _MOST))
+            self._kernels = kernels = self._bind_kernels(min(2 * end, _MOST))
         kernels.view[:end] = data
         kernels.line_number[0], kernels.fatal[0] = 0, False
         kernels.mark(end)
@@ -78,7 +78,7 @@ class InPlaceReader(LineReader):
         state["problem_count"], state["problems"] = 0, 0  # `parse_one` reads the text again and reports them
         return False
 
-    def _bound(self, most_bytes: int) -> _Kernels:
+    def _bind_kernels(self, most_bytes: int) -> _Kernels:
         """Return the kernels, bound to records that are large enough for any text of `most_bytes` bytes."""
         mark, read = self._bind(most_bytes)
         reader, buffer, sizes = self.records, self._buffer, self.sizes

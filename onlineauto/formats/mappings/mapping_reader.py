@@ -129,7 +129,7 @@ class MappingReader(RecordReader):
             raise EventTypeError(f"an event is a text, a list of its lines, or a mapping, not {what}")
         if ("actions" in mapping) != self._actions:
             has, wants = ("no actions", "actions") if self._actions else ("actions", "none")
-            raise InputError(f"event: it has {has}, and events of this workspace have {wants}")
+            raise InputError(f"event: it has {has}, but events of this workspace have {wants}")
         if self.read(event):
             return self.make_block()
         return named_block([named_event(mapping)], self._names)

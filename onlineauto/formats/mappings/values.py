@@ -25,7 +25,7 @@ def plain(value: object) -> Any:
     """Return a value as a built-in one: None, a truth value, a string, an int or a float.
 
     None, NaN, NaT, ``pandas.NA`` and a masked element are missing: None. Scalars of NumPy, pandas, polars and
-    arrow, arrays of no dimension, Decimal and Fraction are numbers. A number too large for a float is
+    arrow, zero-dimensional arrays, Decimal and Fraction are numbers. A number too large for a float is
     infinite. Sequences, mappings and all other values are returned unchanged.
 
     >>> import numpy
@@ -51,7 +51,7 @@ def plain(value: object) -> Any:
         return None
     if hasattr(value, "as_py"):  # a scalar of arrow
         return plain(value.as_py())
-    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):  # a tensor of no dimension
+    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):  # a zero-dimensional tensor
         return plain(value.item())
     return value
 

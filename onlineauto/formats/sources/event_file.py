@@ -102,12 +102,12 @@ class FirstLines(io.BufferedIOBase):
         data = self._bytes.read(size if size >= 0 else io.DEFAULT_BUFFER_SIZE)
         lines = data.count(b"\n")
         if lines >= self._left:
-            data = _cut(data, self._left)
+            data = _first_lines(data, self._left)
         self._left -= lines
         return data
 
 
-def _cut(data: bytes, n: int) -> bytes:
+def _first_lines(data: bytes, n: int) -> bytes:
     """Return the first `n` lines of `data`, which has at least that many."""
     end = 0
     for _ in range(n):

@@ -87,8 +87,8 @@ def _check_finite(block: Block) -> None:
     columns = (block.label, block.weight, block.initial, block.cost, probability, block.value)
     if not all(np.isfinite(column).all() for column in columns):
         raise InputError(
-            "a label, weight or value is infinite or NaN, as --vw_exact may read it; no text for native mode "
-            "has that"
+            "a label, weight or value is infinite or NaN, which only --vw_exact can read; text for native "
+            "mode cannot represent it"
         )
 
 
@@ -114,7 +114,7 @@ def _slot_words(block: Block, line: int) -> list[bytes]:
         if block.probability[i] == -np.inf:
             confined.append(str(block.cost_action[i]).encode())
         elif block.cost[i] == UNLABELLED:
-            raise InputError("what was logged of a slot has no cost, which text for native mode has to have")
+            raise InputError("a slot has a logged action without a cost, which text for native mode requires")
         else:
             words.append(_cost_word(block, i))
     return [*words, b",".join(confined)] if confined else words

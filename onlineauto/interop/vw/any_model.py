@@ -1,4 +1,4 @@
-"""Models of onlineauto or Vowpal Wabbit as workspaces; the first bytes of a file determine its program."""
+"""Load models of onlineauto or Vowpal Wabbit as workspaces; the first bytes of a file tell the format."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ def _cells(
 
 
 def _penalised(workspace: Workspace, weight: NDArray[np.float32], lane: int) -> NDArray[np.float32]:
-    """Return the weights of a lane with its penalties applied."""
+    """Return the weights of a lane after its L1 and L2 penalties."""
     penalties = workspace.learner.model.lanes[workspace.learner.model.penalised[lane]]
     gravity, contraction = np.float32(penalties[GRAVITY]), np.float32(penalties[CONTRACTION])
     left = np.maximum(np.abs(weight) - gravity, np.float32(0))

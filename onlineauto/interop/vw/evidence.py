@@ -32,7 +32,7 @@ def _state_of(bound: VwBound) -> NDArray[np.float64]:
     for bucket, between, weight in bound.buckets:
         at = HISTOGRAM + 2 * bucket + between
         if at >= SIZE:
-            raise ValueError(f"{bucket} is no bucket of errors")
+            raise ValueError(f"{bucket} is not a bucket of errors")
         state[at] = weight
         state[USED] = max(state[USED], bucket + 1)
     return state

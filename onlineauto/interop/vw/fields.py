@@ -38,7 +38,7 @@ class Fields(Protocol):
     def constant(self, kind: str, value: int) -> None:
         """Read or write a constant number."""
 
-    def summed(self) -> None:
+    def begin_checksum(self) -> None:
         """Begin the checksum here."""
 
     def checksum(self) -> None:
@@ -110,9 +110,9 @@ class FieldReader:
         """
         at = self.at
         if (number := self.number(kind, 0)) != value:
-            raise self.fail(f"{number} is at byte {at}, and {value} should be")
+            raise self.fail(f"{number} is at byte {at}, where {value} was expected")
 
-    def summed(self) -> None:
+    def begin_checksum(self) -> None:
         """Begin the checksum here."""
         self._parts = []
 
@@ -163,7 +163,7 @@ class FieldWriter:
         """Write one number."""
         self.number(kind, value)
 
-    def summed(self) -> None:
+    def begin_checksum(self) -> None:
         """Begin the checksum here."""
         self._summed = len(self.parts)
 

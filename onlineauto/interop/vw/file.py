@@ -203,7 +203,9 @@ def read_vw_file(data: bytes, *, name: str, shape: Callable[[VwHead], VwShape]) 
     if begin is None:
         raise reader.fail("it begins with something else")
     if begin[1] != VERSION:
-        raise reader.fail(f"it is of version {begin[1].decode()}, and only {VERSION.decode()} is known")
+        raise reader.fail(
+            f"it is of version {begin[1].decode()}, but only version {VERSION.decode()} can be read"
+        )
     head = _head(reader, VwHead())
     expected = shape(head)
     indexed = bool(reader.number("B", 0)) if expected.slots else False
@@ -218,14 +220,14 @@ def read_vw_file(data: bytes, *, name: str, shape: Callable[[VwHead], VwShape]) 
     cells = np.dtype([("cell", _kind_of_cell(head.bits)), ("value", "<f4", (fields,))])
     left = len(data) - reader.at
     if left % cells.itemsize:
-        raise reader.fail(f"{left} bytes are no whole number of cells of {cells.itemsize} bytes")
+        raise reader.fail(f"{left} bytes are not a whole number of cells of {cells.itemsize} bytes")
     records = np.frombuffer(data, cells, offset=reader.at)
     cell = records["cell"].astype(np.uint64)
     if (cell[1:] <= cell[:-1]).any():
         raise reader.fail("its cells are out of order")
     if len(cell) and int(cell[-1]) >= 1 << head.bits:
         raise reader.fail(
-            f"it has cell {cell[-1]} of 2^{head.bits}, as those have that Vowpal Wabbit cannot load"
+            f"it has cell {cell[-1]} of 2^{head.bits}; Vowpal Wabbit cannot load such a file either"
         )
     return VwFile(
         head=head,
@@ -272,7 +274,7 @@ def _text(fields: Fields, text: bytes) -> bytes:
 
 def _head(fields: Fields, head: VwHead) -> VwHead:
     version = _text(fields, head.version)
-    fields.summed()
+    fields.begin_checksum()
     identity = _text(fields, head.identity)
     fields.constant("B", ord("m"))
     low, high = fields.number("f", head.low), fields.number("f", head.high)

@@ -229,6 +229,6 @@ def _fill_search(workspace: Workspace, found: VwSearch) -> None:
 
 def _candidate(found: VwConfig) -> Candidate:
     if not (0 <= found.kind < len(_KINDS) and 0 <= found.state < len(_STATES)):
-        raise ValueError(f"{found.kind} is no kind of config, or {found.state} no state of one")
+        raise ValueError(f"{found.kind} is not a kind of config, or {found.state} not a state")
     elements = tuple(tuple(bytes([key]) for key in element) for element in found.elements)
     return Candidate(Config(elements, _KINDS[found.kind]), found.lease, _STATES[found.state])

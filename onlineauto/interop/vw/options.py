@@ -89,7 +89,9 @@ def _own(head: VwHead, *, name: str) -> Configuration:
     try:
         return REGISTRY.parse_kept(["--vw_exact", *words])
     except OptionError as error:
-        raise InputError(f"{name} was made with options that are not reproduced: {error}") from None
+        raise InputError(
+            f"{name} was made with options that onlineauto does not reproduce: {error}"
+        ) from None
 
 
 def shape_of(head: VwHead, configuration: Configuration) -> VwShape:

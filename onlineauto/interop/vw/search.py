@@ -132,12 +132,12 @@ def estimator_fields(fields: Fields, it: VwEstimator) -> VwEstimator:
         fields.number("Q", it.updates),
         fields.number("d", it.weight),
         fields.number("d", it.reward),
-        _bound(fields, it.lower),
-        _bound(fields, it.upper),
+        _read_bound(fields, it.lower),
+        _read_bound(fields, it.upper),
     )
 
 
-def _bound(fields: Fields, it: VwBound) -> VwBound:
+def _read_bound(fields: Fields, it: VwBound) -> VwBound:
     def bucket(each: tuple[int, bool, float]) -> tuple[int, bool, float]:
         return fields.number("Q", each[0]), bool(fields.number("B", each[1])), fields.number("d", each[2])
 

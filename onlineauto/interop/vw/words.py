@@ -73,7 +73,7 @@ def champion_words(workspace: Workspace) -> tuple[list[str], list[int]]:
     for name, value in values.items():
         if name not in searches | _WRITTEN:
             words += _words(name, value)
-    return words, _parts(workspace, values)
+    return words, _lanes_for(workspace, values)
 
 
 def _words(name: str, value: Any) -> Iterator[str]:
@@ -100,7 +100,7 @@ def _letters(interaction: tuple[bytes, ...]) -> str:
     """
     letters = b"".join(name[:1] for name in interaction)
     if b":" in letters:
-        raise OptionError("Vowpal Wabbit takes a namespace that begins with ':' for all of them")
+        raise OptionError("Vowpal Wabbit treats a namespace that begins with ':' as all namespaces")
     return "".join(chr(byte) if byte in _PLAIN else rf"\x{byte:02x}" for byte in letters)
 
 
@@ -114,13 +114,13 @@ def _letters_of_terms(terms: Product) -> str:
     """
     if WILDCARD in terms:
         raise OptionError(
-            "Vowpal Wabbit has no --experimental_full_name_interactions with ':' that cross the same"
+            "Vowpal Wabbit's --experimental_full_name_interactions with ':' cross other namespaces"
         )
     return _letters(tuple(term.name for term in terms))
 
 
-def _parts(workspace: Workspace, values: dict[str, Any]) -> list[int]:
-    """Return the lanes of the models that VW has with these options."""
+def _lanes_for(workspace: Workspace, values: dict[str, Any]) -> list[int]:
+    """Return the lanes of the champion that VW stores with these options."""
     lanes = workspace.learner.champion_lanes()
     if "cb_type" in workspace.configuration[AutomlOptions].searched() and values.get("cb_type") != "dr":
         return lanes[::2]  # the other lanes serve only the estimates of dr

@@ -131,7 +131,7 @@ def _words(kind: Any) -> int:
 
 @returning(types.void)
 def short_loop(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    """Emit empty inline assembly marked ``convergent``, which forbids LLVM to copy the body of the loop."""
+    """Emit empty inline assembly marked ``convergent``, so that LLVM does not copy the body of the loop."""
     nothing = ir.InlineAsm(ir.FunctionType(ir.VoidType(), []), "", "", side_effect=True)
     builder.call(nothing, [], attrs=("convergent", "nounwind"))
     return context.get_dummy_value()

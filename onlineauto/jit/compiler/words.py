@@ -21,7 +21,7 @@ _BYTES = ir.VectorType(ir.IntType(8), LANES)
 
 
 def _pointer(context: Any, builder: Any, signature: Any, arguments: Any, kind: Any, size: int) -> Any:
-    """Return the address of `size` bytes of a uint8 array, checked if Numba checks indices."""
+    """Return the address of `size` bytes of a uint8 array, with a bounds check if Numba checks indices."""
     array = context.make_array(signature.args[0])(context, builder, arguments[0])
     place = context.cast(builder, arguments[1], signature.args[1], types.intp)
     if vars(config)["BOUNDSCHECK"]:  # read from the environment, so unknown to Numba's types

@@ -12,7 +12,7 @@ from onlineauto.service.client.messages import (
     Retry,
     ServiceDecision,
     activation,
-    decided,
+    decision_in,
     fallback,
     headers_of,
     must_retry,
@@ -103,7 +103,7 @@ class Client:
         """
         event_id, body = rank_body(context, actions, event_id=event_id, excluded=excluded, deferred=deferred)
         answer = self._sent("/v1/rank", body)
-        return fallback(event_id, actions, excluded) if answer is None else decided(answer)
+        return fallback(event_id, actions, excluded) if answer is None else decision_in(answer)
 
     def reward(self, decision: ServiceDecision | str, value: float, *, key: str = "reward") -> bool:
         """Reward a decision, and return whether the service has the reward. A key counts once per decision.
@@ -189,7 +189,7 @@ class AsyncClient:
         """Return a decision, like `Client.rank`."""
         event_id, body = rank_body(context, actions, event_id=event_id, excluded=excluded, deferred=deferred)
         answer = await self._sent("/v1/rank", body)
-        return fallback(event_id, actions, excluded) if answer is None else decided(answer)
+        return fallback(event_id, actions, excluded) if answer is None else decision_in(answer)
 
     async def reward(self, decision: ServiceDecision | str, value: float, *, key: str = "reward") -> bool:
         """Reward a decision, like `Client.reward`."""

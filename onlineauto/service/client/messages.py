@@ -124,7 +124,7 @@ def activation(decision: ServiceDecision | str) -> str:
     return f"/v1/activate/{quote(event_id, safe='')}"
 
 
-def decided(content: bytes) -> ServiceDecision:
+def decision_in(content: bytes) -> ServiceDecision:
     """Return the decision in an answer of the service."""
     return msgspec.json.decode(content, type=ServiceDecision)
 

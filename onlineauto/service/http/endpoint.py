@@ -262,7 +262,7 @@ async def _read(headers: Headers, receive: Receive, most: int) -> bytes:
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise RefusedError("the client is gone")
+            raise RefusedError("the client has disconnected")
         part = message.get("body", b"")
         size += len(part)
         if size > most:

@@ -55,97 +55,100 @@ class FrontHandlers:
         self.front, self.metrics = front, metrics
         self.stopping = self.abandoned = False
 
-    async def personalizer_rank(self, asked: AdmittedRequest) -> Response:
+    async def personalizer_rank(self, request: AdmittedRequest) -> Response:
         """Rank, in Personalizer's format."""
-        return await _logged(self.begin_personalizer_rank, asked)
+        return await _answer_once_logged(self.begin_personalizer_rank, request)
 
-    async def personalizer_reward(self, asked: AdmittedRequest) -> Response:
+    async def personalizer_reward(self, request: AdmittedRequest) -> Response:
         """Record a reward, in Personalizer's format."""
-        return await _logged(self.begin_personalizer_reward, asked)
+        return await _answer_once_logged(self.begin_personalizer_reward, request)
 
-    async def activate(self, asked: AdmittedRequest) -> Response:
+    async def activate(self, request: AdmittedRequest) -> Response:
         """Activate a decision."""
-        return await _logged(self.begin_activate, asked)
+        return await _answer_once_logged(self.begin_activate, request)
 
-    async def rank(self, asked: AdmittedRequest) -> Response:
+    async def rank(self, request: AdmittedRequest) -> Response:
         """Rank."""
-        return await _logged(self.begin_rank, asked)
+        return await _answer_once_logged(self.begin_rank, request)
 
-    async def reward(self, asked: AdmittedRequest) -> Response:
+    async def reward(self, request: AdmittedRequest) -> Response:
         """Record a reward."""
-        return await _logged(self.begin_reward, asked)
+        return await _answer_once_logged(self.begin_reward, request)
 
     def begin_personalizer_rank(
-        self, asked: Sequence[tuple[AdmittedRequest, Done]]
+        self, requests: Sequence[tuple[AdmittedRequest, Done]]
     ) -> list[Reply | Exception]:
         """Begin to rank, in Personalizer's format; the `begin_…` methods are also called without a task."""
-        return self._ranks(_PERSONALIZER_RANK, asked, _personalizer_reply)
+        return self._ranks(_PERSONALIZER_RANK, requests, _personalizer_reply)
 
-    def begin_rank(self, asked: Sequence[tuple[AdmittedRequest, Done]]) -> list[Reply | Exception]:
+    def begin_rank(self, requests: Sequence[tuple[AdmittedRequest, Done]]) -> list[Reply | Exception]:
         """Begin to rank."""
-        return self._ranks(_RANK, asked, _reply)
+        return self._ranks(_RANK, requests, _reply)
 
     def begin_personalizer_reward(
-        self, asked: Sequence[tuple[AdmittedRequest, Done]]
+        self, requests: Sequence[tuple[AdmittedRequest, Done]]
     ) -> list[Reply | Exception]:
         """Begin to record rewards, in Personalizer's format."""
-        return _each(self._personalizer_reward, asked)
+        return _each(self._personalizer_reward, requests)
 
-    def begin_activate(self, asked: Sequence[tuple[AdmittedRequest, Done]]) -> list[Reply | Exception]:
+    def begin_activate(self, requests: Sequence[tuple[AdmittedRequest, Done]]) -> list[Reply | Exception]:
         """Begin to activate decisions."""
-        return _each(self._activate, asked)
+        return _each(self._activate, requests)
 
-    def begin_reward(self, asked: Sequence[tuple[AdmittedRequest, Done]]) -> list[Reply | Exception]:
+    def begin_reward(self, requests: Sequence[tuple[AdmittedRequest, Done]]) -> list[Reply | Exception]:
         """Begin to record rewards."""
-        return _each(self._reward, asked)
+        return _each(self._reward, requests)
 
-    async def alive(self, asked: AdmittedRequest) -> Response:
+    async def alive(self, request: AdmittedRequest) -> Response:
         """Report whether the process answers, writes its log and learns."""
-        del asked
+        del request
         trouble = self.front.trouble
         if trouble:
             return Response(f"no: {trouble}\n", 503, media_type="text/plain")
         return Response("ok\n", media_type="text/plain")
 
-    async def prometheus(self, asked: AdmittedRequest) -> Response:
+    async def prometheus(self, request: AdmittedRequest) -> Response:
         """Return the metrics."""
-        del asked
+        del request
         return Response(self.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
-    async def openapi(self, asked: AdmittedRequest) -> Response:
+    async def openapi(self, request: AdmittedRequest) -> Response:
         """Describe the endpoints."""
-        del asked
+        del request
         return json_answer(openapi_document(type(self)))
 
     def _ranks(
         self,
         decoder: msgspec.json.Decoder[Rank] | msgspec.json.Decoder[PersonalizerRank],
-        asked: Sequence[tuple[AdmittedRequest, Done]],
+        requests: Sequence[tuple[AdmittedRequest, Done]],
         reply: Callable[[Ranked], Reply],
     ) -> list[Reply | Exception]:
         """Rank all readable requests at once; return a reply or an error for each."""
         found: list[Question | Exception] = []
-        for each, _ in asked:
+        for each, _ in requests:
             try:
                 found.append(decoder.decode(each.body).question(_new_id))
             except Exception as error:
                 found.append(error)
-        both = zip(found, asked, strict=True)
+        both = zip(found, requests, strict=True)
         questions = [(each, done) for each, (_, done) in both if not isinstance(each, Exception)]
         answers = iter(self.front.rank_all(questions))
         results = (each if isinstance(each, Exception) else next(answers) for each in found)
         return [each if isinstance(each, Exception) else reply(each) for each in results]
 
-    def _personalizer_reward(self, asked: AdmittedRequest, done: Done) -> None:
-        value, key = _PERSONALIZER_REWARD.decode(asked.body).value, asked.headers.get("idempotency-key", "")
-        self.front.reward(asked.path["event_id"], value, done, key=key)
+    def _personalizer_reward(self, request: AdmittedRequest, done: Done) -> None:
+        value, key = (
+            _PERSONALIZER_REWARD.decode(request.body).value,
+            request.headers.get("idempotency-key", ""),
+        )
+        self.front.reward(request.path["event_id"], value, done, key=key)
 
-    def _activate(self, asked: AdmittedRequest, done: Done) -> None:
-        self.front.activate(asked.path["event_id"], done)
+    def _activate(self, request: AdmittedRequest, done: Done) -> None:
+        self.front.activate(request.path["event_id"], done)
 
-    def _reward(self, asked: AdmittedRequest, done: Done) -> None:
-        body = _REWARD.decode(asked.body)
-        key = body.key or asked.headers.get("idempotency-key", "")
+    def _reward(self, request: AdmittedRequest, done: Done) -> None:
+        body = _REWARD.decode(request.body)
+        key = body.key or request.headers.get("idempotency-key", "")
         self.front.reward(body.event_id, body.reward, done, key=key)
 
     def _readiness(self, stale: str) -> Response:
@@ -161,14 +164,14 @@ class FollowerHandlers(FrontHandlers):
 
     front: Follower
 
-    async def status(self, asked: AdmittedRequest) -> Response:
+    async def status(self, request: AdmittedRequest) -> Response:
         """Return the state of the rank server."""
-        del asked
+        del request
         return json_answer(follower_status(self.front))
 
-    async def ready(self, asked: AdmittedRequest) -> Response:
+    async def ready(self, request: AdmittedRequest) -> Response:
         """Report whether ranks can be answered, and whether the learner is available."""
-        del asked
+        del request
         stale = "" if self.front.failed is None else "the learner is away"
         return self._readiness(stale)
 
@@ -182,11 +185,11 @@ def _personalizer_reply(ranked: Ranked) -> Reply:
 
 
 def _each(
-    take: Callable[[AdmittedRequest, Done], None], asked: Sequence[tuple[AdmittedRequest, Done]]
+    take: Callable[[AdmittedRequest, Done], None], requests: Sequence[tuple[AdmittedRequest, Done]]
 ) -> list[Reply | Exception]:
     """Process requests one after the other; an error affects its own request only."""
     replies: list[Reply | Exception] = []
-    for each, done in asked:
+    for each, done in requests:
         try:
             take(each, done)
             replies.append(_NOTHING)
@@ -195,10 +198,10 @@ def _each(
     return replies
 
 
-async def _logged(begin: Begin, asked: AdmittedRequest) -> Response:
+async def _answer_once_logged(begin: Begin, request: AdmittedRequest) -> Response:
     """Begin an answer, and return it once the log has the record."""
     future, done = Waiting.future()
-    reply = begin([(asked, done)])[0]
+    reply = begin([(request, done)])[0]
     if isinstance(reply, Exception):
         raise reply
     await future

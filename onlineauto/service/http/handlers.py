@@ -55,77 +55,77 @@ class Handlers(FrontHandlers):
         self._evaluating = asyncio.Lock()
         self._model: tuple[str, bytes] = ("", b"")
 
-    async def status(self, asked: AdmittedRequest) -> Response:
+    async def status(self, request: AdmittedRequest) -> Response:
         """Return the state of the service."""
-        del asked
+        del request
         return json_answer(status_of(self.loop, points=True))
 
-    async def settings(self, asked: AdmittedRequest) -> Response:
+    async def settings(self, request: AdmittedRequest) -> Response:
         """Change the mode, and the settings of the join."""
-        changes = msgspec.to_builtins(msgspec.json.decode(asked.body, type=Settings))
+        changes = msgspec.to_builtins(msgspec.json.decode(request.body, type=Settings))
         future, done = Waiting.future()
         changed = self.loop.change(changes, done)
         await future
         return json_answer(changed)
 
-    async def model(self, asked: AdmittedRequest) -> Response:
+    async def model(self, request: AdmittedRequest) -> Response:
         """Return the model that ranks, unless the client has it."""
         name = self.loop.learner.name
-        if asked.headers.get("if-none-match") == f'"{name}"':
+        if request.headers.get("if-none-match") == f'"{name}"':
             return Response(status_code=304, headers={"ETag": f'"{name}"'})
         if self._model[0] != name:
             self._model = await asyncio.to_thread(self.loop.model)
         name, content = self._model
         return Response(content, headers={"ETag": f'"{name}"'}, media_type="application/octet-stream")
 
-    async def put_model(self, asked: AdmittedRequest) -> Response:
+    async def put_model(self, request: AdmittedRequest) -> Response:
         """Add a model to the history, and switch to it."""
         name = f"put-{secrets.token_hex(6)}"
         future, done = Waiting.future()
-        await asyncio.to_thread(self.loop.put_model, name, asked.body, _from_thread(done))
+        await asyncio.to_thread(self.loop.put_model, name, request.body, _from_thread(done))
         await future
         return json_answer(ModelChoice(name), 201)
 
-    async def records(self, asked: AdmittedRequest) -> Response:
+    async def records(self, request: AdmittedRequest) -> Response:
         """Take over records of the log of a rank server."""
-        source, position = asked.path["source"], asked.path["position"]
+        source, position = request.path["source"], request.path["position"]
         if not position.isascii() or not position.isdigit():
             raise RefusedError(f"a position is a number of bytes, not {position!r}")
         future, done = Waiting.future()
-        wanted = self.loop.take_over(source, int(position), asked.body, done)
+        wanted = self.loop.take_over(source, int(position), request.body, done)
         await future
         return json_answer(RecordsAnswer(wanted))
 
-    async def models(self, asked: AdmittedRequest) -> Response:
+    async def models(self, request: AdmittedRequest) -> Response:
         """List the models of the history."""
-        del asked
+        del request
         return json_answer(self.loop.learner.models.all())
 
-    async def keep_model(self, asked: AdmittedRequest) -> Response:
+    async def keep_model(self, request: AdmittedRequest) -> Response:
         """Write the current model into the history."""
-        del asked
+        del request
         return json_answer(ModelChoice(await asyncio.to_thread(self.loop.keep_model)), 201)
 
-    async def use_model(self, asked: AdmittedRequest) -> Response:
+    async def use_model(self, request: AdmittedRequest) -> Response:
         """Switch to a model of the history."""
-        body = msgspec.json.decode(asked.body, type=ModelChoice)
+        body = msgspec.json.decode(request.body, type=ModelChoice)
         future, done = Waiting.future()
         self.loop.use_model(body.name, done)
         await future
         return json_answer(body)
 
-    async def evaluate(self, asked: AdmittedRequest) -> Response:
+    async def evaluate(self, request: AdmittedRequest) -> Response:
         """Estimate the values of policies over the whole log."""
-        policies = msgspec.json.decode(asked.body, type=Evaluate).policies
+        policies = msgspec.json.decode(request.body, type=Evaluate).policies
         if self._evaluating.locked():
             raise RefusedError("another evaluation runs", status=429, retry_after=10.0)
         async with self._evaluating:
             log, app = self.loop.log, self.loop.learner
             return json_answer(await asyncio.to_thread(evaluated, log, policies, app.workspace.configuration))
 
-    async def ready(self, asked: AdmittedRequest) -> Response:
+    async def ready(self, request: AdmittedRequest) -> Response:
         """Report whether ranks can be answered, and whether learning continues."""
-        del asked
+        del request
         loop = self.loop
         if not loop.caught_up:
             return Response("no: the log is being learnt\n", 503, media_type="text/plain")
@@ -133,14 +133,14 @@ class Handlers(FrontHandlers):
         lags = f"the learner is {lag:.0f} seconds behind the log" if lag > _LAG else ""
         return self._readiness(loop.trouble or lags)
 
-    async def page(self, asked: AdmittedRequest) -> Response:
+    async def page(self, request: AdmittedRequest) -> Response:
         """Return the live page."""
-        del asked
+        del request
         return Response(_PAGE.read_bytes(), headers=_PAGE_HEADERS, media_type="text/html")
 
-    async def watch(self, asked: AdmittedRequest) -> Response:
+    async def watch(self, request: AdmittedRequest) -> Response:
         """Send the status every second, as server-sent events."""
-        del asked
+        del request
         if self._watchers >= _WATCHERS:
             raise RefusedError(f"{_WATCHERS} pages watch already", status=429, retry_after=30.0)
         return StreamingResponse(

@@ -21,7 +21,7 @@ _ARENAS: Final = 2
 
 
 def return_memory() -> bool:
-    """Let freed blocks of 1 MB or more go back to the system; return False if this is unsupported."""
+    """Make the allocator return freed blocks of 1 MB or more to the system; return False if it cannot."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if mallopt is None:
         return False

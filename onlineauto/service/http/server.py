@@ -89,11 +89,11 @@ def serve(serving: Serving) -> None:
     tokens, waiting = Tokens(path), Waiting()
     if not tokens and not _is_own(serving.host):
         raise OptionError(
-            f"{serving.host} is reachable from other machines, and there are no tokens: "
+            f"{serving.host} is reachable from other machines, but there are no tokens: "
             f"onlineauto loop {serving.folder} --new_token rank,reward"
         )
     limits = ConnectionLimits(most=most_connections(serving.max_connections))
-    with _bound(serving.host, serving.port) as opened:
+    with _bind_socket(serving.host, serving.port) as opened:
         make = _learner if serving.follow is None else _follower
         front, app = make(serving, waiting, tokens)
         app.connections.limits = limits
@@ -125,7 +125,7 @@ def serve(serving: Serving) -> None:
         os._exit(0)
 
 
-def _bound(host: str, port: int) -> socket.socket:
+def _bind_socket(host: str, port: int) -> socket.socket:
     """Return a socket bound to an address; it does not accept connections yet.
 
     Raises

@@ -193,6 +193,6 @@ def status_of(loop: Loop, *, points: bool = False) -> Status:
         log_bytes=loop.log.end,
         log_groups=loop.groups,
         queued=loop.queued,
-        loss_window_seconds=0.0,  # an answer waits for the disk
+        loss_window_seconds=0.0,  # an answer is sent only after the disk has its record
         time=loop.clock(),
     )

@@ -8,10 +8,10 @@ AGGREGATIONS: Final = ("first", "last", "sum", "mean", "min", "max")
 """Names of the aggregations. With ``first`` a decision is learnt at its first reward, else after its wait."""
 
 
-def combined(how: str, count: int, value: float, reward: float) -> float:
+def add_reward(how: str, count: int, value: float, reward: float) -> float:
     """Return the running value of `count` rewards, `value`, updated by one more reward.
 
-    >>> combined("max", 0, 0.0, -3.0), combined("mean", 1, 2.0, 4.0)
+    >>> add_reward("max", 0, 0.0, -3.0), add_reward("mean", 1, 2.0, 4.0)
     (-3.0, 6.0)
     """
     if count == 0 or how == "last":
@@ -23,10 +23,10 @@ def combined(how: str, count: int, value: float, reward: float) -> float:
     return min(value, reward) if how == "min" else max(value, reward)
 
 
-def aggregated(how: str, count: int, value: float) -> float:
+def final_reward(how: str, count: int, value: float) -> float:
     """Return the reward of a decision from its running value.
 
-    >>> aggregated("mean", 2, 6.0), aggregated("sum", 2, 6.0)
+    >>> final_reward("mean", 2, 6.0), final_reward("sum", 2, 6.0)
     (3.0, 6.0)
     """
     return value / count if how == "mean" else value

@@ -78,7 +78,7 @@ def is_decision(packed: bytes) -> bool:
     return len(packed) == _PLAIN.size or (rest >= 0 and rest % _KEY.size == 0)
 
 
-def upgraded(packed: bytes) -> bytes:
+def upgrade(packed: bytes) -> bytes:
     """Return the bytes of a decision of the second version, which has no rules, with the rules 0."""
     return packed[:_RULES_AT] + b"\0\0" + packed[_RULES_AT:]
 
@@ -108,9 +108,9 @@ class DecisionTable(msgspec.Struct):
     until: float = 0.0
 
 
-def keyed(decision: JoinDecision, hashed: bytes, reward: float) -> JoinDecision:
+def remember_key(decision: JoinDecision, key_hash: bytes, reward: float) -> JoinDecision:
     """Return a decision that also remembers the reward of a key, given the hash of that key."""
-    return decision._replace(keys=decision.keys + _KEY.pack(hashed, reward))
+    return decision._replace(keys=decision.keys + _KEY.pack(key_hash, reward))
 
 
 def n_keys(decision: JoinDecision) -> int:
@@ -118,9 +118,9 @@ def n_keys(decision: JoinDecision) -> int:
     return len(decision.keys) // _KEY.size
 
 
-def reward_of(keys: bytes, hashed: bytes) -> float | None:
-    """Return the reward stored under a key, given the hash of that key; None if there was none."""
-    return next((reward for known, reward in _KEY.iter_unpack(keys) if known == hashed), None)
+def reward_of(keys: bytes, key_hash: bytes) -> float | None:
+    """Return the reward stored under the hash `key_hash` of a key; None if there is none."""
+    return next((reward for known, reward in _KEY.iter_unpack(keys) if known == key_hash), None)
 
 
 def table_of(ids: list[str], entries: list[bytes], until: float = 0.0) -> DecisionTable:

@@ -26,17 +26,17 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
-from onlineauto.service.join.aggregation import aggregated, combined
+from onlineauto.service.join.aggregation import add_reward, final_reward
 from onlineauto.service.join.counts import Counts
 from onlineauto.service.join.decision import (
     JoinDecision,
     deadline_of,
     hash_of,
     is_plain,
-    keyed,
     n_keys,
     packed_decision,
     read_decision,
+    remember_key,
     reward_of,
     table_of,
 )
@@ -328,7 +328,7 @@ class Join:
         made = min(deadline - wait, self.now)
         decision = JoinDecision(position, size, made, wait, self._book.current, active, rewards, value)
         for key, reward in (keys or {}).items():
-            decision = keyed(decision, hash_of(key), reward)
+            decision = remember_key(decision, hash_of(key), reward)
         packed = packed_decision(decision)
         if ended:
             self._remember(event_id, packed)
@@ -416,7 +416,7 @@ class Join:
         rules = self._book[decision.rules] if waits else None
         if rules is not None and not key and rules.aggregation == "first" and is_plain(packed):  # usual
             self._waiting.pop(event_id)
-            self._end(decision._replace(rewards=1, value=self._bounded(reward, rules)), ended)
+            self._end(decision._replace(rewards=1, value=self._bound_reward(reward, rules)), ended)
             self._remember(event_id, packed)
             return
         hashed = hash_of(key) if key else b""
@@ -424,22 +424,24 @@ class Join:
             self.counts.duplicate += 1
             return
         if key:
-            decision = keyed(decision, hashed, reward)
+            decision = remember_key(decision, hashed, reward)
         if rules is None:
             self.counts.late += 1
             self._finished.replace(event_id, packed_decision(decision))
             return
-        value = combined(rules.aggregation, decision.rewards, decision.value, self._bounded(reward, rules))
+        value = add_reward(
+            rules.aggregation, decision.rewards, decision.value, self._bound_reward(reward, rules)
+        )
         decision = decision._replace(rewards=decision.rewards + 1, value=value)
         if decision.active and rules.aggregation == "first":
             self._end_now(event_id, decision, ended)
         else:
             self._waiting.replace(event_id, packed_decision(decision))
 
-    def _bounded(self, reward: float, rules: JoinRules) -> float:
+    def _bound_reward(self, reward: float, rules: JoinRules) -> float:
         """Return a reward limited to the range declared for its decision, or to the learnt range."""
         if rules.reward_range is None:
-            bounded = self._scale.bounded(reward)
+            bounded = self._scale.bound_reward(reward)
         else:
             bounded = _within(rules.reward_range, reward)
         self.counts.clipped += bounded != reward
@@ -485,7 +487,7 @@ class Join:
         how, waited = self._book[found.rules], max(self.now - found.made, 0.0)
         if found.rewards:
             self.counts.joined += 1
-            joined = aggregated(how.aggregation, found.rewards, found.value)
+            joined = final_reward(how.aggregation, found.rewards, found.value)
             reward = joined if how.reward_range is None else _within(how.reward_range, joined)
             self.counts.clipped += how.aggregation == "sum" and reward != joined  # a mean differs by rounding
         else:

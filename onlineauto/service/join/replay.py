@@ -1,4 +1,4 @@
-"""``replayed``: the records of a log with the decisions that each ends; invalid records are skipped.
+"""``replay``: the records of a log with the decisions that each ends; invalid records are skipped.
 
 A record is applied as a whole or not at all. A record that cannot be applied does not stop those behind it:
 the reader receives its position and the reason, and continues.
@@ -45,7 +45,7 @@ class Replayed(NamedTuple):
     skipped: Skipped | None
 
 
-def replayed(join: Join, log: SegmentLog, position: int) -> Iterator[Replayed]:
+def replay(join: Join, log: SegmentLog, position: int) -> Iterator[Replayed]:
     """Let a join take the records of a log from a position on, and yield each of them."""
     for at, line in log.lines(position):
         mode = join.settings.mode

@@ -33,7 +33,7 @@ class RewardScale:
     Examples
     --------
     >>> scale = RewardScale()
-    >>> [scale.bounded(reward) for reward in (1.0, 0.0, 1.0, 1.0, -1e25, -12.0)]
+    >>> [scale.bound_reward(reward) for reward in (1.0, 0.0, 1.0, 1.0, -1e25, -12.0)]
     [1.0, 0.0, 1.0, 1.0, -16.0, -12.0]
     """
 
@@ -42,7 +42,7 @@ class RewardScale:
         self._total = sum(self.counts.values())
         self.limit = limit
 
-    def bounded(self, reward: float) -> float:
+    def bound_reward(self, reward: float) -> float:
         """Return a reward limited to the bound, and count its magnitude."""
         if reward == 0.0:
             return reward
@@ -50,10 +50,10 @@ class RewardScale:
         self.counts[power] = self.counts.get(power, 0) + 1
         self._total += 1
         if abs(reward) > self.limit or self._total % _EARLY == 0 or self._total < _EARLY:
-            self.limit = self._bound()
+            self.limit = self._current_bound()
         return min(max(reward, -self.limit), self.limit)
 
-    def _bound(self) -> float:
+    def _current_bound(self) -> float:
         wanted, count = max(_SUPPORT, self._total // 1000), 0
         room = _ROOM_EARLY if self._total < _EARLY else _ROOM
         for power in sorted(self.counts, reverse=True):

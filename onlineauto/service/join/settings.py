@@ -68,16 +68,17 @@ def check_settings(settings: JoinSettings) -> None:
         )
     if settings.mode not in MODES:
         raise OptionError(f"mode takes one of {', '.join(MODES)}, not {settings.mode}")
-    if not 0 < settings.reward_wait <= MOST_WAIT or not abs(settings.default_reward) < 3e38:
+    if not 0 < settings.reward_wait <= MOST_WAIT:
         raise OptionError(
-            f"reward_wait is {settings.reward_wait} and default_reward {settings.default_reward}; the first "
-            "is above 0 and at most 30 days in seconds, the second finite"
+            f"reward_wait is {settings.reward_wait}: give a number of seconds above 0, and at most 30 days"
         )
+    if not abs(settings.default_reward) < 3e38:
+        raise OptionError(f"default_reward is {settings.default_reward}: give a finite number")
     low, high = settings.reward_range or (-3e38, 3e38)
     if not -3e38 <= low < high <= 3e38 or not low <= settings.default_reward <= high:
         raise OptionError(
-            f"reward_range is {low:g},{high:g} and default_reward {settings.default_reward:g}; the range is "
-            "two finite numbers, the lower one first, and has the default reward in it"
+            f"reward_range is {low:g},{high:g} and default_reward is {settings.default_reward:g}: give two "
+            "finite numbers, the lower one first, with the default reward between them"
         )
     if not 1 <= settings.max_finished <= _MOST_FINISHED:
         raise OptionError(

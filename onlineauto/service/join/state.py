@@ -9,7 +9,7 @@ import msgspec
 
 from onlineauto.errors import InputError, OptionError
 from onlineauto.service.join.counts import Counts
-from onlineauto.service.join.decision import DecisionTable, JoinDecision, entries_of, is_decision, upgraded
+from onlineauto.service.join.decision import DecisionTable, JoinDecision, entries_of, is_decision, upgrade
 from onlineauto.service.join.rules import JoinRules, RuleBook
 from onlineauto.service.join.settings import MOST_WAIT, JoinSettings, check_settings
 
@@ -70,7 +70,7 @@ def decisions_of(table: DecisionTable, kept: JoinState) -> Iterator[tuple[str, b
         An entry is not a decision.
     """
     for event_id, packed in entries_of(table):
-        entry = packed if kept.rules is not None else upgraded(packed)
+        entry = packed if kept.rules is not None else upgrade(packed)
         if not is_decision(entry):
             raise InputError(f"{event_id!r} has {len(packed)} bytes, as no decision has")
         yield event_id, entry

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from onlineauto.errors import OnlineautoError
 from onlineauto.service.join.join import Join
-from onlineauto.service.join.replay import replayed
+from onlineauto.service.join.replay import replay
 from onlineauto.service.join.settings import JoinSettings, read_settings
-from onlineauto.service.learning.labels import is_explored, labelled
+from onlineauto.service.learning.labels import is_explored, label_line
 from onlineauto.service.log.record import read_record
 
 if TYPE_CHECKING:
@@ -34,9 +34,9 @@ def joined_lines(log: SegmentLog, *, explored: bool = False) -> Iterator[bytes]:
     Records that the learner skips are left out, too.
     """
     join = Join(_first_settings(log))
-    for each in replayed(join, log, log.begin):
+    for each in replay(join, log, log.begin):
         for ended in each.ended:
             line = log.line_at(ended.position, ended.size)
             if each.mode != "logging-only" and (is_explored(line) or not explored):
                 with suppress(OnlineautoError, LookupError, ValueError, TypeError):  # the learner skips it
-                    yield labelled(line, read_record(line), ended.reward)
+                    yield label_line(line, read_record(line), ended.reward)

@@ -1,4 +1,4 @@
-"""``labelled``: a decision's line with its reward, to learn; ``is_explored``: whether a model decided."""
+"""``label_line``: a decision's line with its reward, to learn; ``is_explored``: whether a model decided."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from onlineauto.service.log.record import LogRecord
 
 
-class Decided(NamedTuple):
+class LabelledDecision(NamedTuple):
     """A decision that has ended: its position, its line with its label, and whether the model decided."""
 
     position: int
@@ -18,13 +18,13 @@ class Decided(NamedTuple):
     explored: bool
 
 
-def labelled(line: bytes, decision: LogRecord, reward: float) -> bytes:
+def label_line(line: bytes, decision: LogRecord, reward: float) -> bytes:
     """Return the dsjson line of a decision, with the label that its reward gives.
 
     >>> from onlineauto.service.log.record import LogRecord
     >>> from datetime import datetime
     >>> decision = LogRecord("rank", datetime(2026, 1, 1), "e", [2, 1], [0.75, 0.25])
-    >>> labelled(b'{"Type":"rank"}', decision, 1.0).decode()
+    >>> label_line(b'{"Type":"rank"}', decision, 1.0).decode()
     '{"_label_cost":-1.0,"_label_probability":0.75,"_label_Action":2,"_labelIndex":1,"Type":"rank"}'
     """
     label = {

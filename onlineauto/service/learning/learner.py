@@ -20,9 +20,9 @@ from onlineauto.engine.stream.validity import first_invalid_event
 from onlineauto.errors import InputError, OnlineautoError, OptionError
 from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.service.join.join import EndedDecision, Join, JoinSettings
-from onlineauto.service.join.replay import Skipped, replayed, skipped_at
+from onlineauto.service.join.replay import Skipped, replay, skipped_at
 from onlineauto.service.learning.journal_file import SearchJournal
-from onlineauto.service.learning.labels import Decided, is_explored, labelled
+from onlineauto.service.learning.labels import LabelledDecision, is_explored, label_line
 from onlineauto.service.learning.models import PUT, Models
 from onlineauto.service.learning.values import Values
 from onlineauto.service.log.record import read_record
@@ -128,13 +128,13 @@ class LogLearner:
         self._configuration, self._settings = configuration, settings or JoinSettings()
         self._journal = SearchJournal(self.folder / "journals", configuration)
         self._blocks: list[Block] = []
-        self._explored = True  # the decisions that are learnt now were made by the model
+        self._explored = True  # True if the model chose the actions of the decisions that are being learnt
         self._predictor: Predictor | None = None
         self._unlearnable: dict[int, str] = {}  # the reasons for decisions that are left out, by position
-        self._careful: tuple[int, int] | None = (
-            None  # the positions between which decisions are learnt singly
+        self._single_range: tuple[int, int] | None = (
+            None  # first and last position of the range in which decisions are learnt one by one
         )
-        self._learning: Decided | None = None
+        self._learning: LabelledDecision | None = None
         self._broken = False
         self.snapshot_due = False
         self.position, self.waited = log.begin, 0.0
@@ -156,7 +156,7 @@ class LogLearner:
         return f"{self.learnt:012d}-{self._used}" if self._used else f"{self.learnt:012d}"
 
     def step(self) -> int:
-        """Take some records behind the position; return their number.
+        """Apply the next records of the log; return their number.
 
         A decision whose learning raises an error is located and left out: the snapshot is loaded again, and
         the records behind it are learnt without that decision. So no decision leaves the model half changed.
@@ -192,12 +192,12 @@ class LogLearner:
             self._broken = False
 
     def _step(self) -> int:
-        lines: list[Decided] = []
+        lines: list[LabelledDecision] = []
         taken = 0
-        for each in replayed(self.join, self.log, self.position):
+        for each in replay(self.join, self.log, self.position):
             for ended in each.ended:
                 self.waited += ended.waited
-                decided = self._decided(ended)
+                decided = self._labelled_decision(ended)
                 if decided is None:
                     continue
                 if lines and (decided.explored != self._explored or len(lines) >= MOST_RECORDS):
@@ -214,10 +214,12 @@ class LogLearner:
             taken += 1
             if each.record is not None and each.record.kind == "model":
                 self._use(each.record.model, each.position)
-            if taken == MOST_RECORDS or (self._careful is not None and self.position == self._careful[0]):
+            if taken == MOST_RECORDS or (
+                self._single_range is not None and self.position == self._single_range[0]
+            ):
                 break
         self._learn(lines, self.join.settings.mode)
-        self._end_careful()
+        self._end_single_range()
         return taken
 
     def publish(self) -> Published:
@@ -390,7 +392,7 @@ class LogLearner:
         while True:
             yield self._blocks.pop(0)
 
-    def _decided(self, ended: EndedDecision) -> Decided | None:
+    def _labelled_decision(self, ended: EndedDecision) -> LabelledDecision | None:
         """Return an ended decision with its label; None if it cannot be learnt."""
         reason = self._unlearnable.get(ended.position)
         if reason is not None:
@@ -399,20 +401,20 @@ class LogLearner:
             return None
         try:
             line = self.log.line_at(ended.position, ended.size)
-            labels = labelled(line, read_record(line), ended.reward)
+            labels = label_line(line, read_record(line), ended.reward)
         except (OnlineautoError, LookupError, ValueError, TypeError) as error:
             self.faulty += 1
             self._skip(skipped_at(self.log, ended.position, error))
             return None
-        return Decided(ended.position, labels, is_explored(line))
+        return LabelledDecision(ended.position, labels, is_explored(line))
 
-    def _learn(self, decided: list[Decided], mode: str) -> None:
+    def _learn(self, decided: list[LabelledDecision], mode: str) -> None:
         """Learn decisions, unless the mode is logging-only; count the decisions that cannot be learnt."""
         if not decided or mode == "logging-only":
             return
-        careful = self._careful is not None and self.position >= self._careful[0]
-        for part in [[each] for each in decided] if careful else [decided]:
-            self._learning = part[0] if careful else None
+        single = self._single_range is not None and self.position >= self._single_range[0]
+        for part in [[each] for each in decided] if single else [decided]:
+            self._learning = part[0] if single else None
             before, problems = self.learnt, Diagnostics()
             for block in self.workspace.read(b"".join(each.line for each in part), diagnostics=problems):
                 rest = block
@@ -426,7 +428,7 @@ class LogLearner:
                 self._count_faulty(part)
         self._learning = None
 
-    def _count_faulty(self, decided: list[Decided]) -> None:
+    def _count_faulty(self, decided: list[LabelledDecision]) -> None:
         """Count the decisions whose lines have no valid event, and report their positions."""
         for each in decided:
             valid = [
@@ -452,20 +454,20 @@ class LogLearner:
         _LOG.error("a step of learning has failed", exc_info=error, extra={"event": "learning_failed"})
         if decided is not None:
             self._unlearnable[decided.position] = f"it cannot be learnt: {error}"
-        elif self._careful is None:
-            self._careful = (begin, max(self.position, begin + 1))
+        elif self._single_range is None:
+            self._single_range = (begin, max(self.position, begin + 1))
         else:  # no single decision was being learnt, so none can be left out
             raise error
 
-    def _end_careful(self) -> None:
-        """Resume learning many decisions at once, behind the part in which one has failed."""
-        if self._careful is None:
+    def _end_single_range(self) -> None:
+        """Learn many decisions at once again, after the range in which one decision has failed."""
+        if self._single_range is None:
             return
-        if self.position >= self._careful[1]:
-            self._careful = None
+        if self.position >= self._single_range[1]:
+            self._single_range = None
             self._unlearnable.clear()
             self.snapshot_due = True
-        elif self.position == self._careful[0]:
+        elif self.position == self._single_range[0]:
             with suppress(OSError):  # a restart then repeats a longer part of the log
                 self.snapshot()
 

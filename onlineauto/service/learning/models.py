@@ -92,5 +92,7 @@ class Models:
             The file cannot be written.
         """
         if not _NAME.fullmatch(name):
-            raise InputError(f"a model cannot be called {name!r}: a to z, 0 to 9 and '-', at most 64 of them")
+            raise InputError(
+                f"a model cannot be called {name!r}: use at most 64 characters of a to z, 0 to 9 and '-'"
+            )
         self.add(name, lambda path: replace_file(path, [content]))

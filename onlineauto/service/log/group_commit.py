@@ -85,7 +85,7 @@ class GroupCommit:
         """
         with self._changed:
             if self.failed is not None or self._closing:
-                raise InputError(f"the log takes no more records: {self.failed or 'it is closed'}")
+                raise InputError(f"the log accepts no more records: {self.failed or 'it is closed'}")
             position = self.position
             self.position += len(line)
             self._lines.append(line)

@@ -102,7 +102,7 @@ def is_whole(line: bytes) -> bool:
 
 
 def taken_over(line: bytes, *, source: str, behind: int, time: float, no_room: bool = False) -> bytes:
-    """Return the line of a record of another log as a record of this log that names its origin."""
+    """Return a record of another log as a line of this log, with its source and position."""
     origin = {
         "Source": source,
         "Behind": behind,

@@ -15,7 +15,7 @@ import msgspec
 
 from onlineauto.errors import InputError, OnlineautoError
 from onlineauto.service.join.join import Join, JoinSettings
-from onlineauto.service.join.replay import replayed
+from onlineauto.service.join.replay import replay
 from onlineauto.service.join.settings import read_settings
 from onlineauto.service.learning.learner import Published
 from onlineauto.service.log.group_commit import call_all
@@ -108,7 +108,7 @@ class Follower(Front):
         except OnlineautoError:
             self._held.release()
             raise
-        for each in replayed(join, log, log.begin):
+        for each in replay(join, log, log.begin):
             if each.skipped is not None:
                 _LOG.error(str(each.skipped), extra={"event": "record_skipped"})
         super().__init__(

@@ -245,7 +245,7 @@ class Front:
             answer, *question = read_answer(line)
         except (OSError, LookupError, ValueError, InputError):  # its segment is removed or damaged
             raise RefusedError(
-                "this event was ranked, and the log no longer has its answer", status=409
+                "this event was ranked, but the log no longer has its answer", status=409
             ) from None
         wanted = [one.context, one.out, one.question.deferred]
         if question != wanted:
@@ -413,7 +413,9 @@ def _predict(one: _Ranking) -> None:
         ]
         raise RefusedError(f"the features cannot be read: {'; '.join(found) or error}") from None
     if len(one.pmf) != len(one.question.ids):
-        raise RefusedError(f"the features make {len(one.pmf)} actions, and there are {len(one.question.ids)}")
+        raise RefusedError(
+            f"the features describe {len(one.pmf)} actions, but there are {len(one.question.ids)} ids"
+        )
 
 
 def ignore_completion(error: Exception | None) -> None:

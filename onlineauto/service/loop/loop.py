@@ -18,7 +18,7 @@ import msgspec
 from onlineauto.errors import OnlineautoError, OptionError
 from onlineauto.service.join.duration import seconds_of
 from onlineauto.service.join.join import MOST_SOURCES, Join, JoinSettings
-from onlineauto.service.join.replay import replayed
+from onlineauto.service.join.replay import replay
 from onlineauto.service.join.settings import check_settings
 from onlineauto.service.learning.learner import LogLearner
 from onlineauto.service.log.group_commit import call_all
@@ -137,7 +137,7 @@ class Loop(Front):
             self._held.release()
             raise
         join = Join.of(self.learner.join.state())
-        for _ in replayed(join, log, self.learner.position):
+        for _ in replay(join, log, self.learner.position):
             pass
         self._behind_at_first = log.end
         self.board = board_of(self.learner)
@@ -161,7 +161,7 @@ class Loop(Front):
             self._append("settings", ignore_completion, Settings=msgspec.to_builtins(changed))
 
     def take_over(self, source: str, position: int, content: bytes, done: Done) -> int:
-        """Take over records of the log of a rank server; return its position from which the next are wanted.
+        """Take over records of the log of a rank server; return the position of the next record to send.
 
         Parameters
         ----------
@@ -214,7 +214,7 @@ class Loop(Front):
             return known
 
     def change(self, settings: Mapping[str, Any], done: Done) -> JoinSettings:
-        """Change settings of the join from here on in the log; return the settings in force.
+        """Change settings of the join for all later records; return the resulting settings.
 
         Raises
         ------
@@ -361,7 +361,7 @@ class Loop(Front):
             )
         if len(join.sources) >= MOST_SOURCES and (silent := now - min(join.heard.values())) < _SILENT:
             raise RefusedError(
-                f"{MOST_SOURCES} rank servers have handed over records within a day; no more are accepted",
+                f"{MOST_SOURCES} rank servers have sent records within the last day; no more are accepted",
                 status=429,
                 retry_after=min(max(_SILENT - silent, 1.0), 60.0),
             )
@@ -437,8 +437,8 @@ def _checked(configuration: Configuration) -> Configuration:
     """
     if configuration.get("ccb_explore_adf"):
         raise OptionError(
-            "a service fills one slot at a time, and not those of --ccb_explore_adf together: rank for each "
-            "slot, with the actions of those before it excluded, and --cb_explore_adf"
+            "a service fills one slot at a time, but --ccb_explore_adf fills several together: use "
+            "--cb_explore_adf and send a rank for each slot, which excludes the actions of earlier slots"
         )
     if not configuration.get("cb_explore_adf"):
         raise OptionError("a service decides among actions that have features: give --cb_explore_adf")

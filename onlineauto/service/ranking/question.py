@@ -87,7 +87,7 @@ class Question(NamedTuple):
     deferred: bool = False
 
 
-def context_of(question: Question, limits: Limits, known: set[str]) -> bytes:
+def context_of(question: Question, limits: Limits, known_namespaces: set[str]) -> bytes:
     """Return the context and the actions of a question as one JSON object, the member ``c`` of dsjson.
 
     Parameters
@@ -96,13 +96,13 @@ def context_of(question: Question, limits: Limits, known: set[str]) -> bytes:
         The question.
     limits : Limits
         Bounds on its size.
-    known : set of str
-        Names of known namespaces; new ones are added.
+    known_namespaces : set of str
+        Names of the namespaces seen so far; new names are added.
 
     Raises
     ------
     RefusedError
-        It is too large, has a name with a meaning in the log, or contradicts itself.
+        The question is too large, has a name that is reserved in the log, or contradicts itself.
 
     Examples
     --------
@@ -112,7 +112,9 @@ def context_of(question: Question, limits: Limits, known: set[str]) -> bytes:
     b'{"user":{"age":3},"_multi":[{"_tag":"a","topic":"art"}]}'
     """
     _check_ids(question, limits)
-    text = _usual(question, limits, known) or _checked(question, limits, known)
+    text = _encode_simple(question, limits, known_namespaces) or _encode_checked(
+        question, limits, known_namespaces
+    )
     if text.count(b'"_') > 1 + len(question.ids) or _ESCAPED.search(text):
         _refuse_hidden(msgspec.json.decode(text), top=True)
     if b"\n" in text or b"\r" in text:
@@ -124,41 +126,44 @@ def context_of(question: Question, limits: Limits, known: set[str]) -> bytes:
     return text
 
 
-def _usual(question: Question, limits: Limits, known: set[str]) -> bytes:
-    """Return the text of a question with one object each and known names only; else b""."""
+def _encode_simple(question: Question, limits: Limits, known_namespaces: set[str]) -> bytes:
+    """Return the context of an ordinary question as JSON, or b"" if the question needs `_encode_checked`.
+
+    A question is ordinary if its context and each action are one object with known namespaces only.
+    """
     if len(question.context) != 1:
         return b""
     (context,), objects = question.context, []
     most = limits.members
-    if not context.keys() <= known or len(context) > most:
+    if not context.keys() <= known_namespaces or len(context) > most:
         return b""
     for event_id, action in zip(question.ids, question.actions, strict=True):
-        if len(action) != 1 or not action[0].keys() <= known or len(action[0]) > most:
+        if len(action) != 1 or not action[0].keys() <= known_namespaces or len(action[0]) > most:
             return b""
         objects.append({"_tag": event_id, **action[0]})
     return _ENCODER.encode({**context, "_multi": objects})
 
 
-def _checked(question: Question, limits: Limits, known: set[str]) -> bytes:
-    """Return the text of a question, and add the names of its new namespaces to `known`.
+def _encode_checked(question: Question, limits: Limits, known_namespaces: set[str]) -> bytes:
+    """Return the context of any question as JSON, and add its new namespaces to `known_namespaces`.
 
     Raises
     ------
     RefusedError
-        A name has a meaning in the log, or there are too many.
+        A name is reserved in the log, or there are too many names.
     """
     names: set[str] = set()
-    context = _members(question.context, limits, names, known, where="the context")
+    context = _members(question.context, limits, names, known_namespaces, where="the context")
     objects = []
     for event_id, action in zip(question.ids, question.actions, strict=True):
-        members = _members(action, limits, names, known, where=f"action {event_id!r}")
-        objects.append(b'{"_tag":%b}' % b",".join([_quoted(event_id), *members]))
+        members = _members(action, limits, names, known_namespaces, where=f"action {event_id!r}")
+        objects.append(b'{"_tag":%b}' % b",".join([_quote(event_id), *members]))
     text = b'{%b"_multi":[%b]}' % (b"".join(each + b"," for each in context), b",".join(objects))
     if names:
-        _check_names(names, known, limits)
+        _check_names(names, known_namespaces, limits)
     if text.count(b'"_') > 1 + len(objects) or _ESCAPED.search(text):
         _refuse_hidden(msgspec.json.decode(text), top=True)
-    known |= names
+    known_namespaces |= names
     return text
 
 
@@ -178,23 +183,23 @@ def _check_ids(question: Question, limits: Limits) -> None:
     if len(set(question.ids)) < len(question.ids):
         raise RefusedError("two actions have the same id; each needs its own")
     if question.excluded and question.excluded.issuperset(question.ids):
-        raise RefusedError("all actions are excluded: one has to be left to choose")
+        raise RefusedError("all actions are excluded: at least one must remain")
 
 
 def _members(
     objects: Iterable[Features],
     limits: Limits,
     names: set[str],
-    known: set[str],
+    known_namespaces: set[str],
     *,
     where: str,
 ) -> list[bytes]:
     """Return the members of each object as JSON, and add the names of new namespaces to `names`."""
     members, count = [], 0
     for each in objects:
-        if not each.keys() <= known:
+        if not each.keys() <= known_namespaces:
             for name, raw in each.items():
-                if name not in known:
+                if name not in known_namespaces:
                     _check_member(name, bytes(raw), limits, names, where)
         if each:
             members.append(_ENCODER.encode(each)[1:-1])
@@ -221,22 +226,22 @@ def _check_member(name: str, value: bytes, limits: Limits, names: set[str], wher
 
 
 @lru_cache(maxsize=4096)
-def _quoted(name: str) -> bytes:
+def _quote(name: str) -> bytes:
     """Return a name as JSON; a cache, because names repeat."""
     return msgspec.json.encode(name)
 
 
-def _check_names(names: set[str], known: set[str], limits: Limits) -> None:
-    new = names - known
+def _check_names(names: set[str], known_namespaces: set[str], limits: Limits) -> None:
+    new = names - known_namespaces
     if new and limits.only is not None:
         raise RefusedError(
             f"namespace {min(new)!r} is not one of {', '.join(limits.only)}, which --namespaces names",
             status=413,
         )
-    if new and len(known) + len(new) > limits.namespaces:
+    if new and len(known_namespaces) + len(new) > limits.namespaces:
         raise RefusedError(
-            f"namespace {min(new)!r} is new, and {limits.namespaces} are known already: names of namespaces "
-            "are few and fixed; what varies is the name or the value of a feature",
+            f"namespace {min(new)!r} is new, and {limits.namespaces} are known already: use few, fixed "
+            "namespaces, and put what varies into the name or the value of a feature",
             status=413,
         )
 

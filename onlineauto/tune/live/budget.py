@@ -30,7 +30,7 @@ class Budget(Stopper):
 
     def __init__(self, study: Study, events: int) -> None:
         if events < 1:
-            raise OptionError(f"budget = {events}: a positive number of events, for all trials together")
+            raise OptionError(f"budget = {events}: give a positive number of events, for all trials together")
         self._study, self._events = study, events
 
     def ends_run(self) -> bool:
@@ -40,10 +40,10 @@ class Budget(Stopper):
 
 def spent(study: Study) -> int:
     """Return the number of events that all trials of a study have learned together."""
-    return sum(trial.step - _copied(trial) for trial in study.trials)
+    return sum(trial.step - _copied_events(trial) for trial in study.trials)
 
 
-def _copied(trial: Trial) -> int:
+def _copied_events(trial: Trial) -> int:
     """Return the number of events that a trial has not learned itself, because it began as a copy."""
     begun = trial.resume_from
     return min(begun.resource, trial.step) if begun is not None and begun.trial != trial.number else 0

@@ -88,7 +88,7 @@ class LiveLearner:
             raise OptionError(f"missed = {missed!r}: valid are {', '.join(MISSED)}")
         for name, number in (("window", window), ("every", every), ("batch", batch), ("most", most)):
             if number is not None and (type(number) is not int or number < 1):
-                raise OptionError(f"{name} = {number!r}: a positive whole number of events")
+                raise OptionError(f"{name} = {number!r}: give a positive whole number of events")
         self._arguments: dict[str, Any] = {
             "events": events,
             "base": base,
@@ -133,7 +133,7 @@ class LiveLearner:
             The stream has fewer events than the resource.
         """
         if resource > len(self.events):
-            raise InputError(f"the stream has {len(self.events)} events, and a trial is to learn {resource}")
+            raise InputError(f"the stream has {len(self.events)} events, but a trial should learn {resource}")
         every = self._arguments["every"] or -(-resource // _REPORTS)
         batch = self._arguments["batch"] or -(-resource // _BATCHES)
         first_scored = self._first_scored(resource)
@@ -161,7 +161,7 @@ class LiveLearner:
         return 0 if self._window is None else max(resource - self._window, 0)
 
     def _opened(self, configuration: Configuration, scored: int, saved: bytes | None) -> tuple[Run, Losses]:
-        """Return the run of a trial and its losses, from a checkpoint or from the beginning.
+        """Open the run of a trial, from a checkpoint or new; return the run and its losses.
 
         The checkpoint may be that of a trial with other flags, whose state is then copied.
         """

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from onlineauto.tune.schedulers.rungs import Rungs
 
 
-class Place(NamedTuple):
-    """A pending slot.
+class RungSlot(NamedTuple):
+    """A pending slot of a rung.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Bracket:
     Attributes
     ----------
     rung : int
-        Index of the present rung; the number of rungs if the bracket is complete.
+        Index of the current rung; the number of rungs if the bracket is complete.
     trials : list of list of (int or None)
         For each rung so far, the trial in each slot.
     losses : list of list of (float or None)
@@ -74,20 +74,20 @@ class Bracket:
         """The number of pending slots."""
         return self._pending
 
-    def next_place(self) -> Place | None:
-        """Return the first free slot of the present rung, which becomes pending; None if there is none."""
+    def next_slot(self) -> RungSlot | None:
+        """Return the first free slot of the current rung, which becomes pending; None if there is none."""
         if self.is_complete or self._free == len(self.trials[self.rung]):
             return None
         slot = self._free
         self._free += 1
         self._pending += 1
-        return Place(self.rung, self.rungs[self.rung][1], slot, self.trials[self.rung][slot])
+        return RungSlot(self.rung, self.rungs[self.rung][1], slot, self.trials[self.rung][slot])
 
-    def assign(self, place: Place, trial: int) -> None:
+    def assign(self, rung_slot: RungSlot, trial: int) -> None:
         """Record the new trial of a pending slot."""
-        self.trials[place.rung][place.slot] = trial
+        self.trials[rung_slot.rung][rung_slot.slot] = trial
 
-    def on_result(self, place: Place, loss: float) -> list[int] | None:
+    def on_result(self, rung_slot: RungSlot, loss: float) -> list[int] | None:
         """Occupy a pending slot with a loss; NaN means that the trial failed.
 
         Returns
@@ -101,25 +101,25 @@ class Bracket:
         ValueError
             If the slot is not pending.
         """
-        pending = place.rung == self.rung and place.slot < self._free and not self.is_complete
-        if not pending or self.losses[place.rung][place.slot] is not None:
-            raise ValueError(f"slot {place.slot} of rung {place.rung} is not pending")
-        self.losses[place.rung][place.slot] = loss
+        pending = rung_slot.rung == self.rung and rung_slot.slot < self._free and not self.is_complete
+        if not pending or self.losses[rung_slot.rung][rung_slot.slot] is not None:
+            raise ValueError(f"slot {rung_slot.slot} of rung {rung_slot.rung} is not pending")
+        self.losses[rung_slot.rung][rung_slot.slot] = loss
         self._pending -= 1
-        return self._completed()
+        return self._complete_rung()
 
     def close(self) -> list[int] | None:
         """Remove the free slots, because there are no trials for them; return the same as `on_result`."""
         if not self.is_complete:
             del self.trials[self.rung][self._free :]
             del self.losses[self.rung][self._free :]
-        return None if self.is_complete else self._completed()
+        return None if self.is_complete else self._complete_rung()
 
     def best(self, rung: int, size: int) -> list[int]:
         """Return the slots of the best trials of a rung that did not fail, the best first."""
-        return best_places(self.losses[rung], size)
+        return best_slots(self.losses[rung], size)
 
-    def _completed(self) -> list[int] | None:
+    def _complete_rung(self) -> list[int] | None:
         """If this rung is complete, begin the next rung and return the trials that are not promoted."""
         if self._pending or self._free < len(self.trials[self.rung]):
             return None
@@ -129,7 +129,7 @@ class Bracket:
         if self.is_complete:
             return None
         size = self.rungs[self.rung][0]
-        best = best_places(losses, size)
+        best = best_slots(losses, size)
         next_trials: list[int | None] = [trials[slot] for slot in best] if self.promotes else [None] * size
         if not next_trials:
             self.rung = len(self.rungs)
@@ -139,7 +139,7 @@ class Bracket:
         if not self.promotes:
             return []
         promoted = {trials[slot] for slot in best}
-        valid = best_places(losses, len(losses))
+        valid = best_slots(losses, len(losses))
         return sorted(
             trial for slot in valid if (trial := trials[slot]) is not None and trial not in promoted
         )
@@ -163,10 +163,10 @@ class Bracket:
         self.losses = [list(each) for each in state["losses"]]
 
 
-def best_places(losses: Sequence[float | None], size: int) -> list[int]:
+def best_slots(losses: Sequence[float | None], size: int) -> list[int]:
     """Return the indices of the `size` lowest losses, the lowest first; of equal losses the first.
 
-    >>> best_places([3.0, float("nan"), 1.0, None, 3.0], 2)
+    >>> best_slots([3.0, float("nan"), 1.0, None, 3.0], 2)
     [2, 0]
     """
     valid = [index for index, loss in enumerate(losses) if loss is not None and not isnan(loss)]

@@ -9,7 +9,7 @@ from onlineauto.tune.schedulers.bracket import Bracket
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from onlineauto.tune.schedulers.bracket import Place
+    from onlineauto.tune.schedulers.bracket import RungSlot
     from onlineauto.tune.schedulers.rungs import Rungs
 
 
@@ -17,7 +17,7 @@ class Slot(NamedTuple):
     """A pending slot of one of the brackets."""
 
     bracket: int
-    place: Place
+    rung_slot: RungSlot
 
 
 class Brackets:
@@ -79,7 +79,7 @@ class Brackets:
 
     @property
     def trials(self) -> set[int]:
-        """The trials in the present rungs of all open brackets."""
+        """The trials in the current rungs of all open brackets."""
         rungs = (each.trials[each.rung] for each in self._brackets.values() if not each.is_complete)
         return {trial for rung in rungs for trial in rung if trial is not None}
 
@@ -87,9 +87,9 @@ class Brackets:
         """Return a free slot of the first bracket that has one, or else, if `opens`, of a new bracket."""
         for number in range(self.primary, self.count):
             bracket = self._brackets.get(number)
-            place = bracket.next_place() if bracket is not None else None
-            if place is not None:
-                return Slot(number, place)
+            rung_slot = bracket.next_slot() if bracket is not None else None
+            if rung_slot is not None:
+                return Slot(number, rung_slot)
         return self._open() if opens else None
 
     def on_result(self, slot: Slot, loss: float) -> list[int]:
@@ -103,7 +103,7 @@ class Brackets:
         bracket = self._brackets.get(slot.bracket)
         if bracket is None:
             raise ValueError(f"bracket {slot.bracket} is complete, or not open yet")
-        return self._ended(slot.bracket, bracket, bracket.on_result(slot.place, loss))
+        return self._end_bracket(slot.bracket, bracket, bracket.on_result(slot.rung_slot, loss))
 
     def close(self) -> list[int]:
         """Remove the free slots for new trials in all brackets; return the same as `on_result`."""
@@ -111,10 +111,10 @@ class Brackets:
         for number in range(self.primary, self.count):
             bracket = self._brackets.get(number)
             if bracket is not None and (bracket.rung == 0 or not bracket.promotes):
-                ended += self._ended(number, bracket, bracket.close())
+                ended += self._end_bracket(number, bracket, bracket.close())
         return ended
 
-    def _ended(self, number: int, bracket: Bracket, dropped: list[int] | None) -> list[int]:
+    def _end_bracket(self, number: int, bracket: Bracket, dropped: list[int] | None) -> list[int]:
         ended = list(dropped or ())
         if bracket.is_complete:
             if not self._keeps:
@@ -135,9 +135,9 @@ class Brackets:
         number = self.count
         self._brackets[number] = bracket = self._bracket(number)
         self.count += 1
-        place = bracket.next_place()
-        assert place is not None  # each rung has at least one slot
-        return Slot(number, place)
+        rung_slot = bracket.next_slot()
+        assert rung_slot is not None  # each rung has at least one slot
+        return Slot(number, rung_slot)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state as plain JSON."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto.errors import OptionError
-from onlineauto.tune.schedulers.bracket import Place
+from onlineauto.tune.schedulers.bracket import RungSlot
 from onlineauto.tune.schedulers.brackets import Brackets, Slot
 from onlineauto.tune.schedulers.evolution.differential_evolution import STRATEGIES
 from onlineauto.tune.schedulers.evolution.parent_slots import ParentSlots
@@ -38,7 +38,7 @@ _TRIES = 50
 
 
 class Dehb(Scheduler):
-    """DEHB: evolved configs in place of random ones; later brackets have new configs in all rungs.
+    """DEHB: evolved configs replace random ones; later brackets have new configs in all rungs.
 
     Parameters
     ----------
@@ -127,11 +127,11 @@ class Dehb(Scheduler):
         slot = self._brackets.next_slot(opens=not self._exhausted)
         if slot is None:
             return None
-        trial = slot.place.trial
+        trial = slot.rung_slot.trial
         if trial is None:
             trial = self._parents.promoted(slot, self._running.keys(), self._reached)
         if trial is not None:
-            return self._resumed(slot, trial)
+            return self._resume_trial(slot, trial)
         number = self._asked
         self._asked += 1
         code: np.ndarray | None = None
@@ -151,7 +151,7 @@ class Dehb(Scheduler):
         if self._parents.searches(slot) or (searcher.known or config) != config:
             config = searcher.known or config
             code = self.setting.space.encode_within(config, self._draw_of_codes.at(number))
-        return self._begun(slot, target, config, code)
+        return self._begin_trial(slot, target, config, code)
 
     def _was_tried(self, config: Config) -> bool:
         return not self._allows and tuple(config.items()) in self._tried
@@ -170,20 +170,22 @@ class Dehb(Scheduler):
                 return config, code
         return None, None
 
-    def _begun(self, slot: Slot, target: int | None, config: Config, code: np.ndarray | None) -> Suggestion:
+    def _begin_trial(
+        self, slot: Slot, target: int | None, config: Config, code: np.ndarray | None
+    ) -> Suggestion:
         trial = len(self._codes)
         self._codes.append(self.setting.space.encode(config) if code is None else code)
         self._configs.append(config)
         self._tried.add(tuple(config.items()))
-        self._brackets[slot.bracket].assign(slot.place, trial)
+        self._brackets[slot.bracket].assign(slot.rung_slot, trial)
         self._running[trial] = slot, target
-        return Suggestion(trial, config, slot.place.level)
+        return Suggestion(trial, config, slot.rung_slot.level)
 
-    def _resumed(self, slot: Slot, trial: int) -> Suggestion:
-        self._brackets[slot.bracket].assign(slot.place, trial)
+    def _resume_trial(self, slot: Slot, trial: int) -> Suggestion:
+        self._brackets[slot.bracket].assign(slot.rung_slot, trial)
         self._running[trial] = slot, self._parents.target(slot)
         came_from = ResumeFrom(trial, self._reached[trial])
-        return Suggestion(trial, self._configs[trial], slot.place.level, came_from)
+        return Suggestion(trial, self._configs[trial], slot.rung_slot.level, came_from)
 
     def _without_more(self, slot: Slot, searcher: Searcher) -> Suggestion | None:
         """Close the rungs that lack new trials, because there are none, and suggest a trial to resume."""
@@ -193,15 +195,17 @@ class Dehb(Scheduler):
         return self.suggest(searcher)
 
     def on_report(self, trial: int, resource: int, loss: float) -> Decision:  # noqa: ARG002, D102
-        return Decision.STOP if resource >= self._running[trial][0].place.level else Decision.CONTINUE
+        return Decision.STOP if resource >= self._running[trial][0].rung_slot.level else Decision.CONTINUE
 
     def on_result(self, trial: int, resource: int, loss: float) -> dict[int, State]:  # noqa: D102
         slot, target = self._running.pop(trial)
-        if resource != slot.place.level:
-            raise ValueError(f"trial {trial} ended at {resource}, not at its rung's level {slot.place.level}")
+        if resource != slot.rung_slot.level:
+            raise ValueError(
+                f"trial {trial} ended at {resource}, not at its rung's level {slot.rung_slot.level}"
+            )
         self._reached[trial] = resource
         selected, selected_loss = self._parents.selected(slot, trial, target, loss)
-        self._brackets[slot.bracket].assign(slot.place, selected)
+        self._brackets[slot.bracket].assign(slot.rung_slot, selected)
         ended = self._brackets.on_result(slot, selected_loss)
         changed = {trial: State.PAUSED if self._parents.pauses(slot) else State.TERMINATED}
         return changed | self._ended(ended)
@@ -236,7 +240,7 @@ class Dehb(Scheduler):
             "brackets": self._brackets.state_dict(),
             "parents": self._parents.state_dict(),
             "running": {
-                str(trial): [target, slot.bracket, *slot.place]
+                str(trial): [target, slot.bracket, *slot.rung_slot]
                 for trial, (slot, target) in self._running.items()
             },
             "asked": self._asked,
@@ -251,7 +255,7 @@ class Dehb(Scheduler):
         self._brackets.load_state_dict(state["brackets"])
         self._parents.load_state_dict(state["parents"])
         self._running = {
-            int(trial): (Slot(bracket, Place(*place)), target)
-            for trial, (target, bracket, *place) in state["running"].items()
+            int(trial): (Slot(bracket, RungSlot(*rung_slot)), target)
+            for trial, (target, bracket, *rung_slot) in state["running"].items()
         }
         self._asked, self._exhausted = state["asked"], state["exhausted"]

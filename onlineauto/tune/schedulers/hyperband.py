@@ -11,7 +11,7 @@ from math import nan
 from typing import TYPE_CHECKING, Any
 
 from onlineauto.errors import OptionError
-from onlineauto.tune.schedulers.bracket import Place
+from onlineauto.tune.schedulers.bracket import RungSlot
 from onlineauto.tune.schedulers.brackets import Brackets, Slot
 from onlineauto.tune.schedulers.rungs import geometric, hpbandster
 from onlineauto.tune.schedulers.scheduler import Decision, ResumeFrom, Scheduler, Setting, State, Suggestion
@@ -82,19 +82,19 @@ class Hyperband(Scheduler):
         slot = self._brackets.next_slot(opens=not self._exhausted)
         if slot is None:
             return None
-        place, trial = slot.place, slot.place.trial
+        rung_slot, trial = slot.rung_slot, slot.rung_slot.trial
         if trial is not None:
             self._running[trial] = slot
             came_from = ResumeFrom(trial, self._reached[trial])
-            return Suggestion(trial, self._configs[trial], place.level, came_from)
+            return Suggestion(trial, self._configs[trial], rung_slot.level, came_from)
         config = searcher.ask()
         if config is None:
             return self._without_more(slot, searcher)
         trial = self._trials
         self._trials += 1
-        self._brackets[slot.bracket].assign(place, trial)
+        self._brackets[slot.bracket].assign(rung_slot, trial)
         self._running[trial], self._configs[trial] = slot, config
-        return Suggestion(trial, config, place.level)
+        return Suggestion(trial, config, rung_slot.level)
 
     def _without_more(self, slot: Slot, searcher: Searcher) -> Suggestion | None:
         """Close the rungs that lack new trials, because there are none, and suggest a trial to resume."""
@@ -104,26 +104,28 @@ class Hyperband(Scheduler):
         return self.suggest(searcher)
 
     def on_report(self, trial: int, resource: int, loss: float) -> Decision:  # noqa: ARG002, D102
-        return Decision.STOP if resource >= self._running[trial].place.level else Decision.CONTINUE
+        return Decision.STOP if resource >= self._running[trial].rung_slot.level else Decision.CONTINUE
 
     def on_result(self, trial: int, resource: int, loss: float) -> dict[int, State]:  # noqa: D102
         slot = self._running[trial]
-        if resource != slot.place.level:
-            raise ValueError(f"trial {trial} ended at {resource}, not at its rung's level {slot.place.level}")
+        if resource != slot.rung_slot.level:
+            raise ValueError(
+                f"trial {trial} ended at {resource}, not at its rung's level {slot.rung_slot.level}"
+            )
         self._reached[trial] = resource
-        last = slot.place.rung == len(self._brackets[slot.bracket].rungs) - 1
-        changed = self._occupied(trial, loss, {trial: State.PAUSED})
+        last = slot.rung_slot.rung == len(self._brackets[slot.bracket].rungs) - 1
+        changed = self._occupy(trial, loss, {trial: State.PAUSED})
         if last:
             self._forget(trial)
             changed[trial] = State.TERMINATED
         return changed
 
     def on_error(self, trial: int) -> dict[int, State]:  # noqa: D102
-        changed = self._occupied(trial, nan, {})
+        changed = self._occupy(trial, nan, {})
         self._forget(trial)
         return changed
 
-    def _occupied(self, trial: int, loss: float, changed: dict[int, State]) -> dict[int, State]:
+    def _occupy(self, trial: int, loss: float, changed: dict[int, State]) -> dict[int, State]:
         """Occupy the slot of a trial; return `changed` with the trials that are not promoted."""
         self._ended += self._brackets.on_result(self._running.pop(trial), loss)
         for each in self._ended:
@@ -148,7 +150,7 @@ class Hyperband(Scheduler):
     def state_dict(self) -> dict[str, Any]:  # noqa: D102
         return {
             "brackets": self._brackets.state_dict(),
-            "running": {str(trial): [slot.bracket, *slot.place] for trial, slot in self._running.items()},
+            "running": {str(trial): [slot.bracket, *slot.rung_slot] for trial, slot in self._running.items()},
             "configs": {str(trial): config for trial, config in self._configs.items()},
             "reached": {str(trial): reached for trial, reached in self._reached.items()},
             "ended": list(self._ended),
@@ -159,7 +161,8 @@ class Hyperband(Scheduler):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:  # noqa: D102
         self._brackets.load_state_dict(state["brackets"])
         self._running = {
-            int(trial): Slot(bracket, Place(*place)) for trial, (bracket, *place) in state["running"].items()
+            int(trial): Slot(bracket, RungSlot(*rung_slot))
+            for trial, (bracket, *rung_slot) in state["running"].items()
         }
         self._configs = {int(trial): dict(config) for trial, config in state["configs"].items()}
         self._reached = {int(trial): reached for trial, reached in state["reached"].items()}

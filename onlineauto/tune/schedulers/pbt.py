@@ -87,7 +87,7 @@ class Pbt(FifoScheduler):
         self._draw = Draw(setting.seed, _PURPOSE)
         self._configs: dict[int, Config] = {}
         self._scores: dict[int, tuple[int, float]] = {}  # resource and loss at the last comparison
-        self._since: dict[int, int] = {}  # the resource at which the present interval began
+        self._since: dict[int, int] = {}  # the resource at which the current interval began
         self._donors: list[ResumeFrom] = []
         self._donated: list[Config] = []
         self._left: list[int] = []  # the rest of the budget of each member that is replaced next

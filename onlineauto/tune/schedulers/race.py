@@ -61,7 +61,7 @@ class Race(Hyperband):
     def __init__(self, sizes: str = "geometric", brackets: int | None = 2, alpha: float = 0.05) -> None:
         super().__init__(sizes, brackets)
         if not 0 < alpha < 1:
-            raise OptionError(f"alpha = {alpha!r}: a probability, above 0 and below 1")
+            raise OptionError(f"alpha = {alpha!r}: give a probability above 0 and below 1")
         self.options = {"sizes": sizes, "brackets": brackets, "alpha": alpha}
         self._alpha = alpha
 
@@ -96,7 +96,7 @@ class Race(Hyperband):
         Only the k trials with the largest gains are tested. The smallest of these gains is tested first,
         because this test most often decides.
         """
-        bracket, rung = self._brackets[slot.bracket], slot.place.rung
+        bracket, rung = self._brackets[slot.bracket], slot.rung_slot.rung
         trials = bracket.trials[rung]
         promoted = bracket.rungs[rung + 1][0] if rung + 1 < len(bracket.rungs) else 1
         level = self._alpha * promoted / max(len(trials) - 1, 1)
@@ -118,10 +118,10 @@ class Race(Hyperband):
     def on_result(self, trial: int, resource: int, loss: float) -> dict[int, State]:  # noqa: D102
         if trial not in self._dropped:
             return super().on_result(trial, resource, loss)
-        return self._occupied(trial, nan, {trial: State.TERMINATED})
+        return self._occupy(trial, nan, {trial: State.TERMINATED})
 
-    def _occupied(self, trial: int, loss: float, changed: dict[int, State]) -> dict[int, State]:
-        changed = super()._occupied(trial, loss, changed)
+    def _occupy(self, trial: int, loss: float, changed: dict[int, State]) -> dict[int, State]:
+        changed = super()._occupy(trial, loss, changed)
         present = self._brackets.trials
         self._losses = {each: losses for each, losses in self._losses.items() if each in present}
         self._duels = {pair: duel for pair, duel in self._duels.items() if present.issuperset(pair)}

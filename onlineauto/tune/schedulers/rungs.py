@@ -100,7 +100,7 @@ def _check_size(size: int, min_resource: int, max_resource: int, eta: int) -> No
     if size > _MOST:
         raise OptionError(
             f"max_resource = {max_resource}, min_resource = {min_resource}, eta = {eta}: the first rung "
-            f"would have {size:,} trials, and {_MOST:,} are the most; let min_resource be larger"
+            f"would have {size:,} trials, but {_MOST:,} is the maximum: increase min_resource"
         )
 
 

@@ -106,7 +106,10 @@ class ConditionalParzen(Parzen):
         self._log_heights = -_log_masses(numbers, self._widths) - np.log(self._widths * np.sqrt(2 * np.pi))
 
     def draw(self, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Return codes of numbers and indices of words; they are uniform if they do not exist in a kernel."""
+        """Draw `size` configs: codes of numbers and indices of words.
+
+        A parameter that does not exist in a kernel is drawn uniformly.
+        """
         chosen = np.searchsorted(np.cumsum(self._weights[:-1]), rng.random(size), side="right")
         around = np.append(self._numbers, np.full((1, self._numbers.shape[1]), 0.5), axis=0)[chosen]
         exist = np.append(self._numbers_exist, np.zeros((1, self._numbers.shape[1]), bool), axis=0)[chosen]

@@ -96,7 +96,7 @@ class Searcher(ABC):
         """Learn that a job failed and is tried again."""
 
     def on_error(self, config: Config) -> None:
-        """Learn that a trial of a config failed finally."""
+        """Receive that a trial of a config failed and will not be repeated."""
 
     def on_complete(self, config: Config) -> None:
         """Learn that a trial of a config has ended well; no further loss follows."""

@@ -157,7 +157,7 @@ class Controller:
             self._lose(job, str(error))
 
     def postpone(self, job: TrialJob) -> None:
-        """Give back a job that cannot begin for lack of resources; its trial becomes PENDING again."""
+        """Return a job that lacks resources to the queue; its trial becomes PENDING again."""
         self._left += 1
         self._patiently(lambda: self._release(job, early=True))
         for callback in self._callbacks:
@@ -299,7 +299,7 @@ class Controller:
         except LeaseLost:
             return
         except UnreachableError as error:
-            _LOG.warning("trial %d is free when its lease ends: %s", job.trial, error)
+            _LOG.warning("trial %d can be claimed again when its lease expires: %s", job.trial, error)
 
     def _give_back(self, job: TrialJob) -> None:
         """End the lease of a job whose process has died."""
@@ -308,7 +308,7 @@ class Controller:
         try:
             self._store.heartbeat([claim], 0)
         except UnreachableError as error:
-            _LOG.warning("trial %d is free when its lease ends: %s", job.trial, error)
+            _LOG.warning("trial %d can be claimed again when its lease expires: %s", job.trial, error)
 
     def _forget(self, job: TrialJob) -> None:
         claim = claim_of(job)

@@ -8,18 +8,18 @@ from onlineauto.tune.workers.on_ray.ray_workers import Checked, RayWorkers
 from onlineauto.tune.workers.pool import SHORTEST, Pool, rest
 from onlineauto.tune.workers.process import Processes, perform
 from onlineauto.tune.workers.resources import Free, Workers
-from onlineauto.tune.workers.trainable import Trainable, arguments
+from onlineauto.tune.workers.trainable import Trainable, n_arguments
 
 if TYPE_CHECKING:
     from onlineauto.tune.workers.controller import Controller
     from onlineauto.tune.workers.jobs import TrialJob
     from onlineauto.tune.workers.process import TaskStep
-    from onlineauto.tune.workers.trainable import What
+    from onlineauto.tune.workers.trainable import AnyTrainable
 
 
-def run_here(controller: Controller, what: What) -> None:
+def run_here(controller: Controller, trainable: AnyTrainable) -> None:
     """Run jobs one after the other in this process until the study is done."""
-    _check(what)
+    _check(trainable)
     reusable: Trainable | None = None
     pause = SHORTEST
     with controller:
@@ -32,13 +32,13 @@ def run_here(controller: Controller, what: What) -> None:
                 continue
             pause = SHORTEST
             listener = _Listener(controller, job)
-            end, reusable = perform(what, controller.task(job), reusable, listener.say)
+            end, reusable = perform(trainable, controller.task(job), reusable, listener.say)
             if listener.error is not None:
                 raise listener.error
             controller.end(job, end)
 
 
-def run_in_processes(controller: Controller, what: What, workers: int | Workers) -> None:
+def run_in_processes(controller: Controller, trainable: AnyTrainable, workers: int | Workers) -> None:
     """Run jobs in parallel processes until the study is done.
 
     Raises
@@ -46,12 +46,12 @@ def run_in_processes(controller: Controller, what: What, workers: int | Workers)
     OptionError
         The number of workers is not positive, or the trainable cannot be sent to a process.
     """
-    _check(what)
+    _check(trainable)
     workers = workers if isinstance(workers, Workers) else Workers(workers)
-    run_pool(controller, Pool(controller, Processes(what), workers.count, Free(workers)))
+    run_pool(controller, Pool(controller, Processes(trainable), workers.count, Free(workers)))
 
 
-def run_on_ray(controller: Controller, what: What, workers: int | Workers | RayWorkers) -> None:
+def run_on_ray(controller: Controller, trainable: AnyTrainable, workers: int | Workers | RayWorkers) -> None:
     """Run jobs in parallel actors of a Ray cluster until the study is done.
 
     Raises
@@ -59,14 +59,14 @@ def run_on_ray(controller: Controller, what: What, workers: int | Workers | RayW
     OptionError
         Ray is not installed, or the workers cannot import the trainable.
     """
-    _check(what)
+    _check(trainable)
     from onlineauto.tune.workers.on_ray.actors import Actors
-    from onlineauto.tune.workers.on_ray.connecting import connected
+    from onlineauto.tune.workers.on_ray.connecting import ray_connection
 
     requested = RayWorkers.of(workers)
-    with connected(requested.address):
+    with ray_connection(requested.address):
         account = Free(workers) if isinstance(workers, Workers) else Checked(requested)
-        with Actors(what, requested, lease=controller.lease) as actors:
+        with Actors(trainable, requested, lease=controller.lease) as actors:
             run_pool(controller, Pool(controller, actors, requested.count, account))
 
 
@@ -79,9 +79,9 @@ def run_pool(controller: Controller, pool: Pool[Any]) -> None:
             pool.close()
 
 
-def _check(what: What) -> None:
-    if not (isinstance(what, type) and issubclass(what, Trainable)):
-        arguments(what)
+def _check(trainable: AnyTrainable) -> None:
+    if not (isinstance(trainable, type) and issubclass(trainable, Trainable)):
+        n_arguments(trainable)
 
 
 class _Listener:

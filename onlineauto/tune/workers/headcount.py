@@ -46,7 +46,7 @@ class Headcount:
     @now.setter
     def now(self, count: Any) -> None:
         if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= _MOST:
-            raise OptionError(f"workers = {count!r}: a whole number from 0 to {_MOST:,}")
+            raise OptionError(f"workers = {count!r}: give a whole number from 0 to {_MOST:,}")
         with self._lock:
             self._now = count
 

@@ -42,7 +42,7 @@ class Heartbeat:
         self.lease = lease
         self._claims: set[Claim] = set()
         self._lock = threading.Lock()
-        self._over: SimpleQueue[None] = SimpleQueue()  # put() is safe in a finalizer
+        self._stop_queue: SimpleQueue[None] = SimpleQueue()  # put() is safe in a finalizer
         self._process = 0  # of the renewing thread; a forked process starts its own thread
 
     def add(self, claim: Claim) -> None:
@@ -56,7 +56,7 @@ class Heartbeat:
                 self._process = os.getpid()
                 self._claims.clear()
                 pause = min(max(self.lease / _BEATS, _SHORTEST), threading.TIMEOUT_MAX)
-                words = weakref.ref(self), self._over, pause
+                words = weakref.ref(self), self._stop_queue, pause
                 threading.Thread(target=_renew, args=words, name="onlineauto heartbeat", daemon=True).start()
             self._claims.add(claim)
 
@@ -67,7 +67,7 @@ class Heartbeat:
 
     def stop(self) -> None:
         """Stop renewing all claims."""
-        self._over.put(None)
+        self._stop_queue.put(None)
 
     def _beat(self) -> bool:
         """Renew the leases; return False, which ends the thread, if there is no claim."""

@@ -95,7 +95,7 @@ def claim_of(job: TrialJob) -> Claim:
     try:
         return Claim(job.trial, job.attempt, job.owner)
     except AttributeError:
-        raise OptionError(f"job = {job!r}: give what Study.ask returned, unless that is None") from None
+        raise OptionError(f"job = {job!r}: give a job that Study.ask returned; None is not a job") from None
 
 
 def name_of(job: TrialJob) -> str:

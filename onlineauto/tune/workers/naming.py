@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 from onlineauto.errors import OptionError
 
 if TYPE_CHECKING:
-    from onlineauto.tune.workers.trainable import What
+    from onlineauto.tune.workers.trainable import AnyTrainable
 
 OF_STREAM = "stream "
 """Prefix of the recorded trainable if trials learn a stream, which no other process can import."""
 
 
-def imported(text: str) -> Any:
+def import_trainable(text: str) -> Any:
     """Return the object with the name ``MODULE:NAME``.
 
-    >>> imported("json:dumps") is imported("json:encoder.JSONEncoder.encode")
+    >>> import_trainable("json:dumps") is import_trainable("json:encoder.JSONEncoder.encode")
     False
 
     Raises
@@ -44,24 +44,24 @@ def imported(text: str) -> Any:
     return target
 
 
-def name_of_trainable(what: What) -> str | None:
+def name_of_trainable(trainable: AnyTrainable) -> str | None:
     """Return the name by which other processes import a function or a class; None if they cannot.
 
     >>> import json
     >>> name_of_trainable(json.dumps), name_of_trainable(lambda config: 0)
     ('json:dumps', None)
     """
-    module, name = getattr(what, "__module__", None), getattr(what, "__qualname__", None)
+    module, name = getattr(trainable, "__module__", None), getattr(trainable, "__qualname__", None)
     if not (isinstance(module, str) and isinstance(name, str)) or module == "__main__":
         return None
     try:
         target: Any = reduce(getattr, name.split("."), sys.modules.get(module))
     except AttributeError:
         return None
-    return f"{module}:{name}" if target is what else None
+    return f"{module}:{name}" if target is trainable else None
 
 
-def about_stream(what: What, noted: str | None, study: str) -> str | None:
+def about_stream(trainable: AnyTrainable, noted: str | None, study: str) -> str | None:
     """Return the description of the stream that trials learn, or None.
 
     Raises
@@ -69,10 +69,10 @@ def about_stream(what: What, noted: str | None, study: str) -> str | None:
     OptionError
         The study has recorded another stream, or the same stream with other flags.
     """
-    about: str | None = getattr(what, "about", None)
+    about: str | None = getattr(trainable, "about", None)
     if noted is not None and noted.startswith(OF_STREAM) and about != noted:
         raise OptionError(
-            f"trials of {study!r} learn the {noted}; these would be of the {about or 'function'}: "
+            f"trials of {study!r} learn the {noted}, but these would learn the {about or 'function'}: "
             "give the study another name"
         )
     return about

@@ -264,7 +264,7 @@ class Pool(Generic[W]):
 
 
 def rest(controller: Controller, pause: float) -> float:
-    """Sleep for `pause` seconds unless the run is over; return the length of the next pause."""
+    """Wait `pause` seconds, unless the run has ended; return the length of the next pause."""
     if not controller.is_over:
         time.sleep(pause)
     return min(2 * pause, _LONGEST)

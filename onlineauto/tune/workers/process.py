@@ -23,7 +23,7 @@ from onlineauto.tune.workers.trainable import train
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-    from onlineauto.tune.workers.trainable import Config, Details, Saved, Trainable, What
+    from onlineauto.tune.workers.trainable import AnyTrainable, Config, Details, Saved, Trainable
 
 _PATIENCE: Final = 5
 """Seconds that a process has to exit before it is killed."""
@@ -84,13 +84,13 @@ Say: TypeAlias = Callable[[TaskStep], bool]
 
 
 def perform(
-    what: What, task: TrialTask, kept: Trainable | None, say: Say
+    trainable: AnyTrainable, task: TrialTask, kept: Trainable | None, say: Say
 ) -> tuple[TaskEnded | TaskFailed, Trainable | None]:
     """Run a task in this process; return its end, and the object that the next task may reuse.
 
     Parameters
     ----------
-    what : class or function
+    trainable : class or function
         The trainable.
     task : Task
         The task.
@@ -107,7 +107,7 @@ def perform(
     saved = None if task.saved is None else unpacked(task.saved)
     try:
         kept = train(
-            what, task.config, resource=task.resource, step=task.step, saved=saved, hear=hear, kept=kept
+            trainable, task.config, resource=task.resource, step=task.step, saved=saved, hear=hear, kept=kept
         )
     except (Exception, SystemExit) as error:  # KeyboardInterrupt ends the command
         return TaskFailed(f"{type(error).__name__}: {error}", traceback.format_exc()), None
@@ -119,7 +119,7 @@ class Process:
 
     Parameters
     ----------
-    what : class or function
+    trainable : class or function
         The trainable, which the process must be able to import.
 
     Raises
@@ -128,11 +128,11 @@ class Process:
         The trainable cannot be imported by another process.
     """
 
-    def __init__(self, what: What) -> None:
+    def __init__(self, trainable: AnyTrainable) -> None:
         context = _context()
         ours, theirs = context.Pipe()
         self.pipe: Connection = ours
-        self._process = context.Process(target=_serve, args=(theirs, _by_name(what)), daemon=True)
+        self._process = context.Process(target=_serve, args=(theirs, _by_name(trainable)), daemon=True)
         self._process.start()
         theirs.close()
 
@@ -195,20 +195,20 @@ class Processes:
 
     Parameters
     ----------
-    what : class or function
+    trainable : class or function
         The trainable.
     """
 
     is_uniform = True
     costs_idle = False
 
-    def __init__(self, what: What) -> None:
-        self._what = what
+    def __init__(self, trainable: AnyTrainable) -> None:
+        self._trainable = trainable
 
     def start(self, config: Config | None) -> Process:
         """Start a process, which can run every trial."""
         del config
-        return Process(self._what)
+        return Process(self._trainable)
 
     def fits(self, worker: Process, config: Config) -> bool:
         """Return True."""
@@ -227,21 +227,21 @@ def _context() -> Any:
     return multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
 
 
-def _by_name(what: What) -> bytes:
+def _by_name(trainable: AnyTrainable) -> bytes:
     """Return a trainable as a name that another process can import."""
     try:
-        return pickle.dumps(what)
+        return pickle.dumps(trainable)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise OptionError(
-            f"{what!r} cannot be sent to another process: {error}. Define it at the top of a module, or run "
-            "it in this process with workers=0"
+            f"{trainable!r} cannot be sent to another process: {error}. Define it at the top of a module, or "
+            "run it in this process with workers=0"
         ) from None
 
 
-def _serve(pipe: Connection, what: bytes) -> None:
+def _serve(pipe: Connection, pickled: bytes) -> None:
     """Run tasks until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process decides when to exit
-    trainable: What = pickle.loads(what)  # noqa: S301 - a name that our own parent sent
+    trainable: AnyTrainable = pickle.loads(pickled)  # noqa: S301 - a name that our own parent sent
     reusable: Trainable | None = None
 
     def say(step: TaskStep) -> bool:

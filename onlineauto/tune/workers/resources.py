@@ -64,7 +64,9 @@ class Workers:
             if not is_amount(amount):
                 raise OptionError(f"a trial needs {name} = {amount!r}: give a number, 0 or more")
             if amount > self.has.get(name, 0):
-                raise OptionError(f"a trial needs {name} = {amount}, and there is {self.has.get(name, 0)}")
+                raise OptionError(
+                    f"a trial needs {name} = {amount}, but only {self.has.get(name, 0)} is available"
+                )
         return needs
 
 
@@ -74,7 +76,7 @@ def check_count(count: Any) -> None:
         return
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise OptionError(
-            f"workers = {count!r}: a whole number of processes, or 0 for this process, or Workers(…)"
+            f"workers = {count!r}: give a number of processes, 0 for this process, or Workers(…)"
         )
 
 
@@ -85,7 +87,7 @@ class Account(Protocol):
         """Take the resources of a trial if they are free; return if they are. An error fails the trial."""
 
     def give_back(self, trial: int) -> None:
-        """Give back what a trial has taken."""
+        """Release the resources of a trial."""
 
 
 class Free:
@@ -118,7 +120,7 @@ class Free:
         return True
 
     def give_back(self, trial: int) -> None:
-        """Give back what a trial has taken."""
+        """Release the resources of a trial."""
         self._taken.pop(trial, None)
 
 

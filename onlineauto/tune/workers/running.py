@@ -10,7 +10,7 @@ from onlineauto.tune.store.checkpoints import MemoryCheckpoints
 from onlineauto.tune.workers.controller import Controller
 from onlineauto.tune.workers.executors import run_here, run_in_processes, run_on_ray
 from onlineauto.tune.workers.on_ray.ray_workers import RayWorkers
-from onlineauto.tune.workers.trainable import is_of_config_alone
+from onlineauto.tune.workers.trainable import takes_config_only
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from onlineauto.tune.workers.jobs import Jobs, TrialJob
     from onlineauto.tune.workers.resources import Workers
     from onlineauto.tune.workers.stoppers import Stopper
-    from onlineauto.tune.workers.trainable import What
+    from onlineauto.tune.workers.trainable import AnyTrainable
 
 EXECUTORS: Final = ("processes", "ray")
 """Kinds of workers: processes of this machine, or actors of a Ray cluster."""
@@ -32,7 +32,7 @@ EXECUTORS: Final = ("processes", "ray")
 def run_study(
     study: Jobs,
     store: Store,
-    what: What,
+    trainable: AnyTrainable,
     *,
     workers: int | Workers | RayWorkers = 0,
     executor: str = "processes",
@@ -50,7 +50,7 @@ def run_study(
     ----------
     study, store : Jobs, Store
         The study, and the store of its log.
-    what : class or function
+    trainable : class or function
         The trainable; see `onlineauto.tune.workers.trainable`.
     workers : int, Workers or RayWorkers
         Number of workers; 0 for this process.
@@ -84,7 +84,7 @@ def run_study(
         store,
         checkpoints_of(store, folder),
         heartbeat=heartbeat,
-        known=known if is_of_config_alone(what) else None,
+        known=known if takes_config_only(trainable) else None,
         jobs=jobs,
         waits=not isinstance(store, MemoryStore),
         every=every,
@@ -92,13 +92,13 @@ def run_study(
         callbacks=callbacks,
     )
     if executor == "ray":
-        run_on_ray(controller, what, workers or 1)
+        run_on_ray(controller, trainable, workers or 1)
     elif isinstance(workers, RayWorkers):
-        raise OptionError('workers = RayWorkers(…): these are for executor="ray"')
+        raise OptionError('workers = RayWorkers(…) needs executor="ray"')
     elif workers:
-        run_in_processes(controller, what, workers)
+        run_in_processes(controller, trainable, workers)
     else:
-        run_here(controller, what)
+        run_here(controller, trainable)
 
 
 def checkpoints_of(store: Store, folder: str | Path | None = None) -> Checkpoints:

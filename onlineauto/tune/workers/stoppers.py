@@ -40,7 +40,7 @@ class Plateau(Stopper):
 
     def __init__(self, *, values: int = 5, tolerance: float = 0.001) -> None:
         if values < 2:
-            raise OptionError(f"values={values}: a plateau has at least 2")
+            raise OptionError(f"values = {values}: a plateau needs 2 or more")
         self._values = values
         self._tolerance = tolerance
         self._last: dict[int, list[float]] = {}
@@ -66,7 +66,7 @@ class Rounds(Stopper):
 
     def __init__(self, rounds: int, so_far: Callable[[], int | None]) -> None:
         if rounds < 1:
-            raise OptionError(f"rounds={rounds}: once at least")
+            raise OptionError(f"rounds = {rounds}: give 1 or more")
         self._rounds, self._so_far = rounds, so_far
 
     def ends_run(self) -> bool:

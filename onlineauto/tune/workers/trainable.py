@@ -70,7 +70,7 @@ class Trainable(ABC):
 
     def load(self, saved: Saved) -> None:
         """Restore a state that `save` has returned."""
-        raise NotImplementedError(f"{type(self).__name__} saves, and has no load")
+        raise NotImplementedError(f"{type(self).__name__} has save() but no load()")
 
     def reset(self, config: Config) -> bool:
         """Begin another trial in this object, which is faster than a new one; return False if unsupported."""
@@ -78,7 +78,7 @@ class Trainable(ABC):
         return False
 
 
-What: TypeAlias = Function | type[Trainable]
+AnyTrainable: TypeAlias = Function | type[Trainable]
 """A function or a class that a trial can run."""
 
 
@@ -120,7 +120,7 @@ class Report:
         if step is None:
             self.step, self._begins = self.step + 1, None
         else:
-            self.step = self._counted(step)
+            self.step = self._completed_steps(step)
         how = save if save is None or callable(save) else lambda: save
         plain = as_json(details, "a value's details") if details else None
         goes_on = self._hear(self.step, value, how, plain)
@@ -132,7 +132,7 @@ class Report:
         self.step = self.resource
         self._hear(self.step, value, None, None)
 
-    def _counted(self, step: Any) -> int:
+    def _completed_steps(self, step: Any) -> int:
         """Return the number of steps that are done, from a step counted from 0 or 1."""
         at = whole(step)
         if at is None or at < 0:
@@ -143,7 +143,7 @@ class Report:
 
 
 def train(
-    what: What,
+    trainable: AnyTrainable,
     config: Config,
     *,
     resource: int,
@@ -156,7 +156,7 @@ def train(
 
     Parameters
     ----------
-    what : function or class
+    trainable : function or class
         The trainable.
     config : mapping
         Its hyperparameters.
@@ -172,10 +172,10 @@ def train(
     Raises
     ------
     OptionError
-        If `what` is neither a subclass of `Trainable` nor a function of one to three arguments.
+        If `trainable` is neither a subclass of `Trainable` nor a function of one to three arguments.
     """
-    if isinstance(what, type) and issubclass(what, Trainable):
-        trained = kept if kept is not None and kept.reset(config) else _new(what, config)
+    if isinstance(trainable, type) and issubclass(trainable, Trainable):
+        trained = kept if kept is not None and kept.reset(config) else _new(trainable, config)
         if saved is not None:
             trained.load(saved)
         while step < resource:
@@ -185,35 +185,35 @@ def train(
                 break
         return trained
     report = Report(resource=resource, step=step, saved=saved, hear=hear)
-    _call(what, config, report)
+    _call(trainable, config, report)
     return None
 
 
-def _new(what: type[Trainable], config: Config) -> Trainable:
-    trained = what()
+def _new(trainable: type[Trainable], config: Config) -> Trainable:
+    trained = trainable()
     trained.setup(config)
     return trained
 
 
-def _call(what: Function, config: Config, report: Report) -> None:
+def _call(trainable: Function, config: Config, report: Report) -> None:
     """Call a function, and report its return value, unless that is None, as the value of the last step."""
     try:
-        value = what(*(config, report.resource, report)[: arguments(what)])
+        value = trainable(*(config, report.resource, report)[: n_arguments(trainable)])
         if value is not None:
             report.finish(value)
     except Leave:
         return
 
 
-def is_of_config_alone(what: Any) -> bool:
+def takes_config_only(trainable: Any) -> bool:
     """Return whether a trainable is a function of the config alone, so that more resource changes nothing."""
-    return not isinstance(what, type) and callable(what) and arguments(what) == 1
+    return not isinstance(trainable, type) and callable(trainable) and n_arguments(trainable) == 1
 
 
-def arguments(what: Any) -> int:
+def n_arguments(trainable: Any) -> int:
     """Return the number of arguments that a function takes: a config, a resource, a `Report`.
 
-    >>> arguments(lambda config, scale=2: 0), arguments(lambda config, resource: 0), arguments(lambda *_: 0)
+    >>> n_arguments(lambda c, scale=2: 0), n_arguments(lambda config, resource: 0), n_arguments(lambda *_: 0)
     (1, 2, 2)
 
     Raises
@@ -221,9 +221,9 @@ def arguments(what: Any) -> int:
     OptionError
         If it cannot be called with one, two or three arguments.
     """
-    if callable(what):
+    if callable(trainable):
         try:
-            parameters = inspect.signature(what).parameters.values()
+            parameters = inspect.signature(trainable).parameters.values()
         except ValueError:  # a C function without a signature
             return 1
         positional = [
@@ -234,6 +234,6 @@ def arguments(what: Any) -> int:
         if (positional or any_number) and len(needed) <= 3 and set(needed) <= set(positional):
             return max(2 if any_number else 1, len(needed))
     raise OptionError(
-        f"{what!r} cannot be run: a trainable is a class of Trainable, f(config), f(config, resource) or "
-        "f(config, resource, report)"
+        f"{trainable!r} cannot be run: a trainable is a class of Trainable, f(config), f(config, resource) "
+        "or f(config, resource, report)"
     )

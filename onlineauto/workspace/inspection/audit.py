@@ -111,7 +111,7 @@ class Audit:
                 if not holders[feature.run] or not (feature.used or self._as_vw):
                     continue
                 raw = self._model.weights[feature.cell, lane]
-                weight = _truncated(raw, gravity)
+                weight = _apply_l1(raw, gravity)
                 if feature.used:
                     prediction = np.float32(prediction + weight * feature.value)
                 order = -abs(float(raw * feature.value))
@@ -151,7 +151,7 @@ class Audit:
         return text
 
 
-def _truncated(weight: np.float32, gravity: np.float32) -> np.float32:
+def _apply_l1(weight: np.float32, gravity: np.float32) -> np.float32:
     """Return a weight with the L1 penalty applied."""
     if not gravity < abs(weight):
         return _ZERO

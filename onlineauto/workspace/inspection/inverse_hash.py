@@ -32,7 +32,7 @@ class InverseHash:
         self._lanes = workspace.learner.shape.lanes
 
     def named(self, examples: Iterable[NamedExample], *, challengers: bool = True) -> dict[int, str]:
-        """Return the names of the weights of examples, by number; of all live configs, or of the champion."""
+        """Return the names of weights of examples, by number, for all live configs or for the champion."""
         listed = list(examples)  # Listing may add interactions, which are read below.
         arrays, width = self._workspace.searching.live_configs.arrays, self._workspace.learner.width
         as_vw, result = self._workspace.semantics.reports_as_vw, dict[int, str]()

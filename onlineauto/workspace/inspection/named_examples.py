@@ -134,8 +134,10 @@ class NamedExamples:
         task = self._workspace.learner.task
         for first, end in pairwise(block.event_start.tolist()):
             if task.shape == Shape.CB:
-                actions = [self._numbered(self._own(block, first), each) for each in range(task.n_actions)]
-                used = self._kept(actions)
+                actions = [
+                    self._number_groups(self._own(block, first), each) for each in range(task.n_actions)
+                ]
+                used = self._used_interactions(actions)
                 for groups in actions:
                     yield NamedExample(first, first, *self._listed(groups, {}, {}, used))
                 continue
@@ -146,12 +148,12 @@ class NamedExamples:
                 for key, features in shared.items():
                     groups[key] = groups[key] + features if key in groups else features
             made: dict[int, list[Listed]] = {}
-            used = self._kept(actions)
+            used = self._used_interactions(actions)
             for line, groups in enumerate(actions, begin):
                 tagged = first if self._workspace.semantics.reports_as_vw and line == begin else line
                 yield NamedExample(line, tagged, *self._listed(groups, shared, made, used))
 
-    def _kept(self, actions: Sequence[_Groups]) -> NDArray[np.bool_]:
+    def _used_interactions(self, actions: Sequence[_Groups]) -> NDArray[np.bool_]:
         """Return which interactions an event with these actions uses; a wide event omits the widest."""
         interactions, limit = self._workspace.layout.interactions, self._workspace.layout.max_crossed
         factors = [keys.tolist() for keys in np.split(interactions.factor, interactions.start[1:-1])]
@@ -186,7 +188,7 @@ class NamedExamples:
             groups.setdefault(layout.constant_key, []).append(_Feature("Constant", int(CONSTANT_HASH), _ONE))
         return groups
 
-    def _numbered(self, groups: _Groups, action: int) -> _Groups:
+    def _number_groups(self, groups: _Groups, action: int) -> _Groups:
         """Return the groups of an action of ``--cb N``, with its number in the low bits of each hash."""
         kept = int(self._workspace.learner.task.numbering.kept)
         return {
@@ -220,10 +222,10 @@ class NamedExamples:
                     wide.append(self._wide([groups[key] for key in keys], keys, product))
                     continue
                 if not all(groups[key] is shared.get(key) for key in keys):
-                    listed += self._crossed([groups[key] for key in keys], keys, product)
+                    listed += self._combinations([groups[key] for key in keys], keys, product)
                     continue
                 if product not in made:
-                    made[product] = list(self._crossed([groups[key] for key in keys], keys, product))
+                    made[product] = list(self._combinations([groups[key] for key in keys], keys, product))
                 listed += made[product]
         return listed, wide
 
@@ -240,7 +242,9 @@ class NamedExamples:
         ]
         return wide_product(made, self._mask, product + 1)
 
-    def _crossed(self, factors: list[list[_Feature]], keys: Sequence[int], product: int) -> Iterator[Listed]:
+    def _combinations(
+        self, factors: list[list[_Feature]], keys: Sequence[int], product: int
+    ) -> Iterator[Listed]:
         """Yield each choice of one feature per factor; of equal factors, each combination once."""
         permutes = self._workspace.layout.interactions.permutations
         chosen = [_Partial(None, 0, _ONE, 0)]
@@ -248,7 +252,7 @@ class NamedExamples:
             repeats, last = k > 0 and not permutes and keys[k] == keys[k - 1], k == len(factors) - 1
             chosen = [
                 _Partial(
-                    _joined(partial.name, feature.name),
+                    _product_name(partial.name, feature.name),
                     partial.state ^ feature.hash if last else _FNV * (partial.state ^ feature.hash) & _WRAP,
                     partial.value * feature.value,
                     place,
@@ -261,6 +265,6 @@ class NamedExamples:
             yield Listed(name or "", state & self._mask, value, product + 1, used=True)
 
 
-def _joined(one: str | None, other: str | None) -> str | None:
+def _product_name(one: str | None, other: str | None) -> str | None:
     """Return the name of a product of two features; unknown names are left out."""
     return f"{one}*{other}" if one is not None and other is not None else other if one is None else one

@@ -59,7 +59,7 @@ def vw_command(configuration: Configuration, *, seed: int, resumes: bool) -> str
         ):
             words[option.name] = _words(option, configuration.get(option.name))
     merged = {name: words.pop(name) for name in _MERGED if name in words}
-    words |= _implied(configuration)
+    words |= _implied_options(configuration)
     text = "".join(words[name] for name in sorted(words))
     for name in merged:
         values = configuration.get(name)
@@ -78,7 +78,7 @@ def _characters(values: tuple[str, ...]) -> str:
     return bytes(ordered).decode("utf-8", "surrogateescape")
 
 
-def _implied(configuration: Configuration) -> dict[str, str]:
+def _implied_options(configuration: Configuration) -> dict[str, str]:
     """Return the options that VW's reductions set for one another, by name."""
     kind = kind_of(configuration)
     if kind == "simple":

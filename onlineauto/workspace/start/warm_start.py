@@ -163,16 +163,21 @@ def search_from(source: Workspace, configuration: Configuration, *, name: str = 
 def _check(workspace: Workspace, source: Workspace, name: str) -> None:
     """Reject models that cannot have the same champion."""
     if not workspace.searching.live_configs.arrays.searching:
-        raise OptionError("a warm start is for a model that searches; load continues with a model unchanged")
+        raise OptionError(
+            "a warm start needs a model that searches (--automl); to continue with a model unchanged, load it"
+        )
     if not workspace.learner.task.training:
-        raise OptionError("a model that only predicts (--testonly) takes nothing over from another")
+        raise OptionError("a model that only predicts (--testonly) cannot be warm-started")
     if _of_learning(workspace.kind) != _of_learning(source.kind):
-        raise OptionError(f"{name} learns events of kind {source.kind}, and this model of {workspace.kind}")
+        raise OptionError(
+            f"{name} learns events of kind {source.kind}, but this model learns events of kind "
+            f"{workspace.kind}"
+        )
     mine, theirs = workspace.configuration, source.configuration
     rows = workspace.learner.shape.cells, source.learner.shape.cells
     if rows[0] != rows[1]:
         raise OptionError(
-            f"{name} has a table of {rows[1]} rows, and this model of {rows[0]}: make this one with "
+            f"{name} has a table of {rows[1]} rows, but this model has {rows[0]}: make this model with "
             f"hash_bits={rows[1].bit_length() - 1} (-b on the command line)"
         )
     for group in (FeatureOptions, UpdateOptions, LossOptions):
@@ -184,7 +189,9 @@ def _check(workspace: Workspace, source: Workspace, name: str) -> None:
                     f"{name} was made with {option.name}={theirs.get(option.name)!r}: make this model with it"
                 )
     if workspace.learner.width != source.learner.width:
-        raise OptionError(f"{name} has {source.learner.width} models, and this one {workspace.learner.width}")
+        raise OptionError(
+            f"{name} has {source.learner.width} models, but this one has {workspace.learner.width}"
+        )
 
 
 def _check_searched(workspace: Workspace, source: Workspace, name: str) -> None:
@@ -195,7 +202,7 @@ def _check_searched(workspace: Workspace, source: Workspace, name: str) -> None:
     for option, value in (Hyperparameters(source.configuration).defaults | settings).items():
         if value != defaults[option] and option not in searched:
             raise OptionError(
-                f"{name} has {option}={value!r}, and this search keeps {defaults[option]!r}: add {option} to "
+                f"{name} has {option}={value!r}, but this search keeps {defaults[option]!r}: add {option} to "
                 "search= (--search)"
             )
 
@@ -206,8 +213,9 @@ def _check_wildcards(source: Workspace, names: set[bytes], name: str) -> None:
     wild = [each for each in (*options.quadratic, *options.cubic, *options.interactions) if ":" in each]
     if wild and not names:
         raise OptionError(
-            f"{name} crosses {wild[0]!r}, any namespaces, and has not kept which there are: in Python, "
-            "warm_start(…, namespaces=[…]) names them; without a search, the model can be loaded unchanged"
+            f"{name} crosses {wild[0]!r}, where ':' stands for any namespace, but has not stored the names "
+            "of namespaces: in Python, warm_start(…, namespaces=[…]) takes them; without a search, the "
+            "model can be loaded unchanged"
         )
 
 
@@ -229,14 +237,14 @@ def _config(workspace: Workspace, source: Workspace, known: Sequence[bytes]) -> 
     settings = Hyperparameters(source.configuration).defaults | dict(champion.settings)
     searched = workspace.searching.options.searched()
     defaults = Hyperparameters(workspace.configuration).defaults
-    config = Config.of(_crossed(source, known), ConfigKind.INCLUSION)
+    config = Config.of(_champion_interactions(source, known), ConfigKind.INCLUSION)
     for name, value in settings.items():
         if name in searched and defaults.get(name, value) != value:
             config = config.setting(name, value)
     return config
 
 
-def _crossed(source: Workspace, known: Sequence[bytes]) -> Iterator[Interaction]:
+def _champion_interactions(source: Workspace, known: Sequence[bytes]) -> Iterator[Interaction]:
     """Yield the interactions of the champion of `source`, with the full names of namespaces."""
     if source.searching.live_configs.arrays.searching:
         for names in source.searching.interactions(0):

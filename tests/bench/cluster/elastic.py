@@ -30,7 +30,7 @@ import numpy as np
 from onlineauto import Workspace
 from onlineauto.cluster.elastic import Cutting, ShardedLearner, Snapshot
 from onlineauto.cluster.elastic.learning.model_work import ModelWork
-from onlineauto.cluster.elastic.protocol.balance import balanced
+from onlineauto.cluster.elastic.protocol.balance import balance
 from onlineauto.cluster.elastic.running.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def simulated(source: bytes, options: dict[str, Any], cutting: Cutting, workers:
     shards = recipe.shards()
     blocks = {block: shards.make(block) for block in shards.sizes}
     names = [str(server) for server in range(servers)]
-    owner = balanced(shards.sizes, {}, names)
+    owner = balance(shards.sizes, {}, names)
     feed = recipe.feed(0)
     works = [ModelWork(recipe.workspace(), feed, shards.shift) for _ in range(workers)]
     total, tick, clock = 0.0, 0, time.process_time
@@ -152,7 +152,7 @@ def simulated(source: bytes, options: dict[str, Any], cutting: Cutting, workers:
         spent, serving, pushed = [], dict.fromkeys(names, 0.0), []
         for rank, work in enumerate(works):
             begin = clock()
-            wanted = work.wants(tick, rank, workers)
+            wanted = work.needed_keys(tick, rank, workers)
             spent.append(clock() - begin)
             assert wanted is not None
             values = {}

@@ -43,7 +43,7 @@ class Adversary(RuleBasedStateMachine):
         add=st.tuples(st.integers(0, 2), st.integers(0, 2)),
     )
     def resize(self, keep: tuple[int, int], add: tuple[int, int]) -> None:
-        network, wanted = self.network, self.network.coordinator._wanted
+        network, wanted = self.network, self.network.coordinator._requested
         workers = [name for name in wanted.workers if name in network.workers][: keep[0]]
         servers = [name for name in wanted.servers if name in network.servers][: keep[1]]
         workers += network.add_workers(add[0] or not workers)
@@ -53,14 +53,14 @@ class Adversary(RuleBasedStateMachine):
     @rule(n=st.integers(1, 40), late=st.integers(1, 40))
     def join_at_once(self, n: int, late: int) -> None:
         """Let a worker join while all that was in flight before is late."""
-        network, wanted = self.network, self.network.coordinator._wanted
+        network, wanted = self.network, self.network.coordinator._requested
         network.tell(Resize((*wanted.workers, *network.add_workers(1)), wanted.servers))
         for index in [-1] * n + [0] * late:
             network.deliver(index)
 
     @rule(n=st.integers(1, 60), index=st.sampled_from([0, -1]))
     def join_and_die(self, n: int, index: int) -> None:
-        network, wanted = self.network, self.network.coordinator._wanted
+        network, wanted = self.network, self.network.coordinator._requested
         (joiner,) = network.add_servers(1)
         network.tell(Resize(wanted.workers, (*wanted.servers, joiner)))
         for _ in range(n):
@@ -80,14 +80,14 @@ class Adversary(RuleBasedStateMachine):
     def kill_joiner(self, index: int) -> None:
         network = self.network
         joiners = [name for name in network.servers if name not in network.coordinator.plan.servers]
-        joiners = [name for name in joiners if name in network.coordinator._wanted.servers]
+        joiners = [name for name in joiners if name in network.coordinator._requested.servers]
         if joiners:
             network.kill(joiners[index % len(joiners)])
 
     @rule(index=INDEX)
     def kill_worker(self, index: int) -> None:
         network = self.network
-        involved = {*network.coordinator.plan.workers, *network.coordinator._wanted.workers}
+        involved = {*network.coordinator.plan.workers, *network.coordinator._requested.workers}
         living = sorted(involved & network.workers.keys())
         if living:
             network.kill(living[index % len(living)])

@@ -10,11 +10,11 @@ from onlineauto.cluster.elastic.protocol.messages import (
     Close,
     Died,
     Install,
-    Lost,
     Message,
     Outbox,
     Plan,
     Resize,
+    ServerLost,
 )
 from onlineauto.cluster.elastic.protocol.server import Server
 from onlineauto.cluster.elastic.protocol.worker import Worker
@@ -82,7 +82,7 @@ class Network:
         elif node == STORE:
             self._keep(message)
         elif node == RUN:
-            self.lost += [message.server] if isinstance(message, Lost) else []
+            self.lost += [message.server] if isinstance(message, ServerLost) else []
         elif node in self.servers:
             server = self.servers[node]
             self.send(server.on(message))
@@ -137,8 +137,8 @@ class Network:
 
     def finish(self) -> None:
         """Deliver everything, then end; check that all has come to rest at the end of the stream."""
-        if not set(self.coordinator._wanted.workers):
-            self.tell(Resize(tuple(self.add_workers(1)), self.coordinator._wanted.servers))
+        if not set(self.coordinator._requested.workers):
+            self.tell(Resize(tuple(self.add_workers(1)), self.coordinator._requested.servers))
         self.tell(Close(LAST))
         delivered = 0
         while self.flying:
@@ -150,8 +150,8 @@ class Network:
         plan = self.coordinator.plan
         assert self.coordinator.phase is Phase.STEADY
         assert (plan.workers, plan.servers) == (
-            self.coordinator._wanted.workers,
-            self.coordinator._wanted.servers,
+            self.coordinator._requested.workers,
+            self.coordinator._requested.servers,
         )
         for name in plan.servers:
             assert self.servers[name].version == LAST, f"{name} is stuck"

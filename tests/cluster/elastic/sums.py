@@ -45,7 +45,7 @@ class SumShards:
 class SumWork:
     """Each item of the batch of a tick adds to all blocks; ranks share the items."""
 
-    def wants(self, tick: int, rank: int, n: int) -> dict[int, None] | None:
+    def needed_keys(self, tick: int, rank: int, n: int) -> dict[int, None] | None:
         return dict.fromkeys(SIZES) if tick < LAST else None
 
     def compute(self, tick: int, rank: int, n: int, values: Mapping[int, int]) -> dict[int, int]:

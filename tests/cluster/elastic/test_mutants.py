@@ -42,8 +42,8 @@ class AddsDuplicates(Server):
 class DropsInstalls(Server):
     """Makes blocks anew that it was sent."""
 
-    def _owned(self, block: int, found: dict[int, Any], *, new: bool) -> Shard:
-        return self._shards.make(block) if block in found else super()._owned(block, found, new=new)
+    def _owned_shard(self, block: int, found: dict[int, Any], *, new: bool) -> Shard:
+        return self._shards.make(block) if block in found else super()._owned_shard(block, found, new=new)
 
 
 class ReadsAtAnyVersion(Server):
@@ -129,7 +129,7 @@ class MakesAnew(Server):
     def _is_first(self, plan: Plan) -> bool:
         return True
 
-    def _owned(self, block: int, found: dict[int, Any], *, new: bool) -> Shard:
+    def _owned_shard(self, block: int, found: dict[int, Any], *, new: bool) -> Shard:
         return self._shards.load(block, found[block]) if block in found else self._shards.make(block)
 
 

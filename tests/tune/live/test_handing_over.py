@@ -162,7 +162,7 @@ def test_what_a_search_cannot_have_is_refused_and_nothing_changes() -> None:
     events = numbers(600)
     study = study_of(events)
     refused: tuple[tuple[dict[str, Any], str], ...] = (
-        ({}, "for a model that searches"),
+        ({}, "needs a model that searches"),
         ({"automl": 1, **SEARCHED}, "--automl 2 or more"),
         ({"automl": 2, "search": "interactions,learning_rate"}, "add power_t to search="),
         ({"automl": 2, "bit_precision": 12, **SEARCHED}, "hash_bits=18"),

@@ -151,7 +151,7 @@ def test_a_source_is_read_once() -> None:
         ({"base": "--passes 2"}, "reads its stream once"),
         ({"base": "-f model"}, "for the command line"),
         ({"missed": "forget"}, "valid are catch_up, match"),
-        ({"window": 0}, "window = 0: a positive whole number of events"),
+        ({"window": 0}, "window = 0: give a positive whole number of events"),
         ({"every": True}, "every = True"),
     ],
 )
@@ -161,7 +161,7 @@ def test_what_no_trial_could_have_is_refused(given: dict[str, object], message: 
 
 
 def test_a_stream_that_is_too_short_is_found() -> None:
-    with pytest.raises(InputError, match="the stream has 9 events, and a trial is to learn 10"):
+    with pytest.raises(InputError, match="the stream has 9 events, but a trial should learn 10"):
         take(LiveLearner(["1 |a x"] * 9), RATE, 10)
     with pytest.raises(InputError, match="has no events"):
         take(LiveLearner([]), RATE, 10)

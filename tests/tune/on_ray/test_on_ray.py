@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from onlineauto.tune.trial import Job as StudysJob
     from onlineauto.tune.workers.jobs import TrialJob
-    from onlineauto.tune.workers.trainable import Config, What
+    from onlineauto.tune.workers.trainable import AnyTrainable, Config
     from tests.tune.on_ray.conftest import Nodes
 
 pytestmark = [pytest.mark.ray, pytest.mark.filterwarnings("default")]
@@ -45,7 +45,7 @@ def storage(tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize("what", [trainables.plain, trainables.reporting, trainables.Reused])
-def test_a_study_comes_to_the_same_as_here(nodes: Nodes, what: What, storage: str) -> None:
+def test_a_study_comes_to_the_same_as_here(nodes: Nodes, what: AnyTrainable, storage: str) -> None:
     def run(storage: str | None, **options: Any) -> Study:
         study = Study(
             {"rate": Float(0, 1)}, searcher="random", max_resource=9, max_trials=12, storage=storage

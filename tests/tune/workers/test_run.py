@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from onlineauto.tune.workers.jobs import TrialJob
-    from onlineauto.tune.workers.trainable import What
+    from onlineauto.tune.workers.trainable import AnyTrainable
 
 
 def rated(storage: str | None = None, *, trials: int | None = 12, retries: int = 0) -> Study:
@@ -32,7 +32,7 @@ def rated(storage: str | None = None, *, trials: int | None = 12, retries: int =
 
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("what", [trainables.plain, trainables.reporting, trainables.Counter])
-def test_a_study_is_run_in_memory(what: What, workers: int) -> None:
+def test_a_study_is_run_in_memory(what: AnyTrainable, workers: int) -> None:
     study = rated()
     best = study.run(what, workers=workers)
     assert best is study.best is not None or best == study.best
@@ -155,7 +155,7 @@ def test_a_trial_waits_for_what_it_needs() -> None:
 
 
 def test_what_there_will_never_be_is_an_error() -> None:
-    with pytest.raises(OptionError, match="a trial needs gpu = 2, and there is 1"):
+    with pytest.raises(OptionError, match="a trial needs gpu = 2, but only 1 is available"):
         Workers(2, has={"gpu": 1}, needs={"gpu": 2})
     with pytest.raises(OptionError, match="has gpu = -1"):
         Workers(2, has={"gpu": -1})
@@ -164,5 +164,5 @@ def test_what_there_will_never_be_is_an_error() -> None:
     study.run(trainables.Counter, workers=workers)
     for trial in study.trials:
         assert trial.state == ("ERRORED" if trainables.rate_of(trial) > 0.5 else "TERMINATED")
-        assert trial.error in ("", "OptionError: a trial needs gpu = 2, and there is 1")
+        assert trial.error in ("", "OptionError: a trial needs gpu = 2, but only 1 is available")
     assert {str(trial.state) for trial in study.trials} == {"ERRORED", "TERMINATED"}

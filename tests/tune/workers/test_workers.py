@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from onlineauto.tune.store.protocol import Record
     from onlineauto.tune.workers.jobs import TrialJob
-    from onlineauto.tune.workers.trainable import Config, Report, What
+    from onlineauto.tune.workers.trainable import AnyTrainable, Config, Report
     from tests.tune.postgres import Server
 
 
@@ -61,7 +61,7 @@ def store(tmp_path: Path) -> SqlStore:
     return new_store(f"sqlite:///{tmp_path / 'study.db'}")
 
 
-def run(study: Ladder, what: What, *, workers: int = 0, **options: Any) -> list[Record]:
+def run(study: Ladder, what: AnyTrainable, *, workers: int = 0, **options: Any) -> list[Record]:
     """Run a study to its end and return its records."""
     store = study.store
     assert isinstance(store, SqlStore)
@@ -82,7 +82,7 @@ def ends(records: Sequence[Record]) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("what", [trainables.Counter, trainables.Reused, trainables.reporting])
 def test_paused_trials_go_on_where_they_were(
-    store: SqlStore, tmp_path: Path, what: What, workers: int
+    store: SqlStore, tmp_path: Path, what: AnyTrainable, workers: int
 ) -> None:
     configs = [{"rate": rate, "notes": str(tmp_path / f"{rate}")} for rate in (1.0, 2.0, 3.0)]
     study = Ladder(store, "me", configs=configs, resources=(2, 5))

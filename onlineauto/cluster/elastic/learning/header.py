@@ -45,13 +45,13 @@ def combined(before: Header, parts: Sequence[Header]) -> Header:
     """
     skipped = sum(part.account[SKIPPED] - before.account[SKIPPED] for part in parts)
     learnt = [part for part in parts if part.account[EVENTS] > before.account[EVENTS]]
-    header = _summed(before, learnt)
+    header = _sum_headers(before, learnt)
     account = header.account.copy()
     account[SKIPPED] = before.account[SKIPPED] + skipped
     return header._replace(account=account)
 
 
-def _summed(before: Header, parts: Sequence[Header]) -> Header:
+def _sum_headers(before: Header, parts: Sequence[Header]) -> Header:
     if not parts:
         return before
     if len(parts) == 1:

@@ -73,8 +73,8 @@ class ModelWork:
 
     # -- the needs of a part ---------------------------------------------------------------------------
 
-    def wants(self, tick: int, rank: int, n: int) -> dict[int, Any] | None:
-        """Return the cells that a rank's parts need, by block; None if the stream has no such tick."""
+    def needed_keys(self, tick: int, rank: int, n: int) -> dict[int, Any] | None:
+        """Return the cells that worker `rank` of `n` needs at a tick, by block; None after the last tick."""
         needed = self._tick(tick, rank, n)
         if needed is None:
             return None

@@ -1,4 +1,4 @@
-"""``balanced``: assign blocks to servers with about equal load and few moves."""
+"""``balance``: assign blocks to servers with about equal load and few moves."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
-def balanced(sizes: Mapping[int, int], owner: Mapping[int, str], servers: Sequence[str]) -> dict[int, str]:
-    """Return the owner of each block among `servers`, given the present owners.
+def balance(sizes: Mapping[int, int], owner: Mapping[int, str], servers: Sequence[str]) -> dict[int, str]:
+    """Return the owner of each block among `servers`, given the current owners.
 
     Blocks without an owner are assigned, the largest first, to the server with the least load. Then blocks
     move from the fullest to the emptiest server as long as this decreases their difference. In the end the
@@ -17,7 +17,7 @@ def balanced(sizes: Mapping[int, int], owner: Mapping[int, str], servers: Sequen
 
     Examples
     --------
-    >>> balanced({0: 1, 1: 1, 2: 1, 3: 1}, {0: "a", 1: "a", 2: "a", 3: "a"}, ["a", "b"])
+    >>> balance({0: 1, 1: 1, 2: 1, 3: 1}, {0: "a", 1: "a", 2: "a", 3: "a"}, ["a", "b"])
     {0: 'b', 1: 'b', 2: 'a', 3: 'a'}
 
     Source: best-fit decreasing; Peng et al., *DL2*, 2021, section 5, moves blocks one server at a time.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from onlineauto.cluster.elastic.protocol.balance import balanced
+from onlineauto.cluster.elastic.protocol.balance import balance
 from onlineauto.cluster.elastic.protocol.messages import (
     RUN,
     STORE,
@@ -17,13 +17,13 @@ from onlineauto.cluster.elastic.protocol.messages import (
     Died,
     Fence,
     Installed,
-    Lost,
     Message,
     Move,
     Outbox,
     Plan,
     Promise,
     Resize,
+    ServerLost,
 )
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Phase(Enum):
-    """The present step of a change of layout."""
+    """The current step of a change of layout."""
 
     STEADY = "steady"
     FENCED = "fenced"
@@ -65,7 +65,7 @@ class Coordinator:
     plan : Plan
         The layout in force.
     phase : Phase
-        The present step of a change.
+        The current step of a change.
     """
 
     def __init__(
@@ -78,16 +78,16 @@ class Coordinator:
         tick: int = 0,
     ) -> None:
         self._sizes, self._margin = dict(sizes), margin
-        owner = balanced(self._sizes, {}, servers)
+        owner = balance(self._sizes, {}, servers)
         self.plan = Plan(0, tick, owner, tuple(servers), tuple(workers))
         self.phase = Phase.STEADY
-        self._wanted = Resize(tuple(workers), tuple(servers))
+        self._requested = Resize(tuple(workers), tuple(servers))
         self._dead: set[str] = set()
         self._covering: dict[str, str] = {}  # by dead worker: the worker that does its part
         self._copies = 0  # requested copies that are not complete yet
         self._attempt = 0
         self._promises: dict[str, int] = {}
-        self._moving = 0  # copies that the present change completes
+        self._moving = 0  # copies that the current change completes
         self._next: tuple[tuple[str, ...], dict[int, str]] = (), {}  # servers and owners of the next plan
         self._arrived: dict[str, int] = {}
         self._missing: set[int] = set()
@@ -95,9 +95,9 @@ class Coordinator:
 
     @property
     def involved(self) -> set[str]:
-        """Nodes of the present layout, of the requested layout, and of a change that is not committed yet."""
+        """Nodes of the current layout, of the requested layout, and of a change that is not committed yet."""
         moving = self._next[0] if self.phase is Phase.MOVING else ()
-        wanted, plan = self._wanted, self.plan
+        wanted, plan = self._requested, self.plan
         return {*plan.workers, *plan.servers, *wanted.workers, *wanted.servers, *moving}
 
     def start(self) -> Outbox:
@@ -131,14 +131,14 @@ class Coordinator:
         return out
 
     def _want(self, request: Resize) -> None:
-        """Store the last request without dead nodes; if no server is left, keep the present servers."""
+        """Store the last request without dead nodes; if no server is left, keep the current servers."""
         workers = tuple(name for name in request.workers if name not in self._dead)
         servers = tuple(name for name in request.servers if name not in self._dead)
-        self._wanted = Resize(workers, servers or self.plan.servers)
+        self._requested = Resize(workers, servers or self.plan.servers)
 
     def _begin(self, out: Outbox) -> None:
         """Fence the servers if the layout differs from the requested one, or a copy is requested."""
-        wanted, plan = self._wanted, self.plan
+        wanted, plan = self._requested, self.plan
         differs = (wanted.workers, wanted.servers) != (plan.workers, plan.servers)
         if self.phase is Phase.STEADY and (differs or self._copies) and wanted.workers:
             self._attempt += 1
@@ -152,8 +152,8 @@ class Coordinator:
         self._promises[promise.server] = promise.hold
         if len(self._promises) < len(self.plan.servers):
             return
-        before, servers = self.plan.owner, self._wanted.servers
-        owner = balanced(self._sizes, before, servers)
+        before, servers = self.plan.owner, self._requested.servers
+        owner = balance(self._sizes, before, servers)
         destination = {block: home for block, home in owner.items() if home != before[block]}
         self.phase, self._next, self._moving = Phase.MOVING, (servers, owner), self._copies
         self._arrived, self._missing = {}, set(destination)
@@ -167,11 +167,11 @@ class Coordinator:
     def _commit(self, out: Outbox) -> None:
         """Commit the next plan once all servers are ready; its workers are those requested now."""
         ready = len(self._arrived) == len(self.plan.servers) and not self._missing
-        if self.phase is not Phase.MOVING or not ready or not self._wanted.workers:
+        if self.phase is not Phase.MOVING or not ready or not self._requested.workers:
             return
         (tick,) = set(self._arrived.values())
         old, (servers, owner) = self.plan, self._next
-        self.plan = plan = Plan(self._attempt, tick, owner, servers, self._wanted.workers)
+        self.plan = plan = Plan(self._attempt, tick, owner, servers, self._requested.workers)
         workers = (*old.workers, *plan.workers, *self._covering.values())
         everyone = dict.fromkeys((*old.servers, *servers, *workers))
         out += [(node, plan) for node in everyone if node not in self._dead]
@@ -191,9 +191,9 @@ class Coordinator:
         self._dead.add(node)
         if node in self.plan.servers:
             self.phase = Phase.LOST
-            out.append((RUN, Lost(node)))
+            out.append((RUN, ServerLost(node)))
             return
-        self._want(self._wanted)
+        self._want(self._requested)
         if self.phase is Phase.MOVING and node in self._next[0]:
             out += [(server, Abort(self._attempt)) for server in {*self.plan.servers, *self._next[0]}]
             self.phase = Phase.STEADY
@@ -201,7 +201,7 @@ class Coordinator:
 
     def _cover(self, out: Outbox) -> None:
         """Assign the part of each dead worker to a living worker, which repeats the tick."""
-        living = [name for name in (*self.plan.workers, *self._wanted.workers) if name not in self._dead]
+        living = [name for name in (*self.plan.workers, *self._requested.workers) if name not in self._dead]
         if not living:
             return  # the tick waits for a worker that joins
         for role in self.plan.workers:

@@ -41,7 +41,7 @@ class Died(Message, frozen=True):
     node: str
 
 
-class Lost(Message, frozen=True):
+class ServerLost(Message, frozen=True):
     """Report that a server with blocks has died: the run must return to its last snapshot."""
 
     server: str
@@ -159,8 +159,8 @@ class PulledValues(Message, frozen=True):
     values: dict[int, Any]
 
 
-class Behind(Message, frozen=True):
-    """Answer a pull of a tick that a server no longer has, or of tick -1, with the server's version."""
+class WrongTick(Message, frozen=True):
+    """Answer a pull with the server's version, because the server no longer has that tick (or it is -1)."""
 
     generation: int
     role: str

@@ -10,7 +10,6 @@ from onlineauto.cluster.elastic.protocol.messages import (
     STORE,
     Abort,
     Arrived,
-    Behind,
     Close,
     Fence,
     Install,
@@ -24,6 +23,7 @@ from onlineauto.cluster.elastic.protocol.messages import (
     PulledValues,
     Push,
     Reached,
+    WrongTick,
 )
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Server:
     Attributes
     ----------
     generation : int
-        Number of the present layout; -1 before the first.
+        Number of the current layout; -1 before the first.
     version : int
         Number of ticks that its blocks contain.
     hold : int or None
@@ -70,7 +70,7 @@ class Server:
         self._end: int | None = None
         self._attempt = (
             self._closed
-        ) = -1  # the present change; the last change that was committed or cancelled
+        ) = -1  # the current change; the last change that was committed or cancelled
         self._move: Move | None = None
         self._arrived = False
         self._fences: dict[int, Fence] = {}
@@ -152,7 +152,7 @@ class Server:
             return None if self.hold is not None and self.version >= self.hold else self._values(pull)
         if pull.tick == self.version - 1 and pull.tick >= self.first_tick:
             return self._values(pull, before=True)
-        return Behind(pull.generation, pull.role, self.version)
+        return WrongTick(pull.generation, pull.role, self.version)
 
     def _values(self, pull: Pull, *, before: bool = False) -> PulledValues:
         read = {
@@ -164,7 +164,7 @@ class Server:
     # -- a change of layout ----------------------------------------------------------------------------
 
     def _open_fences(self, out: Outbox) -> None:
-        """Answer the latest fence of the present layout with a promise."""
+        """Answer the latest fence of the current layout with a promise."""
         for attempt in sorted(self._fences):
             fence = self._fences[attempt]
             if attempt <= max(self._attempt, self._closed):
@@ -211,7 +211,7 @@ class Server:
             return
         payloads = self._kept | self._inbox.get(plan.generation, {})
         mine = [block for block, owner in plan.owner.items() if owner == self.name]
-        self.blocks = {block: self._owned(block, payloads, new=self._is_first(plan)) for block in mine}
+        self.blocks = {block: self._owned_shard(block, payloads, new=self._is_first(plan)) for block in mine}
         self.generation, self.version, self.first_tick = plan.generation, plan.tick, plan.tick
         self._closed = max(self._closed, plan.generation)
         self._workers, self.stopped = plan.workers, self.name not in plan.servers
@@ -223,10 +223,10 @@ class Server:
         self._pushes = {}
 
     def _is_first(self, plan: Plan) -> bool:
-        """Return whether a plan is the first layout of a run."""
+        """Return True if a plan is the first layout of a run."""
         return plan.generation == 0
 
-    def _owned(self, block: int, payloads: dict[int, Any], *, new: bool) -> Shard:
+    def _owned_shard(self, block: int, payloads: dict[int, Any], *, new: bool) -> Shard:
         if block in payloads:
             return self._shards.load(block, payloads[block])
         if block in self.blocks:

@@ -40,8 +40,8 @@ class PartWork(Protocol):
     Both methods depend only on their arguments, so any worker may do a part, and more than once.
     """
 
-    def wants(self, tick: int, rank: int, n: int) -> Mapping[int, Any] | None:
-        """Return the keys that rank `rank` of `n` needs, by block; None if the stream has no such tick."""
+    def needed_keys(self, tick: int, rank: int, n: int) -> Mapping[int, Any] | None:
+        """Return the keys that worker `rank` of `n` needs at a tick, by block; None after the last tick."""
 
     def compute(self, tick: int, rank: int, n: int, values: Mapping[int, Any]) -> Mapping[int, Any]:
         """Return the updates of blocks from their values at this tick."""

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from onlineauto.cluster.elastic.protocol.messages import (
     COORDINATOR,
-    Behind,
     Close,
     CoverPart,
     Message,
@@ -16,6 +15,7 @@ from onlineauto.cluster.elastic.protocol.messages import (
     Pull,
     PulledValues,
     Push,
+    WrongTick,
 )
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _UNKNOWN = -1
 
 @dataclass
 class _Role:
-    """A part that a worker does: its rank, its present tick, and the values received for this tick."""
+    """A part that a worker does: its rank, its current tick, and the values received for this tick."""
 
     rank: int
     tick: int
@@ -47,7 +47,7 @@ class Worker:
     Attributes
     ----------
     generation : int
-        Number of the present layout; -1 before the first.
+        Number of the current layout; -1 before the first.
     stopped : bool
         True if the worker is not in the layout any more.
     """
@@ -69,7 +69,7 @@ class Worker:
                 self._cover(message, out)
             case PulledValues():
                 self._take_values(message, out)
-            case Behind():
+            case WrongTick():
                 self._catch_up(message, out)
         return out
 
@@ -100,7 +100,7 @@ class Worker:
         plan = self._plan
         assert plan is not None
         role.values = {}
-        needed = self._work.wants(role.tick, role.rank, len(plan.workers))
+        needed = self._work.needed_keys(role.tick, role.rank, len(plan.workers))
         if needed is None:
             out.append((COORDINATOR, Close(role.tick)))
             return
@@ -129,7 +129,7 @@ class Worker:
         role.tick += 1
         self._begin(values.role, role, out)
 
-    def _catch_up(self, behind: Behind, out: Outbox) -> None:
+    def _catch_up(self, behind: WrongTick, out: Outbox) -> None:
         """Continue at the tick of the dead worker, which is at least the server's version minus 1."""
         role, plan = self._roles.get(behind.role), self._plan
         if role is None or plan is None or behind.generation != plan.generation:

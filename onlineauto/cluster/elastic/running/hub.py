@@ -16,11 +16,11 @@ from onlineauto.cluster.elastic.protocol.messages import (
     Copy,
     Died,
     Install,
-    Lost,
     Message,
     Plan,
     Reached,
     Resize,
+    ServerLost,
 )
 from onlineauto.cluster.elastic.running.nodes import NodeFailed, Ready, Spec
 from onlineauto.cluster.elastic.running.snapshot import Snapshot
@@ -40,8 +40,8 @@ _PATIENCE = 30.0
 """Seconds without messages after which a run begins with the ready nodes; others may lack resources."""
 
 
-class _Wanted(Message, frozen=True):
-    """Request numbers of nodes."""
+class _ResizeRequest(Message, frozen=True):
+    """Ask the hub for new numbers of workers and servers."""
 
     workers: int
     servers: int
@@ -107,7 +107,7 @@ class Hub:
         self._ready: set[str] = set()
         self._lost = 0  # nodes that died in a row before they were ready
         self._count = 0
-        self._asked = time.monotonic()
+        self._requested_at = time.monotonic()
         self._last_plan = Plan(-1, tick, {}, (), ())
         self._copies: dict[int, dict[int, Any]] = {}  # by attempt, then by block
         self._copied_at: dict[int, int] = {}  # ticks of copies, by generation
@@ -126,7 +126,7 @@ class Hub:
 
     def resize(self, workers: int, servers: int) -> None:
         """Request numbers of workers and servers."""
-        self._queue.put((None, RUN, _Wanted(workers, servers)))
+        self._queue.put((None, RUN, _ResizeRequest(workers, servers)))
 
     def copy(self) -> None:
         """Request a snapshot."""
@@ -178,7 +178,7 @@ class Hub:
         elif node == STORE:
             self._keep(message)
         else:
-            self._hear(message)
+            self._process(message)
 
     def _send(self, messages: Outbox) -> None:
         assert self._backend is not None
@@ -188,7 +188,7 @@ class Hub:
             else:
                 self._backend.send(node, message)
 
-    def _hear(self, message: Message) -> None:
+    def _process(self, message: Message) -> None:
         """Process a message to the run itself."""
         match message:
             case Reached():
@@ -196,34 +196,34 @@ class Hub:
             case Ready():
                 self._ready.add(message.node)
                 self._lost = 0
-                self._ask()
-            case _Wanted():
-                self._want(message.workers, message.servers)
+                self._request_layout()
+            case _ResizeRequest():
+                self._resize(message.workers, message.servers)
             case Plan():
-                self._note(message)
+                self._record_change(message)
             case Close():
                 self.end = message.end
                 self._finish_if_done()
             case NodeFailed():
                 raise OnlineautoError(f"{message.node}: {message.reason}")
-            case Lost():
+            case ServerLost():
                 self._restart()
 
     # -- nodes -----------------------------------------------------------------------------------------
 
-    def _want(self, workers: int, servers: int) -> None:
+    def _resize(self, workers: int, servers: int) -> None:
         """Retain the oldest nodes and start missing ones; request the layout once all nodes are ready."""
-        self._asked = time.monotonic()
+        self._requested_at = time.monotonic()
         nodes = [names[:n] for names, n in zip(self._target, (workers, servers), strict=True)]
         if self._coordinator is not None and nodes[0] and nodes[1]:  # shrink first to free resources
             self._target = nodes[0], nodes[1]
-            self._ask()
+            self._request_layout()
         for number in range(max(workers, servers)):  # alternate, in case resources suffice for few nodes
             for names, n, serves in zip(nodes, (workers, servers), (False, True), strict=True):
                 if len(names) <= number < n:
                     names.append(self._begin(serves=serves))
         self._target = nodes[0], nodes[1]
-        self._ask()
+        self._request_layout()
         self._dismiss()
 
     def _dismiss(self) -> None:
@@ -264,7 +264,7 @@ class Hub:
         )
         return name
 
-    def _ask(self) -> None:
+    def _request_layout(self) -> None:
         workers, servers = self._target
         if not {*workers, *servers} <= self._ready or self._finishing:
             return
@@ -288,16 +288,16 @@ class Hub:
         )
         self._coordinator = coordinator
         self._send(coordinator.start())
-        self._note(coordinator.plan)
+        self._record_change(coordinator.plan)
         if self._copy_is_due:
             self._take(COORDINATOR, Copy())
 
-    def _note(self, plan: Plan) -> None:
+    def _record_change(self, plan: Plan) -> None:
         """Record a committed layout, and end the nodes that have left it."""
         before, self._last_plan = self._last_plan, plan
         moved = sum(before.owner.get(block, home) != home for block, home in plan.owner.items())
         n = len(plan.workers), len(plan.servers)
-        self.changes.append(LayoutChange(plan.tick, *n, moved, self._asked, time.monotonic()))
+        self.changes.append(LayoutChange(plan.tick, *n, moved, self._requested_at, time.monotonic()))
         self._dismiss()
 
     def _restart(self) -> None:
@@ -317,7 +317,7 @@ class Hub:
         self._begun, self._ready = set(), set()
         self._copies, self._copied_at, self._last_plan = {}, {}, Plan(-1, self.begun, {}, (), ())
         self._finishing = False
-        self._want(workers, servers)
+        self._resize(workers, servers)
 
     # -- ticks and snapshots ---------------------------------------------------------------------------
 

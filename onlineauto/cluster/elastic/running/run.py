@@ -25,8 +25,8 @@ def check_layout(workers: int, servers: int) -> None:
     counts: tuple[Any, ...] = workers, servers
     if not all(isinstance(count, int) and count > 0 for count in counts):
         raise OptionError(
-            f"workers = {workers!r} and servers = {servers!r}: a sharded run has whole numbers of them, "
-            "a worker and a server at least"
+            f"workers = {workers!r} and servers = {servers!r}: give whole numbers, "
+            "at least one worker and one server"
         )
 
 
@@ -115,7 +115,7 @@ class ShardedRun:
 
     @property
     def layout(self) -> tuple[int, int]:
-        """Present numbers of workers and servers."""
+        """Current numbers of workers and servers."""
         with self._hub.condition:
             last = self._hub.changes[-1] if self._hub.changes else None
         return self._first if last is None else (last.workers, last.servers)

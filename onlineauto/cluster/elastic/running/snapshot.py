@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 _FORMAT = 1
 
 
-class _About(msgspec.Struct):
-    """The part of the file that is not an array."""
+class _SnapshotHead(msgspec.Struct):
+    """The metadata of a snapshot file, without its arrays."""
 
     format: int
     tick: int
@@ -87,7 +87,7 @@ class Snapshot:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the snapshot to a file, without pickle."""
-        about = _About(_FORMAT, self.tick, self.command, asdict(self.cutting))
+        about = _SnapshotHead(_FORMAT, self.tick, self.command, asdict(self.cutting))
         arrays = {"about": np.frombuffer(msgspec.json.encode(about), np.uint8)}
         for name, array in self.header._asdict().items():
             arrays[f"header.{name}"] = array
@@ -108,9 +108,12 @@ class Snapshot:
         """
         try:
             with open(path, "rb") as file, np.load(file, allow_pickle=False) as arrays:  # noqa: PTH123
-                about = msgspec.json.decode(arrays["about"].tobytes(), type=_About)
+                about = msgspec.json.decode(arrays["about"].tobytes(), type=_SnapshotHead)
                 if about.format != _FORMAT:
-                    raise InputError(f"{path}: a snapshot of format {about.format}, and this reads {_FORMAT}")
+                    raise InputError(
+                        f"{path} is a snapshot of format {about.format}, but this onlineauto reads "
+                        f"format {_FORMAT}"
+                    )
                 cutting = Cutting(**about.cutting)
                 blocks: dict[int, Any] = {
                     block: Cells(arrays[f"{block}.cell"], arrays[f"{block}.value"])

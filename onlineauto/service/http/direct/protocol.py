@@ -90,7 +90,7 @@ class DirectProtocol(HttpToolsProtocol):
         self.drop(*self._refusal)
 
     def pause_writing(self) -> None:
-        """Record that the client does not read its answer."""
+        """Record when the transport's buffer filled up, because the client reads slowly."""
         self._stalled = self.loop.time()
         super().pause_writing()
 
@@ -101,13 +101,13 @@ class DirectProtocol(HttpToolsProtocol):
 
     @property
     def is_waiting(self) -> bool:
-        """True if the connection is idle or its client sends a request, so no answer is being sent."""
+        """True if no answer is being computed or sent: the connection is idle or receives a request."""
         cycle: RequestResponseCycle | None = self.cycle
         answering = cycle is not None and not cycle.response_complete and not self._reading
         return not self._pending and not answering
 
     def waits_for(self, now: float, limits: ConnectionLimits) -> str:
-        """Return which wait of the connection has exceeded its limit, or "" if none has."""
+        """Return the name of the timeout that the connection has exceeded, or ""."""
         if self._stalled and now - self._stalled > limits.answer_seconds:
             return "answer"
         if not self.is_waiting:
@@ -119,7 +119,7 @@ class DirectProtocol(HttpToolsProtocol):
 
     def drop(self, status: int, message: str) -> None:
         """Close the connection, with an answer unless `status` is 0."""
-        self._released()
+        self._take_buffer()
         if self.transport.is_closing():
             return
         if status:
@@ -143,7 +143,7 @@ class DirectProtocol(HttpToolsProtocol):
         if self._timer is not None:  # the timeout of a body does not restart with each piece
             until = self._until
         if self._held:
-            data = self._released() + data
+            data = self._take_buffer() + data
         head = head_of(data) if self._is_idle() else None
         endpoint, path = (None, {}) if head is None else self._app.direct(head.path)
         limits = self._app.connections.limits
@@ -167,7 +167,7 @@ class DirectProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Drop what is unfinished, and remove the connection."""
         self._app.connections.discard(self)
-        self._released()
+        self._take_buffer()
         super().connection_lost(exc)
 
     def eof_received(self) -> bool:  # type: ignore[override] # asyncio asks for one
@@ -190,7 +190,7 @@ class DirectProtocol(HttpToolsProtocol):
         done = cycle is None or cycle.response_complete
         return done and not self._reading and not self.flow.write_paused
 
-    def _released(self) -> bytes:
+    def _take_buffer(self) -> bytes:
         """Return the buffered bytes, and empty the buffer."""
         if self._timer is not None:
             self._timer.cancel()
@@ -200,7 +200,7 @@ class DirectProtocol(HttpToolsProtocol):
 
     def _hand_over(self) -> None:
         """Pass the buffered part of a request to uvicorn."""
-        self._read(self._released())
+        self._read(self._take_buffer())
 
     def _read(self, data: bytes) -> None:
         """Pass bytes to uvicorn, within the limits of a head."""
@@ -262,7 +262,7 @@ class DirectProtocol(HttpToolsProtocol):
             later, handler = self.timeout_keep_alive, self.timeout_keep_alive_handler
             self.timeout_keep_alive_task = self.loop.call_later(later, handler)
         if self._held:
-            self.data_received(self._released())
+            self.data_received(self._take_buffer())
 
     def _bytes_of(self, reply: Reply, more: bytes) -> bytes:
         """Return a reply as HTTP writes it, with `more` headers."""

@@ -41,7 +41,7 @@ class ParentSlots(Parents):
         self._at_level: dict[int, list[int]] = {level: [] for level in self._ladder}
 
     def searches(self, slot: Slot) -> bool:  # noqa: D102
-        return slot.bracket == 0 and slot.place.rung == 0
+        return slot.bracket == 0 and slot.rung_slot.rung == 0
 
     def promoted(self, slot: Slot, running: Collection[int], reached: Mapping[int, int]) -> int | None:  # noqa: ARG002
         """Return None: the first bracket promotes its own trials, and no other bracket promotes."""
@@ -49,7 +49,7 @@ class ParentSlots(Parents):
 
     def target(self, slot: Slot) -> int | None:
         """Return the trial of the parent slot, or None."""
-        parent = self._parent(slot.bracket, self._ladder.index(slot.place.level), slot.place.slot)
+        parent = self._parent(slot.bracket, self._ladder.index(slot.rung_slot.level), slot.rung_slot.slot)
         return None if parent is None else parent[0]
 
     def _parent(self, bracket: int, step: int, slot: int) -> tuple[int, float] | None:
@@ -72,7 +72,7 @@ class ParentSlots(Parents):
 
     def _pool(self, slot: Slot) -> list[int]:
         """Return the trials that may be parents, which are the same for all slots of a rung."""
-        key = slot.bracket, slot.place.rung
+        key = slot.bracket, slot.rung_slot.rung
         if slot.bracket == 0:  # children are needed only if the searcher repeats a config
             return self._candidates(slot)
         if key not in self._pools:
@@ -85,15 +85,15 @@ class ParentSlots(Parents):
 
     def _candidates(self, slot: Slot) -> list[int]:
         """Return the trials that may be parents now: at least three, if three have a loss at any level."""
-        rung = slot.place.rung
+        rung = slot.rung_slot.rung
         bracket = self.brackets[slot.bracket]
         if rung == 0:
-            step = self._ladder.index(slot.place.level)
+            step = self._ladder.index(slot.rung_slot.level)
             parents = (self._parent(slot.bracket, step, each) for each in range(bracket.rungs[0][0]))
             pool = [each[0] for each in parents if each is not None]
         else:
             pool = self._top(slot.bracket, rung)
-        others = [slot.place.level, *reversed(self._ladder)]
+        others = [slot.rung_slot.level, *reversed(self._ladder)]
         for level in others if len(pool) < _FEWEST else ():
             pool = list(dict.fromkeys([*pool, *self._at_level[level]]))
             if len(pool) >= _FEWEST:
@@ -111,15 +111,15 @@ class ParentSlots(Parents):
 
     def selected(self, slot: Slot, trial: int, target: int | None, loss: float) -> tuple[int, float]:  # noqa: ARG002
         """Return the better of the trial and the trial of the parent slot, with its loss."""
-        self._at_level[slot.place.level].append(trial)
+        self._at_level[slot.rung_slot.level].append(trial)
         if slot.bracket == 0:
             return trial, loss
-        step = self._ladder.index(slot.place.level)
-        parent = self._parent(slot.bracket, step, slot.place.slot)
+        step = self._ladder.index(slot.rung_slot.level)
+        parent = self._parent(slot.bracket, step, slot.rung_slot.slot)
         return (trial, loss) if parent is None or loss < parent[1] else parent
 
     def pauses(self, slot: Slot) -> bool:  # noqa: D102
-        return slot.bracket == 0 and slot.place.rung < len(self.system[0]) - 1
+        return slot.bracket == 0 and slot.rung_slot.rung < len(self.system[0]) - 1
 
     def is_past_promotion(self) -> bool:  # noqa: D102
         return self.brackets.primary > 0

@@ -56,11 +56,11 @@ class Populations(Parents):
         }
 
     def searches(self, slot: Slot) -> bool:  # noqa: D102
-        return slot.bracket == 0 and slot.place.rung == 0
+        return slot.bracket == 0 and slot.rung_slot.rung == 0
 
     def promoted(self, slot: Slot, running: Collection[int], reached: Mapping[int, int]) -> int | None:
         """Return the best trial of the level below that is neither running nor promoted already, or None."""
-        if slot.place.rung == 0 or not self.pauses_in(slot.bracket):
+        if slot.rung_slot.rung == 0 or not self.pauses_in(slot.bracket):
             return None
         size, level = self._below(slot)
         population = self.levels[level]
@@ -77,12 +77,12 @@ class Populations(Parents):
     def _below(self, slot: Slot) -> tuple[int, int]:
         """Return the number of trials of this rung, and the level below (in the first rung its own level)."""
         rungs = self.brackets[slot.bracket].rungs
-        rung = slot.place.rung
+        rung = slot.rung_slot.rung
         return rungs[rung][0], rungs[max(rung - 1, 0)][1]
 
     def target(self, slot: Slot) -> int:
         """Return the index of the next member of the level's population, in cyclic order."""
-        population = self.levels[slot.place.level]
+        population = self.levels[slot.rung_slot.level]
         index = population.next
         population.next = (index + 1) % len(population.codes)
         return index
@@ -91,7 +91,7 @@ class Populations(Parents):
         assert target is not None
         size, level = self._below(slot)
         population = self.levels[level]
-        goal = self.levels[slot.place.level].codes[target]
+        goal = self.levels[slot.rung_slot.level].codes[target]
         pool = [population.codes[index] for index in population.best(size).tolist()]
         best = pool[0]
         if len(pool) < self._fewest:
@@ -103,7 +103,7 @@ class Populations(Parents):
 
     def selected(self, slot: Slot, trial: int, target: int | None, loss: float) -> tuple[int, float]:
         """Replace the target by the trial if the trial is no worse; equal losses favour the new code."""
-        population = self.levels[slot.place.level]
+        population = self.levels[slot.rung_slot.level]
         assert target is not None
         if loss <= population.losses[target]:
             population.codes[target] = self._codes[trial]
@@ -113,7 +113,7 @@ class Populations(Parents):
 
     def pauses(self, slot: Slot) -> bool:  # noqa: D102
         rungs = self.system[slot.bracket % len(self.system)]
-        return slot.place.rung < len(rungs) - 1 and not self.is_past_promotion()
+        return slot.rung_slot.rung < len(rungs) - 1 and not self.is_past_promotion()
 
     def is_past_promotion(self) -> bool:  # noqa: D102
         return self.brackets.primary >= len(self.system)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from onlineauto.tune.workers.on_ray.ray_workers import Bundles, RayWorkers
     from onlineauto.tune.workers.process import TaskEnded, TaskFailed, TaskStep, TrialTask
-    from onlineauto.tune.workers.trainable import Config, What
+    from onlineauto.tune.workers.trainable import AnyTrainable, Config
 
 _LOG: Final = logging.getLogger("onlineauto")
 _BEAT: Final = "beat"
@@ -42,7 +42,7 @@ class Actor:
     ----------
     ray : module
         The module `ray`.
-    what : str or object
+    trainable : str or object
         The name of a trainable, or a Ray reference to it.
     bundles : tuple
         The resources of the actor.
@@ -52,7 +52,7 @@ class Actor:
         Seconds without a `beat` after which the actor exits.
     """
 
-    def __init__(self, ray: Any, what: Any, bundles: Bundles, strategy: str, silence: float) -> None:
+    def __init__(self, ray: Any, trainable: Any, bundles: Bundles, strategy: str, silence: float) -> None:
         self.bundles = bundles
         self._ray = ray
         self._group = None
@@ -68,7 +68,7 @@ class Actor:
             )
         options["concurrency_groups"] = {_BEAT: 1}  # all other calls run one after the other
         remote = ray.remote(max_restarts=0, max_task_retries=0, **options)(TrialActor)
-        self._actor = remote.remote(what, silence)
+        self._actor = remote.remote(trainable, silence)
         self._ready: Any = self._actor.ready.remote()
         self.awaited: Any = self._ready
 
@@ -91,7 +91,7 @@ class Actor:
             return
         why, self._ready = self._get(self._ready), None
         if why:
-            raise OptionError(f"a worker of Ray cannot run the trials, as on its node {why}")
+            raise OptionError(f"a worker of Ray cannot run the trials, because on its node {why}")
 
     def beat(self) -> None:
         """Send the actor a sign of life of its driver, if the actor is up."""
@@ -140,7 +140,7 @@ class Actors:
 
     Parameters
     ----------
-    what : class or function
+    trainable : class or function
         The trainable. An importable one is sent by name, any other one is pickled by Ray.
     workers : RayWorkers
         The resources of a trial.
@@ -148,16 +148,16 @@ class Actors:
         Seconds after which an actor with a silent driver exits, because another process may claim its trial.
     """
 
-    def __init__(self, what: What, workers: RayWorkers, *, lease: float) -> None:
+    def __init__(self, trainable: AnyTrainable, workers: RayWorkers, *, lease: float) -> None:
         self._ray = imported_ray()
-        name = name_of_trainable(what)
-        self._what = self._ray.put(what) if name is None else name
+        name = name_of_trainable(trainable)
+        self._trainable = self._ray.put(trainable) if name is None else name
         self._workers = workers
         self._warned: set[Bundles] = set()
         self._lease = lease
         self._actors: weakref.WeakSet[Actor] = weakref.WeakSet()
         self._lock = threading.Lock()
-        self._over = threading.Event()
+        self._closed = threading.Event()
         self._thread = threading.Thread(target=self._beat, name="onlineauto beat", daemon=True)
 
     def __enter__(self) -> Self:
@@ -165,7 +165,7 @@ class Actors:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._over.set()
+        self._closed.set()
         self._thread.join()
 
     @property
@@ -182,7 +182,7 @@ class Actors:
         """Start an actor with the resources of a trial; it is up when Ray has found a node for it."""
         bundles = self._workers.bundles(config or {})
         self._warn(bundles)
-        actor = Actor(self._ray, self._what, bundles, self._workers.strategy, self._lease)
+        actor = Actor(self._ray, self._trainable, bundles, self._workers.strategy, self._lease)
         with self._lock:
             self._actors.add(actor)
         return actor
@@ -200,7 +200,7 @@ class Actors:
         return [by_reference[each] for each in ready]
 
     def _beat(self) -> None:
-        while not self._over.wait(min(self._lease / _BEATS, _RARELY)):
+        while not self._closed.wait(min(self._lease / _BEATS, _RARELY)):
             with self._lock:
                 actors = [*self._actors]
             for actor in actors:

@@ -32,7 +32,7 @@ def imported_ray() -> Any:
 
 
 @contextmanager
-def connected(address: str | None) -> Iterator[None]:
+def ray_connection(address: str | None) -> Iterator[None]:
     """Connect to a cluster and disconnect at the end, unless this process was connected before.
 
     Raises

@@ -19,11 +19,11 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from onlineauto.errors import OptionError
-from onlineauto.tune.workers.naming import imported
+from onlineauto.tune.workers.naming import import_trainable
 from onlineauto.tune.workers.process import TaskEnded, TaskFailed, TaskStep, TrialTask, perform
 
 if TYPE_CHECKING:
-    from onlineauto.tune.workers.trainable import Trainable, What
+    from onlineauto.tune.workers.trainable import AnyTrainable, Trainable
 
 _LOOKS: Final = 6
 """Number of silent checks in a row after which the driver is lost. A delay of this process delays both the
@@ -39,14 +39,14 @@ class TrialActor:
 
     Parameters
     ----------
-    what : str, class or function
+    trainable : str, class or function
         The trainable; a name is imported here.
     silence : float
         Maximum number of seconds without a call of `hear`.
     """
 
-    def __init__(self, what: str | What, silence: float) -> None:
-        self._what, self._silence = what, silence
+    def __init__(self, trainable: str | AnyTrainable, silence: float) -> None:
+        self._trainable, self._silence = trainable, silence
         self._heard = True
         self._tasks: SimpleQueue[TrialTask] = SimpleQueue()
         self._answers: SimpleQueue[bool] = SimpleQueue()
@@ -55,15 +55,17 @@ class TrialActor:
 
     def ready(self) -> str:
         """Import the trainable and return an empty text, or why it cannot be imported."""
-        if isinstance(self._what, str):
+        if isinstance(self._trainable, str):
             try:
-                self._what = imported(self._what)
+                self._trainable = import_trainable(self._trainable)
             except (ImportError, OptionError) as error:
                 return f"{error}"
         self._serves = True
         if math.isfinite(self._silence):
             threading.Thread(target=self._watch, name="onlineauto watch", daemon=True).start()
-        threading.Thread(target=self._serve, args=(self._what,), name="onlineauto trial", daemon=True).start()
+        threading.Thread(
+            target=self._serve, args=(self._trainable,), name="onlineauto trial", daemon=True
+        ).start()
         return ""
 
     def hear(self) -> None:
@@ -82,11 +84,11 @@ class TrialActor:
         self._answers.put(goes_on)
         return self._messages.get()
 
-    def _serve(self, what: What) -> None:
+    def _serve(self, trainable: AnyTrainable) -> None:
         reusable: Trainable | None = None
         try:
             while True:
-                end, reusable = perform(what, self._tasks.get(), reusable, self._say)
+                end, reusable = perform(trainable, self._tasks.get(), reusable, self._say)
                 self._messages.put(message_of(end))
         except BaseException:  # a trainable that exits ends the actor, like a worker process
             os._exit(1)
