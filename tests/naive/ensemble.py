@@ -289,7 +289,12 @@ class Ensemble:
 
         counts = logged.weight / (1 + min(rank(champion, logged.action), rank(ranking, logged.action)))
         gain = error(champion) ** 2 - error(ensemble) ** 2
-        self.fair.append(counts * gain * fairness(logged, len(ensemble)))
+        moved = ensemble
+        if not self.single and ranking is ensemble:  # its level counts as that of the champion
+            away = np.mean(np.asarray(champion, float)) - np.mean(np.asarray(ensemble, float))
+            moved = [np.float32(score + away) for score in np.asarray(ensemble, float)]
+        fair = error(champion) ** 2 - error(moved) ** 2
+        self.fair.append(counts * fair * fairness(logged, len(ensemble)))
         counts *= self.rarity(logged.action, len(ensemble))
         reach = None
         if not self.single:

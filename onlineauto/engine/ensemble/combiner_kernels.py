@@ -19,8 +19,9 @@ losses on logged actions. On single lines the ensemble is compared with the mix,
 Events of bandits are weighted by the square root of their propensity weight when they are learnt. With the
 whole weight few events would count, if the policy logged most actions seldom. The test of losses weights
 events by the rarity of their action, which needs fewer events. But the propensity-weighted losses must lean
-towards the ensemble too. Otherwise a log whose policy used information that no feature has would make the
-ensemble fit that policy.
+towards the ensemble too, and in them the ensemble has the champion's level, since a better level changes no
+choice. Otherwise a log whose policy used information that no feature has would make the ensemble fit that
+policy.
 
 Source: Breiman, *Stacked regressions*, 1996; Haykin, *Adaptive filter theory*, chapter on recursive least
 squares.
@@ -306,6 +307,16 @@ def _fairness(label: Label, n: int) -> np.float64:
 
 
 @inline_kernel
+def _at_level_of_champion(score: NDArray[np.float32], action: int, n: int) -> np.float32:
+    """Return the ensemble's score of an action, moved so that the mean of all `n` is that of the champion."""
+    moved, column = 0.0, score.shape[1] - 1
+    for other in range(n):
+        short_loop()
+        moved += np.float64(score[other, 0]) - np.float64(score[other, column])
+    return np.float32(score[action, column] + moved / n)
+
+
+@inline_kernel
 def _test_losses(
     run: LoopRun, score: NDArray[np.float32], action: int, n: int, ranking: int, label: Label
 ) -> None:
@@ -324,7 +335,10 @@ def _test_losses(
     rank = min(_rank(score, action, n, ranking), _rank(score, action, n, 0))
     counts = np.float64(label.weight) / (1.0 + rank)
     gain = counts * ((champion - cost) ** 2 - (own - cost) ** 2)
-    fair = gain * _fairness(label, n)
+    moved = own
+    if run.task.shape != Shape.SIMPLE and ranking == column:
+        moved = np.float64(clip(shared, _at_level_of_champion(score, action, n)))
+    fair = counts * ((champion - cost) ** 2 - (moved - cost) ** 2) * _fairness(label, n)
     if math.isfinite(fair):
         test.fair[0] += fair
         test.fair[1] += fair * fair
