@@ -208,6 +208,8 @@ def test_the_ensemble_does_what_its_twin_does(case: Case) -> None:
             close(ensemble.weights, twin.squares.weights)
             close(ensemble.test.pair[[BETTER, WORSE]], [twin.by_reward.better, twin.by_reward.worse])
             close(ensemble.test.loss[[BETTER, WORSE]], [twin.by_loss.better, twin.by_loss.worse])
+            fair = sum(twin.fair), sum(each**2 for each in twin.fair)
+            np.testing.assert_allclose(ensemble.test.fair, fair, rtol=1e-3, atol=1e-3)
         follow(twin, after)
         happened |= {line.get("who", "") for line in decided}
         happened |= {"exchange"} if any(line["decision"] == "swap" for line in after) else set()
