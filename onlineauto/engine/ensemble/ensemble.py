@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import warnings
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +16,6 @@ from onlineauto.engine.ensemble.inputs import (
     make_inputs,
     restore_inputs,
 )
-from onlineauto.engine.ensemble.least_squares_kernels import leave_out
 from onlineauto.engine.ensemble.member import Needs, Sizes, Work
 from onlineauto.engine.ensemble.prices import LEARNT
 from onlineauto.engine.ensemble.states import MemberStates, constant_of, states_of
@@ -232,9 +232,18 @@ def _with_those_upon(ensemble: Ensemble, resting: Collection[str]) -> Collection
 
 
 def _leave_out(weights: NDArray[np.float64], spread: NDArray[np.float64], *indices: int) -> None:
-    """Remove weights, without compiling the kernel for it."""
+    """Remove weights, as `leave_out` does, without compiling it.
+
+    The covariance must stay symmetric to the last bit: see `least_squares_kernels`.
+    """
     for at in indices:
-        cast("Any", leave_out).py_func(weights, spread, at, UNSURE, np.zeros_like(weights))
+        root = math.sqrt(spread[at, at])
+        others = spread[at] / root
+        weights -= weights[at] / root * others
+        spread -= np.outer(others, others)
+        weights[at] = 0.0
+        spread[at] = spread[:, at] = 0.0
+        spread[at, at] = UNSURE
 
 
 def without_stopped(ensemble: Ensemble, inputs: Inputs) -> Ensemble:
