@@ -206,6 +206,19 @@ def test_files_and_copies_go_on_as_the_model(make: Any) -> None:
         other.load(file.getvalue())
 
 
+def test_a_model_with_names_that_are_not_utf8_is_saved() -> None:
+    model, file = AutoMLRegressor(live_configs=1), io.BytesIO()
+    row = {"pre\udce9o": 2.0, "é": 1.0}
+    for step in range(40):
+        model.learn(row | {"é": float(step % 3)}, step % 3)
+    model.save(file)
+    loaded = AutoMLRegressor.load(file.getvalue())
+    assert loaded.predict(row) == model.predict(row)
+    model.learn(row, 1.0)
+    loaded.learn(row, 1.0)
+    assert loaded.predict(row) == model.predict(row)
+
+
 @pytest.mark.parametrize("label", [(1, 2), b"x", 10**30, "\ud800"], ids=repr)
 def test_a_label_that_no_file_can_have_is_refused_and_the_model_can_be_saved(label: Any) -> None:
     model, file = AutoMLClassifier(live_configs=1).fit([({"a": 1}, "p"), ({"a": 2}, "q")]), io.BytesIO()
