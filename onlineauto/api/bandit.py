@@ -318,8 +318,14 @@ class AutoML(FromLogs):
                 events.append(EncodedEvent(copied(each), listed(those)))
             except InputError as error:
                 raise InputError(str(error).replace("event:", f"event {place}:", 1)) from None
+        pmfs: list[NDArray[np.float32]] = []
         with self._lock:
-            return [self._workspace.predict(event) for event in events]
+            for place, event in enumerate(events):
+                try:
+                    pmfs.append(self._workspace.predict(event))
+                except InputError as error:
+                    raise InputError(f"event {place}: {str(error).removeprefix('event: ')}") from None
+        return pmfs
 
     def _learn(
         self, event: EncodedEvent, action: int, probability: float, cost: float, *, where: str = "event"

@@ -42,10 +42,10 @@ _LEAST = 1e-9
 class AutoMLClassifier(SingleLines):
     """A classification by numbers, categories and their interactions, which tunes itself.
 
-    Labels may be of any hashable kind, and new classes may appear at any time. None and NaN are missing
-    labels. Two classes share one logistic model; three or more have one each, against the rest. Every model
-    searches for the features to cross and the learning rate, with several live configs at the same time.
-    Numbers may have any scale, see `Numbers`. Threads may share a classifier.
+    Labels are texts, numbers and truth values, and new classes may appear at any time. None and NaN are
+    missing labels. Two classes share one logistic model; three or more have one each, against the rest. Every
+    model searches for the features to cross and the learning rate, with several live configs at the same
+    time. Numbers may have any scale, see `Numbers`. Threads may share a classifier.
 
     `champion` and `history` belong to the first label; `champions` has those of all labels.
 
@@ -211,10 +211,20 @@ class AutoMLClassifier(SingleLines):
         return each
 
     def _checked(self, label: Any) -> Any:
-        """Return a label; a scalar of another library is converted to the equal Python value."""
+        """Return a label; a scalar of another library is converted to the equal Python value.
+
+        A label that no file can have is refused here: once learnt, it would keep the model from being saved.
+        """
         own = plain(label)
-        if not isinstance(own, Hashable):
-            raise InputError(f"the label {shown(label)} is {kind_of(label)}, which is not hashable")
+        if not isinstance(own, str | int | float):
+            raise InputError(
+                f"the label {shown(label)} is {kind_of(label)}: labels are texts, numbers and truth values, "
+                "which a file can have"
+            )
+        try:
+            msgspec.msgpack.encode(own)
+        except (OverflowError, UnicodeEncodeError) as error:
+            raise InputError(f"the label {shown(label)} cannot be in a file: {error}") from None
         return own
 
     def _learn_one(self, event: dict[str, Any], label: Any) -> int:
@@ -296,9 +306,6 @@ class AutoMLClassifier(SingleLines):
     # -- models ----------------------------------------------------------------------------------------
 
     def _kept(self) -> dict[str, Any]:
-        for label in self._codes:
-            if not isinstance(label, str | int | float | bool | None):
-                raise InputError(f"the label {shown(label)} cannot be in a file: these are texts and numbers")
         labels, models = self.labels, [model.state(copy=False) for model in self._rest]
         content = super()._kept() | {"labels": labels, "models": models}
         return content | ({"begin_with": list(self._begin_with)} if self._begin_with else {})

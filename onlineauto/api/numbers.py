@@ -220,8 +220,9 @@ class NumberEncoder:
                     known.first.clear()
 
     def state(self) -> dict[str, Any]:
-        """Return the statistics as plain values, for a model file."""
-        state: dict[str, Any] = msgspec.to_builtins(self._known)
+        """Return the statistics as plain values, for a model file, without those of `raw_state`."""
+        known = {name: values for name, values in self._known.items() if not _is_raw(name)}
+        state: dict[str, Any] = msgspec.to_builtins(known)
         return state
 
     def restore(self, state: object) -> None:
@@ -234,8 +235,29 @@ class NumberEncoder:
         """
         self._known = msgspec.convert(state, dict[str, _Values])
 
+    def raw_state(self) -> list[tuple[bytes, Any]]:
+        """Return the part of the state whose names are not UTF-8, which texts of a model file cannot be."""
+        named = ((name.encode("utf-8", "surrogateescape"), name) for name in self._known)
+        return [(raw, msgspec.to_builtins(self._known[name])) for raw, name in named if _is_raw(name)]
+
+    def restore_raw(self, state: object) -> None:
+        """Restore the result of `raw_state`, after `restore`.
+
+        Raises
+        ------
+        ValueError
+            It is not a result of `raw_state`.
+        """
+        for raw, values in msgspec.convert(state, list[tuple[bytes, _Values]]):
+            self._known[raw.decode("utf-8", "surrogateescape")] = values
+
 
 _UNKNOWN = _Values()
+
+
+def _is_raw(name: str) -> bool:
+    """Return whether a name has bytes that are not UTF-8."""
+    return not name.isascii() and any("\udc80" <= letter <= "\udcff" for letter in name)
 
 
 def _number(name: Any, value: Any) -> float | None:

@@ -319,11 +319,13 @@ class SingleLines(AutoModel):
         )
 
     def _kept(self) -> dict[str, Any]:
-        return {"numbers": self._numbers.state()}
+        raw = self._numbers.raw_state()
+        return {"numbers": self._numbers.state()} | ({"raw_numbers": raw} if raw else {})
 
     def _restore(self, kept: dict[str, Any]) -> None:
         self._numbers = NumberEncoder()
         self._numbers.restore(kept["numbers"])
+        self._numbers.restore_raw(kept.get("raw_numbers", []))
         self._serve()
 
 

@@ -224,8 +224,11 @@ def replace_file(path: str | os.PathLike[str], parts: Iterable[bytes | memoryvie
     """
     check_target(path)
     if _is_device(path):
-        with Path(path).open("wb") as device:
-            device.writelines(parts)
+        try:
+            with Path(path).open("wb") as device:
+                device.writelines(parts)
+        except OSError as error:
+            raise OutputError(f"cannot write {path}: {error.strerror}") from None
         return
     with replacing(path) as file:
         file.writelines(parts)

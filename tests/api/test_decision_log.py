@@ -143,6 +143,12 @@ def test_a_log_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
         AutoML(decision_log=tmp_path)
 
 
+def test_a_log_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    for log, why in ((tmp_path / "missing", "no such file"), (tmp_path, "a directory")):
+        with pytest.raises(InputError, match=f"^{log}: {why}"):
+            AutoML().join(log)
+
+
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no such device")  # noqa: PTH110
 def test_a_decision_that_could_not_be_logged_is_none() -> None:
     bandit = AutoML(decision_log="/dev/full")

@@ -148,6 +148,8 @@ def test_a_bandit_predicts_many_events_like_each() -> None:
         bandit.predict(contexts[:2], {"a": ARTICLES[0]})  # type: ignore[call-overload]
     with pytest.raises(InputError, match="event 1: the context is a mapping"):
         bandit.predict([{}, 3], [ARTICLES, ARTICLES])  # type: ignore[list-item]
+    with pytest.raises(InputError, match=r"^event 1: x: value .*object"):
+        bandit.predict([{}, {"x": object()}], [ARTICLES, ARTICLES])
 
 
 def test_a_regressor_predicts_many_events_like_each() -> None:

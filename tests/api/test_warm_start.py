@@ -130,6 +130,8 @@ def test_a_search_begins_with_interactions_of_ones_own() -> None:
     assert without.predict(context(0), ACTIONS).argmax() == 0
     with pytest.raises(OptionError, match="'user' is not an interaction: name two or three"):
         AutoML(begin_with=["user"])
+    with pytest.raises(OptionError, match="3 is not an interaction"):
+        AutoML(begin_with=[3])  # type: ignore[list-item]
 
 
 def test_a_warm_started_model_is_saved_and_copied() -> None:

@@ -103,6 +103,12 @@ def test_labels_of_the_logistic_loss(
         assert warnings[0].startswith(f"onlineauto: warning: {warning}")
 
 
+def test_a_full_disk_is_named_for_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "log").write_text(ADF)
+    assert main([str(tmp_path / "log"), "--cb_explore_adf", "-f", "/dev/full"]) == 1
+    assert capsys.readouterr().err.endswith("error: cannot write /dev/full: No space left on device\n")
+
+
 @pytest.mark.parametrize("output", ["-p", "--journal", "--extra_metrics"])
 def test_a_full_disk_is_named(output: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "log").write_text(ADF)

@@ -225,6 +225,23 @@ def test_a_line_of_ten_megabytes_is_a_line() -> None:
     assert sum(block.n_features for block in blocks) == 1_000_000 - 1_000_000 // 7 - 1 + 2
 
 
+def test_an_event_without_end_is_refused_and_everything_before_it_is_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("onlineauto.formats.lines.line_reader.LARGEST_EVENT", 2**21)
+    blocks = iter(text_reader(b"1 |a x\n" + bytes(2**23), multiline=False))
+    assert len(next(blocks)) == 1
+    with pytest.raises(InputError, match=r":2: no event ends within 2097152 bytes; is this text\?"):
+        list(blocks)
+
+
+def test_an_event_that_does_not_fit_into_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = text_reader(b"1 |a x\n" + bytes(2**23), multiline=False)
+    monkeypatch.setattr(reader, "_size_for", lambda _: 2**62)
+    with pytest.raises(InputError, match="bytes of text do not fit into memory"):
+        list(reader)
+
+
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("separator", [b" ", b"\n1 "])
 def test_a_hundred_thousand_namespaces(exact: bool, separator: bytes) -> None:

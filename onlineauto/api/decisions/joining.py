@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import msgspec
@@ -14,7 +16,6 @@ from onlineauto.formats.sources.event_file import EventFile
 from onlineauto.formats.sources.source import ByteSource, name_of
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterator
 
 _CHUNK = 1 << 16
@@ -97,6 +98,8 @@ class Joined:
         *,
         default_reward: float | None = None,
     ) -> None:
+        if not Path(log).exists() or Path(log).is_dir():
+            raise InputError(f"{os.fspath(log)}: {'a directory' if Path(log).is_dir() else 'no such file'}")
         self._log, self.problems = log, Diagnostics()
         if isinstance(rewards, Mapping):
             self._costs = {

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from onlineauto.formats.sources.source import ByteSource, Source
 
 
+LARGEST_EVENT = 2**30
+"""Maximum number of bytes without the end of an event: a file that is not text must not fill the memory."""
+
+
 class NotOneEventError(InputError):
     """A text is not exactly one event.
 
@@ -171,7 +175,10 @@ class LineReader(RecordReader, ABC):
 
     def _enlarge(self, text_bytes: int, *, filled: int) -> None:
         """Replace the buffer by one for `text_bytes` bytes of text, and copy the first `filled` bytes."""
-        buffer = np.empty(self._size_for(text_bytes), np.uint8)
+        try:
+            buffer = np.empty(self._size_for(text_bytes), np.uint8)
+        except MemoryError:
+            raise InputError(f"{text_bytes} bytes of text do not fit into memory") from None
         buffer[:filled] = self._buffer[:filled]
         self._buffer, self._text_bytes = buffer, text_bytes
 
@@ -181,9 +188,11 @@ class LineReader(RecordReader, ABC):
         failure: InputError | None = None
         separated = self._unit == "event"
         while True:
-            if filled == self._text_bytes:
-                self._enlarge(2 * filled, filled=filled)
             try:
+                if filled >= LARGEST_EVENT:
+                    raise InputError(f"no event ends within {LARGEST_EVENT} bytes; is this text?")
+                if filled == self._text_bytes:
+                    self._enlarge(2 * filled, filled=filled)
                 more = self._bytes.read(self._text_bytes - filled)
             except InputError as error:
                 failure = self._locate(error)

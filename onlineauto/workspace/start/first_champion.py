@@ -34,7 +34,7 @@ def config_of_names(interactions: Iterable[str]) -> Config:
     """
     elements = []
     for text in interactions:
-        names = tuple(sorted(each.encode("utf-8", "surrogateescape") for each in text.split("*")))
+        names = tuple(sorted(each.encode("utf-8", "surrogateescape") for each in str(text).split("*")))
         if not 2 <= len(names) <= MOST_FACTORS or not all(names):
             raise OptionError(
                 f"{text!r} is not an interaction: name two or three namespaces, as 'user*article'"
