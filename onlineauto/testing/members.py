@@ -14,7 +14,7 @@ from onlineauto.engine.ensemble.ensemble import able_scores, begin_again, names_
 from onlineauto.engine.ensemble.member import ANY, Need
 from onlineauto.engine.ensemble.merge import merge_ensembles, merge_inputs
 from onlineauto.engine.ensemble.registry import MEMBERS, register, unregister
-from onlineauto.engine.ensemble.states import states_of
+from onlineauto.engine.ensemble.states import constant_of, states_of
 from onlineauto.workspace.inspection.inspection import inspection
 from onlineauto.workspace.model_file import decoded, encoded
 from onlineauto.workspace.workspace import Workspace
@@ -172,7 +172,7 @@ def _only(workspace: Workspace, name: str) -> Workspace:
 def _weight_of(ensemble: Any, name: str) -> int:
     """Return the index of the weight of a score."""
     names = names_of(ensemble)
-    return len(ensemble.weights) - 1 - len(names) + names.index(name)
+    return constant_of(ensemble) - len(names) + names.index(name)
 
 
 def _check_scoring(member: Member, workspace: Workspace, events: list[str], where: str) -> None:

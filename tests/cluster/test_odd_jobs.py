@@ -256,7 +256,7 @@ def test_an_interrupt_is_the_users() -> None:
         (None, "give a Demand"),
         (Demand({"CPU": NAN}), "CPU = nan: give a number"),
         (Demand({"CPU": "1"}), "CPU = '1': give a number"),  # type: ignore[dict-item]
-        (Demand(7), "a worker takes 7"),  # type: ignore[arg-type]
+        (Demand(7), "the demand of a worker is 7"),  # type: ignore[arg-type]
         (Demand(most_workers=NAN), "most_workers = nan: give a whole number from 1 to"),  # type: ignore[arg-type]
         (Demand(most_workers=2.5), "most_workers = 2.5"),  # type: ignore[arg-type]
         (Demand(most_servers=-1), "most_servers = -1: give a whole number from 0 to"),

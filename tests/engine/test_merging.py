@@ -353,7 +353,7 @@ def test_a_score_that_is_stopped_in_a_branch_has_no_weight_when_merged() -> None
     learn(one, events[:100])
     ensemble_of(one).members.inputs.tally[Known.FEATURES] = 301
     result = ensemble_of(merge(base, [one, other], [100, 100]))
-    at = len(result.weights) - 1 - len(names_of(result)) + names_of(result).index("features")
+    at = constant_of(result) - len(names_of(result)) + names_of(result).index("features")
     assert ensemble_of(other).weights[at] != 0.0
     assert abs(result.weights[at]) < 1e-12
     assert np.isfinite(result.weights).all()

@@ -13,7 +13,7 @@ import pytest
 from onlineauto import Workspace
 from onlineauto.engine.ensemble.combiner_kernels import UNSURE
 from onlineauto.engine.ensemble.ensemble import able_scores, names_of
-from onlineauto.engine.ensemble.states import states_of
+from onlineauto.engine.ensemble.states import constant_of, states_of
 from onlineauto.engine.records.ensemble import (
     CROWDING,
     MOST_ACTIONS,
@@ -93,14 +93,15 @@ def test_a_member_that_stops_has_no_weight() -> None:
     shown = {each["who"]: each["weight"] for each in inspection(workspace, names={})["stack"]}
     assert shown["features"] != 0.0
     names = names_of(ensemble)
-    at = len(ensemble.weights) - 1 - len(names) + names.index("features")
+    at = constant_of(ensemble) - len(names) + names.index("features")
     for event in stream(400, dict.fromkeys(range(200, 400), "words"))[200:]:
         workspace.learn(event)
     assert not able(workspace)["features"]
-    assert ensemble.weights[at] == 0.0
-    alone = np.zeros(len(ensemble.weights))
-    alone[at] = UNSURE
-    np.testing.assert_allclose(ensemble.spread[at], alone)
+    for one in (at, constant_of(ensemble) + 1 + at):  # its weight and that of its level
+        assert ensemble.weights[one] == 0.0
+        alone = np.zeros(len(ensemble.weights))
+        alone[one] = UNSURE
+        np.testing.assert_allclose(ensemble.spread[one], alone)
     assert np.array_equal(ensemble.spread, ensemble.spread.T)
 
 

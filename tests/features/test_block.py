@@ -174,14 +174,14 @@ def test_arrays_are_held_to_what_kernels_take(odd: Callable[[Any], Any]) -> None
 )
 def test_an_array_of_another_kind_is_refused(name: str, wrong: Callable[[Any], Any]) -> None:
     block = read_block(TAGGED)
-    with pytest.raises(InputError, match=f"a block cannot be made: {name} is of"):
+    with pytest.raises(InputError, match=f"a block cannot be made: {name} has the type"):
         replace(block, **{name: wrong(getattr(block, name))})
 
 
 @pytest.mark.parametrize("name", ["event_start", "lines", "spans"])
 def test_so_is_one_of_smaller_items(name: str) -> None:
     block = read_block(TAGGED)
-    with pytest.raises(InputError, match=f"a block cannot be made: {name} is of"):
+    with pytest.raises(InputError, match=f"a block cannot be made: {name} has the type"):
         replace(block, **{name: unpacked(getattr(block, name))})
 
 

@@ -197,7 +197,7 @@ class Members:
         waves = not self.has_too_many_numbers and (bool(self.numbers) or self.joint is not None)
         layer = self.joint is None and len(self.actions) > 1 and self.events >= AFTER
         layer = layer and not self.has_too_many_features and not self.rests[0]
-        baseline = len(self.actions) > 1 and self.crosses.widest <= WIDEST
+        baseline = (len(self.actions) > 1 or self.joint is not None) and self.crosses.widest <= WIDEST
         able = (not self.has_too_many_features, waves, *self.crosses.works, layer, baseline)[
             : len(self.names)
         ]
@@ -354,7 +354,7 @@ class Members:
         if "baseline" in self.names and not self.rests[-1]:
             names = self._names(context)
             self.crosses.note_width(min(len(names), WIDEST + 1), self.events, self.baseline.wide)
-            self.baseline.learn(names, keys, cost, weight, self.events, works=self.works[-1])
+            self.baseline.learn(names, keys, cost, weight, self.events, works=self.works[-1] and bool(keys))
         self._see_numbers(context, features if self.joint else ())
         for each, score in self.told or ():
             each.see(score)

@@ -109,7 +109,7 @@ def test_what_cannot_be_is_an_error() -> None:
     study = Study({"rate": Float(0, 1)}, max_trials=2)
     with pytest.raises(OptionError, match="executor = 'spark' is unknown; valid are processes, ray"):
         study.run(trainables.Counter, executor="spark")
-    with pytest.raises(OptionError, match='for executor="ray"'):
+    with pytest.raises(OptionError, match='needs executor="ray"'):
         study.run(trainables.Counter, workers=RayWorkers(2))
     with pytest.raises(OptionError, match="workers = -1"):
         Headcount(-1)
