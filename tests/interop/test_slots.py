@@ -172,8 +172,8 @@ def test_a_slot_without_a_cost_is_not_written(tmp_path: Path) -> None:
     options = {**CCB, "json": True, "vw_exact": True}
     [event] = read(log, **options).events()
     for written in (event_text, event_dsjson):
-        with pytest.raises(InputError, match="without a cost|has no cost"):
+        with pytest.raises(InputError, match=r"without a cost|has no cost"):
             written(event)
     convert(log, tmp_path / "blocks", **options)
-    with pytest.raises(InputError, match="without a cost|has no cost"):
+    with pytest.raises(InputError, match=r"without a cost|has no cost"):
         convert(tmp_path / "blocks", tmp_path / "text", **options)
