@@ -140,5 +140,5 @@ def test_details_of_somebody_else_do_no_harm(details: dict[str, object]) -> None
 
 
 def test_alpha_is_a_probability() -> None:
-    with pytest.raises(OptionError, match=r"alpha = 1\.5: a probability"):
+    with pytest.raises(OptionError, match=r"alpha = 1\.5: give a probability"):
         Race(alpha=1.5)
