@@ -45,7 +45,7 @@ class AutoMLClassifier(SingleLines):
     Labels are texts, numbers and truth values, and new classes may appear at any time. None and NaN are
     missing labels. Two classes share one logistic model; three or more have one each, against the rest. Every
     model searches for the features to cross and the learning rate, with several live configs at the same
-    time. Numbers may have any scale, see `Numbers`. Threads may share a classifier.
+    time. Numbers may have any scale, see `NumberEncoder`. Threads may share a classifier.
 
     `champion` and `history` belong to the first label; `champions` has those of all labels.
 

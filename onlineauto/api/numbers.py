@@ -237,8 +237,11 @@ class NumberEncoder:
 
     def raw_state(self) -> list[tuple[bytes, Any]]:
         """Return the part of the state whose names are not UTF-8, which texts of a model file cannot be."""
-        named = ((name.encode("utf-8", "surrogateescape"), name) for name in self._known)
-        return [(raw, msgspec.to_builtins(self._known[name])) for raw, name in named if _is_raw(name)]
+        return [
+            (name.encode("utf-8", "surrogateescape"), msgspec.to_builtins(values))
+            for name, values in self._known.items()
+            if _is_raw(name)
+        ]
 
     def restore_raw(self, state: object) -> None:
         """Restore the result of `raw_state`, after `restore`.

@@ -45,9 +45,9 @@ class AutoMLRegressor(SingleLines):
 
     It searches for the features to cross and the learning rate, with several live configs at the same time.
     Their mean, weighted by how well each has predicted, is the prediction until the ensemble is proved better
-    (squared loss only). Numbers may have any scale, see `Numbers`. With losses that have a unit, labels are
-    standardised by the labels so far, since the step size does not depend on their scale. Threads may share a
-    regressor.
+    (squared loss only). Numbers may have any scale, see `NumberEncoder`. With losses that have a unit, labels
+    are standardised by the labels so far, since the step size does not depend on their scale. Threads may
+    share a regressor.
 
     Examples
     --------
