@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onlineauto.automl.decisions import PredictWith
-from onlineauto.engine.ensemble.ensemble import able_scores, begin_again, names_of
+from onlineauto.engine.ensemble.ensemble import able_scores, begin_again, names_of, weight_of
 from onlineauto.engine.ensemble.member import ANY, Need
 from onlineauto.engine.ensemble.merge import merge_ensembles, merge_inputs
 from onlineauto.engine.ensemble.registry import MEMBERS, register, unregister
-from onlineauto.engine.ensemble.states import constant_of, states_of
+from onlineauto.engine.ensemble.states import states_of
 from onlineauto.workspace.inspection.inspection import inspection
 from onlineauto.workspace.model_file import decoded, encoded
 from onlineauto.workspace.workspace import Workspace
@@ -165,14 +165,8 @@ def _only(workspace: Workspace, name: str) -> Workspace:
     workspace.searching.live_configs.apply(PredictWith("ensemble", "loss"), workspace.learner.model)
     ensemble = _ensemble(workspace)
     ensemble.weights[:] = 0.0
-    ensemble.weights[_weight_of(ensemble, name)] = 1.0
+    ensemble.weights[weight_of(ensemble, name)] = 1.0
     return workspace
-
-
-def _weight_of(ensemble: Any, name: str) -> int:
-    """Return the index of the weight of a score."""
-    names = names_of(ensemble)
-    return constant_of(ensemble) - len(names) + names.index(name)
 
 
 def _check_scoring(member: Member, workspace: Workspace, events: list[str], where: str) -> None:

@@ -21,11 +21,11 @@ from onlineauto.engine.ensemble.branches import (
     shares,
     sums_of,
 )
-from onlineauto.engine.ensemble.ensemble import begin_again, names_of
+from onlineauto.engine.ensemble.ensemble import begin_again, names_of, weight_of
 from onlineauto.engine.ensemble.least_squares_kernels import WAITING, Observed, begin_weight, learn_lately
 from onlineauto.engine.ensemble.merge import merge_ensembles, merge_inputs
 from onlineauto.engine.ensemble.regression import make_regression, merge_regression
-from onlineauto.engine.ensemble.states import constant_of, states_of
+from onlineauto.engine.ensemble.states import states_of
 from onlineauto.engine.records.ensemble import MOST_ACTIONS, Known
 from tests.bench.quality.logs import head, load
 from tests.engine.ensemble_streams import odd
@@ -76,8 +76,7 @@ def predicted(workspace: Workspace, events: Sequence[str], name: str = "") -> ND
     ensemble = ensemble_of(workspace)
     if name:
         ensemble.weights[:] = 0.0
-        first = constant_of(ensemble) - len(ensemble.members.rests)
-        ensemble.weights[first + names_of(ensemble).index(name)] = 1.0
+        ensemble.weights[weight_of(ensemble, name)] = 1.0
     return np.array([workspace.predict(event) for event in events], np.float64)
 
 
@@ -353,7 +352,7 @@ def test_a_score_that_is_stopped_in_a_branch_has_no_weight_when_merged() -> None
     learn(one, events[:100])
     ensemble_of(one).members.inputs.tally[Known.FEATURES] = 301
     result = ensemble_of(merge(base, [one, other], [100, 100]))
-    at = constant_of(result) - len(names_of(result)) + names_of(result).index("features")
+    at = weight_of(result, "features")
     assert ensemble_of(other).weights[at] != 0.0
     assert abs(result.weights[at]) < 1e-12
     assert np.isfinite(result.weights).all()

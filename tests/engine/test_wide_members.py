@@ -12,7 +12,7 @@ import pytest
 
 from onlineauto import Workspace
 from onlineauto.engine.ensemble.combiner_kernels import UNSURE
-from onlineauto.engine.ensemble.ensemble import able_scores, names_of
+from onlineauto.engine.ensemble.ensemble import able_scores, weight_of
 from onlineauto.engine.ensemble.states import constant_of, states_of
 from onlineauto.engine.records.ensemble import (
     CROWDING,
@@ -92,8 +92,7 @@ def test_a_member_that_stops_has_no_weight() -> None:
     ensemble = workspace.searching.live_configs.arrays.ensemble
     shown = {each["who"]: each["weight"] for each in inspection(workspace, names={})["stack"]}
     assert shown["features"] != 0.0
-    names = names_of(ensemble)
-    at = constant_of(ensemble) - len(names) + names.index("features")
+    at = weight_of(ensemble, "features")
     for event in stream(400, dict.fromkeys(range(200, 400), "words"))[200:]:
         workspace.learn(event)
     assert not able(workspace)["features"]

@@ -125,6 +125,11 @@ def names_of(ensemble: Ensemble) -> tuple[str, ...]:
     return tuple(name for member in states_of(ensemble).members for name in member.names)
 
 
+def weight_of(ensemble: Ensemble, score: str) -> int:
+    """Return the index of the weight of a member's score."""
+    return _first(ensemble) + names_of(ensemble).index(score)
+
+
 def _needs_by_name(ensemble: Ensemble) -> Iterator[tuple[str, Needs]]:
     for member in states_of(ensemble).members:
         yield from zip(member.names, member.needs, strict=True)
