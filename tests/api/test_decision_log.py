@@ -155,3 +155,28 @@ def test_a_decision_that_could_not_be_logged_is_none() -> None:
     with pytest.raises(OSError, match="No space left"):
         bandit.rank(context(0), ACTIONS)
     assert bandit.pending == 0
+
+
+@pytest.mark.parametrize("end", [b"", bytes(20)], ids=["cut off", "zeros"])
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_reward_that_broke_off_is_a_malformed_line_and_no_bad_reward(
+    tmp_path: Path, apart: bool, end: bytes
+) -> None:
+    log, late = tmp_path / "log.dsjson", tmp_path / "late.dsjson"
+    bandit = AutoML(decision_log=log)
+    for number in range(5):
+        bandit.learn(bandit.rank({"user": number}, [{"a": 1}, {"a": 2}]), reward=1.0)
+    whole = log.read_bytes()[:-20] + end  # power failed while the last reward was written
+    if apart:
+        late.write_bytes(b"\n".join(line for line in whole.splitlines() if b'"RewardValue"' in line))
+        whole = b"".join(line for line in whole.splitlines(keepends=True) if b'"a":' in line)
+    log.write_bytes(whole)
+    model = AutoML()
+    with pytest.warns(UserWarning, match="^1 problem") as caught:
+        model.join(log, late if apart else None)
+    [message] = [str(each.message) for each in caught if "problem" in str(each.message)]
+    file = "late.dsjson:5:1: line is no JSON object" if apart else "log.dsjson:10:"
+    assert file in message
+    assert "line skipped" in message
+    assert "finite number" not in message
+    assert model.events == 4

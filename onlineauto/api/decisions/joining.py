@@ -157,10 +157,13 @@ class Joined:
             if b'"RewardValue"' not in text:
                 continue
             line = _decoded(text)
-            if line is None:
+            if line is None and not _broke_off(text):
                 self._add(ProblemCode.LOG_REWARD, log, number, text)
-                continue
-            if line.reward is None:
+            elif (
+                line is None and log is not self._log
+            ):  # the reader of the decisions reports those of their log
+                self._add(ProblemCode.JSON_NO_OBJECT, log, number, text)
+            if line is None or line.reward is None:
                 continue
             if not isinstance(line.event_id, str):
                 self._add(ProblemCode.LOG_MEMBER, log, number, text)
@@ -186,6 +189,15 @@ def _decoded(text: bytes) -> _Line | None:
         return _Line(ranked=())  # the reader accepts the line
     except (msgspec.DecodeError, RecursionError):
         return None
+
+
+def _broke_off(text: bytes) -> bool:
+    """Return whether a line is the beginning of a JSON object; a power failure may leave zeros after it."""
+    try:
+        _DECODER.decode(text.rstrip(b"\0"))
+    except (msgspec.DecodeError, RecursionError) as error:
+        return "truncated" in str(error)
+    return True
 
 
 def _lines(path: str | os.PathLike[str]) -> Iterator[bytes]:
