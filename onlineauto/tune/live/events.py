@@ -6,14 +6,19 @@ import logging
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from onlineauto.engine.search.action_namespaces import of_actions
 from onlineauto.engine.stream.source import kind_of, read_blocks, rules_of
 from onlineauto.errors import InputError
+from onlineauto.features.block import UNLABELLED
 from onlineauto.formats.blocks.writer import write_blocks
 from onlineauto.formats.lines.diagnostics import Diagnostics
 
 if TYPE_CHECKING:
     import os
+
+    from numpy.typing import NDArray
 
     from onlineauto.engine.stream.source import Sources
     from onlineauto.features.block import Block
@@ -48,7 +53,7 @@ class Events:
     Raises
     ------
     InputError
-        The source cannot be read, or has no events.
+        The source cannot be read, or has no events with labels, or all its costs are 0.
     """
 
     def __init__(self, source: Sources, configuration: Configuration, *, most: int | None = None) -> None:
@@ -62,11 +67,21 @@ class Events:
             self._n_events += len(part)
             if self._n_events == most:
                 break
-        if not self._n_events:
+        if lacking := self._lacking():
             why = f": {diagnostics.summary()}" if diagnostics.total else ""
-            raise InputError(f"the stream has no events, so there is nothing to learn from{why}")
+            raise InputError(f"{lacking}, so there is nothing to compare trials by{why}")
         if diagnostics.total:
             _LOG.warning("%s", diagnostics.summary())
+
+    def _lacking(self) -> str:
+        """Return the reason why all trials would have the same loss; "" if they may differ."""
+        if not self._n_events:
+            return "the stream has no events"
+        bandit = kind_of(self._configuration) != "simple"
+        known = np.concatenate([_known(block.cost if bandit else block.label) for block in self.blocks])
+        if not len(known):
+            return f"no event of the stream has a {'logged cost or reward' if bandit else 'label'}"
+        return "every logged cost or reward of the stream is 0" if bandit and not known.any() else ""
 
     def __len__(self) -> int:
         """Return the number of events."""
@@ -97,3 +112,9 @@ class Events:
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the events to a file of blocks, which other processes read without parsing."""
         write_blocks(path, self.blocks, rules=rules_of(self._configuration))
+
+
+def _known(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the labels or costs that are not missing."""
+    known: NDArray[np.float32] = values[values != UNLABELLED]
+    return known
