@@ -177,7 +177,10 @@ def explained(engine: sa.Engine) -> Iterator[None]:
     try:
         yield
     except (OperationalError, InterfaceError) as error:
-        if getattr(error.orig, "sqlite_errorcode", None) in _NO_ROOM:
+        code = getattr(error.orig, "sqlite_errorcode", None)
+        if code == sqlite3.SQLITE_ERROR:  # a table or a column is missing
+            raise StoreError(f"{url} is damaged, or not a store: {_first_line(error)}") from error
+        if code in _NO_ROOM:
             _truncate_log(engine)
         raise UnreachableError(f"{url} cannot be used: {_first_line(error)}{_advice(error)}") from error
     except DBAPIError as error:

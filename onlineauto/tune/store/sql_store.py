@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 _COPIED: Final = (
     ". If the file of SQLite was copied: FILE-wal belongs to it, or copy it by sqlite3 FILE '.backup COPY'"
 )
+_BACKUP: Final = "; restore a backup, or begin a study under another name"
+_MOST_MISSING: Final = 10_000
+"""Maximum number of records that are skipped as missing, since each of them is reported."""
 _NOW: Final = Now()
 _OF_STUDY: Final[sa.BindParameter[int]] = sa.bindparam("of_study")
 _SET_VERSION: Final = sa.update(STUDIES).where(STUDIES.c.id == _OF_STUDY).values(version=sa.bindparam("last"))
@@ -307,10 +310,12 @@ class SqlStore:
         """Exclude all other writers of the study and return its version."""
         return self._existing(connection.execute(_LOCKED, self._mine).scalar())
 
-    def _existing(self, version: int | None) -> int:
+    def _existing(self, version: Any) -> int:
         if version is None:
             raise StoreError(f"{self._described} was removed")
-        return version
+        if not isinstance(version, int) or version < 0:  # SQLite stores any value in any column
+            raise StoreError(f"{self._described} is damaged: {version!r} is not a number of records{_BACKUP}")
+        return int(version)
 
     def _append(self, connection: sa.Connection, study: int, version: int, records: Sequence[Record]) -> int:
         """Write records after version `version`; return the version of the last one."""
@@ -335,14 +340,18 @@ class SqlStore:
             counts = f"has {version} records, and {after} were read before"
             raise StoreError(f"{self._described} {counts}: an older one is in its place")
         rows = connection.execute(_NEW_RECORDS, {**self._mine, "after": after}).all()
+        rows = [row for row in rows if isinstance(row.version, int)]
         found = {row.version: unsealed(row.body, row.crc, row.version) or DAMAGED for row in rows}
         if rows and rows[-1].version > version:
             raise StoreError(f"record {rows[-1].version} of {self._described} is one too many")
+        if version - after - len(rows) > _MOST_MISSING:
+            raise StoreError(
+                f"{self._described} is damaged: of {version - after} records, {len(rows)} exist{_BACKUP}"
+            )
         records = [found.get(number, MISSING) for number in range(after + 1, version + 1)]
         if not after and records and records[0]["kind"] in LOST:
             raise StoreError(
-                f"record 1 of {self._described}, its settings, cannot be read: {records[0]['why']}. Restore "
-                "a backup, or begin a study under another name"
+                f"record 1 of {self._described}, its settings, cannot be read: {records[0]['why']}{_BACKUP}"
             )
         return records
 

@@ -183,3 +183,48 @@ def test_a_process_that_changes_its_folder_keeps_its_study(
     study.run(trains)
     assert Study.load("study", storage=f"sqlite:///{tmp_path}/s.db").is_done
     assert not any((tmp_path / "elsewhere").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("update onlineauto_study set version = 'abc'", "'abc' is not a number of records; restore"),
+        ("update onlineauto_study set version = -5", "-5 is not a number of records"),
+        ("update onlineauto_study set version = 2.5", "2.5 is not a number of records"),
+        ("update onlineauto_study set version = 1000000000000", r"of 1000000000000 records, \d exist"),
+        ("update onlineauto_study set version = 3", r"record \d of .* is one too many"),
+        ("drop table onlineauto_record", "is damaged, or not a store: no such table"),
+    ],
+)
+def test_a_database_that_another_program_changed_is_refused_by_name(
+    change: str, message: str, tmp_path: Path
+) -> None:
+    url = f"sqlite:///{tmp_path}/s.db"
+    Study(SPACE, "fifo", storage=url, max_trials=2).run(lambda config: config["x"])
+    with sqlite3.connect(tmp_path / "s.db") as connection:
+        connection.execute(change)
+    connection.close()
+    with pytest.raises(StoreError, match=message):
+        Study.load("study", storage=url)
+
+
+def test_a_table_that_is_missing_ends_a_run_at_once(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/s.db"
+    study = Study(SPACE, "fifo", storage=url, max_trials=2)
+    with sqlite3.connect(tmp_path / "s.db") as connection:
+        connection.execute("drop table onlineauto_job")
+    connection.close()
+    with pytest.raises(StoreError, match="no such table: onlineauto_job") as refused:
+        study.run(lambda config: config["x"])
+    assert not isinstance(refused.value, UnreachableError)  # which a run tries again for minutes
+
+
+def test_a_record_whose_number_is_none_is_skipped_and_located(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/s.db"
+    Study(SPACE, "fifo", storage=url, max_trials=4).run(lambda config: config["x"])
+    with sqlite3.connect(tmp_path / "s.db") as connection:
+        connection.execute("update onlineauto_record set version = x'ff' where version = 3")
+    connection.close()
+    study = Study.load("study", storage=url)
+    assert [record.version for record in study.skipped] == [3]
+    assert len(study.trials) == 4
