@@ -13,6 +13,7 @@ from onlineauto.api.decisions.decisions import Decisions
 from onlineauto.api.decisions.events import copied, cost_of, index_of, listed
 from onlineauto.api.decisions.from_logs import FromLogs
 from onlineauto.api.decisions.pending import check_limits
+from onlineauto.engine.options.registry import RunOptions
 from onlineauto.engine.outliers.located import BEGAN_AGAIN, WHAT, outlier_message
 from onlineauto.engine.records.loop import Outlier
 from onlineauto.errors import InputError, OptionError, shown
@@ -124,11 +125,11 @@ class AutoML(FromLogs):
         check_limits(max_pending, time_to_live)
         made = options_of_model(options, live_configs=live_configs, seed=seed, hash_bits=hash_bits)
         for name, value in explorer_keywords(explorer).items():
-            if made.setdefault(name, value) != value:
+            if (before := made.setdefault(name, value)) is not value and before != value:
                 raise OptionError(f"{name} is given as {made[name]!r} and, by explorer, as {value!r}")
         super().__init__({"cb_explore_adf": True, **made}, begin_with=begin_with)
         self._decisions = Decisions(
-            seed=seed,
+            seed=self._workspace.configuration[RunOptions].random_seed,
             limit=max_pending,
             time_to_live=time_to_live,
             default_cost=None

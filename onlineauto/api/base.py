@@ -25,7 +25,7 @@ from onlineauto.formats.lines.diagnostics import Diagnostics
 from onlineauto.interop.vw.any_model import is_vw_model, read_model
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.run import Run
-from onlineauto.workspace.save_load import load_model, save_model
+from onlineauto.workspace.save_load import check_options, load_model, save_model
 from onlineauto.workspace.start.first_champion import begin_with as first_champion
 from onlineauto.workspace.start.first_champion import config_of_names
 from onlineauto.workspace.start.warm_start import warm_start
@@ -117,6 +117,7 @@ class AutoModel:
         if begin_with and not searches:
             given["experimental_full_name_interactions"] = [each.replace("*", "|") for each in begin_with]
         self._workspace = Workspace(**given)
+        check_options(self._workspace.configuration)
         self._tally = LossTally()
         self._history: deque[Entry] = deque(maxlen=HISTORY)
         self._observe()

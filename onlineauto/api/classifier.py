@@ -5,26 +5,27 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Final, overload
 
 import msgspec
 import numpy as np
 
 from onlineauto.api.base import HASH_BITS, LIVE_CONFIGS
 from onlineauto.api.champion import champion_of
+from onlineauto.api.numbers import is_raw
 from onlineauto.api.single_lines import SingleLines
 from onlineauto.api.tables import rows_of
 from onlineauto.engine.records.loop import Outlier
 from onlineauto.errors import InputError, OptionError, kind_of, shown
 from onlineauto.features.stored import Stored
-from onlineauto.formats.mappings.values import plain
+from onlineauto.formats.mappings.values import plain, whole_number
 from onlineauto.workspace.options import REGISTRY
 from onlineauto.workspace.start.first_champion import begin_with as first_champion
 from onlineauto.workspace.start.first_champion import config_of_names
 from onlineauto.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
     from typing import Unpack
 
     from numpy.typing import NDArray
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from onlineauto.features.block import Block
     from onlineauto.workspace.option_types import LearnerOptions
 
+MAX_LABELS: Final = 100
+"""The default of ``max_labels``."""
 _LEAST = 1e-9
 """Minimum probability of a class, before the probabilities are scaled to sum to 1."""
 
@@ -42,10 +45,11 @@ _LEAST = 1e-9
 class AutoMLClassifier(SingleLines):
     """A classification by numbers, categories and their interactions, which tunes itself.
 
-    Labels are texts, numbers and truth values, and new classes may appear at any time. None and NaN are
-    missing labels. Two classes share one logistic model; three or more have one each, against the rest. Every
-    model searches for the features to cross and the learning rate, with several live configs at the same
-    time. Numbers may have any scale, see `NumberEncoder`. Threads may share a classifier.
+    Labels are texts, numbers and truth values, and new classes may appear at any time, up to `max_labels`.
+    None and NaN are missing labels. Equal labels are one class, named by the first of them: True, 1 and 1.0
+    are equal, the text ``"1"`` is not. Two classes share one logistic model; three or more have one each,
+    against the rest. Every model searches for the features to cross and the learning rate, with several live
+    configs at the same time. Numbers may have any scale, see `NumberEncoder`. Threads may share a classifier.
 
     `champion` and `history` belong to the first label; `champions` has those of all labels.
 
@@ -74,6 +78,10 @@ class AutoMLClassifier(SingleLines):
         are none. Without a search, these are the interactions.
     hash_bits : int
         The weights of each model are a table of 2^hash_bits rows.
+    max_labels : int
+        Maximum number of classes, since each has a model in memory: about 15 MB by default, and 1 MB with
+        ``hash_bits=14``. A label beyond is an error, and its event is not learnt. It is an attribute, too,
+        which may be set at any time.
     **options
         Further options of a model, named as on the command line.
 
@@ -96,8 +104,15 @@ class AutoMLClassifier(SingleLines):
         seed: int = 0,
         begin_with: Sequence[str] = (),
         hash_bits: int = HASH_BITS,
+        max_labels: int = MAX_LABELS,
         **options: Unpack[LearnerOptions],
     ) -> None:
+        limit = whole_number(max_labels)
+        if limit is None or limit < 2:
+            raise OptionError(
+                f"max_labels cannot be {shown(max_labels)}; it takes a whole number of at least 2"
+            )
+        self.max_labels = limit
         made: dict[str, Any] = dict(options)
         for name in ("loss", "loss_function", "link"):
             value = made.pop(name, None)
@@ -210,7 +225,7 @@ class AutoMLClassifier(SingleLines):
         each /= each.sum(axis=1, keepdims=True)
         return each
 
-    def _checked(self, label: Any) -> Any:
+    def _checked(self, label: Any, before: Collection[Any] = ()) -> Any:
         """Return a label; a scalar of another library is converted to the equal Python value.
 
         A label that no file can have is refused here: once learnt, it would keep the model from being saved.
@@ -225,7 +240,18 @@ class AutoMLClassifier(SingleLines):
             msgspec.msgpack.encode(own)
         except (OverflowError, UnicodeEncodeError) as error:
             raise InputError(f"the label {shown(label)} cannot be in a file: {error}") from None
+        if own not in self._codes and own not in before:
+            self._check_number(own, len({*self._codes, *before}))
         return own
+
+    def _check_number(self, label: Any, before: int) -> None:
+        """Reject a label if it would be a class too many after `before` other classes."""
+        if before >= self.max_labels:
+            raise InputError(
+                f"the label {shown(label)} would be class {before + 1}, and max_labels is {self.max_labels}: "
+                "ids and measurements are no labels; merge rare labels into one, or set max_labels of the "
+                "model to a larger number (a class takes about 15 MB, and less with fewer hash_bits)"
+            )
 
     def _learn_one(self, event: dict[str, Any], label: Any) -> int:
         code = self._codes.get(label)
@@ -259,22 +285,25 @@ class AutoMLClassifier(SingleLines):
         return np.concatenate(outliers)
 
     def _add_class(self, label: Hashable) -> None:
-        """Add a class, and the models that it needs.
+        """Add a class, and the models that it needs; a failure adds nothing.
 
         While there are two classes, the first model's prediction determines both probabilities. When the
         third class appears, the second class gets a copy of that model, which then learns what is *not* the
         second class. Later classes get a new model, whose initial probability is that of one event among all
         so far.
         """
+        self._check_number(label, len(self._codes))
+        made = []
         if len(self._codes) == 2:
-            self._rest.append(deepcopy(self._workspace))
+            made.append(deepcopy(self._workspace))
         if len(self._codes) >= 2:
             configuration = self._workspace.configuration
             supplied = {name: configuration.get(name) for name in configuration.supplied}
             supplied["constant"] = -math.log(max(self.events, 1))
-            self._rest.append(Workspace(configuration=REGISTRY.from_keywords(**supplied)))
+            made.append(Workspace(configuration=REGISTRY.from_keywords(**supplied)))
             if self._begin_with:
-                first_champion(self._rest[-1], config_of_names(self._begin_with))
+                first_champion(made[-1], config_of_names(self._begin_with))
+        self._rest += made
         self._codes[label] = len(self._codes)
 
     def _learn_known(self, block: Block, labels: Sequence[Any]) -> NDArray[np.uint8]:
@@ -307,13 +336,21 @@ class AutoMLClassifier(SingleLines):
 
     def _kept(self) -> dict[str, Any]:
         labels, models = self.labels, [model.state(copy=False) for model in self._rest]
-        content = super()._kept() | {"labels": labels, "models": models}
+        content = super()._kept() | {"labels": labels, "models": models, "max_labels": self.max_labels}
+        if any(map(is_raw, self._begin_with)):
+            raw = [each.encode("utf-8", "surrogateescape") for each in self._begin_with]
+            return content | {"raw_begin_with": raw}
         return content | ({"begin_with": list(self._begin_with)} if self._begin_with else {})
 
     def _restore(self, kept: dict[str, Any]) -> None:
         super()._restore(kept)
         self._codes = {label: code for code, label in enumerate(kept["labels"])}
         self._begin_with = tuple(msgspec.convert(kept.get("begin_with", []), list[str]))
+        if "raw_begin_with" in kept:
+            raw = msgspec.convert(kept["raw_begin_with"], list[bytes])
+            self._begin_with = tuple(each.decode("utf-8", "surrogateescape") for each in raw)
+        # Files of earlier versions have no limit.
+        self.max_labels = max(msgspec.convert(kept.get("max_labels", MAX_LABELS), int), len(self._codes))
         self._rest = []
         for state in kept["models"]:
             configuration = REGISTRY.parse_kept(Stored(state)["options"].of(str))

@@ -221,7 +221,7 @@ class NumberEncoder:
 
     def state(self) -> dict[str, Any]:
         """Return the statistics as plain values, for a model file, without those of `raw_state`."""
-        known = {name: values for name, values in self._known.items() if not _is_raw(name)}
+        known = {name: values for name, values in self._known.items() if not is_raw(name)}
         state: dict[str, Any] = msgspec.to_builtins(known)
         return state
 
@@ -240,7 +240,7 @@ class NumberEncoder:
         return [
             (name.encode("utf-8", "surrogateescape"), msgspec.to_builtins(values))
             for name, values in self._known.items()
-            if _is_raw(name)
+            if is_raw(name)
         ]
 
     def restore_raw(self, state: object) -> None:
@@ -258,7 +258,7 @@ class NumberEncoder:
 _UNKNOWN = _Values()
 
 
-def _is_raw(name: str) -> bool:
+def is_raw(name: str) -> bool:
     """Return whether a name has bytes that are not UTF-8."""
     return not name.isascii() and any("\udc80" <= letter <= "\udcff" for letter in name)
 

@@ -21,7 +21,7 @@ from onlineauto.formats.mappings.token_kernels import LARGE
 from onlineauto.formats.mappings.values import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
     from typing import Unpack
 
     from numpy.typing import NDArray
@@ -178,7 +178,7 @@ class AutoMLRegressor(SingleLines):
         (mean, unit), (low, high) = self._scale(), self._limits()
         return min(max(mean + unit * prediction, low), high)
 
-    def _checked(self, label: Any) -> float:
+    def _checked(self, label: Any, before: Collection[Any] = ()) -> float:  # noqa: ARG002
         own = plain(label)
         if not isinstance(own, float | int) or not math.isfinite(number := as_float(own)):
             raise InputError(f"the label {shown(label)} is not a finite number")

@@ -36,7 +36,7 @@ from onlineauto.interop.datasets import dataset_rows, is_arrow
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from typing import Self, TypeAlias
 
     from numpy.typing import NDArray
@@ -78,8 +78,10 @@ class SingleLines(AutoModel):
         self._names = NameHashes(hash=features.hash, hash_seed=features.hash_seed)
 
     @abstractmethod
-    def _checked(self, label: Any) -> Any:
+    def _checked(self, label: Any, before: Collection[Any] = ()) -> Any:
         """Return a label, which is not missing, in the form that the model uses.
+
+        `before` has the labels that will be learnt first, together with this one.
 
         Raises
         ------
@@ -182,7 +184,7 @@ class SingleLines(AutoModel):
                 found.locate(ProblemCode.NO_LABEL, place + 1, repr(example.label))
                 continue
             try:
-                label = self._checked(example.label)
+                label = self._checked(example.label, labels)
                 given = {"context": self._encoded(example.features), "label": 0, "weight": example.weight}
                 event = named_event(given, where=where)
                 if far := self._numbers.first_far(example.features):
@@ -347,7 +349,9 @@ def _example(item: Any) -> TableEvent:
     """Return an item of an iterable as an example; invalid items are rejected when they are learnt."""
     if isinstance(item, Mapping):
         return TableEvent(item.get("context", {}), item.get("label"), item.get("weight", 1.0))
-    return TableEvent(*item)
+    if isinstance(item, tuple | list) and len(item) in (2, 3):
+        return TableEvent(*item)
+    return TableEvent(item, 0)  # `_encoded` rejects the features
 
 
 def _labelled(block: Block) -> Iterator[Block]:

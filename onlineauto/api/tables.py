@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from onlineauto.errors import InputError
+from onlineauto.errors import EventTypeError, InputError, shown
 from onlineauto.formats.mappings.values import is_sequence
 from onlineauto.interop.frame_columns import opened
 from onlineauto.interop.frames import from_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from onlineauto.features.block import Block
     from onlineauto.formats.lines.diagnostics import Diagnostics
@@ -120,7 +121,11 @@ def rows_of(rows: Any) -> Iterable[Any]:
             )
         names = [f"x{i}" for i in range(matrix.shape[1])]
         return [dict(zip(names, row, strict=True)) for row in matrix.tolist()]
-    return rows  # type: ignore[no-any-return]
+    if not isinstance(rows, Iterable):
+        raise EventTypeError(
+            f"{shown(rows)} has no features: give a mapping of name to value, or a list, frame or matrix"
+        )
+    return rows
 
 
 def labelled_rows(

@@ -36,6 +36,7 @@ from onlineauto.formats.sources.source import ByteSource
 from onlineauto.jit import is_compiling
 from onlineauto.workspace.model_file import check_target
 from onlineauto.workspace.run import Run
+from onlineauto.workspace.save_load import check_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -163,6 +164,7 @@ def _check_files(configuration: Configuration) -> None:
         outputs[name] = path = getattr(models, name)
         if path is not None:
             check_target(path)
+            check_options(configuration)
     written = [path for path in outputs.values() if path not in (None, *STDOUT)]
     if len(set(written)) < len(written):
         raise OptionError(f"{max(written, key=written.count)} is named for two outputs: one would be lost")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from io import TextIOBase
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 from msgspec import ValidationError
 
-from onlineauto.errors import InputError, OptionError
+from onlineauto.errors import InputError, OptionError, shown
 from onlineauto.features.stored import Stored
 from onlineauto.workspace.model_file import decoded, encoded, read_file, replace_file
 from onlineauto.workspace.modes import semantics_of
@@ -47,11 +48,18 @@ def save_model(
 
     Raises
     ------
-    OSError
+    OutputError
         The file cannot be written; an existing file is unchanged.
+    OptionError
+        `target` is neither a path nor a file.
     """
     from importlib.metadata import version
 
+    is_binary = hasattr(target, "write") and not isinstance(target, TextIOBase)
+    if not (isinstance(target, str | os.PathLike) or is_binary):
+        raise OptionError(
+            f"cannot save to {shown(target)}: give a path, or a binary file that is open for writing"
+        )
     program = f"onlineauto {version('onlineauto')}"
     parts = encoded({"program": program, "versions": SECTIONS, "model": state, "run": run or {}})
     if isinstance(target, str | os.PathLike):
@@ -59,6 +67,20 @@ def save_model(
     else:
         for part in parts:
             target.write(part)
+
+
+def check_options(configuration: Configuration) -> None:
+    """Check that a model file can keep options, so that a long run does not fail at its end.
+
+    Raises
+    ------
+    OptionError
+        An option has bytes that are not UTF-8.
+    """
+    try:
+        (text := configuration.command(kept=True)).encode()
+    except UnicodeEncodeError:
+        raise OptionError(f"no model file can keep the options {text!r}: texts in it are UTF-8") from None
 
 
 def _read(source: ModelSource) -> tuple[State, str]:
@@ -71,6 +93,8 @@ def _read(source: ModelSource) -> tuple[State, str]:
     """
     if isinstance(source, str | os.PathLike):
         tree, name = read_file(source), os.fspath(source)
+    elif not isinstance(source, bytes) and not hasattr(source, "read"):
+        raise OptionError(f"cannot load {shown(source)}: give a path, the bytes of a model, or a binary file")
     else:
         name = "the model" if isinstance(source, bytes) else str(getattr(source, "name", "the model"))
         tree = decoded(source if isinstance(source, bytes) else source.read(), name=name)

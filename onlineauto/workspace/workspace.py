@@ -38,7 +38,7 @@ from onlineauto.workspace.modes import semantics_of
 from onlineauto.workspace.options import REGISTRY, given_options
 from onlineauto.workspace.predict_only import spin_off
 from onlineauto.workspace.predictor import ParsingPredictor, Predictor, snapshot
-from onlineauto.workspace.save_load import changed, load_model, save_model
+from onlineauto.workspace.save_load import changed, check_options, load_model, save_model
 
 if TYPE_CHECKING:
     import os
@@ -385,9 +385,10 @@ class Workspace(Locked):
         OSError
             The file cannot be written; an existing file is unchanged.
         OptionError
-            A journal is replayed.
+            A journal is replayed, or an option is not UTF-8.
         """
         with self._lock:
+            check_options(self.configuration)
             state = spin_off(self, predict_only) if predict_only else self.state(copy=False)
             save_model(state, target)
 

@@ -15,7 +15,7 @@ from onlineauto.engine.stream.dialect import NATIVE, dialect_of
 from onlineauto.engine.stream.event_sources import with_datasets
 from onlineauto.engine.stream.read_ahead import pays, read_ahead
 from onlineauto.engine.stream.validity import find_odd_labels
-from onlineauto.errors import EventTypeError, InputError, OptionError
+from onlineauto.errors import EventTypeError, InputError, OptionError, shown
 from onlineauto.features.block import Block
 from onlineauto.features.options import FeatureOptions
 from onlineauto.formats.blocks.reader import BEGIN, BlockReader
@@ -139,6 +139,11 @@ def read_all(source: Sources, configuration: Configuration, found: Diagnostics) 
         yield from read_ahead(reader) if ahead else reader
         return
     _refuse_table(source)
+    if not isinstance(source, Iterable):
+        raise EventTypeError(
+            f"{shown(source)} is not a source of events: give a path, a binary file, or an iterable of texts "
+            "or blocks"
+        )
     for kind, items in groupby(cast("Iterable[object]", source), _kind_of_item):
         if kind is Block:
             yield from cast("Iterator[Block]", items)

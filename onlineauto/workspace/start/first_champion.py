@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from onlineauto.automl.config import MOST_FACTORS, Config, ConfigKind
 from onlineauto.automl.decisions import Rotate, Widen
 from onlineauto.automl.search import ConfigState
 from onlineauto.automl.text import words_text
 from onlineauto.engine.search.journal import entry_of
-from onlineauto.errors import OptionError
+from onlineauto.errors import OptionError, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,7 +23,7 @@ _REVIEWED: Final = 8
 """The search requests the first challengers after this fraction of the first lease."""
 
 
-def config_of_names(interactions: Iterable[str]) -> Config:
+def config_of_names(interactions: Any) -> Config:
     """Return the config with some interactions, written with the full names of their namespaces.
 
     >>> config_of_names(["user*article"]).elements
@@ -30,14 +32,19 @@ def config_of_names(interactions: Iterable[str]) -> Config:
     Raises
     ------
     OptionError
-        An interaction does not have two or three namespaces.
+        An interaction does not have two or three namespaces, or the interactions are not a list of texts.
     """
+    if isinstance(interactions, str | bytes) or not isinstance(interactions, Collection):
+        raise OptionError(f"begin_with cannot be {shown(interactions)}: give a list, as ['user*article']")
     elements = []
     for text in interactions:
-        names = tuple(sorted(each.encode("utf-8", "surrogateescape") for each in str(text).split("*")))
+        names: tuple[bytes, ...] = ()
+        with suppress(UnicodeEncodeError):  # half of a surrogate pair is not part of any name
+            parts = text.split("*") if isinstance(text, str) else ()
+            names = tuple(sorted(each.encode("utf-8", "surrogateescape") for each in parts))
         if not 2 <= len(names) <= MOST_FACTORS or not all(names):
             raise OptionError(
-                f"{text!r} is not an interaction: name two or three namespaces, as 'user*article'"
+                f"{shown(text)} is not an interaction: name two or three namespaces, as 'user*article'"
             )
         elements.append(names)
     return Config.of(elements, ConfigKind.INCLUSION)
