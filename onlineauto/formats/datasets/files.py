@@ -127,6 +127,7 @@ class ParquetPart:
             read_dictionary=dictionaries,
             buffer_size=_PIECE,
             pre_buffer=False,
+            page_checksum_verification=True,  # of pages that have a checksum
             **known,
         )
 

@@ -62,6 +62,18 @@ def test_damaged_row_group_is_counted_and_skipped(tmp_path: Path) -> None:
     assert str(problem).startswith(f"{tmp_path / '1.parquet'}:51:1: row group cannot be read: 3 of 4: ")
 
 
+def test_flipped_bit_in_a_page_with_a_checksum_is_noticed(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"write_page_checksum": True, "compression": "none", "use_dictionary": False}
+    path = written(tmp_path / "data.parquet", labels(100, 0), row_group_size=25, **options)
+    column = pq.ParquetFile(path).metadata.row_group(2).column(1)
+    data = bytearray(path.read_bytes())
+    data[column.data_page_offset + column.total_compressed_size - 3] ^= 1
+    path.write_bytes(data)
+    found = learnt(DatasetSource(path, LABELS))
+    assert found.events == 75  # type: ignore[attr-defined]
+    assert found.diagnostics.counts == {ProblemCode.ROW_GROUP: 1}
+
+
 def test_file_that_is_not_parquet_is_counted_and_skipped(tmp_path: Path) -> None:
     for number in range(3):
         written(tmp_path / f"{number}.parquet", labels(100, 100 * number))
