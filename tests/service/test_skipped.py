@@ -99,6 +99,42 @@ class Learnt:
         learner.close()
 
 
+@pytest.mark.parametrize("place", [0, 40, -20, -3])
+def test_a_damaged_last_record_is_kept_so_that_the_snapshot_behind_it_is_used(
+    place: int, tmp_path: Path
+) -> None:
+    log = log_of(tmp_path, LINES)
+    Learnt(tmp_path / "loop", log)
+    end = log.end
+    log.close()
+    last = max((tmp_path / "log").glob("*.dsjson"))
+    content = bytearray(last.read_bytes())
+    at = place if place < 0 else content[:-1].rfind(b"\n") + 1 + place
+    content[at] ^= 1
+    last.write_bytes(content + b'{"Type":"rank","half')
+    again = SegmentLog(tmp_path / "log", segment_bytes=3000, keep_damaged=True)
+    assert (again.end, again.torn) == (end, 20)
+    again.append([record("tick", 5000.0)])
+    again.sync()
+    assert Learnt(tmp_path / "loop", again).skipped == 0
+    (tmp_path / "loop/snapshot.oam").unlink()
+    found = Learnt(tmp_path / "loop", again)
+    assert (found.skipped, found.latest[-1].position) == (1, end - len(LINES[-1]))
+
+
+def test_a_log_that_ends_before_the_snapshot_is_refused_with_a_way_out(tmp_path: Path) -> None:
+    log = log_of(tmp_path, LINES)
+    Learnt(tmp_path / "loop", log)
+    log.close()
+    last = max((tmp_path / "log").glob("*.dsjson"))
+    last.write_bytes(b"".join(last.read_bytes().splitlines(keepends=True)[:-1]))
+    shorter = SegmentLog(tmp_path / "log", segment_bytes=3000, keep_damaged=True)
+    with pytest.raises(InputError, match=r"the end of the log is lost.* move snapshot.oam to another folder"):
+        LogLearner(tmp_path / "loop", shorter, CONFIGURATION)
+    (tmp_path / "loop/snapshot.oam").rename(tmp_path / "snapshot.oam")
+    assert Learnt(tmp_path / "loop", shorter).skipped == 0
+
+
 @pytest.fixture(scope="module")
 def wanted(tmp_path_factory: pytest.TempPathFactory) -> Learnt:
     folder = tmp_path_factory.mktemp("wanted")
@@ -161,7 +197,7 @@ def test_a_decision_whose_learning_fails_is_left_out_wherever_it_is(
         assert Learnt(folder / "loop", log).model == wanted.model
 
 
-def test_damage_at_the_end_of_a_log_is_cut_and_damage_before_it_is_skipped(
+def test_a_line_without_an_end_is_cut_and_a_damaged_line_before_it_is_skipped(
     tmp_path: Path, wanted: Learnt
 ) -> None:
     damaged, torn = BAD["a wrong checksum"], LINES[0][:200]
@@ -171,7 +207,7 @@ def test_damage_at_the_end_of_a_log_is_cut_and_damage_before_it_is_skipped(
         loop = Loop(tmp_path / "loop", CONFIGURATION, settings={"reward_wait": 30.0})
         while loop.learn():
             pass
-        assert (loop.learner.learnt, loop.learner.skipped) == (wanted.learnt, 1)
+        assert (loop.learner.learnt, loop.learner.skipped) == (wanted.learnt, 2)
         loop.close()
 
 

@@ -357,8 +357,10 @@ class LogLearner:
             raise InputError(f"{path} is not a snapshot of a service: {error}") from None
         if not self.log.begin <= state.position <= self.log.end:
             raise _LostError(
-                f"{path} continues at position {state.position} of the log, which has the "
-                f"positions {self.log.begin} to {self.log.end}: they are not of one service"
+                f"{path} continues at position {state.position} of the log, which has the positions "
+                f"{self.log.begin} to {self.log.end}: the end of the log is lost, or the log is of another "
+                f"service. Restore the log from a backup; or move {path.name} to another folder, and the "
+                "service learns again from the log"
             )
         self._reset()
         self.join, self.values = join, values

@@ -40,7 +40,7 @@ class SegmentLog:
     read_only : bool
         Change nothing, while another process may append. The log ends at the last line that is complete now.
     keep_damaged : bool
-        Accept damaged lines before intact ones, for readers that skip them; by default they are an error.
+        Accept damaged lines, for readers that skip them; by default they are an error, and cut off the end.
 
     Attributes
     ----------
@@ -266,7 +266,9 @@ class SegmentLog:
             self.torn = size - good
 
     def _good_bytes(self, path: Path) -> int:
-        """Return the length of a segment without its incomplete tail.
+        """Return the length of a segment without its incomplete tail: the last line, if it has no end.
+
+        Without `keep_damaged`, damaged lines at the end are the tail, too.
 
         Raises
         ------
@@ -277,9 +279,9 @@ class SegmentLog:
         with path.open("rb") as file:
             for line in file:
                 read += len(line)
-                if not is_whole(line):
+                if not (line.endswith(b"\n") if self._keep_damaged else is_whole(line)):
                     continue
-                if good != read - len(line) and not self._keep_damaged:
+                if good != read - len(line):
                     raise InputError(
                         f"{path} is damaged at byte {good}: intact records follow, so this is not a torn "
                         "tail; restore the file, or cut it there to continue without what follows"
