@@ -202,6 +202,8 @@ class Cluster:
             A job needs more than the cluster has, or Ray is not available.
         InputError
             The file of the history is not a history, or another process writes it.
+        OutputError
+            All jobs have ended, but the last records could not be written to the file of the history.
         """
         with ExitStack() as stack:
             file = self._open(stack)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -13,11 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from onlineauto.cluster import Cluster, ClusterPolicy, Demand, Fair, History, MarginalGain
+from onlineauto.cluster import Cluster, ClusterPolicy, Demand, Fair, History, MarginalGain, Record
 from onlineauto.cluster.history import Head
 from onlineauto.cluster.history_file import HistoryFile
 from onlineauto.cluster.policies.actions import bundles
-from onlineauto.errors import InputError, OptionError
+from onlineauto.errors import InputError, OptionError, OutputError
 from tests.cluster.workers import Account, Work
 from tests.waiting import until
 
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from onlineauto.cluster import Record, Situation
+    from onlineauto.cluster import Situation
     from onlineauto.cluster.policies.situation import Floats
 
 
@@ -301,3 +303,48 @@ def test_what_is_no_job_is_an_error() -> None:
         cluster.submit(Work(account, 1), name="a")
     with pytest.raises(OptionError, match="rounds: options are for a Study or a Run"):
         cluster.submit(Work(account, 1), rounds=2)
+
+
+def test_a_history_that_cannot_be_written_stops_no_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    path, sync, full = tmp_path / "history", os.fsync, [False]
+
+    def synced(descriptor: int) -> None:
+        if full[0]:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        sync(descriptor)
+
+    monkeypatch.setattr("onlineauto.cluster.history_file.os.fsync", synced)
+    file = HistoryFile(path, Head(capacity={"CPU": 4}))
+    before = path.read_bytes()
+    record = Record(slot=0, job="a", kind="k", arrived=0, worker={"CPU": 1}, workers=1, servers=0, before=0,
+                    done=1, total=9)  # fmt: skip
+    full[0] = True
+    for _ in range(3):
+        file.append([record])
+    assert path.read_bytes() == before  # no part of a line is left
+    assert caplog.text.count("cannot be written, and its records wait: No space left") == 1
+    full[0] = False
+    file.append([record])
+    assert path.read_bytes().count(b'"job":"a"') == 4
+    full[0] = True
+    file.append([record])
+    with pytest.raises(OutputError, match="lacks its last 1 records: No space left"):
+        file.close()
+    assert len(History.load(path)) == 4
+
+
+def test_a_history_that_broke_off_in_its_first_line_begins_again_and_another_file_is_left_alone(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "history"
+    for content in (b"", b'{"ty', b'{"type":"head","capa', b"\n"):
+        path.write_bytes(content)
+        HistoryFile(path, Head(capacity={"CPU": 4})).close()
+        assert path.read_bytes().strip().startswith(b'{"type":"head","capacity":{"CPU":4}')
+    for content in (b"my notes", b"my notes\nand more", b'{"a": 1}'):
+        path.write_bytes(content)
+        with pytest.raises(InputError):
+            HistoryFile(path, Head(capacity={"CPU": 4}))
+        assert path.read_bytes() == content
