@@ -238,7 +238,7 @@ def test_other_options_and_other_logs_are_refused(tmp_path: Path, log: SegmentLo
     other = REGISTRY.parse("--cb_explore_adf --automl 8 --dsjson --bit_precision 12")
     with pytest.raises(OptionError, match="automl"):
         LogLearner(tmp_path / "loop", log, other)
-    with pytest.raises(InputError, match="not of one service"):
+    with pytest.raises(InputError, match="the log is of another service"):
         LogLearner(tmp_path / "loop", SegmentLog(tmp_path / "empty"), CONFIGURATION)
 
 
