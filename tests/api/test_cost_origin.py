@@ -105,7 +105,8 @@ def test_a_challenger_from_a_model_without_an_origin() -> None:
     texts = _texts(300, 1000.0)
     bandit = Workspace(cb_adf=True, automl=4, predict_with="champion").fit(texts)
     other = Workspace(cb_adf=True, quadratic="ua", automl=None).fit(_texts(900, 1000.0))
-    live = challenge(bandit, other)
-    assert live > 0
-    bandit.fit(texts[:50])
-    costs = bandit.searching
+    (cell, _), model = other.learner.shape.constant, other.learner.model
+    own = model.weights[cell, other.learner.champion_lanes()[0]]
+    lane = bandit.learner.lanes_of(challenge(bandit, other))[0]
+    assert own < -1  # among others, the constant has learnt the offset
+    assert bandit.learner.model.weights[cell, lane] == pytest.approx(own + 1000.5, abs=1e-3)
